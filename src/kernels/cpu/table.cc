@@ -1,0 +1,35 @@
+#include "kernels/cpu/cpu.h"
+
+namespace fovea {
+
+const Kernels& cpu_kernels() {
+  static const Kernels table = {
+      .device = "cpu",
+      .gemm = cpu::gemm,
+      .convert = cpu::convert,
+      .add = cpu::add,
+      .multiply = cpu::multiply,
+      .scale = cpu::scale,
+      .activation = cpu::activation,
+      .activation_backward = cpu::activation_backward,
+      .dropout = cpu::dropout,
+      .sum_rows = cpu::sum_rows,
+      .layer_norm = cpu::layer_norm,
+      .layer_norm_backward = cpu::layer_norm_backward,
+      .rms_norm = cpu::rms_norm,
+      .rms_norm_backward = cpu::rms_norm_backward,
+      .embedding = cpu::embedding,
+      .embedding_backward = cpu::embedding_backward,
+      .attention = cpu::attention,
+      .attention_backward = cpu::attention_backward,
+      .attention_weights = cpu::attention_weights,
+      .cross_entropy = cpu::cross_entropy,
+      .cross_entropy_backward = cpu::cross_entropy_backward,
+      .adamw = cpu::adamw,
+      .sum = cpu::sum,
+      .sum_of_squares = cpu::sum_of_squares,
+  };
+  return table;
+}
+
+}  // namespace fovea

@@ -1,0 +1,35 @@
+#include "kernels/reference/reference.h"
+
+namespace fovea {
+
+const Kernels& reference_kernels() {
+  static const Kernels table = {
+      .device = "reference",
+      .gemm = reference::gemm,
+      .convert = reference::convert,
+      .add = reference::add,
+      .multiply = reference::multiply,
+      .scale = reference::scale,
+      .activation = reference::activation,
+      .activation_backward = reference::activation_backward,
+      .dropout = reference::dropout,
+      .sum_rows = reference::sum_rows,
+      .layer_norm = reference::layer_norm,
+      .layer_norm_backward = reference::layer_norm_backward,
+      .rms_norm = reference::rms_norm,
+      .rms_norm_backward = reference::rms_norm_backward,
+      .embedding = reference::embedding,
+      .embedding_backward = reference::embedding_backward,
+      .attention = reference::attention,
+      .attention_backward = reference::attention_backward,
+      .attention_weights = reference::attention_weights,
+      .cross_entropy = reference::cross_entropy,
+      .cross_entropy_backward = reference::cross_entropy_backward,
+      .adamw = reference::adamw,
+      .sum = reference::sum,
+      .sum_of_squares = reference::sum_of_squares,
+  };
+  return table;
+}
+
+}  // namespace fovea

@@ -1,0 +1,86 @@
+#include "tensor/tape.h"
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+struct Entry {
+  std::shared_ptr<Gradient> output;
+  Shape shape;
+  Backward backward;
+};
+
+thread_local std::vector<Entry> tape;
+thread_local bool is_recording = true;
+
+}  // namespace
+
+class Tape {
+ public:
+  static Tensor record(Tensor y, Backward backward) {
+    y.gradient_ = std::make_shared<Gradient>();
+    tape.push_back({y.gradient_, y.shape(), std::move(backward)});
+    return y;
+  }
+
+  static void play(const Tensor& loss, float factor) {
+    check(loss.wants_gradient(), "backward: the loss does not depend on anything that wants a gradient");
+    check(loss.size() == 1, "backward: the loss has shape {}; expected one element", describe(loss.shape()));
+    loss.gradient_->value = full(loss.shape(), factor, loss.dtype());
+    NoGradient off;
+    Gradients d;
+    while (!tape.empty()) {
+      Entry entry = std::move(tape.back());
+      tape.pop_back();
+      if (!entry.output->value) continue;  // nothing downstream used it
+      const Tensor dy = std::move(entry.output->value);
+      entry.output->value = Tensor();
+      entry.backward(dy.view(entry.shape), d);
+    }
+  }
+};
+
+Out Gradients::operator[](const Tensor& x) const {
+  if (!x.wants_gradient()) return {};
+  Gradient& slot = *x.gradient_;
+  const bool add = static_cast<bool>(slot.value);
+  if (!add) slot.value = empty(x.shape(), x.dtype());
+  else if (slot.value.storage_.use_count() > 1) slot.value = copy(slot.value);  // shared through pass()
+  Out out = slot.value;
+  out.add = add;
+  return out;
+}
+
+void Gradients::pass(const Tensor& x, const Tensor& dx) const {
+  if (!x.wants_gradient()) return;
+  Gradient& slot = *x.gradient_;
+  if (!slot.value && !slot.leaf && dx.dtype() == x.dtype()) {
+    slot.value = dx.view(x.shape()).detach();
+  } else {
+    kernels(x).convert((*this)[x], dx, x.size());
+  }
+}
+
+Tensor record(Tensor y, const std::vector<Tensor>& inputs, Backward backward) {
+  if (!is_recording) return y;
+  for (const Tensor& x : inputs)
+    if (x.wants_gradient()) return Tape::record(std::move(y), std::move(backward));
+  return y;
+}
+
+bool recording() { return is_recording; }
+
+NoGradient::NoGradient() : before_(is_recording) { is_recording = false; }
+NoGradient::~NoGradient() { is_recording = before_; }
+
+void backward(const Tensor& loss, float factor) { Tape::play(loss, factor); }
+void clear_tape() { tape.clear(); }
+
+Saved::Saved(const Tensor& x) : x_(x) {
+  if (x_.recipe_) x_.storage_ = nullptr;
+}
+
+Tensor Saved::elements() const { return x_ && !x_.recipe_ ? x_.detach() : x_.recipe_ ? (*x_.recipe_)().detach() : Tensor(); }
+
+}  // namespace fovea

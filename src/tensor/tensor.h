@@ -1,0 +1,124 @@
+#pragma once
+
+// One type of tensor: contiguous, row-major, storage shared by copies and views. A tensor may want a gradient; then the
+// ops that it enters are recorded on the tape (tape.h). Letters: B batch, T tokens, H heads, D head width, C width.
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "kernels/kernels.h"
+
+namespace fovea {
+
+using Shape = std::vector<int64_t>;  // {} is a scalar
+
+int64_t elements(const Shape& shape);    // the product; throws where it overflows
+std::string describe(const Shape& shape);  // "[2, 3]"
+
+// A block of memory that returns to a cache when its last user goes, so that a training step allocates nothing anew.
+class Storage {
+ public:
+  explicit Storage(size_t bytes);
+  Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner);  // someone else's memory, kept alive
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  std::shared_ptr<const void> owner_;  // null = ours, from the cache
+};
+
+struct MemoryUse {
+  size_t live = 0;  // bytes in tensors now
+  size_t peak = 0;  // the most since the last reset
+  size_t held = 0;  // live + what the cache keeps for reuse
+};
+MemoryUse tensor_memory();
+void reset_peak_memory();
+void release_cached_memory();
+
+class Tensor;
+
+// The gradient slot that a tensor and its views share.
+struct Gradient;
+
+class Tensor {
+ public:
+  Tensor() = default;  // absent; `if (tensor)` tells
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  int64_t dim(int axis) const;  // negative axes count from the end
+  int rank() const { return static_cast<int>(shape_.size()); }
+  int64_t size() const { return size_; }
+  DType dtype() const { return dtype_; }
+  size_t bytes() const { return static_cast<size_t>(size_) * size_of(dtype_); }
+
+  void* data() const { return storage_ ? static_cast<char*>(storage_->data()) + offset_ : nullptr; }
+  template <class T>
+  T* data_as() const { return static_cast<T*>(data()); }
+
+  operator In() const { return {data(), dtype_}; }             // NOLINT: a tensor is what kernels read ...
+  operator Out() const { return {data(), dtype_, false}; }     // NOLINT: ... and write
+
+  Tensor view(Shape shape) const;                              // same elements, another shape; keeps the gradient slot
+  Tensor rows(int64_t begin, int64_t end) const;               // a slice of the first axis; no gradient
+  Tensor detach() const;                                       // same elements, no gradient
+
+  bool wants_gradient() const { return gradient_ != nullptr; }
+  Tensor& want_gradient();                                     // makes this a leaf whose gradient stays after backward()
+  Tensor gradient() const;                                     // absent until backward() reached it
+  void clear_gradient() const;
+
+  // How to compute the elements again from what the backward keeps anyway; see Saved in tape.h.
+  using Recipe = std::function<Tensor()>;
+  void set_recipe(Recipe recipe) { recipe_ = std::make_shared<Recipe>(std::move(recipe)); }
+
+ private:
+  friend Tensor empty(Shape shape, DType dtype);
+  friend Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> owner);
+  friend class Tape;
+  friend class Gradients;
+  friend class Saved;
+
+  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<Gradient> gradient_;
+  std::shared_ptr<const Recipe> recipe_;
+  Shape shape_;
+  int64_t size_ = 0;
+  size_t offset_ = 0;  // bytes
+  DType dtype_ = DType::f32;
+};
+
+struct Gradient {
+  Tensor value;       // absent = zero
+  bool leaf = false;  // kept after backward()
+};
+
+Tensor empty(Shape shape, DType dtype = DType::f32);           // what the memory held
+Tensor empty_like(const Tensor& x);
+Tensor zeros(Shape shape, DType dtype = DType::f32);
+Tensor full(Shape shape, double value, DType dtype = DType::f32);
+Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> owner);
+Tensor from(const std::vector<float>& values, Shape shape, DType dtype = DType::f32);
+Tensor convert(const Tensor& x, DType dtype);                  // a copy in another dtype; no gradient
+Tensor copy(const Tensor& x);
+std::vector<float> to_floats(const Tensor& x);
+
+// The last axis as width, all others as rows.
+Rows rows_of(const Tensor& x);
+
+// The kernels that work on x.
+const Kernels& kernels(const Tensor& x);
+
+}  // namespace fovea
