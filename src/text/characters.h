@@ -14,6 +14,8 @@ class CharacterModel {
  public:
   static constexpr int32_t absent = -1;
 
+  CharacterModel();
+
   void add(char32_t code_point, int32_t id);
   int32_t id_of(char32_t code_point) const;  // or `absent`
 
