@@ -1,9 +1,5 @@
 #include "text/characters.h"
 
-#include <algorithm>
-
-#include "base/error.h"
-#include "text/tokenizer_state.h"
 #include "text/utf8.h"
 
 namespace fovea {
@@ -50,35 +46,14 @@ void CharacterModel::encode(std::string_view text, int32_t unknown,
   ids.resize(static_cast<size_t>(out - ids.data()));
 }
 
-CharacterTrainer::CharacterTrainer() : counts_(utf8::code_points) {}
-
-void CharacterTrainer::add(std::string_view text) {
+void CharacterModel::tokens(std::string_view text, int32_t unknown,
+                            std::vector<Token>& tokens) const {
   while (!text.empty()) {
     const utf8::Character character = utf8::first(text);
-    ++counts_[character.code_point];
+    const int32_t known = id_of(character.code_point), id = known == absent ? unknown : known;
+    if (id != absent) tokens.push_back({id, text.substr(0, character.bytes)});
     text.remove_prefix(character.bytes);
   }
-}
-
-Tokenizer CharacterTrainer::train(const Options& options) const {
-  std::vector<char32_t> characters;
-  for (char32_t c = 0; c < utf8::code_points; ++c) {
-    if (counts_[c] > 0) characters.push_back(c);
-  }
-  const int64_t special = options.separates_documents ? 2 : 1, limit = options.vocabulary - special;
-  if (options.vocabulary != 0) {
-    check(limit >= 1, "--vocab-size {}: leaves no room for a character; expected at least {}",
-          options.vocabulary, special + 1);
-    if (static_cast<int64_t>(characters.size()) > limit) {
-      std::stable_sort(characters.begin(), characters.end(),
-                       [&](char32_t a, char32_t b) { return counts_[a] > counts_[b]; });
-      characters.resize(static_cast<size_t>(limit));
-      std::sort(characters.begin(), characters.end());
-    }
-  }
-  TokenizerFiles files = character_tokenizer_files(characters, options);
-  return Tokenizer(parse_tokenizer(std::move(files.tokenizer_json), std::move(files.config_json),
-                                   "tokenizer.json"));
 }
 
 }  // namespace fovea

@@ -6,6 +6,8 @@
 
 #include "fovea/tokenizer.h"
 
+#include "fovea/tokenizer.h"
+
 namespace fovea {
 
 // One token per character (code point). A look-up in two steps: its page of 256 code points, then
@@ -22,30 +24,11 @@ class CharacterModel {
   // Appends the ids of the text's characters, `unknown` for one that has none; where `unknown` is
   // absent, it is left out.
   void encode(std::string_view text, int32_t unknown, std::vector<int32_t>& ids) const;
+  void tokens(std::string_view text, int32_t unknown, std::vector<Token>& tokens) const;
 
  private:
   std::vector<std::vector<int32_t>>
       pages_;  // by code point / 256; empty where no character of the page has an id
-};
-
-// Finds the vocabulary of a text that is too large to hold. Memory is bounded by Unicode: one
-// counter per code point.
-class CharacterTrainer {
- public:
-  struct Options {
-    int64_t vocabulary =
-        0;  // at most so many tokens, the special ones included: the most frequent stay; 0 = all
-    bool separates_documents = false;  // add "<|endoftext|>"
-    int64_t context = 0;               // model_max_length of the files; 0 = without a limit
-  };
-
-  CharacterTrainer();
-  void add(std::string_view text);  // valid UTF-8
-  // Tokens in the order of their code points, then "<unk>", then "<|endoftext|>".
-  Tokenizer train(const Options& options) const;
-
- private:
-  std::vector<int64_t> counts_;  // by code point
 };
 
 }  // namespace fovea
