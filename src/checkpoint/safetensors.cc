@@ -176,24 +176,20 @@ SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, Metada
     return size_of(a->second.dtype()) > size_of(b->second.dtype());
   });
 
-  nlohmann::ordered_json::object_t
-      entries;  // appended to as a list: the object's own search would be quadratic
-  std::vector<std::pair<std::string, nlohmann::ordered_json>>& list = entries;
-  list.emplace_back("__metadata__", metadata);
+  std::string json = "{\"__metadata__\":" + nlohmann::json(metadata).dump();
   size_t position = 0;
   for (const auto* named : order) {
     const auto& [name, tensor] = *named;
-    check(name != "__metadata__", "tensor {}: is a reserved name; expected another", name);
+    check(tensor && name != "__metadata__", "tensor {}: {}; expected another", name,
+          tensor ? "is a reserved name" : "is absent");
     const size_t end = position + tensor.bytes();
-    nlohmann::ordered_json entry;
-    entry["dtype"] = stored_type_name(tensor.dtype());
-    entry["shape"] = tensor.shape();
-    entry["data_offsets"] = {position, end};
-    list.emplace_back(name, std::move(entry));
+    json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        nlohmann::json(name).dump(), stored_type_name(tensor.dtype()),
+                        fmt::join(tensor.shape(), ","), position, end);
     order_.push_back(&tensor);
     position = end;
   }
-  const std::string json = nlohmann::ordered_json(std::move(entries)).dump();
+  json += "}";
   const uint64_t length = (json.size() + 7) / 8 * 8;  // so that the elements begin aligned
   header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
   header_ += json;

@@ -66,12 +66,13 @@ class SafeTensorsImage {
   // "format" says whose layout the tensors have; transformers reads no file without it.
   explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
                             Metadata metadata = {{"format", "pt"}});
+  SafeTensorsImage(const SafeTensorsImage&) = delete;
+  SafeTensorsImage& operator=(const SafeTensorsImage&) = delete;
   Pieces pieces() const;  // valid as long as this object
 
  private:
   std::map<std::string, Tensor> tensors_;
-  std::vector<const Tensor*>
-      order_;  // wide elements first, so that each tensor is aligned; then by name
+  std::vector<const Tensor*> order_;  // wide elements first, so that all are aligned; then by name
   std::string header_;
 };
 
