@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -85,11 +86,13 @@ void measure(const Kernels& kernels, const Case& of) {
 
 }  // namespace
 
-int main() {
+// With an argument, only the case of that name.
+int main(int argc, char** argv) {
   const Kernels& kernels = kernels_for(DType::f32);
   for (const std::string& isa : available_isas()) {
     use_isa(isa);
     fmt::print("{}, {} threads\n", isa, thread_count());
-    for (const Case& of : kCases) measure(kernels, of);
+    for (const Case& of : kCases)
+      if (argc < 2 || std::string(argv[1]) == of.name) measure(kernels, of);
   }
 }

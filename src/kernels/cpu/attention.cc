@@ -25,8 +25,6 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kBlock = 128;  // rows that share one loading of a tile of keys
-
 // The state of a block of rows while it walks the keys.
 struct Block {
   QueryRows queries;
@@ -39,6 +37,7 @@ struct Block {
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]
   float* v;        // [kTile, padded]
+  float* k_rows;   // [kTile, padded], k before it is transposed
 };
 
 // Turns a row of scores into weights relative to 2^(the largest score so far), by which it rescales
@@ -72,16 +71,16 @@ HWY_INLINE void softmax_row(const Block& block, int64_t row, float* scores, Colu
   }
 }
 
-void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const SeenKeys* seen,
+void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sight& sight,
                        int64_t tile) {
-  const Columns columns = seen_columns(seen, rows, tile);
-  if (columns.begin == columns.end) return;
+  const Columns columns = seen_columns(sight, tile);
+  if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
   float* scores = block.scores + columns.begin;
   multiply({block.q + row * padded, padded, 1, block.k + columns.begin, kTile, scores, kTile, rows,
             width, shape.width, false});
-  if (!columns.whole) hide_unseen(block.scores, seen, rows, tile, columns);
+  if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
   for (int64_t r = 0; r < rows; ++r) {
     if (shape.dropout.probability > 0)
       dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
@@ -116,52 +115,67 @@ void finish(const Block& block, Out y, Out lse) {
   }
 }
 
+Block make_block(const QueryRows& queries, Scratch& scratch) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  return {queries,
+          padded,
+          scratch.take(rows * padded),
+          scratch.take(rows * padded),
+          scratch.take(rows),
+          scratch.take(rows * kLanes),
+          scratch.take(kTile),
+          scratch.take(kStrip * kTile),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded)};
+}
+
+int64_t block_floats(int64_t rows, int64_t padded) {
+  return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 3 * padded);
+}
+
 // Lets a block of rows walk the keys.
-void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries, SeenKeys* seen) {
-  const int64_t rows = queries.rows(), padded = padded_width(queries.shape),
-                tile_size = kTile * padded;
-  Scratch scratch(2 * rows * padded + Scratch::size_of(rows) + rows * kLanes + kTile +
-                  kStrip * kTile + 3 * tile_size);
-  Block block{queries,
-              padded,
-              scratch.take(rows * padded),
-              scratch.take(rows * padded),
-              scratch.take(rows),
-              scratch.take(rows * kLanes),
-              scratch.take(kTile),
-              scratch.take(kStrip * kTile),
-              scratch.take(tile_size),
-              scratch.take(tile_size)};
-  float* k_rows = scratch.take(tile_size);
+void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  Scratch scratch(block_floats(rows, padded));
+  const Block block = make_block(queries, scratch);
   start(block, q);
-  find_seen_keys(queries, 0, rows, seen);
-  int64_t begin = queries.shape.keys, end = 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    if (seen[row].count == 0) continue;
-    begin = std::min(begin, seen[row].intervals[0].begin);
-    end = std::max(end, seen[row].intervals[seen[row].count - 1].end);
+  std::vector<Sight> sights;
+  Sight all;
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    sights.push_back(sight_of(queries, row, std::min(kStrip, rows - row)));
+    all.merge(sights.back());
   }
-  for (int64_t tile = begin / kTile * kTile; tile < end; tile += kTile) {
-    load_tile(k_rows, k, queries, tile);
-    transpose_tile(k_rows, padded, block.k);
+  for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
+    load_tile(block.k_rows, k, queries, tile);
+    transpose_tile(block.k_rows, padded, block.k);
     load_tile(block.v, v, queries, tile);
     for (int64_t row = 0; row < rows; row += kStrip)
-      add_tile_to_strip(block, row, std::min(kStrip, rows - row), seen + row, tile);
+      add_tile_to_strip(block, row, std::min(kStrip, rows - row),
+                        sights[static_cast<size_t>(row / kStrip)], tile);
   }
   finish(block, y, lse);
 }
 
+// Queries per task: as many as keep q and y in L2, so that they share the loading of tiles, but
+// tasks for all threads.
+int64_t queries_per_task(const AttentionShape& shape) {
+  constexpr int64_t kMost = 256, kFewest = 32, kTasksPerThread = 3;
+  const int64_t group = shape.heads / shape.kv_heads, heads = shape.batch * shape.kv_heads;
+  int64_t queries = std::max<int64_t>(1, kMost / group);
+  while (queries > kFewest &&
+         heads * ((shape.queries + queries - 1) / queries) < kTasksPerThread * thread_count())
+    queries /= 2;
+  return queries;
+}
+
 void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
-  const int64_t group = shape.heads / shape.kv_heads;
-  const int64_t block = std::max<int64_t>(1, kBlock / group);
-  const int64_t blocks = (shape.queries + block - 1) / block;
+  const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
   share_out(shape, shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
     const int64_t begin =
         (blocks - 1 - task % blocks) * block;  // under a causal mask the last ones are the longest
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
-    const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
-    std::vector<SeenKeys> seen(static_cast<size_t>(queries.rows()));
-    attend(y, lse, q, k, v, queries, seen.data());
+    attend(y, lse, q, k, v, {shape, batch, head, begin, std::min(block, shape.queries - begin)});
   });
 }
 

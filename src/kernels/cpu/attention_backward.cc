@@ -15,7 +15,6 @@
 #include "kernels/cpu/attention_simd-inl.h"
 // clang-format on
 
-#include <cmath>
 #include <numbers>
 #include <vector>
 
@@ -27,10 +26,7 @@ namespace fovea::cpu {
 
 struct AttentionGradients {
   Out dq, dk, dv;
-  In dy, q, k, v;
-  const float* log_sums;  // [B, H, T], to base 2; +inf for a query that sees no key: its weights
-                          // come out as 0
-  const float* deltas;    // [B, H, T]
+  In dy, q, k, v, y, lse;
 };
 
 // What one task computes: the gradients that it wants of `rows` and of `keys`, both whole blocks.
@@ -54,22 +50,20 @@ constexpr int64_t kRows =
 // The scratch of a walk.
 struct Buffers {
   int64_t padded;
-  float* dq;       // [rows of the walk, padded]
-  float* q;        // [kRows, padded], times scale / ln 2
-  float* dy;       // [kRows, padded]
-  float* weights;  // [kRows, kTile], first scores
-  float* dscores;  // [kRows, kTile], first dw
-  float* factors;  // [kTile], of dropout; ones without
-  float* k;        // [kTile, padded], and transposed
+  float* q;         // [rows of the walk, padded], times scale / ln 2
+  float* dy;        // [rows of the walk, padded]
+  float* dq;        // the same; empty if not wanted
+  float* log_sums;  // [rows of the walk], to base 2; +inf for a row that sees no key, so that its
+                    // weights are 0
+  float* deltas;    // [rows of the walk]
+  float* weights;   // [kRows, kTile], first scores
+  float* dscores;   // [kRows, kTile], first dw
+  float* factors;   // [kTile], of dropout; ones without
+  float* k;         // [kTile, padded]; the next two transposed
   float* k_transposed;
-  float* v_transposed;  // [padded, kTile]
-  float* dk;            // [kTile, padded]
+  float* v_transposed;
+  float* dk;  // [kTile, padded]
   float* dv;
-};
-
-struct Strip {
-  int64_t first, count;  // rows of the block
-  Columns columns;
 };
 
 HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns columns,
@@ -87,62 +81,90 @@ HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns c
   }
 }
 
-// Adds what a strip of the block of rows that begins at `row` and a tile give each other.
-void add_strip(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
-               const SeenKeys* seen, int64_t row, int64_t tile, const Strip& strip) {
+// Adds what `rows` rows (counted from the walk's first) and a tile give each other.
+void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, int64_t rows,
+              const Sight& sight, int64_t tile) {
+  const Columns columns = seen_columns(sight, tile);
+  if (columns.empty()) return;
   const AttentionShape& shape = walk.queries.shape;
-  const int64_t padded = buffers.padded, begin = strip.columns.begin,
-                width = strip.columns.end - begin;
-  float* q = buffers.q + strip.first * padded;
-  float* dy = buffers.dy + strip.first * padded;
-  float* weights = buffers.weights + strip.first * kTile + begin;
-  float* dscores = buffers.dscores + strip.first * kTile + begin;
-  multiply({q, padded, 1, buffers.k_transposed + begin, kTile, weights, kTile, strip.count, width,
+  const int64_t padded = buffers.padded, begin = columns.begin, width = columns.end - begin;
+  const float* q = buffers.q + row * padded;
+  const float* dy = buffers.dy + row * padded;
+  float* weights = buffers.weights + begin;
+  float* dscores = buffers.dscores + begin;
+  multiply({q, padded, 1, buffers.k_transposed + begin, kTile, weights, kTile, rows, width,
             shape.width, false});
-  multiply({dy, padded, 1, buffers.v_transposed + begin, kTile, dscores, kTile, strip.count, width,
+  multiply({dy, padded, 1, buffers.v_transposed + begin, kTile, dscores, kTile, rows, width,
             shape.width, false});
-  if (!strip.columns.whole)
-    hide_unseen(weights - begin, seen + strip.first, strip.count, tile, strip.columns);
-  for (int64_t r = strip.first; r < strip.first + strip.count; ++r) {
-    const int64_t index = walk.queries.index(row + r);
-    if (shape.dropout.probability > 0) dropout_factors(shape, index, tile, buffers.factors);
-    differentiate_row(buffers, r, strip.columns, call.log_sums[index], call.deltas[index]);
+  if (!columns.whole)
+    hide_unseen(buffers.weights, walk.queries, walk.rows.begin + row, rows, tile, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (shape.dropout.probability > 0)
+      dropout_factors(shape, walk.queries.index(walk.rows.begin + row + r), tile, buffers.factors);
+    differentiate_row(buffers, r, columns, buffers.log_sums[row + r], buffers.deltas[row + r]);
   }
   if (walk.wants_dkv) {
     multiply({weights, 1, kTile, dy, padded, buffers.dv + begin * padded, padded, width, padded,
-              strip.count, true});
+              rows, true});
     multiply({dscores, 1, kTile, q, padded, buffers.dk + begin * padded, padded, width, padded,
-              strip.count, true});
+              rows, true});
   }
   if (walk.wants_dq) {
-    float* dq = buffers.dq + (row - walk.rows.begin + strip.first) * padded;
-    multiply({dscores, kTile, 1, buffers.k + begin * padded, padded, dq, padded, strip.count,
-              padded, width, true});
+    multiply({dscores, kTile, 1, buffers.k + begin * padded, padded, buffers.dq + row * padded,
+              padded, rows, padded, width, true});
   }
 }
 
-// A block that the tile is wholly visible to is one strip.
-void add_block(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
-               int64_t row, int64_t tile) {
-  const QueryRows& queries = walk.queries;
-  const int64_t rows = std::min(kRows, walk.rows.end - row), width = queries.shape.width;
-  SeenKeys seen[kRows];
-  find_seen_keys(queries, row, rows, seen);
-  const Columns columns = seen_columns(seen, rows, tile);
-  if (columns.begin == columns.end) return;
-  const float factor = static_cast<float>(queries.shape.scale * std::numbers::log2e);
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t offset = queries.offset(row + r);
-    load_row(buffers.q + r * buffers.padded, call.q, offset, width, buffers.padded, factor);
-    load_row(buffers.dy + r * buffers.padded, call.dy, offset, width, buffers.padded, 1.0f);
+// kRows rows at once where the mask hides nothing from them, else strip by strip.
+void add_tile(const AttentionWalk& walk, const Buffers& buffers, const std::vector<Sight>& sights,
+              int64_t tile) {
+  const int64_t rows = walk.rows.end - walk.rows.begin;
+  for (int64_t row = 0; row < rows; row += kRows) {
+    const int64_t end = std::min(row + kRows, rows);
+    Sight all;
+    for (int64_t strip = row; strip < end; strip += kStrip)
+      all.merge(sights[static_cast<size_t>(strip / kStrip)]);
+    if (seen_columns(all, tile).whole) {
+      add_rows(walk, buffers, row, end - row, all, tile);
+    } else {
+      for (int64_t strip = row; strip < end; strip += kStrip)
+        add_rows(walk, buffers, strip, std::min(kStrip, end - strip),
+                 sights[static_cast<size_t>(strip / kStrip)], tile);
+    }
   }
-  if (columns.whole) return add_strip(call, walk, buffers, seen, row, tile, {0, rows, columns});
-  for (int64_t first = 0; first < rows; first += kStrip) {
-    const int64_t count = std::min(kStrip, rows - first);
-    const Strip strip{first, count, seen_columns(seen + first, count, tile)};
-    if (strip.columns.begin < strip.columns.end)
-      add_strip(call, walk, buffers, seen, row, tile, strip);
+}
+
+// Loads a strip's rows of q and dy, and computes its deltas.
+void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
+                int64_t row, int64_t rows) {
+  const AttentionShape& shape = walk.queries.shape;
+  const int64_t padded = buffers.padded;
+  const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
+  for (int64_t r = row; r < row + rows; ++r) {
+    const int64_t offset = walk.queries.offset(walk.rows.begin + r);
+    load_row(buffers.q + r * padded, call.q, offset, shape.width, padded, factor);
+    load_row(buffers.dy + r * padded, call.dy, offset, shape.width, padded, 1.0f);
+    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // before any tile is there
+    buffers.deltas[r] = dot(buffers.dy + r * padded, buffers.k, padded);
+    const float log =
+        static_cast<const float*>(call.lse.data)[walk.queries.index(walk.rows.begin + r)];
+    buffers.log_sums[r] = log == kHidden ? -kHidden : log * std::numbers::log2e_v<float>;
   }
+}
+
+// What the strips of the walk see; loads those that see any of the walk's keys.
+std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk& walk,
+                             const Buffers& buffers) {
+  const int64_t rows = walk.rows.end - walk.rows.begin;
+  std::vector<Sight> sights;
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    const int64_t count = std::min(kStrip, rows - row);
+    const Sight sight = sight_of(walk.queries, walk.rows.begin + row, count);
+    if (sight.begin < walk.keys.end && sight.end > walk.keys.begin)
+      load_strip(call, walk, buffers, row, count);
+    sights.push_back(sight);
+  }
+  return sights;
 }
 
 void load_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
@@ -166,34 +188,39 @@ void store_tile_of_walk(const AttentionGradients& call, const AttentionWalk& wal
   }
 }
 
+Buffers make_buffers(int64_t padded, int64_t rows, int64_t rows_of_dq, Scratch& scratch) {
+  return {padded,
+          scratch.take(rows * padded),
+          scratch.take(rows * padded),
+          scratch.take(rows_of_dq * padded),
+          scratch.take(rows),
+          scratch.take(rows),
+          scratch.take(kRows * kTile),
+          scratch.take(kRows * kTile),
+          scratch.take(kTile),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded)};
+}
+
 void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
   const AttentionShape& shape = walk.queries.shape;
-  const int64_t padded = padded_width(shape),
-                rows = walk.wants_dq ? walk.rows.end - walk.rows.begin : 0;
-  Scratch scratch(rows * padded + 2 * kRows * padded + 2 * kRows * kTile + kTile +
-                  5 * kTile * padded);
-  const auto tile_sized = [&] { return scratch.take(kTile * padded); };
-  const Buffers buffers{padded,
-                        scratch.take(rows * padded),
-                        scratch.take(kRows * padded),
-                        scratch.take(kRows * padded),
-                        scratch.take(kRows * kTile),
-                        scratch.take(kRows * kTile),
-                        scratch.take(kTile),
-                        tile_sized(),
-                        tile_sized(),
-                        tile_sized(),
-                        tile_sized(),
-                        tile_sized()};
-  std::fill(buffers.dq, buffers.dq + rows * padded, 0.0f);
+  const int64_t padded = padded_width(shape), rows = walk.rows.end - walk.rows.begin;
+  const int64_t rows_of_dq = walk.wants_dq ? rows : 0;
+  Scratch scratch((2 * rows + rows_of_dq) * padded + 2 * Scratch::size_of(rows) +
+                  kTile * (2 * kRows + 1 + 5 * padded));
+  const Buffers buffers = make_buffers(padded, rows, rows_of_dq, scratch);
+  std::fill(buffers.dq, buffers.dq + rows_of_dq * padded, 0.0f);
   std::fill(buffers.factors, buffers.factors + kTile, 1.0f);
+  const std::vector<Sight> sights = load_rows(call, walk, buffers);
   for (int64_t tile = walk.keys.begin; tile < walk.keys.end; tile += kTile) {
     load_tile_of_walk(call, walk, buffers, tile);
-    for (int64_t row = walk.rows.begin; row < walk.rows.end; row += kRows)
-      add_block(call, walk, buffers, row, tile);
+    add_tile(walk, buffers, sights, tile);
     if (walk.wants_dkv) store_tile_of_walk(call, walk, buffers, tile);
   }
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < rows_of_dq; ++row) {
     const int64_t offset = walk.queries.offset(walk.rows.begin + row);
     store_row(call.dq, offset, buffers.dq + row * padded, shape.width, shape.scale);
   }
@@ -214,32 +241,6 @@ namespace fovea::cpu {
 HWY_EXPORT(attention_walk);
 namespace {
 
-// deltas = sum over d of dy * y, in kLanes chains; log_sums = lse to base 2.
-void prepare_rows(const AttentionShape& shape, In dy, In y, In lse, float* log_sums,
-                  float* deltas) {
-  const int64_t rows = shape.batch * shape.queries * shape.heads, padded = padded_width(shape);
-  constexpr int64_t kGrain = 4096;  // rows; they are short
-  parallel_for(rows, kGrain, [&](int64_t begin, int64_t end) {
-    Scratch scratch(2 * padded);
-    float* dy_row = scratch.take(padded);
-    float* y_row = scratch.take(padded);
-    for (int64_t row = begin; row < end; ++row) {  // of [B, T, H]
-      load_row(dy_row, dy, row * shape.width, shape.width, padded, 1.0f);
-      load_row(y_row, y, row * shape.width, shape.width, padded, 1.0f);
-      float lanes[kLanes] = {};
-      for (int64_t d = 0; d < padded; d += kLanes)
-        for (int64_t lane = 0; lane < kLanes; ++lane)
-          lanes[lane] += dy_row[d + lane] * y_row[d + lane];
-      const int64_t head = row % shape.heads, token = row / shape.heads;
-      const int64_t index =
-          (token / shape.queries * shape.heads + head) * shape.queries + token % shape.queries;
-      deltas[index] = sum_of_lanes(lanes);
-      const float log = static_cast<const float*>(lse.data)[index];
-      log_sums[index] = log == kHidden ? -kHidden : log * std::numbers::log2e_v<float>;
-    }
-  });
-}
-
 // Slots of a cache past the last key get no gradient.
 void zero_unused_keys(Out dk, const AttentionShape& shape) {
   if (dk.data == nullptr || dk.add) return;
@@ -252,12 +253,19 @@ void zero_unused_keys(Out dk, const AttentionShape& shape) {
 }
 
 // Whether one walk per kv head, with all its gradients, is sooner done than the split walks.
-bool heads_suffice(int64_t heads, bool wants_dq, bool wants_dkv) {
+bool heads_suffice(int64_t heads) {
   constexpr double kSplitCost = 1.4;  // 7 products instead of 5
-  if (!wants_dq || !wants_dkv) return false;
   const int64_t threads = thread_count();
-  return static_cast<double>((heads + threads - 1) / threads) <=
-         kSplitCost * static_cast<double>(heads) / static_cast<double>(threads);
+  const auto rounds = static_cast<double>((heads + threads - 1) / threads);
+  return rounds * static_cast<double>(threads) <= kSplitCost * static_cast<double>(heads);
+}
+
+// The length of the pieces, whole blocks, into which each of `heads` sequences is split to give
+// every thread a few.
+int64_t piece_length(int64_t length, int64_t heads) {
+  constexpr int64_t kPiecesPerThread = 4;  // under a causal mask they are of unequal work
+  const int64_t pieces = (kPiecesPerThread * thread_count() + heads - 1) / heads;
+  return std::max(kTile, round_up((length + pieces - 1) / pieces, kTile));
 }
 
 }  // namespace
@@ -265,10 +273,7 @@ bool heads_suffice(int64_t heads, bool wants_dq, bool wants_dkv) {
 void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape) {
   const bool wants_dq = dq.data != nullptr, wants_dkv = dk.data != nullptr || dv.data != nullptr;
-  const auto count = static_cast<size_t>(shape.batch * shape.heads * shape.queries);
-  std::vector<float> log_sums(count), deltas(count);
-  prepare_rows(shape, dy, y, lse, log_sums.data(), deltas.data());
-  const AttentionGradients call{dq, dk, dv, dy, q, k, v, log_sums.data(), deltas.data()};
+  const AttentionGradients call{dq, dk, dv, dy, q, k, v, y, lse};
   const int64_t heads = shape.batch * shape.kv_heads,
                 rows = shape.heads / shape.kv_heads * shape.queries;
   const auto walk = [&](int64_t head, Interval of_rows, Interval of_keys, bool with_dq,
@@ -276,26 +281,23 @@ void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, I
     const QueryRows queries{shape, head / shape.kv_heads, head % shape.kv_heads, 0, shape.queries};
     HWY_DYNAMIC_DISPATCH(attention_walk)(call, {queries, of_rows, of_keys, with_dq, with_dkv});
   };
-  if (heads_suffice(heads, wants_dq, wants_dkv)) {
+  if (heads_suffice(heads)) {
     share_out(shape, heads, [&](int64_t head) {
-      walk(head, {0, rows}, {0, shape.keys}, true, true);
+      walk(head, {0, rows}, {0, shape.keys}, wants_dq, wants_dkv);
     });
   } else {
-    constexpr int64_t kRowsOfDq = 256;  // share one loading of a tile
-    const int64_t tiles = (shape.keys + kTile - 1) / kTile,
-                  blocks = (rows + kRowsOfDq - 1) / kRowsOfDq;
-    if (wants_dkv) {
-      share_out(shape, heads * tiles, [&](int64_t task) {
-        const int64_t key = task % tiles * kTile;
-        walk(task / tiles, {0, rows}, {key, std::min(key + kTile, shape.keys)}, false, true);
-      });
-    }
-    if (wants_dq) {
-      share_out(shape, heads * blocks, [&](int64_t task) {
-        const int64_t row = (blocks - 1 - task % blocks) * kRowsOfDq;
-        walk(task / blocks, {row, std::min(row + kRowsOfDq, rows)}, {0, shape.keys}, true, false);
-      });
-    }
+    const int64_t keys_each = piece_length(shape.keys, heads),
+                  rows_each = piece_length(rows, heads);
+    const int64_t key_pieces = wants_dkv ? (shape.keys + keys_each - 1) / keys_each : 0;
+    const int64_t row_pieces = wants_dq ? (rows + rows_each - 1) / rows_each : 0;
+    share_out(shape, heads * key_pieces, [&](int64_t task) {
+      const int64_t key = task % key_pieces * keys_each;
+      walk(task / key_pieces, {0, rows}, {key, std::min(key + keys_each, shape.keys)}, false, true);
+    });
+    share_out(shape, heads * row_pieces, [&](int64_t task) {
+      const int64_t row = (row_pieces - 1 - task % row_pieces) * rows_each;
+      walk(task / row_pieces, {row, std::min(row + rows_each, rows)}, {0, shape.keys}, true, false);
+    });
   }
   zero_unused_keys(dk, shape);
   zero_unused_keys(dv, shape);

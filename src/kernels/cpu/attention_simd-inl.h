@@ -118,6 +118,29 @@ HWY_INLINE Vector exp2(Vector x) {
   return hn::Mul(sum, hn::BitCast(tag, exponent));
 }
 
+// The sum of kLanes numbers by a fixed tree: those eight apart, then four, two and one.
+HWY_INLINE float sum_of_lanes(const float* lanes) {
+  const hn::CappedTag<float, 8> eight;
+  const hn::Full128<float> four;
+  const auto sums = hn::Add(hn::Load(eight, lanes), hn::Load(eight, lanes + 8));
+  const auto quads = hn::Add(hn::LowerHalf(four, sums), hn::UpperHalf(four, sums));
+  const auto pairs = hn::Add(quads, hn::Shuffle1032(quads));
+  return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
+}
+
+// sum over i of a[i] * b[i], in kLanes chains.
+HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
+  const Floats tag;
+  HWY_ALIGN float lanes[kLanes];
+  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+    Vector sum = hn::Zero(tag);
+    for (int64_t i = lane; i < padded; i += kLanes)
+      sum = hn::MulAdd(hn::Load(tag, a + i), hn::Load(tag, b + i), sum);
+    hn::Store(sum, tag, lanes + lane);
+  }
+  return sum_of_lanes(lanes);
+}
+
 // out [padded, kTile] = the transpose of rows [kTile, padded], in squares of four.
 HWY_INLINE void transpose_tile(const float* HWY_RESTRICT rows, int64_t padded,
                                float* HWY_RESTRICT out) {

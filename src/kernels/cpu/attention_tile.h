@@ -53,25 +53,32 @@ struct QueryRows {
   }
 };
 
-// The keys that one query sees.
-struct SeenKeys {
-  int count = 0;
-  Interval intervals[Mask::kMostIntervals];
+// What the rows of a strip see together: no key outside [begin, end), all of them every key of
+// [all_begin, all_end).
+struct Sight {
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+  int64_t all_begin = 0, all_end = std::numeric_limits<int64_t>::max();
+
+  bool empty() const { return begin >= end; }
+  void merge(const Sight& other);
 };
 
-void find_seen_keys(const QueryRows& queries, int64_t first_row, int64_t rows, SeenKeys* seen);
+Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows);
 
-// The columns [begin, end) of a tile, whole lanes of them, outside which no row sees a key; nothing
-// is hidden inside if `whole`. begin = end: none.
+// The columns [begin, end) of a tile, whole lanes of them, outside which a strip sees no key;
+// inside, nothing is hidden from any of its rows if `whole`.
 struct Columns {
   int64_t begin = 0, end = 0;
   bool whole = true;
+
+  bool empty() const { return begin >= end; }
 };
 
-Columns seen_columns(const SeenKeys* seen, int64_t rows, int64_t tile);
+Columns seen_columns(const Sight& sight, int64_t tile);
 
-// scores [rows, kTile] = kHidden inside `columns` where the key is not seen.
-void hide_unseen(float* scores, const SeenKeys* seen, int64_t rows, int64_t tile, Columns columns);
+// scores [rows, kTile] = kHidden inside `columns` where a row does not see the key.
+void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int64_t rows,
+                 int64_t tile, Columns columns);
 
 // out[0, padded) = x[offset, offset + width) * factor, then zeros.
 void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, float factor);
@@ -79,9 +86,6 @@ void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, f
 void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
 // out [kTile, padded] = a tile of keys or values; zeros past the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile);
-
-// The sum of kLanes partial sums by a fixed tree.
-float sum_of_lanes(const float* lanes);
 
 // Calls body(task) for each task; on one thread if the whole is less work than waking a second one
 // costs (some 10 us).
