@@ -14,22 +14,36 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 struct Relu {
   static HWY_INLINE Vector value(Vector x) { return hn::IfThenZeroElse(hn::Lt(x, all(0)), x); }
-  static HWY_INLINE Vector derivative(Vector x) { return hn::IfThenZeroElse(hn::Le(x, all(0)), all(1)); }
-};
-
-HWY_INLINE Vector sigmoid(Vector x) { return hn::Div(all(1), hn::Add(all(1), exp_of(hn::Neg(x)))); }
-
-struct Silu {
-  static HWY_INLINE Vector value(Vector x) { return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(x)))); }
-  // s (1 + x (1 - s)), s = sigmoid(x)
   static HWY_INLINE Vector derivative(Vector x) {
-    const Vector s = sigmoid(x);
-    return hn::Mul(s, hn::MulAdd(x, hn::Sub(all(1), s), all(1)));
+    return hn::IfThenZeroElse(hn::Le(x, all(0)), all(1));
   }
 };
 
-// Exact GELU, x cdf(x), its erf by formula 7.1.26 of Abramowitz and Stegun (1964), whose error is below 1.5e-7; it shares
-// its exponential with the density that the derivative needs.
+// s = 1 / (1 + exp(-x)) and its slope s (1 - s), both by exp(-|x|), which neither overflows nor
+// cancels.
+struct Sigmoid {
+  Vector value, slope;
+
+  HWY_INLINE explicit Sigmoid(Vector x) {
+    const Vector e = exp_of(hn::Neg(hn::Abs(x)));
+    const Vector larger = hn::Div(all(1), hn::Add(all(1), e)), smaller = hn::Mul(e, larger);
+    value = hn::IfThenElse(hn::Lt(x, all(0)), smaller, larger);
+    slope = hn::Mul(smaller, larger);
+  }
+};
+
+struct Silu {
+  static HWY_INLINE Vector value(Vector x) {
+    return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(x))));
+  }
+  static HWY_INLINE Vector derivative(Vector x) {
+    const Sigmoid s(x);
+    return hn::MulAdd(x, s.slope, s.value);
+  }
+};
+
+// Exact GELU, x cdf(x), its erf by formula 7.1.26 of Abramowitz and Stegun (1964), whose error is
+// below 1.5e-7; it shares its exponential with the density that the derivative needs.
 struct Gelu {
   Vector cdf, exponential;  // of the normal distribution; exp(-x^2 / 2)
 
@@ -58,24 +72,30 @@ struct GeluTanh {
   static HWY_INLINE Vector twice_u(Vector x) {
     return hn::Mul(hn::Mul(x, all(kTwoSlope)), hn::MulAdd(hn::Mul(x, x), all(kCubic), all(1)));
   }
-  static HWY_INLINE Vector value(Vector x) { return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(twice_u(x))))); }
-  // s + x s (1 - s) (2u)', s = sigmoid(2u). At 12 s is 0 or 1 exactly; a larger x must not make an infinity of (2u)'.
+  static HWY_INLINE Vector value(Vector x) {
+    return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(twice_u(x)))));
+  }
+  // s + x s' (2u)', s = sigmoid(2u). At 12 s' is 0 exactly; a larger x must not make an infinity of
+  // (2u)'.
   static HWY_INLINE Vector derivative(Vector x) {
     const Vector near = hn::Max(all(-12), hn::Min(all(12), x));
-    const Vector s = sigmoid(twice_u(near));
-    const Vector slope = hn::Mul(all(kTwoSlope), hn::MulAdd(hn::Mul(near, near), all(3 * kCubic), all(1)));
-    return hn::MulAdd(x, hn::Mul(hn::Mul(s, hn::Sub(all(1), s)), slope), s);
+    const Sigmoid s(twice_u(near));
+    const Vector slope =
+        hn::Mul(all(kTwoSlope), hn::MulAdd(hn::Mul(near, near), all(3 * kCubic), all(1)));
+    return hn::MulAdd(x, hn::Mul(s.slope, slope), s.value);
   }
 };
 
 template <class F>
 void forward_with(Out y, In x, int64_t size) {
-  map_all(y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
+  map_all(
+      y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
 }
 
 template <class F>
 void backward_with(Out dx, In dy, In x, int64_t size) {
-  map_all(dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
+  map_all(
+      dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
 }
 
 void activate(Out y, In x, Activation kind, int64_t size) {

@@ -11,7 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-void adamw_step(float* weight, float* m, float* v, const float* gradient, const AdamW& step, int64_t size) {
+void adamw_step(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
+                int64_t size) {
   const Vector beta1 = all(step.beta1), rest1 = all(1 - step.beta1);
   const Vector beta2 = all(step.beta2), rest2 = all(1 - step.beta2);
   const Vector unbias1 = all(1 / step.correction1), unbias2 = all(1 / step.correction2);
@@ -23,7 +24,8 @@ void adamw_step(float* weight, float* m, float* v, const float* gradient, const 
       const Vector second = hn::MulAdd(beta2, access.load(v + i), hn::Mul(hn::Mul(rest2, g), g));
       const Vector deviation = hn::Add(hn::Sqrt(hn::Mul(second, unbias2)), all(step.epsilon));
       const Vector old = access.load(weight + i);
-      const Vector direction = hn::MulAdd(all(step.decay), old, hn::Div(hn::Mul(first, unbias1), deviation));
+      const Vector direction =
+          hn::MulAdd(all(step.decay), old, hn::Div(hn::Mul(first, unbias1), deviation));
       access.store(hn::NegMulAdd(all(step.rate), direction, old), weight + i);
       access.store(first, m + i);
       access.store(second, v + i);
@@ -39,7 +41,8 @@ namespace fovea::cpu {
 
 HWY_EXPORT(adamw_step);
 
-void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step, int64_t size) {
+void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
+           int64_t size) {
   HWY_DYNAMIC_DISPATCH(adamw_step)(weight, m, v, gradient, step, size);
 }
 

@@ -13,7 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Calls visit(logits, begin, count) for the blocks of row i: a vocabulary's row is too long to widen at once.
+// Calls visit(logits, begin, count) for the blocks of row i: a vocabulary's row is too long to
+// widen at once.
 template <class Visit>
 HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& visit) {
   Scratch scratch;
@@ -38,7 +39,7 @@ HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
 }
 
 // log(sum(exp(row))); the blocks' sums are added in double, as a vocabulary has many.
-float log_sum_exp(In logits, int64_t i, int64_t width) {
+double log_sum_exp(In logits, int64_t i, int64_t width) {
   const float most = row_maximum(logits, i, width);
   double sum = 0;
   each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
@@ -48,23 +49,26 @@ float log_sum_exp(In logits, int64_t i, int64_t width) {
     });
     sum += block.total();
   });
-  return static_cast<float>(most + std::log(sum));
+  return most + std::log(sum);
 }
 
 void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) {
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     for (int64_t i = first; i < last; ++i) {
-      const float log_sum = log_sum_exp(logits, i, rows.width);
-      float loss = 0, scratch = 0;
-      if (targets[i] >= 0) loss = log_sum - *widened(logits, i * rows.width + targets[i], 1, &scratch);
+      const double log_sum = log_sum_exp(logits, i, rows.width);
+      float loss = 0, scratch = 0, kept = static_cast<float>(log_sum);
+      if (targets[i] >= 0) {
+        loss = static_cast<float>(log_sum -
+                                  *widened(logits, i * rows.width + targets[i], 1, &scratch));
+      }
       narrow_into(losses, i, 1, &loss);
-      float kept = log_sum;
       narrow_into(lse, i, 1, &kept);
     }
   });
 }
 
-void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, float factor, Rows rows) {
+void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
+                       Rows rows) {
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch output;
     for (int64_t i = first; i < last; ++i) {
@@ -73,11 +77,15 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
       const float log_sum = *widened(lse, i, 1, &scratch);
       each_block(logits, i, rows.width, [&](const float* x, int64_t begin, int64_t count) HWY_ATTR {
         float* room = room_for(dlogits, i * rows.width + begin, output.values);
-        const auto gradient = [&](Vector v) HWY_ATTR { return hn::Mul(exp_of(hn::Sub(v, all(log_sum))), all(factor)); };
+        const auto gradient = [&](Vector v) HWY_ATTR {
+          return hn::Mul(exp_of(hn::Sub(v, all(log_sum))), all(factor));
+        };
         const int64_t target = targets[i] - begin;
         const float target_logit = target >= 0 && target < count ? x[target] : 0;
-        if (ignored) std::fill_n(room, count, 0.0f);
-        else map(room, count, gradient, x);
+        if (ignored)
+          std::fill_n(room, count, 0.0f);
+        else
+          map(room, count, gradient, x);
         if (target >= 0 && target < count) {
           // (p - 1) * factor from p itself, as p * factor - factor would round twice.
           const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
@@ -103,7 +111,8 @@ void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows 
   HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, rows);
 }
 
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor, Rows rows) {
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
+                            Rows rows) {
   check_stored_types(dlogits, logits, lse);
   HWY_DYNAMIC_DISPATCH(gradients_of_rows)(dlogits, logits, lse, targets, factor, rows);
 }

@@ -19,7 +19,8 @@ HWY_INLINE void block_factors(const Dropout& dropout, int64_t begin, float* fact
   const uint64_t counter = (dropout.step << 32) + static_cast<uint64_t>(begin) / 4;
   for (int64_t i = 0; i < kBlock; i += 4 * kCounters) {
     alignas(64) uint32_t words[4 * kCounters];
-    philox_words(dropout.seed, Stream::dropout, dropout.substream, counter + static_cast<uint64_t>(i) / 4, words);
+    philox_words(dropout.seed, Stream::dropout, dropout.substream,
+                 counter + static_cast<uint64_t>(i) / 4, words);
     for (int64_t j = 0; j < 4 * kCounters; j += kLanes) {
       const auto word = hn::Load(hn::RebindToUnsigned<Floats>(), words + j);
       const Vector drawn = hn::ConvertTo(Floats(), hn::BitCast(integers, hn::ShiftRight<8>(word)));

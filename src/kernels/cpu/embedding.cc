@@ -26,7 +26,8 @@ void gather(Out y, In table, const int32_t* ids, Rows rows) {
   });
 }
 
-// The rows of dy sorted by id, those of one id in ascending order: order[starts[id]] up to order[starts[id + 1]].
+// The rows of dy sorted by id, those of one id in ascending order: order[starts[id]] up to
+// order[starts[id + 1]].
 struct Groups {
   std::vector<int64_t> starts, order;
 
@@ -35,12 +36,14 @@ struct Groups {
     for (int64_t i = 0; i < count; ++i) ++starts[static_cast<size_t>(ids[i]) + 1];
     std::partial_sum(starts.begin(), starts.end(), starts.begin());
     std::vector<int64_t> next(starts.begin(), starts.end() - 1);
-    for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(next[static_cast<size_t>(ids[i])]++)] = i;
+    for (int64_t i = 0; i < count; ++i)
+      order[static_cast<size_t>(next[static_cast<size_t>(ids[i])]++)] = i;
   }
 };
 
 // dtable[entry] (+)= the sum of its rows of dy, for entries [first, last).
-void scatter_entries(Out dtable, In dy, const Groups& groups, int64_t width, int64_t first, int64_t last) {
+void scatter_entries(Out dtable, In dy, const Groups& groups, int64_t width, int64_t first,
+                     int64_t last) {
   std::vector<float> sum(static_cast<size_t>(width)), scratch(sum);
   for (size_t entry = static_cast<size_t>(first); entry < static_cast<size_t>(last); ++entry) {
     const int64_t begin = groups.starts[entry], end = groups.starts[entry + 1];
@@ -54,14 +57,16 @@ void scatter_entries(Out dtable, In dy, const Groups& groups, int64_t width, int
   }
 }
 
-// The threads share the entries between them, in more pieces than threads because frequent ids lie close together.
+// The threads share the entries between them, in more pieces than threads because frequent ids lie
+// close together.
 void scatter(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) {
   constexpr int64_t kPieces = 64;
   const Groups groups(ids, rows.count, entries);
   const bool small = (rows.count + entries) * rows.width < kGrainElements;
   const int64_t pieces = small ? 1 : std::min(entries, kPieces);
   parallel_tasks(pieces, [&](int64_t piece) HWY_ATTR {
-    scatter_entries(dtable, dy, groups, rows.width, entries * piece / pieces, entries * (piece + 1) / pieces);
+    scatter_entries(dtable, dy, groups, rows.width, entries * piece / pieces,
+                    entries * (piece + 1) / pieces);
   });
 }
 

@@ -14,7 +14,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // Rows of floats for one thread.
 class RowScratch {
  public:
-  RowScratch(int64_t rows, int64_t width) : width_(width), floats_(static_cast<size_t>(rows * width)) {}
+  RowScratch(int64_t rows, int64_t width)
+      : width_(width), floats_(static_cast<size_t>(rows * width)) {}
   float* row(int64_t i) { return floats_.data() + i * width_; }
 
  private:
@@ -24,7 +25,8 @@ class RowScratch {
 
 HWY_INLINE float row_mean(const float* x, int64_t width) {
   Sum sum;
-  each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR { sum.add(access.load(x + j), part, access); });
+  each_vector(width, [&](int64_t j, int64_t part, auto access)
+                         HWY_ATTR { sum.add(access.load(x + j), part, access); });
   return sum.total() / static_cast<float>(width);
 }
 
@@ -39,12 +41,14 @@ HWY_INLINE float row_scale(const float* x, float centre, float epsilon, int64_t 
 }
 
 // y = (x - mean) * scale * weight + bias; RMSNorm is not centred, its mean is taken as 0.
-void norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, bool centred, Rows rows) {
+void norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, bool centred,
+          Rows rows) {
   const int64_t width = rows.width;
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     RowScratch scratch(4, width);  // its zeros serve as the bias where there is none
     const float* weights = widened(weight, 0, width, scratch.row(0));
-    const float* biases = bias.data == nullptr ? scratch.row(1) : widened(bias, 0, width, scratch.row(1));
+    const float* biases =
+        bias.data == nullptr ? scratch.row(1) : widened(bias, 0, width, scratch.row(1));
     for (int64_t i = first; i < last; ++i) {
       const float* from = widened(x, i * width, width, scratch.row(2));
       const float centre = centred ? row_mean(from, width) : 0;
@@ -61,10 +65,11 @@ void norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, b
   });
 }
 
-// With x_hat = (x - centre) * factor and g = dy * weight: the sums of g and g * x_hat over a row, which its dx needs;
-// also dweight += dy * x_hat and dbias += dy.
-HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbias, const float* dy, const float* x,
-                        const float* weight, float centre, float factor, int64_t width) {
+// With x_hat = (x - centre) * factor and g = dy * weight: the sums of g and g * x_hat over a row,
+// which its dx needs; also dweight += dy * x_hat and dbias += dy.
+HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbias, const float* dy,
+                        const float* x, const float* weight, float centre, float factor,
+                        int64_t width) {
   each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
     const Vector x_hat = hn::Mul(hn::Sub(access.load(x + j), all(centre)), all(factor));
     const Vector gradient = access.load(dy + j);
@@ -76,8 +81,10 @@ HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbi
   });
 }
 
-// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat)); RMSNorm, which subtracts no mean, leaves mean(g) out.
-void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight, bool centred, Rows rows) {
+// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat)); RMSNorm, which subtracts no mean, leaves
+// mean(g) out.
+void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                   bool centred, Rows rows) {
   const int64_t width = rows.width, blocks = row_blocks(rows);
   const float share = 1 / static_cast<float>(width);
   RowScratch partial(blocks, 2 * width);  // of dweight, of dbias
@@ -91,8 +98,10 @@ void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scal
       const float factor = static_cast<const float*>(scale.data)[i];
       float* sums_of_block = partial.row(i / kRowBlock);
       Sum sum_g, sum_g_x_hat;
-      collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights, centre, factor, width);
-      const Vector mean_g = all(centred ? sum_g.total() * share : 0), slope = all(sum_g_x_hat.total() * share);
+      collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights,
+              centre, factor, width);
+      const Vector mean_g = all(centred ? sum_g.total() * share : 0),
+                   slope = all(sum_g_x_hat.total() * share);
       const auto gradient = [&](Vector g, Vector v, Vector w) HWY_ATTR {
         const Vector x_hat = hn::Mul(hn::Sub(v, all(centre)), all(factor));
         return hn::Mul(all(factor), hn::NegMulAdd(x_hat, slope, hn::Sub(hn::Mul(g, w), mean_g)));
@@ -121,7 +130,8 @@ void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsi
   HWY_DYNAMIC_DISPATCH(norm)(y, mean, scale, x, weight, bias, epsilon, true, rows);
 }
 
-void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight, Rows rows) {
+void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                         Rows rows) {
   check_stored_types(dx, dweight, dbias, dy, x, weight);
   HWY_DYNAMIC_DISPATCH(norm_backward)(dx, dweight, dbias, dy, x, mean, scale, weight, true, rows);
 }

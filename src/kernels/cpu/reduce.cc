@@ -17,7 +17,8 @@ void sum_all_rows(Out y, In x, Rows rows) {
   parallel_for(blocks, grain_of(rows) / kRowBlock + 1, [&](int64_t first, int64_t last) HWY_ATTR {
     std::vector<float> scratch(static_cast<size_t>(width));
     for (int64_t i = first * kRowBlock; i < std::min(last * kRowBlock, rows.count); ++i) {
-      add_floats(partial.data() + i / kRowBlock * width, widened(x, i * width, width, scratch.data()), width);
+      add_floats(partial.data() + i / kRowBlock * width,
+                 widened(x, i * width, width, scratch.data()), width);
     }
   });
   add_blocks(y, partial.data(), blocks, width, width);

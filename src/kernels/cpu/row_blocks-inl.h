@@ -1,5 +1,6 @@
-// Sums over rows, as the gradients of biases and norm weights need them: each block of 64 rows has its own partial sums,
-// which are added in the order of the blocks, so that the threads cannot change a bit.
+// Sums over rows, as the gradients of biases and norm weights need them: each block of 64 rows has
+// its own partial sums, which are added in the order of the blocks, so that the threads cannot
+// change a bit.
 
 #if defined(FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_

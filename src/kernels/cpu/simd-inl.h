@@ -1,5 +1,6 @@
-// What the kernels of one instruction set share: numbers as vectors of floats whatever their stored type, and loops whose
-// sums have the same bits for every vector width. Included once per target, hence the toggled guard.
+// What the kernels of one instruction set share: numbers as vectors of floats whatever their stored
+// type, and loops whose sums have the same bits for every vector width. Included once per target,
+// hence the toggled guard.
 
 #if defined(FOVEA_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_SIMD_INL_H_
@@ -25,14 +26,15 @@ using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 constexpr int64_t kLanes = HWY_LANES(float);
 
-// A sum runs in this many partial sums on every target, combined in one order. 32 are two AVX-512 or four AVX2
-// accumulators: enough to hide most of an addition's latency.
+// A sum runs in this many partial sums on every target, combined in one order. 32 are two AVX-512
+// or four AVX2 accumulators: enough to hide most of an addition's latency.
 constexpr int64_t kPartialSums = 32;
 constexpr int64_t kParts = kPartialSums / kLanes;
 
 HWY_INLINE Vector all(float x) { return hn::Set(Floats(), x); }
 
-// How a step of a loop touches memory: a whole vector, or the first few lanes of one (others load as 0).
+// How a step of a loop touches memory: a whole vector, or the first few lanes of one (others load
+// as 0).
 struct Whole {
   HWY_INLINE Vector load(const float* x) const { return hn::LoadU(Floats(), x); }
   HWY_INLINE void store(Vector v, float* y) const { hn::StoreU(v, Floats(), y); }
@@ -45,8 +47,9 @@ struct First {
   HWY_INLINE Vector keep(Vector next, Vector old) const { return hn::IfThenElse(mask, next, old); }
 };
 
-// Calls step(i, part, access) for consecutive vectors at i that cover [0, count), the remainder through the same code
-// so that a number's result does not depend on where it lies; `part` is the vector's place among the partial sums.
+// Calls step(i, part, access) for consecutive vectors at i that cover [0, count), the remainder
+// through the same code so that a number's result does not depend on where it lies; `part` is the
+// vector's place among the partial sums.
 template <class Step>
 HWY_INLINE void each_vector(int64_t count, const Step& step) {
   int64_t i = 0;
@@ -61,7 +64,8 @@ HWY_INLINE void each_vector(int64_t count, const Step& step) {
 // y[i] = f(x[i]...)
 template <class F, class... Inputs>
 HWY_INLINE void map(float* y, int64_t count, const F& f, const Inputs*... x) {
-  each_vector(count, [&](int64_t i, int64_t, auto access) HWY_ATTR { access.store(f(access.load(x + i)...), y + i); });
+  each_vector(count, [&](int64_t i, int64_t, auto access)
+                         HWY_ATTR { access.store(f(access.load(x + i)...), y + i); });
 }
 
 template <class D>
@@ -98,7 +102,8 @@ class Sum {
 };
 
 HWY_INLINE Vector widen_half(hn::Vec<hn::Rebind<uint16_t, Floats>> bits) {
-  return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<Floats>(), bits)));
+  return hn::BitCast(Floats(),
+                     hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<Floats>(), bits)));
 }
 
 // As narrow() of base/dtype.h: to the nearest, ties to even, a NaN quiet.
@@ -130,32 +135,37 @@ inline void narrow_all(bf16* y, const float* x, int64_t count) {
   for (; i < count; ++i) y[i] = narrow(x[i]);
 }
 
-// Elements [begin, begin + count) of x as floats: where they lie, if they are floats, else widened into `scratch`. A few
-// KB at a time stay in the first-level cache, so this costs bf16 little and spares each kernel a body per stored type.
+// Elements [begin, begin + count) of x as floats: where they lie, if they are floats, else widened
+// into `scratch`. A few KB at a time stay in the first-level cache, so this costs bf16 little and
+// spares each kernel a body per stored type.
 HWY_INLINE const float* widened(In x, int64_t begin, int64_t count, float* scratch) {
   if (x.dtype == DType::f32) return static_cast<const float*>(x.data) + begin;
   widen_all(scratch, static_cast<const bf16*>(x.data) + begin, count);
   return scratch;
 }
 
-// Where results for elements from `begin` on may be written: into y itself if it takes plain floats, else `scratch`;
-// narrow_into() then brings them to y.
+// Where results for elements from `begin` on may be written: into y itself if it takes plain
+// floats, else `scratch`; narrow_into() then brings them to y.
 HWY_INLINE float* room_for(Out y, int64_t begin, float* scratch) {
-  return y.data != nullptr && y.dtype == DType::f32 && !y.add ? static_cast<float*>(y.data) + begin : scratch;
+  return y.data != nullptr && y.dtype == DType::f32 && !y.add ? static_cast<float*>(y.data) + begin
+                                                              : scratch;
 }
 
 inline void add_floats(float* y, const float* x, int64_t count) {
-  map(y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
+  map(
+      y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
 }
 
-// y[begin, begin + count) (+)= the values, which room_for() placed; rounded once. A null y wants nothing. `values` may
-// be overwritten.
+// y[begin, begin + count) (+)= the values, which room_for() placed; rounded once. A null y wants
+// nothing. `values` may be overwritten.
 inline void narrow_into(Out y, int64_t begin, int64_t count, float* values) {
   if (y.data == nullptr) return;
   if (y.dtype == DType::f32) {
     float* to = static_cast<float*>(y.data) + begin;
-    if (y.add) add_floats(to, values, count);
-    else if (to != values) std::copy_n(values, count, to);
+    if (y.add)
+      add_floats(to, values, count);
+    else if (to != values)
+      std::copy_n(values, count, to);
     return;
   }
   bf16* to = static_cast<bf16*>(y.data) + begin;
