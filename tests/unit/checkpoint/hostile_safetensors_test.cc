@@ -1,7 +1,7 @@
 // Files made to mislead the reader of safetensors headers. Each is refused with a message that
 // names what is wrong.
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 
 #include "checkpoint/safetensors.h"
@@ -30,12 +30,12 @@ class HostileSafeTensors : public testing::Test {
   void write(const std::string& bytes) { write_file_atomically(path_, bytes); }
   void refused(const std::string& bytes, std::initializer_list<std::string> parts,
                ErrorKind kind = ErrorKind::BadFile) {
-    SCOPED_TRACE(bytes.substr(8, 100));
+    SCOPED_TRACE(bytes.substr(std::min<size_t>(8, bytes.size()), 100));
     write(bytes);
     expect_error(kind, parts, [&] { SafeTensors file(path_); });
   }
   void accepted(const std::string& bytes) {
-    SCOPED_TRACE(bytes.substr(8, 100));
+    SCOPED_TRACE(bytes.substr(std::min<size_t>(8, bytes.size()), 100));
     write(bytes);
     EXPECT_NO_THROW(SafeTensors{path_});
   }
@@ -114,7 +114,7 @@ TEST_F(HostileSafeTensors, Entry) {
   refused(file_of(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4),
           {"tensor w: unknown key \"x\""});
   refused(file_of(R"({"w":{"dtype":32,"shape":[1],"data_offsets":[0,4]}})", 4),
-          {"tensor w: dtype is 32; "}, ErrorKind::BadFile);
+          {"tensor w: dtype is 32 (byte ", "expected a string"});
   refused(file_of(R"({"w":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})", 4),
           {"tensor w: shape holds 1"});
   refused(file_of(R"({"w":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})", 4),
@@ -211,7 +211,7 @@ TEST_F(HostileSafeTensors, Types) {
 TEST_F(HostileSafeTensors, DeepNesting) {
   std::string deep = "{\"w\":";
   for (int i = 0; i < 100000; ++i) deep += "[";
-  refused(file_of(deep), {"w is an array; expected an object"});
+  refused(file_of(deep), {"w is an array", "expected an object"});
 }
 
 TEST_F(HostileSafeTensors, EveryCutIsRefused) {
