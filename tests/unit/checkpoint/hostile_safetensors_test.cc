@@ -168,11 +168,11 @@ TEST_F(HostileSafeTensors, ZeroSizes) {
 
 TEST_F(HostileSafeTensors, ShapesThatOverflow) {
   refused(file_of("{" + entry("w", "[4194305,4194305,211106198978564]", "[0,16]") + "}", 16),
-          {"tensor w of shape [4194305, 4194305, 211106198978564]: the size overflows"});
+          {"tensor w of shape [4194305, 4194305, 211106198978564] and dtype F32 overflows"});
   refused(file_of("{" + entry("w", "[4294967296,4294967296]", "[0,0]") + "}"),
-          {"the size overflows"});
+          {"overflows; expected a size that fits into memory"});
   refused(file_of("{" + entry("w", "[4503599627370496,1024]", "[0,0]") + "}"),
-          {"the size overflows"});
+          {"overflows; expected a size that fits into memory"});
   std::string rank65 = "[1";
   for (int i = 1; i < 65; ++i) rank65 += ",1";
   refused(file_of("{" + entry("w", rank65 + "]", "[0,4]") + "}", 4),
@@ -244,17 +244,22 @@ TEST_F(HostileSafeTensors, EveryFlippedBitIsSafe) {
 
 // A search that is quadratic in the number of tensors would run into the limit on the test's time.
 TEST_F(HostileSafeTensors, ManyTensors) {
-  std::string header = "{";
-  constexpr int count = 100000;
-  for (int i = 0; i < count; ++i) {
-    header += entry(fmt::format("layer.{}", i * 7919LL % count), "[1]",
-                    fmt::format("[{},{}]", 4 * i, 4 * i + 4));
-    header += i + 1 < count ? "," : "";
-  }
-  write(file_of(header + "}", 4 * count));
+  const auto many = [](int count) {
+    std::string header = "{";
+    for (int i = 0; i < count; ++i) {
+      header += entry(fmt::format("layer.{}", i * 7919LL % count), "[1]",
+                      fmt::format("[{},{}]", 4 * i, 4 * i + 4));
+      header += i + 1 < count ? "," : "}";
+    }
+    return file_of(header, 4 * static_cast<size_t>(count));
+  };
+  write(many(100'000));
   const SafeTensors file(path_);
-  EXPECT_EQ(file.stored().size(), static_cast<size_t>(count));
+  EXPECT_EQ(file.stored().size(), 100'000u);
   EXPECT_EQ(file.tensor("layer.99999").size(), 1);
+  refused(many(250'001),
+          {"model.safetensors: more than 250000 tensors; expected fewer in one file"},
+          ErrorKind::OutOfMemory);
 }
 
 }  // namespace
