@@ -7,6 +7,7 @@
 #define FOVEA_GEMM_MICRO_INL_H_
 #endif
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -42,25 +43,63 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
                                const float* HWY_RESTRICT bias) {
   const FloatTag d;
   FloatVector sum[kRows][kVectors];
+#pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      sum[row][v] = first ? hn::Zero(d) : hn::LoadU(d, tile + row * tile_stride + v * kLanes);
+#pragma GCC unroll 3
+    for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::Zero(d);
+  }
+  if (!first) {
+#pragma GCC unroll 8
+    for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) {
+        sum[row][v] = hn::LoadU(d, tile + row * tile_stride + v * kLanes);
+      }
     }
   }
   const float* rows[kRows];
+#pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
-  for (size_t i = 0; i < k; ++i) {
-    FloatVector columns[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
-    b += kVectors * kLanes;
-    for (size_t row = 0; row < kRows; ++row) {
-      const FloatVector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
-      for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::MulAdd(x, columns[v], sum[row][v]);
+#pragma GCC unroll 8
+  for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+    for (size_t v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(tile + (kRows + row) * tile_stride + v * kLanes);
     }
   }
+  for (size_t i = 0; i < k;) {
+#pragma GCC unroll 8
+    for (size_t row = 0; row < kRows; ++row) {
+      hwy::Prefetch(kPackedA ? a.data + (k + i) * kTileRows + row * 16
+                             : rows[row] + kTileRows * a.row_stride + i);
+    }
+    const size_t end = HWY_MIN(k, i + 16);
+    for (; i < end; ++i) {
+      FloatVector columns[kVectors];
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
+      b += kVectors * kLanes;
+#pragma GCC unroll 8
+      for (size_t row = 0; row < kRows; ++row) {
+        const FloatVector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
+#pragma GCC unroll 3
+        for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::MulAdd(x, columns[v], sum[row][v]);
+      }
+    }
+  }
+  if (bias) {
+#pragma GCC unroll 8
+    for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) {
+        sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
+      }
+    }
+  }
+#pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
     for (size_t v = 0; v < kVectors; ++v) {
-      if (bias) sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
       hn::StoreU(sum[row][v], d, tile + row * tile_stride + v * kLanes);
     }
   }

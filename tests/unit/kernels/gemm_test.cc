@@ -162,6 +162,18 @@ TEST_F(GemmTest, EqualsTheOracleInEveryMixOfDTypes) {
   }
 }
 
+// Emulated where the CPU has no bf16 products, so its rounding is tested everywhere.
+TEST_F(GemmTest, OneDnnEqualsTheOracleInBf16) {
+  for (const GemmShape& shape : with_transposes({{1, 33, 50}, {11, 53, 197}, {64, 128, 96}})) {
+    for (const DType c : {DType::f32, DType::bf16}) {
+      for (const bool bias : {false, true}) {
+        for (const bool add : {false, true})
+          expect_oracle({shape, DType::bf16, DType::bf16, c, bias, add}, cpu::gemm_onednn);
+      }
+    }
+  }
+}
+
 TEST_F(GemmTest, TakesEmptyShapes) {
   for (const GemmShape& shape : with_transposes({{0, 3, 4}, {3, 0, 4}, {3, 20, 0}, {0, 0, 0}})) {
     for (const bool bias : {false, true}) {
