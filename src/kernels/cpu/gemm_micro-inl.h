@@ -27,12 +27,24 @@ constexpr size_t kTileRows = kLanes == 16 ? 8 : 4;
 constexpr size_t kTileVectors = 3;
 constexpr size_t kTileColumns = kTileVectors * kLanes;
 
-// Where the rows of A start and how far apart its elements are: a row of A in place, or a packed
-// tile [k][kTileRows].
+// Where the rows of A start and how far apart they are; or a packed tile [k][kTileRows].
 struct TileA {
   const float* data;
   size_t row_stride;
 };
+
+// Asks for kPrefetchStep products' worth of A ahead of time: of a packed tile what comes next; of
+// rows in place the same columns of the next tile, since no hardware prefetcher foresees where a
+// row starts.
+constexpr size_t kPrefetchStep = 16;  // floats in a cache line
+template <size_t kRows, bool kPackedA>
+HWY_INLINE void PrefetchA(TileA a, size_t i) {
+#pragma GCC unroll 8
+  for (size_t row = 0; row < kRows; ++row) {
+    hwy::Prefetch(kPackedA ? a.data + (i + kPrefetchStep) * kTileRows + row * kPrefetchStep
+                           : a.data + (kTileRows + row) * a.row_stride + i);
+  }
+}
 
 // Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
 // and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
@@ -68,12 +80,8 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
     }
   }
   for (size_t i = 0; i < k;) {
-#pragma GCC unroll 8
-    for (size_t row = 0; row < kRows; ++row) {
-      hwy::Prefetch(kPackedA ? a.data + (k + i) * kTileRows + row * 16
-                             : rows[row] + kTileRows * a.row_stride + i);
-    }
-    const size_t end = HWY_MIN(k, i + 16);
+    PrefetchA<kRows, kPackedA>(a, i);
+    const size_t end = HWY_MIN(k, i + kPrefetchStep);
     for (; i < end; ++i) {
       FloatVector columns[kVectors];
 #pragma GCC unroll 3
