@@ -26,9 +26,11 @@ constexpr size_t kBlockK = 192;
 // kBlockRows x kBlockK floats of A (576 KB) and the panels of B being read stay in an L2 of 1 to 2
 // MB.
 constexpr size_t kBlockRows = 768;
-// Bounds the packed B of a thread (kBlockColumns x kBlockK floats, 576 KB) and the sums carried
-// between blocks of k.
+// Bound what a thread keeps beside the operands, whatever the shape: the packed B, kBlockColumns x
+// kBlockK floats (576 KB), and the sums that c cannot hold between blocks of k, kCarriedRows x
+// kBlockColumns floats (9 MB).
 constexpr size_t kBlockColumns = 768;
+constexpr size_t kCarriedRows = 3072;
 // Rows up to which B is streamed through one panel that never leaves L1: there is no reuse to keep
 // more of it for.
 constexpr size_t kFewRows = 16;
@@ -262,8 +264,13 @@ Range Share(size_t size, size_t index, size_t count, size_t step) {
 void MultiplyShare(const Product& p, Range rows, Range columns) {
   const size_t most = rows.size() <= kFewRows ? kTileColumns : kBlockColumns;
   const size_t step = EvenBlock(columns.size(), most, kTileColumns);
-  for (size_t column = columns.begin; column < columns.end; column += step) {
-    Block(p, rows, {column, std::min(columns.end, column + step)}).Run();
+  const size_t row_step = EvenBlock(rows.size(), kCarriedRows, kTileRows);
+  for (size_t row = rows.begin; row < rows.end; row += row_step) {
+    for (size_t column = columns.begin; column < columns.end; column += step) {
+      Block(p, {row, std::min(rows.end, row + row_step)},
+            {column, std::min(columns.end, column + step)})
+          .Run();
+    }
   }
 }
 

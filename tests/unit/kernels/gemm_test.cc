@@ -130,6 +130,8 @@ TEST_F(GemmTest, EqualsTheOracleAtOddShapesOnEveryInstructionSet) {
                                                          {33, 16, 401},
                                                          {61, 127, 200},
                                                          {523, 50, 9},
+                                                         {3100, 20, 7},
+                                                         {803, 19, 200},
                                                          {21, 797, 195}});
   for (const std::string& isa : available_isas()) {
     use_isa(isa);
