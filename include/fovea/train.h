@@ -50,6 +50,9 @@ struct TrainOptions {
   bool allow_change = false;       // resume although data or options differ from the snapshot's
 };
 
+// How a preset is trained well: steps, batch, rates.
+TrainOptions preset_training(const std::string& preset);
+
 // What a run will be, before it starts.
 struct TrainPlan {
   Spec spec;
