@@ -27,6 +27,7 @@ struct Option {
   std::function<void(const std::string&)> set;  // throws UsageError
   std::function<std::string()> get;             // the value, as it would be typed
   bool in_config = false;                       // may stand under "train" in --config
+  bool of_spec = false;                         // describes the model rather than its training
   std::vector<std::string> given;
 };
 
