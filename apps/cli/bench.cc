@@ -15,7 +15,8 @@ class BenchCommand : public Command {
  public:
   BenchCommand()
       : Command("bench [--train PRESET] [--dtype NAME] [OPTIONS]",
-                "Times training steps of a preset on made-up text, and says how near they come to the fastest "
+                "Times training steps of a preset on made-up text, and says how near they come to "
+                "the fastest "
                 "matrix product measured on this machine.") {}
 
   void declare(OptionTable& table) override {
@@ -23,12 +24,13 @@ class BenchCommand : public Command {
     table.add(choice("--dtype", {"--precision"}, "precision of matrix products", precision_,
                      {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16"}));
     table.add(integer("--steps", {"--iters"}, "steps to time", steps_, 1, 1'000'000));
-    table.add(integer("--batch", {"-b", "--batch-size"}, "sequences in a step; 0 = the benchmark's own", batch_,
-                      0, 65536));
+    table.add(integer("--batch", {"-b", "--batch-size"},
+                      "sequences in a step; 0 = the benchmark's own", batch_, 0, 65536));
   }
 
   int run(const OptionTable&) override {
-    const TrainBench r = bench_training(preset_, static_cast<Precision>(precision_), steps_, batch_);
+    const TrainBench r =
+        bench_training(preset_, static_cast<Precision>(precision_), steps_, batch_);
     print(json ? as_json(r) : as_text(r));
     return 0;
   }
@@ -41,10 +43,11 @@ class BenchCommand : public Command {
 
   static std::string as_text(const TrainBench& r) {
     return fmt::format(
-        "train {} ({}, {}, {} threads): {:.0f} tokens/s, {:.2f} ms a step of {} x {} tokens, {:.0f}% of the measured "
+        "train {} ({}, {}, {} threads): {:.0f} tokens/s, {:.2f} ms a step of {} x {} tokens, "
+        "{:.0f}% of the measured "
         "peak, {} resident\n",
-        r.preset, r.precision, r.isa, r.threads, r.tokens_per_second, r.milliseconds_per_step, r.batch, r.context,
-        100 * share(r), memory(static_cast<double>(r.peak_bytes)));
+        r.preset, r.precision, r.isa, r.threads, r.tokens_per_second, r.milliseconds_per_step,
+        r.batch, r.context, 100 * share(r), memory(static_cast<double>(r.peak_bytes)));
   }
 
   static std::string as_json(const TrainBench& r) {

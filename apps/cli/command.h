@@ -8,7 +8,8 @@
 
 namespace fovea::cli {
 
-// One verb. It declares its options, is handed what was typed, and runs; what it returns is the exit code.
+// One verb. It declares its options, is handed what was typed, and runs; what it returns is the
+// exit code.
 class Command {
  public:
   Command(std::string usage, std::string summary)

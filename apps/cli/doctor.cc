@@ -14,7 +14,8 @@ class DoctorCommand : public Command {
  public:
   DoctorCommand()
       : Command("doctor [DIR]",
-                "Says what this machine offers and what is wrong with it; with a model directory, also whether "
+                "Says what this machine offers and what is wrong with it; with a model directory, "
+                "also whether "
                 "the model is whole. The exit code is 1 if something is wrong.") {}
 
   void declare(OptionTable& table) override {
@@ -27,10 +28,13 @@ class DoctorCommand : public Command {
     std::string lines;
     for (const Finding& finding : doctor(folder_)) {
       good = good && finding.good;
-      lines += fmt::format("{} {:<18} {}\n", finding.good ? "ok   " : "WRONG", finding.topic, printable(finding.message));
-      all.push_back({{"topic", finding.topic}, {"message", finding.message}, {"good", finding.good}});
+      lines += fmt::format("{} {:<18} {}\n", finding.good ? "ok   " : "WRONG", finding.topic,
+                           printable(finding.message));
+      all.push_back(
+          {{"topic", finding.topic}, {"message", finding.message}, {"good", finding.good}});
     }
-    const nlohmann::ordered_json report = {{"version", version()}, {"good", good}, {"findings", all}};
+    const nlohmann::ordered_json report = {
+        {"version", version()}, {"good", good}, {"findings", all}};
     print(json ? report.dump() + "\n" : lines);
     return good ? 0 : 1;
   }

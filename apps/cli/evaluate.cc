@@ -19,12 +19,14 @@ class EvalCommand : public Command {
  public:
   EvalCommand()
       : Command("eval MODEL DATA... [OPTIONS]",
-                "Measures how well a model predicts text: loss (nats per token), perplexity, bits per byte "
+                "Measures how well a model predicts text: loss (nats per token), perplexity, bits "
+                "per byte "
                 "(comparable across tokenizers).") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines", data_));
+    table.add(
+        places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines", data_));
   }
 
   int run(const OptionTable&) override {
@@ -45,9 +47,12 @@ class EvalCommand : public Command {
 
  private:
   static std::string as_text(const Evaluation& r) {
-    std::string out = fmt::format("loss           {:.6f} nats per token\nperplexity     {:.4f}\n", r.loss, r.perplexity);
-    out += fmt::format("bits per byte  {:.6f}\ntokens         {}\nbytes          {}\n", r.bits_per_byte, r.tokens, r.bytes);
-    if (r.unknown > 0) out += fmt::format("unknown        {} characters that the vocabulary lacks\n", r.unknown);
+    std::string out = fmt::format("loss           {:.6f} nats per token\nperplexity     {:.4f}\n",
+                                  r.loss, r.perplexity);
+    out += fmt::format("bits per byte  {:.6f}\ntokens         {}\nbytes          {}\n",
+                       r.bits_per_byte, r.tokens, r.bytes);
+    if (r.unknown > 0)
+      out += fmt::format("unknown        {} characters that the vocabulary lacks\n", r.unknown);
     return out;
   }
 

@@ -15,8 +15,8 @@ namespace fovea::cli {
 namespace {
 
 [[noreturn]] void fail_reading(const std::string& name, int error) {
-  throw Error(ErrorKind::BadFile,
-              fmt::format("{}: cannot be read ({}); expected a text file", name, std::strerror(error)));
+  throw Error(ErrorKind::BadFile, fmt::format("{}: cannot be read ({}); expected a text file", name,
+                                              std::strerror(error)));
 }
 
 std::string read_all(int descriptor, const std::string& name, size_t most) {
@@ -29,7 +29,8 @@ std::string read_all(int descriptor, const std::string& name, size_t most) {
     if (count == 0) return content;
     content.append(piece.data(), static_cast<size_t>(count));
     if (content.size() > most) {
-      throw Error(ErrorKind::BadFile, fmt::format("{}: too large; expected at most {} bytes", name, most));
+      throw Error(ErrorKind::BadFile,
+                  fmt::format("{}: too large; expected at most {} bytes", name, most));
     }
   }
 }

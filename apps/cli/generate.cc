@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPromptBytes = 64 << 20;  // far beyond any context, yet no danger to memory
 
-// Nobody types at a pipe, a file or a socket: their text is the prompt. /dev/null and the like hold none.
+// Nobody types at a pipe, a file or a socket: their text is the prompt. /dev/null and the like hold
+// none.
 bool input_is_piped() {
   struct stat status = {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;
@@ -36,7 +37,8 @@ class GenerateCommand : public Command {
  public:
   GenerateCommand()
       : Command("generate MODEL [-p TEXT | -f FILE | < FILE] [OPTIONS]",
-                "Lets a model write on from a prompt. Only the continuation goes to standard output; one "
+                "Lets a model write on from a prompt. Only the continuation goes to standard "
+                "output; one "
                 "newline at the end of a file or of piped text is not part of the prompt.") {}
 
   void declare(OptionTable& table) override {
@@ -45,10 +47,11 @@ class GenerateCommand : public Command {
     table.add(text("--file", {"-f", "-i", "--input"}, "file with the text to go on from", file_));
     table.add(flag("--echo", {}, "print the prompt too", echo_));
     table.add(integer("--predict", {"-n", "--n-predict", "--max-tokens", "--max-new-tokens"},
-                      "tokens to write; -1 = until the model or --stop ends it", options_.max_tokens, -1,
-                      kMost));
+                      "tokens to write; -1 = until the model or --stop ends it",
+                      options_.max_tokens, -1, kMost));
     declare_sampling(table);
-    table.add(list("--stop", {}, "end before this text; may be given several times", options_.stop));
+    table.add(
+        list("--stop", {}, "end before this text; may be given several times", options_.stop));
     table.add(flag("--ignore-eos", {}, "go on past the end-of-text token", options_.ignore_end));
   }
 
@@ -72,18 +75,21 @@ class GenerateCommand : public Command {
 
   void declare_sampling(OptionTable& table) {
     Sampling& s = options_.sampling;
-    table.add(number("--temperature", {"--temp"}, "higher is bolder; 0 = always the likeliest token",
-                     s.temperature, 0, 100));
-    table.add(integer("--top-k", {}, "choose among the k likeliest tokens; 0 = all", s.top_k, 0, kMost));
-    table.add(number("--top-p", {}, "choose among the likeliest tokens with this much probability; 1 = all",
+    table.add(number("--temperature", {"--temp"},
+                     "higher is bolder; 0 = always the likeliest token", s.temperature, 0, 100));
+    table.add(
+        integer("--top-k", {}, "choose among the k likeliest tokens; 0 = all", s.top_k, 0, kMost));
+    table.add(number("--top-p", {},
+                     "choose among the likeliest tokens with this much probability; 1 = all",
                      s.top_p, 1e-6, 1));
-    table.add(number("--min-p", {}, "none below this share of the likeliest token's probability; 0 = all",
-                     s.min_p, 0, 1));
-    table.add(number("--repetition-penalty", {"--repeat-penalty"}, "above 1: seen tokens get less likely",
-                     s.repetition_penalty, 0.01, 100));
+    table.add(number("--min-p", {},
+                     "none below this share of the likeliest token's probability; 0 = all", s.min_p,
+                     0, 1));
+    table.add(number("--repetition-penalty", {"--repeat-penalty"},
+                     "above 1: seen tokens get less likely", s.repetition_penalty, 0.01, 100));
     table.add(flag("--greedy", {}, "the same as --temperature 0", greedy_));
-    table.add(integer("--seed", {"-s"}, "the same seed writes the same text; -1 = random", seed_, -1,
-                      std::numeric_limits<int64_t>::max()));
+    table.add(integer("--seed", {"-s"}, "the same seed writes the same text; -1 = random", seed_,
+                      -1, std::numeric_limits<int64_t>::max()));
   }
 
   void read_prompt(const OptionTable& table) {
@@ -102,9 +108,10 @@ class GenerateCommand : public Command {
     if (unknown.empty()) return;
     std::string named;
     constexpr size_t kNamed = 20;  // enough to see what kind of text it is
-    for (size_t i = 0; i < std::min(unknown.size(), kNamed); ++i) named += " \"" + unknown[i] + "\"";
-    note(fmt::format("note: the model does not know {} of the prompt's characters:{}{}\n", unknown.size(),
-                     printable(named), unknown.size() > kNamed ? " ..." : ""));
+    for (size_t i = 0; i < std::min(unknown.size(), kNamed); ++i)
+      named += " \"" + unknown[i] + "\"";
+    note(fmt::format("note: the model does not know {} of the prompt's characters:{}{}\n",
+                     unknown.size(), printable(named), unknown.size() > kNamed ? " ..." : ""));
   }
 
   int write(const Model& model) {
@@ -146,7 +153,8 @@ class GenerateCommand : public Command {
 
   void report(const Generation& result) const {
     const auto written = static_cast<int64_t>(result.ids.size());
-    note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s", result.prompt_tokens,
+    note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s",
+                         result.prompt_tokens,
                          amount(rate(result.prompt_tokens, result.prompt_seconds)), written,
                          amount(rate(written, result.generation_seconds)))) +
          "\n");

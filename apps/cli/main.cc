@@ -35,7 +35,7 @@ std::string overview() {
 }
 
 int unknown_verb(const std::string& typed) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"--help", "--version"};
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);
   const std::string near = nearest(typed, names);
   throw UsageError(fmt::format("{}: unknown {}; {}", typed, typed[0] == '-' ? "option" : "verb",
@@ -50,9 +50,11 @@ struct Common {
 OptionTable table_of(Command& command, Common& common) {
   OptionTable table;
   command.declare(table);
+  table.section("Common");
   // More threads than any machine's cores are a slip.
-  table.add(integer("--threads", {"-t", "--cpu-threads"}, "compute threads; 0 = as many as the cores given to us",
-                    common.threads, 0, 1024));
+  table.add(integer("--threads", {"-t", "--cpu-threads"},
+                    "compute threads; 0 = as many as the cores given to us", common.threads, 0,
+                    1024));
   table.add(flag("--json", {}, "print one JSON object as the result", command.json));
   table.add(flag("--help", {"-h"}, "show this", common.help));
   return table;

@@ -28,7 +28,9 @@ std::vector<std::string> spellings(const Option& option) {
   return all;
 }
 
-std::string long_form(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+std::string long_form(const std::string& argument) {
+  return argument.substr(0, argument.find('='));
+}
 
 void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Option>& options) {
   std::vector<std::string> names;
@@ -53,7 +55,8 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   }
 }
 
-// Declares one option to CLI11, which is told to gather strings: what they mean is the table's business.
+// Declares one option to CLI11, which is told to gather strings: what they mean is the table's
+// business.
 CLI::Option* declare(CLI::App& app, const Option& option) {
   std::string names;
   if (is_place(option)) names = option.name;
@@ -63,7 +66,8 @@ CLI::Option* declare(CLI::App& app, const Option& option) {
   }
   CLI::Option* declared = app.add_option(names, [](const CLI::results_t&) { return true; });
   declared->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  if (option.expected == "one or more") declared->expected(1, CLI::detail::expected_max_vector_size);
+  if (option.expected == "one or more")
+    declared->expected(1, CLI::detail::expected_max_vector_size);
   return declared;
 }
 
@@ -117,7 +121,10 @@ std::string wrapped(const std::string& words, int indent, int width) {
 
 }  // namespace
 
-void OptionTable::add(Option option) { options_.push_back(std::move(option)); }
+void OptionTable::add(Option option) {
+  option.section = section_;
+  options_.push_back(std::move(option));
+}
 
 void OptionTable::add_config(Option option) {
   option.in_config = true;
@@ -177,11 +184,16 @@ void OptionTable::apply() {
   }
 }
 
-std::string help_text(const std::string& usage, const std::string& summary, const OptionTable& table,
-                      int width) {
-  std::string out = "usage: fovea " + usage + "\n\n" + wrapped(summary, 0, width) + "\n";
+std::string help_text(const std::string& usage, const std::string& summary,
+                      const OptionTable& table, int width) {
+  std::string out = "usage: fovea " + usage + "\n\n" + wrapped(summary, 0, width);
   constexpr size_t kColumn = 28;  // where descriptions begin: most names fit before it
+  std::string section = "none yet";
   for (const Option& option : table.all()) {
+    if (option.section != section) {
+      section = option.section;
+      out += section.empty() ? "\n" : "\n" + section + ":\n";
+    }
     std::string line = "  " + spelling_line(option);
     if (line.size() + 2 > kColumn) {
       out += line + "\n";
@@ -194,7 +206,7 @@ std::string help_text(const std::string& usage, const std::string& summary, cons
 }
 
 std::string table_json(const OptionTable& table) {
-  static const char* const kinds[] = {"flag",  "boolean", "integer", "number",    "bytes",
+  static const char* const kinds[] = {"flag",   "boolean", "integer", "number",    "bytes",
                                       "choice", "text",    "list",    "positional"};
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Option& option : table.all()) {

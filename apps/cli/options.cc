@@ -14,8 +14,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-[[noreturn]] void refuse(const std::string& name, const std::string& value, const std::string& wrong,
-                         const std::string& expected) {
+[[noreturn]] void refuse(const std::string& name, const std::string& value,
+                         const std::string& wrong, const std::string& expected) {
   throw UsageError(fmt::format("{}: \"{}\" {}; expected {}", name, value, wrong, expected));
 }
 
@@ -34,8 +34,8 @@ Option finish(Option option) {
   return option;
 }
 
-int64_t parse_integer(const std::string& name, const std::string& value, int64_t least, int64_t most,
-                      const std::string& expected) {
+int64_t parse_integer(const std::string& name, const std::string& value, int64_t least,
+                      int64_t most, const std::string& expected) {
   int64_t result = 0;
   const char* const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, result);
@@ -80,7 +80,8 @@ bool parse_boolean(const std::string& name, std::string value) {
   refuse(name, typed, "is neither true nor false", "true or false");
 }
 
-uint64_t parse_bytes(const std::string& name, const std::string& value, const std::string& expected) {
+uint64_t parse_bytes(const std::string& name, const std::string& value,
+                     const std::string& expected) {
   uint64_t count = 0;
   const char* const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, count);
@@ -126,7 +127,8 @@ Option any_number(std::string name, Names aliases, std::string help, Float& valu
                   double most) {
   Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::number,
                        fmt::format("{} to {}", least, most));
-  option.set = [=, &value, title = option.name, expected = option.expected](const std::string& typed) {
+  option.set = [=, &value, title = option.name,
+                expected = option.expected](const std::string& typed) {
     value = static_cast<Float>(parse_number(title, typed, least, most, expected));
   };
   option.get = [&value] { return fmt::format("{}", value); };
@@ -142,7 +144,8 @@ Option words(Option option, std::vector<std::string>& values) {
 }  // namespace
 
 Option flag(std::string name, Names aliases, std::string help, bool& value) {
-  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::flag, "no value");
+  Option option =
+      make(std::move(name), std::move(aliases), std::move(help), Kind::flag, "no value");
   option.set = [&value, title = option.name](const std::string& typed) {
     value = parse_boolean(title, typed);
   };
@@ -159,9 +162,10 @@ Option boolean(std::string name, Names aliases, std::string help, bool& value) {
 
 Option integer(std::string name, Names aliases, std::string help, int64_t& value, int64_t least,
                int64_t most) {
-  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::integer,
-                       range(least, most));
-  option.set = [=, &value, title = option.name, expected = option.expected](const std::string& typed) {
+  Option option =
+      make(std::move(name), std::move(aliases), std::move(help), Kind::integer, range(least, most));
+  option.set = [=, &value, title = option.name,
+                expected = option.expected](const std::string& typed) {
     value = parse_integer(title, typed, least, most, expected);
   };
   option.get = [&value] { return fmt::format("{}", value); };
@@ -195,11 +199,13 @@ Option choice(std::string name, Names aliases, std::string help, int& value, Nam
     spellings.push_back(split_bars(each));
     first.push_back(spellings.back().front());
   }
-  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::choice,
-                       join(first, ", "));
-  option.set = [=, &value, title = option.name, expected = option.expected](const std::string& typed) {
+  Option option =
+      make(std::move(name), std::move(aliases), std::move(help), Kind::choice, join(first, ", "));
+  option.set = [=, &value, title = option.name,
+                expected = option.expected](const std::string& typed) {
     for (size_t i = 0; i < spellings.size(); ++i) {
-      if (std::find(spellings[i].begin(), spellings[i].end(), typed) == spellings[i].end()) continue;
+      if (std::find(spellings[i].begin(), spellings[i].end(), typed) == spellings[i].end())
+        continue;
       value = static_cast<int>(i);
       return;
     }
@@ -219,7 +225,8 @@ Option text(std::string name, Names aliases, std::string help, std::string& valu
 }
 
 Option list(std::string name, Names aliases, std::string help, std::vector<std::string>& values) {
-  return words(make(std::move(name), std::move(aliases), std::move(help), Kind::list, "text"), values);
+  return words(make(std::move(name), std::move(aliases), std::move(help), Kind::list, "text"),
+               values);
 }
 
 Option place(std::string name, Names aliases, std::string help, std::string& value) {
@@ -230,8 +237,9 @@ Option place(std::string name, Names aliases, std::string help, std::string& val
 }
 
 Option places(std::string name, Names aliases, std::string help, std::vector<std::string>& values) {
-  return words(make(std::move(name), std::move(aliases), std::move(help), Kind::positional, "one or more"),
-               values);
+  return words(
+      make(std::move(name), std::move(aliases), std::move(help), Kind::positional, "one or more"),
+      values);
 }
 
 std::string nearest(const std::string& word, const Names& candidates) {
@@ -249,7 +257,8 @@ std::string nearest(const std::string& word, const Names& candidates) {
         row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
       }
     }
-    const bool begins = word.size() >= 4 && candidate.rfind(word, 0) == 0;  // "--learn" for "--learning-rate"
+    const bool begins =
+        word.size() >= 4 && candidate.rfind(word, 0) == 0;  // "--learn" for "--learning-rate"
     const size_t distance = begins ? 1 : row.back();
     if (distance >= least) continue;
     least = distance;

@@ -14,7 +14,8 @@ ProgressLine::ProgressLine() : terminal_(is_terminal(Stream::error)) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
-void ProgressLine::show(double fraction, const std::string& details, const std::string& plain, bool now) {
+void ProgressLine::show(double fraction, const std::string& details, const std::string& plain,
+                        bool now) {
   // Often enough to look alive; seldom enough not to fill a log.
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   const Clock::time_point time = Clock::now();
@@ -27,7 +28,8 @@ void ProgressLine::show(double fraction, const std::string& details, const std::
   std::string line = fmt::format("{:3.0f}% ", std::floor(100 * std::clamp(fraction, 0.0, 1.0)));
   if (rest >= 8) line += bar(fraction, std::min(rest, 30), can_utf8()) + " ";
   line += details;
-  if (rest < 8 && static_cast<int>(line.size()) > width) line.resize(static_cast<size_t>(std::max(width, 0)));
+  if (rest < 8 && static_cast<int>(line.size()) > width)
+    line.resize(static_cast<size_t>(std::max(width, 0)));
   shown_ = line;
   note("\r" + line + "\x1b[K");
 }

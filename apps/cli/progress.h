@@ -5,7 +5,8 @@
 
 namespace fovea::cli {
 
-// The state of long work on standard error: on a terminal one line that is rewritten, elsewhere a plain line now and then.
+// The state of long work on standard error: on a terminal one line that is rewritten, elsewhere a
+// plain line now and then.
 class ProgressLine {
  public:
   ProgressLine();
@@ -14,7 +15,8 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   // `details` is what stands beside the bar; `plain` is the whole line where there is no terminal.
-  void show(double fraction, const std::string& details, const std::string& plain, bool now = false);
+  void show(double fraction, const std::string& details, const std::string& plain,
+            bool now = false);
   // A message that stays, above the line.
   void above(const std::string& text);
   void clear();

@@ -2,7 +2,8 @@
 
 namespace fovea::cli {
 
-// SIGPIPE is ignored from the start; until catch_signals() is called, SIGINT and SIGTERM leave at once with 130 and 143.
+// SIGPIPE is ignored from the start; until catch_signals() is called, SIGINT and SIGTERM leave at
+// once with 130 and 143.
 void start_signals();
 
 // From now on the first SIGINT or SIGTERM only asks to stop; a second one leaves at once.

@@ -8,7 +8,8 @@ namespace {
 std::vector<std::string> aliases_of(const std::string& flag) {
   static const std::map<std::string, std::vector<std::string>> aliases = {
       {"--context",
-       {"-c", "--ctx-size", "--block-size", "--max-seq-length", "--max-seq-len", "--max-model-len"}},
+       {"-c", "--ctx-size", "--block-size", "--max-seq-length", "--max-seq-len",
+        "--max-model-len"}},
       {"--width", {"--n-embd", "--hidden-size", "--d-model"}},
       {"--layers", {"--n-layer", "--num-layers", "--num-hidden-layers"}},
       {"--heads", {"--n-head", "--num-heads", "--num-attention-heads"}},
@@ -55,7 +56,8 @@ double Fields::widened(float value) {
   return result;
 }
 
-// A visited value may be a passing copy of the field, so each reading and each writing is a visit of its own.
+// A visited value may be a passing copy of the field, so each reading and each writing is a visit
+// of its own.
 void with_field(Spec& spec, const std::string& name, const Fields::Use& use) {
   Fields fields([&](Option field) {
     if (field.name == name) use(std::move(field));

@@ -41,9 +41,10 @@ void print(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, text);
   if (error == EPIPE) throw OutputClosed();
   if (error != 0) {
-    throw Error(ErrorKind::Failed, fmt::format("standard output: cannot be written ({}); expected a "
-                                               "file or pipe with space left",
-                                               std::strerror(error)));
+    throw Error(ErrorKind::Failed,
+                fmt::format("standard output: cannot be written ({}); expected a "
+                            "file or pipe with space left",
+                            std::strerror(error)));
   }
 }
 

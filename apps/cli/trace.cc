@@ -21,7 +21,8 @@ std::vector<int32_t> parse_ids(const std::string& typed) {
     int32_t id = 0;
     const auto [stop, error] = std::from_chars(at, end, id);
     if (error != std::errc() || id < 0 || (stop != end && *stop != ',')) {
-      throw UsageError(fmt::format("--ids: \"{}\" is not a list of token ids; expected ids such as 1,2,3", typed));
+      throw UsageError(fmt::format(
+          "--ids: \"{}\" is not a list of token ids; expected ids such as 1,2,3", typed));
     }
     ids.push_back(id);
     if (stop == end) return ids;
@@ -32,17 +33,22 @@ std::vector<int32_t> parse_ids(const std::string& typed) {
 class TraceCommand : public Command {
  public:
   TraceCommand()
-      : Command("trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out FILE.safetensors",
-                "Runs a model once and writes what it computed: logits, hidden.{i}, attention.{i} and, with "
-                "--gradients, loss and grad.<tensor>. Prints the names written.") {}
+      : Command(
+            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out "
+            "FILE.safetensors",
+            "Runs a model once and writes what it computed: logits, hidden.{i}, attention.{i} and, "
+            "with "
+            "--gradients, loss and grad.<tensor>. Prints the names written.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
     table.add(text("--text", {"-p", "--prompt"}, "text to read", options_.text));
     table.add(text("--ids", {}, "token ids to read, such as 1,2,3", ids_));
-    table.add(text("--input", {"-i"}, "file with input_ids and, if wanted, attention_mask and labels",
+    table.add(text("--input", {"-i"},
+                   "file with input_ids and, if wanted, attention_mask and labels",
                    options_.input));
-    table.add(flag("--gradients", {}, "also the loss and the gradient of every weight", options_.gradients));
+    table.add(flag("--gradients", {}, "also the loss and the gradient of every weight",
+                   options_.gradients));
     table.add(text("--out", {"-o", "--output"}, "file to write", options_.out));
   }
 

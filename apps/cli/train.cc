@@ -14,10 +14,11 @@ namespace {
 class TrainCommand : public Command {
  public:
   TrainCommand()
-      : Command("train DATA... --out DIR [OPTIONS]",
-                "Trains a Transformer on text, from nothing or from a model (--from). Give the same "
-                "command again to resume a run that was interrupted, or more --steps to go on. Ctrl-C "
-                "saves and leaves.") {}
+      : Command(
+            "train DATA... --out DIR [OPTIONS]",
+            "Trains a Transformer on text, from nothing or from a model (--from). Give the same "
+            "command again to resume a run that was interrupted, or more --steps to go on. Ctrl-C "
+            "saves and leaves.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {
@@ -38,7 +39,8 @@ class TrainCommand : public Command {
 
  private:
   void require() const {
-    if (request_.options.data.empty()) throw UsageError("DATA: not given; expected text files or folders");
+    if (request_.options.data.empty())
+      throw UsageError("DATA: not given; expected text files or folders");
     if (request_.options.out.empty() && !request_.dry_run) {
       throw UsageError("--out: not given; expected the directory for the model");
     }

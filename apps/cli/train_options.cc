@@ -23,19 +23,21 @@ constexpr size_t kConfigBytes = 1 << 20;   // far above what a Spec needs
 constexpr int kConfigDepth = 64;           // JSON nested deeper is an attack on the stack
 
 void declare_data(OptionTable& table, TrainOptions& o) {
-  table.add(places("DATA", {"--data", "--train-file"}, "text files, folders or JSON lines to learn from",
-                   o.data));
+  table.add(places("DATA", {"--data", "--train-file"},
+                   "text files, folders or JSON lines to learn from", o.data));
   table.add(text("--out", {"-o", "--output", "--out-dir", "--output-dir"},
                  "directory for the model; a run that was interrupted there is resumed", o.out));
   table.add(text("--from", {"--pretrained-model", "--model-name-or-path"},
                  "model directory to start from instead of random weights", o.from));
   table.add_config(number("--validation", {"--validation-split"},
                           "the text's last part, held out to measure with", o.validation, 0, 0.9));
-  table.add_config(integer("--max-vocabulary", {}, "keep the most frequent characters only; 0 = all",
-                           o.max_vocabulary, 0, 10'000'000));
+  table.add_config(integer("--max-vocabulary", {},
+                           "keep the most frequent characters only; 0 = all", o.max_vocabulary, 0,
+                           10'000'000));
 }
 
 void declare_length(OptionTable& table, TrainOptions& o) {
+  table.section("Length");
   table.add_config(integer("--steps", {"--iters", "--max-steps", "--max-iters", "--num-iterations"},
                            "optimiser steps", o.steps, 1, kSteps));
   table.add_config(integer("--batch",
@@ -45,56 +47,66 @@ void declare_length(OptionTable& table, TrainOptions& o) {
   table.add_config(integer("--accumulate", {"--gradient-accumulation-steps"},
                            "forward passes in one optimiser step", o.accumulate, 1, 65536));
   table.add_config(integer("--patience", {"--early-stopping"},
-                           "evaluations without improvement before it stops; 0 = never", o.patience, 0,
+                           "evaluations without improvement before it stops; 0 = never", o.patience,
+                           0, kSteps));
+  table.add_config(integer("--bad-steps", {},
+                           "steps in a row with a non-finite loss before it stops", o.bad_steps, 1,
                            kSteps));
-  table.add_config(integer("--bad-steps", {}, "steps in a row with a non-finite loss before it stops",
-                           o.bad_steps, 1, kSteps));
 }
 
 void declare_optimizer(OptionTable& table, TrainRequest& request) {
   TrainOptions& o = request.options;
+  table.section("Optimiser (AdamW)");
   table.add_config(number("--learning-rate", {"--lr", "--learn-rate", "-l"}, "at its peak",
                           o.learning_rate, 0, 1000));
   table.add_config(number("--final-rate", {"--min-lr-ratio"},
                           "the last step's rate as a fraction of the peak", o.final_rate, 0, 1));
   table.add_config(integer("--warmup", {"--warmup-steps", "--warmup-iters", "--lr-warmup"},
                            "steps from rate 0 to the peak", o.warmup, 0, kSteps));
-  table.add_config(choice("--schedule", {"--lr-scheduler-type"}, "how the rate falls", request.schedule,
-                          {"cosine", "trapezoid", "constant"}));
+  table.add_config(choice("--schedule", {"--lr-scheduler-type"}, "how the rate falls",
+                          request.schedule, {"cosine", "trapezoid", "constant"}));
   table.add_config(number("--decay-fraction", {"--warmdown-ratio"},
                           "trapezoid: the last part of the steps, in which the rate falls",
                           o.decay_fraction, 0, 1));
   table.add_config(number("--beta1", {"--adam-beta1"}, "AdamW's first decay", o.beta1, 0, 0.99999));
-  table.add_config(number("--beta2", {"--adam-beta2"}, "AdamW's second decay", o.beta2, 0, 0.99999));
-  table.add_config(number("--epsilon", {"--adam-epsilon"}, "AdamW's divisor floor", o.epsilon, 0, 1));
+  table.add_config(
+      number("--beta2", {"--adam-beta2"}, "AdamW's second decay", o.beta2, 0, 0.99999));
+  table.add_config(
+      number("--epsilon", {"--adam-epsilon"}, "AdamW's divisor floor", o.epsilon, 0, 1));
   table.add_config(number("--weight-decay", {}, "of the matrices", o.weight_decay, 0, 1000));
   table.add_config(number("--clip", {"--grad-clip", "--clip-norm", "--max-grad-norm"},
                           "the gradient's norm at most; 0 = off", o.clip, 0, 1e6));
 }
 
 void declare_cadence(OptionTable& table, TrainOptions& o) {
-  table.add_config(integer("--evaluate-every",
-                           {"--eval-every", "--eval-interval", "--eval-steps", "--steps-per-eval",
-                            "--valid-freq"},
-                           "steps between evaluations; 0 = only at the end", o.evaluate_every, 0, kSteps));
+  table.section("Evaluating, sampling, saving");
+  table.add_config(integer(
+      "--evaluate-every",
+      {"--eval-every", "--eval-interval", "--eval-steps", "--steps-per-eval", "--valid-freq"},
+      "steps between evaluations; 0 = only at the end", o.evaluate_every, 0, kSteps));
   table.add_config(integer("--evaluate-windows", {}, "windows that one evaluation reads; 0 = all",
                            o.evaluate_windows, 0, kSteps));
   table.add_config(integer("--sample-every", {}, "steps between samples of its writing; 0 = never",
                            o.sample_every, 0, kSteps));
   table.add_config(integer("--sample-tokens", {}, "length of a sample", o.sample_tokens, 1, 65536));
   table.add_config(integer("--save-every", {"--save-steps", "--save-freq"},
-                           "steps between snapshots; 0 = only at the end", o.save_every, 0, kSteps));
+                           "steps between snapshots; 0 = only at the end", o.save_every, 0,
+                           kSteps));
   table.add_config(integer("--keep", {"--save-total-limit"}, "snapshots kept", o.keep, 1, 10000));
 }
 
 void declare_machine(OptionTable& table, TrainRequest& request) {
   TrainOptions& o = request.options;
-  table.add_config(choice("--dtype", {"--precision"}, "precision of matrix products", request.precision,
+  table.section("Machine");
+  table.add_config(choice("--dtype", {"--precision"}, "precision of matrix products",
+                          request.precision,
                           {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16"}));
   table.add_config(
       integer("--seed", {"-s"}, "of weights, data order and dropout", request.seed, 0, kAny));
-  table.add(bytes("--memory-limit", {}, "refuse a run that needs more; 0 = what is free", o.memory_limit));
-  table.add(bytes("--token-cache", {}, "more tokens than this go through a mapped file", o.token_cache));
+  table.add(bytes("--memory-limit", {}, "refuse a run that needs more; 0 = what is free",
+                  o.memory_limit));
+  table.add(
+      bytes("--token-cache", {}, "more tokens than this go through a mapped file", o.token_cache));
   table.add(flag("--allow-change", {}, "resume although data or options differ from the snapshot's",
                  o.allow_change));
 }
@@ -102,21 +114,24 @@ void declare_machine(OptionTable& table, TrainRequest& request) {
 Json read_config(const std::string& path) {
   const std::string content = read_text(path, kConfigBytes);
   const auto depth_guard = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kConfigDepth) throw UsageError(path + ": JSON nested deeper than 64 levels; expected a Spec");
+    if (depth > kConfigDepth)
+      throw UsageError(path + ": JSON nested deeper than 64 levels; expected a Spec");
     return true;
   };
   try {
     Json config = Json::parse(content, depth_guard);
-    if (!config.is_object()) throw UsageError(path + ": not a JSON object; expected a Spec such as --dump-config prints");
+    if (!config.is_object())
+      throw UsageError(path + ": not a JSON object; expected a Spec such as --dump-config prints");
     return config;
   } catch (const Json::parse_error& error) {
-    throw UsageError(fmt::format("{}: not JSON (byte {}); expected a Spec such as --dump-config prints",
-                                 path, error.byte));
+    throw UsageError(fmt::format(
+        "{}: not JSON (byte {}); expected a Spec such as --dump-config prints", path, error.byte));
   }
 }
 
 void apply_training(const std::string& path, const Json& values, OptionTable& table) {
-  if (!values.is_object()) throw UsageError(path + ": \"train\" is not an object; expected options of training");
+  if (!values.is_object())
+    throw UsageError(path + ": \"train\" is not an object; expected options of training");
   std::vector<std::string> names;
   for (const Option& option : table.all()) {
     if (option.in_config) names.push_back(option.name);
@@ -127,8 +142,9 @@ void apply_training(const std::string& path, const Json& values, OptionTable& ta
     const Option* const option = table.find(name);
     if (!option || !option->in_config) {
       const std::string near = nearest(name, names);
-      throw UsageError(fmt::format("{}: train.{}: unknown key; {}", path, key,
-                                   near.empty() ? "see --dump-config" : "did you mean " + near.substr(2) + "?"));
+      throw UsageError(
+          fmt::format("{}: train.{}: unknown key; {}", path, key,
+                      near.empty() ? "see --dump-config" : "did you mean " + near.substr(2) + "?"));
     }
     try {
       option->set(value.is_string() ? value.get<std::string>() : value.dump());
@@ -143,7 +159,8 @@ void refuse_change_of_model(const TrainOptions& options, const OptionTable& tabl
   for (const Option& option : table.all()) {
     const bool dropout = option.name.find("dropout") != std::string::npos;
     if (!option.of_spec || option.given.empty() || dropout) continue;
-    throw UsageError(option.name + ": given beside --from, whose model decides it; expected one of them");
+    throw UsageError(option.name +
+                     ": given beside --from, whose model decides it; expected one of them");
   }
 }
 
@@ -172,15 +189,19 @@ void TrainRequest::declare(OptionTable& table) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   table.add(text("--preset", {}, "model and training to begin with: " + presets, preset));
-  table.add(text("--config", {}, "JSON file: a Spec, and options of training under \"train\"", config));
+  table.add(
+      text("--config", {}, "JSON file: a Spec, and options of training under \"train\"", config));
   declare_length(table, options);
   declare_optimizer(table, *this);
   declare_cadence(table, options);
   declare_machine(table, *this);
+  table.section("Model (overrides the preset)");
   add_spec_options(table, spec);
   table.add(number("--dropout", {}, "all three dropouts at once", dropout, 0, 0.95));
+  table.section("Instead of training");
   table.add(flag("--dry-run", {}, "print the plan and stop", dry_run));
-  table.add(flag("--dump-config", {}, "print what --config would hold for this run, and stop", dump_config));
+  table.add(flag("--dump-config", {}, "print what --config would hold for this run, and stop",
+                 dump_config));
 }
 
 void TrainRequest::apply(OptionTable& table) {

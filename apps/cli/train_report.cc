@@ -29,9 +29,9 @@ std::string model_row(const TrainPlan& plan) {
 
 std::string memory_row(const TrainPlan& plan) {
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
-  return fmt::format("{} of {} free: weights {}, optimiser {}, activations {}", size(plan.total_bytes),
-                     size(plan.available_bytes), size(plan.weight_bytes), size(plan.optimizer_bytes),
-                     size(plan.activation_bytes));
+  return fmt::format("{} of {} free: weights {}, optimiser {}, activations {}",
+                     size(plan.total_bytes), size(plan.available_bytes), size(plan.weight_bytes),
+                     size(plan.optimizer_bytes), size(plan.activation_bytes));
 }
 
 std::string sample_block(const std::string& sample) {
@@ -56,14 +56,16 @@ std::string sample_block(const std::string& sample) {
 std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
   const int64_t left = options.steps - plan.first_step;
   std::string table = row("model", model_row(plan));
-  table += row("from", plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
+  table += row("from",
+               plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
   table += row("text", fmt::format("{} tokens to learn from, {} held out",
                                    amount(static_cast<double>(plan.training_tokens)),
                                    amount(static_cast<double>(plan.validation_tokens))));
-  table += row("steps", fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
-                                    amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
-  table += row("machine", fmt::format("{} thread{}, {}, {}", plan.threads, plan.threads == 1 ? "" : "s",
-                                      plan.precision, plan.isa));
+  table +=
+      row("steps", fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
+                               amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
+  table += row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
+                                      plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
   table += row("memory", memory_row(plan));
   table += row("time", "about " + duration(plan.seconds));
   if (!options.out.empty()) table += row("out", printable(options.out));
@@ -99,17 +101,18 @@ std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
 
 void TrainReport::step(const TrainProgress& p) {
   if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
-  if (!p.sample.empty()) line_.above(fmt::format("step {} writes:\n{}", p.step, sample_block(p.sample)));
+  if (!p.sample.empty())
+    line_.above(fmt::format("step {} writes:\n{}", p.step, sample_block(p.sample)));
   if (!p.saved.empty()) line_.above(fmt::format("step {}: saved {}", p.step, printable(p.saved)));
 
   const bool measured = p.validation_loss && *p.validation_loss != validation_;
   if (measured) validation_ = *p.validation_loss;
   const std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
-  const std::string rest =
-      fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val, amount(p.tokens_per_second),
-                  duration(p.seconds_left));
+  const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
+                                       amount(p.tokens_per_second), duration(p.seconds_left));
   const std::string where = fmt::format("{}/{}", p.step, p.steps);
-  const double fraction = static_cast<double>(p.step) / static_cast<double>(std::max<int64_t>(p.steps, 1));
+  const double fraction =
+      static_cast<double>(p.step) / static_cast<double>(std::max<int64_t>(p.steps, 1));
   const bool last = p.step == p.steps;
   line_.show(fraction, where + rest, "step " + where + rest, measured || last);
 }
@@ -119,7 +122,8 @@ void TrainReport::end() { line_.clear(); }
 std::string result_text(const TrainResult& r, const TrainOptions& options) {
   std::string best;
   if (r.best_loss > 0) best = fmt::format(", best on held-out text {:.4f}", r.best_loss);
-  if (r.best_loss > 0 && r.bits_per_byte > 0) best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
+  if (r.best_loss > 0 && r.bits_per_byte > 0)
+    best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
   return fmt::format("{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nThe model is in {}\n",
                      r.interrupted     ? "Interrupted"
                      : r.stopped_early ? "Stopped early, as it no longer improved,"
@@ -169,7 +173,8 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
 }
 
 std::string shell_quoted(const std::string& word) {
-  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
+  const std::string plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);

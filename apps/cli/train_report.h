@@ -25,7 +25,8 @@ class TrainReport {
 };
 
 std::string result_text(const TrainResult& result, const TrainOptions& options);
-std::string result_json(const TrainResult& result, const TrainOptions& options, const TrainPlan& plan);
+std::string result_json(const TrainResult& result, const TrainOptions& options,
+                        const TrainPlan& plan);
 
 // The command that goes on with an interrupted run, and the one that trains twice as long.
 std::string resume_command(const std::vector<std::string>& arguments);
