@@ -24,7 +24,9 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   Tensor k = key(x).view({B, T, kv_heads, D});
   Tensor v = value(x).view({B, T, kv_heads, D});
 
-  AttentionOptions options{.scale = 1.0f / std::sqrt(static_cast<float>(D)), .mask = pass.mask};
+  AttentionOptions options;
+  options.scale = 1.0f / std::sqrt(static_cast<float>(D));
+  options.mask = pass.mask;
   options.mask.window = window;
   options.dropout = pass.drop(dropout_probability, place_of_dropout(layer, 0));
   if (pass.cache != nullptr) {

@@ -1,0 +1,53 @@
+#include "base/cgroup.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+int64_t cpus(int64_t quota, int64_t period) {
+  return quota > 0 && period > 0 ? (quota - 1) / period + 1 : kNoLimit;
+}
+
+// v2: "<quota or max> <period>" in one file. v1: a file each, with quota -1 for none.
+int64_t limit_of(const std::filesystem::path& group) {
+  int64_t quota = 0, period = 0;
+  if (std::ifstream file(group / "cpu.max"); file >> quota >> period) return cpus(quota, period);
+  std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
+  return quota_file >> quota && period_file >> period ? cpus(quota, period) : kNoLimit;
+}
+
+// A group is also bound by every group above it. Inside a container the path may be the host's and
+// so not exist here; then the groups that do exist, up to the mount itself, are what binds.
+int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path& group) {
+  int64_t limit = limit_of(mount);
+  std::filesystem::path here = mount;
+  for (const auto& part : group.relative_path()) limit = std::min(limit, limit_of(here /= part));
+  return limit;
+}
+
+}  // namespace
+
+int64_t cgroup_cpu_limit(const std::filesystem::path& membership,
+                         const std::filesystem::path& mount) {
+  int64_t limit = kNoLimit;
+  std::ifstream groups(membership);
+  // Each line is "<id>:<controllers>:<path>"; v2's has no controllers.
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) limit = std::min(limit, tightest(mount, path));
+    if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+    limit = std::min({limit, tightest(mount / controllers, path), tightest(mount / "cpu", path)});
+  }
+  return limit == kNoLimit ? 0 : limit;
+}
+
+}  // namespace fovea

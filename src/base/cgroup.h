@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace fovea {
+
+// The CPUs' worth of time that this process's control groups (v1 or v2) grant it, rounded up; 0 =
+// no limit. `membership` lists the groups of the process, `mount` is where their files are.
+int64_t cgroup_cpu_limit(const std::filesystem::path& membership = "/proc/self/cgroup",
+                         const std::filesystem::path& mount = "/sys/fs/cgroup");
+
+}  // namespace fovea

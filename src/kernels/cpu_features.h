@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fovea {
+
+// What the CPUID instruction answers; zeros for a leaf beyond those that the CPU knows.
+struct Cpuid {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+};
+Cpuid cpuid(uint32_t leaf, uint32_t subleaf);
+
+// The x86-64-v3 features that this CPU or operating system lacks, such as "avx2, fma"; empty where
+// fovea can run. To be asked before anything else: it alone is compiled for any x86-64, all other
+// code for x86-64-v3.
+std::string missing_cpu_features();
+
+}  // namespace fovea

@@ -1,0 +1,51 @@
+#include <cmath>
+#include <numbers>
+
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+namespace {
+
+// gelu_tanh (Hendrycks and Gimpel 2016): x / 2 * (1 + tanh(kSlope * (x + kCubic * x^3))).
+const double kSlope = std::sqrt(2 / std::numbers::pi);
+constexpr double kCubic = 0.044715;
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+double value(Activation kind, double x) {
+  switch (kind) {
+    case Activation::relu: return x < 0 ? 0 : x;
+    case Activation::gelu: return x * normal_cdf(x);
+    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(kSlope * (x + kCubic * x * x * x)));
+    case Activation::silu: return x * sigmoid(x);
+  }
+  return x;
+}
+
+double derivative(Activation kind, double x) {
+  switch (kind) {
+    case Activation::relu: return x <= 0 ? 0 : 1;
+    case Activation::gelu: return normal_cdf(x) + x * normal_density(x);
+    case Activation::gelu_tanh: {
+      const double tanh = std::tanh(kSlope * (x + kCubic * x * x * x));
+      return (1 + tanh) / 2 + x / 2 * (1 - tanh * tanh) * kSlope * (1 + 3 * kCubic * x * x);
+    }
+    case Activation::silu: return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+  }
+  return 1;
+}
+
+}  // namespace
+
+void activation(Out y, In x, Activation kind, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, value(kind, get(x, i)));
+}
+
+void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(dx, i, get(dy, i) * derivative(kind, get(x, i)));
+}
+
+}  // namespace fovea::reference

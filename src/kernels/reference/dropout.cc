@@ -1,0 +1,16 @@
+#include "base/random.h"
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+
+void dropout(Out y, In x, const Dropout& dropout, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) {
+    const uint64_t counter = (dropout.step << 32) + static_cast<uint64_t>(i) / 4;
+    const auto words = philox(dropout.seed, Stream::dropout, dropout.substream, counter);
+    const bool drop = uniform(words[static_cast<size_t>(i) % 4]) < dropout.probability;
+    put(y, i, drop ? 0 : get(x, i) / (1 - static_cast<double>(dropout.probability)));
+  }
+}
+
+}  // namespace fovea::reference

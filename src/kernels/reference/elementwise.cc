@@ -1,0 +1,22 @@
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+
+void convert(Out y, In x, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, get(x, i));
+}
+
+void add(Out y, In a, In b, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, get(a, i) + get(b, i));
+}
+
+void multiply(Out y, In a, In b, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, get(a, i) * get(b, i));
+}
+
+void scale(Out y, In x, float factor, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, get(x, i) * factor);
+}
+
+}  // namespace fovea::reference

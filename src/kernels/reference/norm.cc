@@ -1,0 +1,91 @@
+#include <cmath>
+#include <vector>
+
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+namespace {
+
+// What normalising a row leaves behind: x_hat = (x - mean) * scale.
+struct Statistics {
+  double mean = 0, scale = 0;
+};
+
+// Row i's backward: with g = dy * weight, dx = scale * (g - centre - x_hat * mean(g * x_hat)),
+// where centre = mean(g) if the mean was subtracted, else 0. dweight and dbias collect dy * x_hat
+// and dy.
+void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbias, In dy, In x,
+                  In weight, Statistics saved, bool centred, int64_t i, int64_t width) {
+  const auto x_hat = [&](int64_t j) { return (get(x, i * width + j) - saved.mean) * saved.scale; };
+  const auto g = [&](int64_t j) { return get(dy, i * width + j) * get(weight, j); };
+  double sum = 0, sum_x_hat = 0;
+  for (int64_t j = 0; j < width; ++j) {
+    sum += g(j);
+    sum_x_hat += g(j) * x_hat(j);
+    dweight[static_cast<size_t>(j)] += get(dy, i * width + j) * x_hat(j);
+    dbias[static_cast<size_t>(j)] += get(dy, i * width + j);
+  }
+  const double count = static_cast<double>(width);
+  const double centre = centred ? sum / count : 0;
+  for (int64_t j = 0; j < width; ++j) {
+    put(dx, i * width + j, saved.scale * (g(j) - centre - x_hat(j) * sum_x_hat / count));
+  }
+}
+
+void put_all(Out y, const std::vector<double>& values) {
+  for (size_t j = 0; j < values.size(); ++j) put(y, static_cast<int64_t>(j), values[j]);
+}
+
+}  // namespace
+
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows) {
+  const double count = static_cast<double>(rows.width);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t row = i * rows.width;
+    double sum = 0, squares = 0;
+    for (int64_t j = 0; j < rows.width; ++j) sum += get(x, row + j);
+    const double centre = sum / count;
+    for (int64_t j = 0; j < rows.width; ++j) squares += std::pow(get(x, row + j) - centre, 2);
+    const double factor = 1 / std::sqrt(squares / count + epsilon);
+    for (int64_t j = 0; j < rows.width; ++j) {
+      const double shift = bias.data == nullptr ? 0 : get(bias, j);
+      put(y, row + j, (get(x, row + j) - centre) * factor * get(weight, j) + shift);
+    }
+    put(mean, i, centre);
+    put(scale, i, factor);
+  }
+}
+
+void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                         Rows rows) {
+  std::vector<double> weight_sums(static_cast<size_t>(rows.width)), bias_sums(weight_sums);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    row_backward(dx, weight_sums, bias_sums, dy, x, weight, {get(mean, i), get(scale, i)}, true, i,
+                 rows.width);
+  }
+  put_all(dweight, weight_sums);
+  put_all(dbias, bias_sums);
+}
+
+void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows) {
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t row = i * rows.width;
+    double squares = 0;
+    for (int64_t j = 0; j < rows.width; ++j) squares += get(x, row + j) * get(x, row + j);
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(rows.width) + epsilon);
+    for (int64_t j = 0; j < rows.width; ++j)
+      put(y, row + j, get(x, row + j) * factor * get(weight, j));
+    put(scale, i, factor);
+  }
+}
+
+void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows) {
+  std::vector<double> weight_sums(static_cast<size_t>(rows.width)), unused(weight_sums);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    row_backward(dx, weight_sums, unused, dy, x, weight, {0, get(scale, i)}, false, i, rows.width);
+  }
+  put_all(dweight, weight_sums);
+}
+
+}  // namespace fovea::reference
