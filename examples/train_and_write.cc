@@ -1,4 +1,5 @@
-// Trains a small character-level GPT on a text file, then lets it write: the whole library in one page.
+// Trains a small character-level GPT on a text file, then lets it write: the whole library in one
+// page.
 //
 //   cmake: find_package(fovea REQUIRED)  target_link_libraries(train_and_write fovea::fovea)
 //   usage: train_and_write TEXT DIRECTORY [STEPS]

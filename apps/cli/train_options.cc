@@ -126,6 +126,9 @@ Json read_config(const std::string& path) {
   } catch (const Json::parse_error& error) {
     throw UsageError(fmt::format(
         "{}: not JSON (byte {}); expected a Spec such as --dump-config prints", path, error.byte));
+  } catch (const Json::out_of_range&) {
+    throw UsageError(path +
+                     ": a number is out of range; expected a Spec such as --dump-config prints");
   }
 }
 
