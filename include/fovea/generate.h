@@ -42,8 +42,8 @@ using Stream = std::function<bool(std::string_view piece)>;
 // the end-of-text token if there is one, else with a newline or the vocabulary's first character.
 Generation generate(const Model& model, const std::string& prompt, const GenerateOptions& options,
                     const Stream& stream = {});
-// The same on token ids; text stays empty if the model has no tokenizer.
-Generation generate(const Model& model, const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                    const Stream& stream = {});
+// The same on token ids alone; the text stays empty.
+Generation generate(const Model& model, const std::vector<int32_t>& prompt,
+                    const GenerateOptions& options);
 
 }  // namespace fovea

@@ -20,7 +20,8 @@ ordered_json special_token(const char* text, size_t id) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
-// A BPE without merges gives Hugging Face a token per character; its unknown token must be in the vocabulary as well.
+// A BPE without merges gives Hugging Face a token per character; its unknown token must be in the
+// vocabulary as well.
 std::string tokenizer_json(const std::vector<char32_t>& characters, bool separate_documents) {
   ordered_json vocabulary = ordered_json::object(), added = ordered_json::array();
   size_t count = 0;
@@ -83,7 +84,8 @@ std::vector<char32_t> CharacterTrainer::characters(int64_t limit) const {
     if (counts_[c] > 0) found.push_back(c);
   }
   if (static_cast<int64_t>(found.size()) <= limit) return found;
-  std::stable_sort(found.begin(), found.end(), [&](char32_t a, char32_t b) { return counts_[a] > counts_[b]; });
+  std::stable_sort(found.begin(), found.end(),
+                   [&](char32_t a, char32_t b) { return counts_[a] > counts_[b]; });
   found.resize(static_cast<size_t>(limit));
   std::sort(found.begin(), found.end());
   return found;
@@ -92,10 +94,12 @@ std::vector<char32_t> CharacterTrainer::characters(int64_t limit) const {
 Tokenizer CharacterTrainer::train(const CharacterTrainerOptions& options) const {
   const int64_t special = options.separate_documents ? 2 : 1;
   check(options.vocabulary == 0 || options.vocabulary > special,
-        "--vocab-size: is {}, which leaves no room for a character; expected at least {}", options.vocabulary, special + 1);
+        "--vocab-size: is {}, which leaves no room for a character; expected at least {}",
+        options.vocabulary, special + 1);
   const int64_t limit = options.vocabulary == 0 ? utf8::code_points : options.vocabulary - special;
-  return Tokenizer(parse_tokenizer({tokenizer_json(characters(limit), options.separate_documents), config_json(options)},
-                                   "tokenizer.json", "tokenizer_config.json"));
+  return Tokenizer(parse_tokenizer(
+      {tokenizer_json(characters(limit), options.separate_documents), config_json(options)},
+      "tokenizer.json", "tokenizer_config.json"));
 }
 
 }  // namespace fovea

@@ -9,12 +9,14 @@
 namespace fovea {
 
 struct CharacterTrainerOptions {
-  int64_t vocabulary = 0;  // at most so many tokens, special ones included: the most frequent stay; 0 = all
+  int64_t vocabulary =
+      0;  // at most so many tokens, special ones included: the most frequent stay; 0 = all
   bool separate_documents = false;  // add "<|endoftext|>", the end-of-sequence token
   int64_t context = 0;              // model_max_length in tokenizer_config.json; 0 = no limit
 };
 
-// Finds the characters of a text that is too large to hold: memory is bounded by Unicode, one counter per code point.
+// Finds the characters of a text that is too large to hold: memory is bounded by Unicode, one
+// counter per code point.
 class CharacterTrainer {
  public:
   CharacterTrainer();

@@ -6,8 +6,6 @@
 
 #include "fovea/tokenizer.h"
 
-#include "fovea/tokenizer.h"
-
 namespace fovea {
 
 // One token per character (code point). A look-up in two steps: its page of 256 code points, then

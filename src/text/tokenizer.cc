@@ -13,17 +13,19 @@
 namespace fovea {
 namespace {
 
-// Cuts a text at its added tokens: calls on_text(stretch) and on_token(stretch, id) in turn. The leftmost token wins, of
-// those that start together the longest.
+// Cuts a text at its added tokens: calls on_text(stretch) and on_token(stretch, id) in turn. The
+// leftmost token wins, of those that start together the longest.
 template <class OnText, class OnToken>
-void cut(const TokenizerState& state, std::string_view text, SpecialTokens special, OnText&& on_text, OnToken&& on_token) {
+void cut(const TokenizerState& state, std::string_view text, SpecialTokens special,
+         OnText&& on_text, OnToken&& on_token) {
   struct Next {
     const AddedToken* token;
     size_t at;
   };
   std::vector<Next> next;
   for (const AddedToken& token : state.added) {
-    if (!token.special || special == SpecialTokens::parsed) next.push_back({&token, text.find(token.text)});
+    if (!token.special || special == SpecialTokens::parsed)
+      next.push_back({&token, text.find(token.text)});
   }
   size_t done = 0;
   while (true) {
@@ -49,15 +51,18 @@ void cut(const TokenizerState& state, std::string_view text, SpecialTokens speci
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const bool folder = is_folder(path.string());
   const std::string file = (folder ? path / "tokenizer.json" : path).string();
-  const std::string config = (std::filesystem::path(parent_of(file)) / "tokenizer_config.json").string();
-  TokenizerFiles files{read_file(file, kJsonLimit), is_file(config) ? read_file(config, kJsonLimit) : ""};
+  const std::string config =
+      (std::filesystem::path(parent_of(file)) / "tokenizer_config.json").string();
+  TokenizerFiles files{read_file(file, kJsonLimit),
+                       is_file(config) ? read_file(config, kJsonLimit) : ""};
   return Tokenizer(parse_tokenizer(std::move(files), file, config));
 }
 
 void Tokenizer::save(const std::filesystem::path& folder) const {
   const TokenizerFiles& files = state_->files;
   write_file_atomically((folder / "tokenizer.json").string(), files.tokenizer);
-  if (!files.config.empty()) write_file_atomically((folder / "tokenizer_config.json").string(), files.config);
+  if (!files.config.empty())
+    write_file_atomically((folder / "tokenizer_config.json").string(), files.config);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
@@ -66,10 +71,12 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens spec
   return ids;
 }
 
-void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids, SpecialTokens special) const {
+void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids,
+                       SpecialTokens special) const {
   const int32_t unknown = state_->unknown.value_or(CharacterModel::absent);
   cut(
-      *state_, text, special, [&](std::string_view stretch) { state_->model.encode(stretch, unknown, ids); },
+      *state_, text, special,
+      [&](std::string_view stretch) { state_->model.encode(stretch, unknown, ids); },
       [&](std::string_view, int32_t id) { ids.push_back(id); });
 }
 
@@ -79,7 +86,9 @@ std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens specia
   cut(
       *state_, text, special,
       [&](std::string_view stretch) { state_->model.tokens(stretch, unknown, tokens); },
-      [&](std::string_view stretch, int32_t id) { tokens.push_back({id, stretch}); });
+      [&](std::string_view stretch, int32_t id) {
+        tokens.push_back({id, stretch});
+      });
   return tokens;
 }
 
@@ -97,7 +106,8 @@ std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
       const utf8::Character character = utf8::first(stretch);
       stretch.remove_prefix(character.bytes);
       if (state_->model.id_of(character.code_point) != CharacterModel::absent) continue;
-      if (seen.insert(character.code_point).second) utf8::append(missing.emplace_back(), character.code_point);
+      if (seen.insert(character.code_point).second)
+        utf8::append(missing.emplace_back(), character.code_point);
     }
   };
   cut(*state_, text, SpecialTokens::as_text, look, [](std::string_view, int32_t) {});
@@ -107,7 +117,8 @@ std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
 int32_t Tokenizer::size() const { return static_cast<int32_t>(state_->texts.size()); }
 
 std::string_view Tokenizer::text_of(int32_t id) const {
-  check(id >= 0 && id < size(), "token id: {} is not in the vocabulary; expected 0 to {}", id, size() - 1);
+  check(id >= 0 && id < size(), "token id: {} is not in the vocabulary; expected 0 to {}", id,
+        size() - 1);
   return state_->texts[static_cast<size_t>(id)];
 }
 

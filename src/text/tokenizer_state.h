@@ -10,7 +10,8 @@
 
 namespace fovea {
 
-// A token that is looked for in the text before the model sees it: if it is not special, or if special tokens are parsed.
+// A token that is looked for in the text before the model sees it: if it is not special, or if
+// special tokens are parsed.
 struct AddedToken {
   std::string text;
   int32_t id;
@@ -22,8 +23,8 @@ struct TokenizerFiles {
   std::string config;     // tokenizer_config.json; may be empty
 };
 
-// What a Tokenizer handle shares. `model` turns the text between added tokens into ids; it is the one part that differs
-// between kinds of tokenizers, so another kind makes it a variant.
+// What a Tokenizer handle shares. `model` turns the text between added tokens into ids; it is the
+// one part that differs between kinds of tokenizers, so another kind makes it a variant.
 struct TokenizerState {
   std::vector<std::string> texts;  // by id
   std::vector<AddedToken> added;

@@ -1,0 +1,201 @@
+// Tiled attention: FlashAttention (Dao et al. 2022; Dao 2023) with the online softmax of Milakov
+// and Gimelshein (2018). The weights exist only for a strip of queries and a tile of keys at a
+// time.
+//
+// The bits of a query's result depend on its own vector and on the keys it sees, nothing else:
+// tiles are anchored at key 0 and walked in ascending order, every sum is one chain or kLanes
+// chains over ascending keys, and a hidden key, strip or tile adds an exact 0.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
+#include <hwy/foreach_target.h>
+// clang-format off
+#include "kernels/cpu/attention_simd-inl.h"
+// clang-format on
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/reference/reference.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The state of a block of rows while it walks the keys.
+struct Block {
+  QueryRows queries;
+  int64_t padded;
+  float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
+  float* y;        // [rows, padded], the sum of weight * v, relative to 2^largest
+  float* largest;  // [rows], score so far
+  float* sums;     // [rows, kLanes], of weights
+  float* factors;  // [kTile], of dropout; ones without
+  float* scores;   // [kStrip, kTile], then the weights
+  float* k;        // [padded, kTile]
+  float* v;        // [kTile, padded]
+  float* k_rows;   // [kTile, padded], k before it is transposed
+};
+
+// Turns a row of scores into weights relative to 2^(the largest score so far), by which it rescales
+// what is summed.
+HWY_INLINE void softmax_row(const Block& block, int64_t row, float* scores, Columns columns) {
+  const Floats tag;
+  constexpr int64_t kSize = vector_size();
+  Vector most = hn::Set(tag, block.largest[row]);
+  for (int64_t c = columns.begin; c < columns.end; c += kSize)
+    most = hn::Max(most, hn::Load(tag, scores + c));
+  const float largest = hn::GetLane(hn::MaxOfLanes(tag, most));
+  const Vector shift = hn::Set(tag, largest == kHidden ? 0.0f : largest);  // 0: all hidden so far
+  float* sums = block.sums + row * kLanes;
+  if (largest != block.largest[row]) {
+    const Vector rescale = exp2(hn::Sub(hn::Set(tag, block.largest[row]), shift));
+    for (int64_t i = 0; i < kLanes; i += kSize)
+      hn::Store(hn::Mul(hn::Load(tag, sums + i), rescale), tag, sums + i);
+    float* y = block.y + row * block.padded;
+    for (int64_t d = 0; d < block.padded; d += kSize)
+      hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
+    block.largest[row] = largest;
+  }
+  for (int64_t lane = 0; lane < kLanes; lane += kSize) {
+    Vector sum = hn::Load(tag, sums + lane);
+    for (int64_t c = columns.begin + lane; c < columns.end; c += kLanes) {
+      const Vector weight = exp2(hn::Sub(hn::Load(tag, scores + c), shift));
+      sum = hn::Add(sum, weight);
+      hn::Store(hn::Mul(weight, hn::Load(tag, block.factors + c)), tag, scores + c);
+    }
+    hn::Store(sum, tag, sums + lane);
+  }
+}
+
+void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sight& sight,
+                       int64_t tile) {
+  const Columns columns = seen_columns(sight, tile);
+  if (columns.empty()) return;
+  const AttentionShape& shape = block.queries.shape;
+  const int64_t width = columns.end - columns.begin, padded = block.padded;
+  float* scores = block.scores + columns.begin;
+  multiply({block.q + row * padded, padded, 1, block.k + columns.begin, kTile, scores, kTile, rows,
+            width, shape.width, false});
+  if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (shape.dropout.probability > 0)
+      dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
+    softmax_row(block, row + r, block.scores + r * kTile, columns);
+  }
+  multiply({scores, kTile, 1, block.v + columns.begin * padded, padded, block.y + row * padded,
+            padded, rows, padded, width, true});
+}
+
+void start(const Block& block, In q) {
+  const AttentionShape& shape = block.queries.shape;
+  const int64_t rows = block.queries.rows();
+  const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
+  for (int64_t row = 0; row < rows; ++row)
+    load_row(block.q + row * block.padded, q, block.queries.offset(row), shape.width, block.padded,
+             factor);
+  std::fill(block.y, block.y + rows * block.padded, 0.0f);
+  std::fill(block.sums, block.sums + rows * kLanes, 0.0f);
+  std::fill(block.largest, block.largest + rows, kHidden);
+  std::fill(block.factors, block.factors + kTile, 1.0f);
+}
+
+void finish(const Block& block, Out y, Out lse) {
+  for (int64_t row = 0; row < block.queries.rows(); ++row) {
+    const float sum = sum_of_lanes(block.sums + row * kLanes);
+    const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+    store_row(y, block.queries.offset(row), block.y + row * block.padded, block.queries.shape.width,
+              inverse);
+    const float log =
+        sum == 0 ? kHidden : block.largest[row] * std::numbers::ln2_v<float> + std::log(sum);
+    store_row(lse, block.queries.index(row), &log, 1, 1.0f);
+  }
+}
+
+Block make_block(const QueryRows& queries, Scratch& scratch) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  return {queries,
+          padded,
+          scratch.take(rows * padded),
+          scratch.take(rows * padded),
+          scratch.take(rows),
+          scratch.take(rows * kLanes),
+          scratch.take(kTile),
+          scratch.take(kStrip * kTile),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded)};
+}
+
+int64_t block_floats(int64_t rows, int64_t padded) {
+  return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 3 * padded);
+}
+
+// Lets a block of rows walk the keys.
+void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  Scratch scratch(block_floats(rows, padded));
+  const Block block = make_block(queries, scratch);
+  start(block, q);
+  std::vector<Sight> sights;
+  Sight all;
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    sights.push_back(sight_of(queries, row, std::min(kStrip, rows - row)));
+    all.merge(sights.back());
+  }
+  for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
+    load_tile(block.k_rows, k, queries, tile);
+    transpose_tile(block.k_rows, padded, block.k);
+    load_tile(block.v, v, queries, tile);
+    for (int64_t row = 0; row < rows; row += kStrip)
+      add_tile_to_strip(block, row, std::min(kStrip, rows - row),
+                        sights[static_cast<size_t>(row / kStrip)], tile);
+  }
+  finish(block, y, lse);
+}
+
+// Queries per task: as many as keep q and y in L2, so that they share the loading of tiles, but
+// tasks for all threads.
+int64_t queries_per_task(const AttentionShape& shape) {
+  constexpr int64_t kMost = 256, kFewest = 32, kTasksPerThread = 3;
+  const int64_t group = shape.heads / shape.kv_heads, heads = shape.batch * shape.kv_heads;
+  int64_t queries = std::max<int64_t>(1, kMost / group);
+  while (queries > kFewest &&
+         heads * ((shape.queries + queries - 1) / queries) < kTasksPerThread * thread_count())
+    queries /= 2;
+  return queries;
+}
+
+void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
+  share_out(shape, shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
+    const int64_t begin =
+        (blocks - 1 - task % blocks) * block;  // under a causal mask the last ones are the longest
+    const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
+    attend(y, lse, q, k, v, {shape, batch, head, begin, std::min(block, shape.queries - begin)});
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace fovea::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+HWY_EXPORT(attention_forward);
+
+void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
+}
+
+// Only inspection asks for these, a few rows at a time.
+void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
+  reference::attention_weights(w, q, k, shape);
+}
+
+}  // namespace fovea::cpu
+#endif

@@ -1,0 +1,211 @@
+// The arithmetic that the forward and the backward of the tiled attention share, compiled once per
+// instruction set. Everything works on aligned scratch of whole lanes, so that there are no tails.
+
+#if defined(FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
+#undef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
+#else
+#define FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "base/random.h"
+#include "kernels/cpu/attention_tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, kLanes>;
+using Vector = hn::Vec<Floats>;
+HWY_INLINE constexpr int64_t vector_size() {
+  return HWY_LANES(float) < kLanes ? HWY_LANES(float) : kLanes;
+}
+
+// c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
+// `inner`, whatever the sizes. a is read one number at a time, so its strides are free (a transpose
+// costs nothing); b and c by vectors, and `columns` is a multiple of kLanes.
+struct Product {
+  const float* a;
+  int64_t a_row, a_inner;
+  const float* b;
+  int64_t b_inner;
+  float* c;
+  int64_t c_row;
+  int64_t rows, columns, inner;
+  bool accumulate;
+};
+
+// One block of c, held in registers.
+template <int kRows, int kVectors>
+HWY_INLINE void multiply_block(const Product& product, int64_t row, int64_t column) {
+  const Floats tag;
+  constexpr int64_t kSize = vector_size();
+  const float* HWY_RESTRICT a = product.a + row * product.a_row;
+  const float* HWY_RESTRICT b = product.b + column;
+  float* HWY_RESTRICT c = product.c + row * product.c_row + column;
+  Vector sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] =
+          product.accumulate ? hn::Load(tag, c + r * product.c_row + v * kSize) : hn::Zero(tag);
+  }
+  for (int64_t i = 0; i < product.inner; ++i, a += product.a_inner, b += product.b_inner) {
+    Vector factors[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) factors[v] = hn::Load(tag, b + v * kSize);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vector factor = hn::Set(tag, a[r * product.a_row]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, factors[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      hn::Store(sums[r][v], tag, c + r * product.c_row + v * kSize);
+  }
+}
+
+// All rows of a panel of kVectors vectors; kRows is halved for what is left over.
+template <int kRows, int kVectors>
+HWY_INLINE void multiply_panel(const Product& product, int64_t row, int64_t column) {
+  for (; row + kRows <= product.rows; row += kRows)
+    multiply_block<kRows, kVectors>(product, row, column);
+  if constexpr (kRows > 1) {
+    if (row < product.rows) multiply_panel<kRows / 2, kVectors>(product, row, column);
+  }
+}
+
+// Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
+// AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2).
+inline void multiply(const Product& product) {
+  int64_t column = 0;
+  if constexpr (vector_size() == kLanes) {
+    for (; column + 4 * kLanes <= product.columns; column += 4 * kLanes)
+      multiply_panel<4, 4>(product, 0, column);
+    for (; column + 2 * kLanes <= product.columns; column += 2 * kLanes)
+      multiply_panel<8, 2>(product, 0, column);
+    if (column < product.columns) multiply_panel<8, 1>(product, 0, column);
+  } else {
+    for (; column < product.columns; column += kLanes) multiply_panel<4, 2>(product, 0, column);
+  }
+}
+
+// 2^x for x <= 127, with a relative error under 2e-7; exactly 0 for x <= -127 (and -inf), NaN for
+// NaN. The polynomial is that of exp2f in Cephes (Moshier), for [-1/2, 1/2].
+HWY_INLINE Vector exp2(Vector x) {
+  const Floats tag;
+  const hn::RebindToSigned<Floats> ints;
+  x = hn::Max(hn::Set(tag, -127.0f),
+              x);  // in this order, for Max gives its second operand if one is NaN
+  const auto whole = hn::NearestInt(x);
+  const Vector f = hn::Sub(x, hn::ConvertTo(tag, whole));
+  Vector sum = hn::Set(tag, 1.535336188319500e-4f);
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 1.339887440266574e-3f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 9.618437357674640e-3f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 5.550332471162809e-2f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 2.402264791363012e-1f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 6.931472028550421e-1f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(whole, hn::Set(ints, 127)));
+  return hn::Mul(sum, hn::BitCast(tag, exponent));
+}
+
+// The sum of kLanes numbers by a fixed tree: those eight apart, then four, two and one.
+HWY_INLINE float sum_of_lanes(const float* lanes) {
+  const hn::CappedTag<float, 8> eight;
+  const hn::Full128<float> four;
+  const auto sums = hn::Add(hn::Load(eight, lanes), hn::Load(eight, lanes + 8));
+  const auto quads = hn::Add(hn::LowerHalf(four, sums), hn::UpperHalf(four, sums));
+  const auto pairs = hn::Add(quads, hn::Shuffle1032(quads));
+  return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
+}
+
+// sum over i of a[i] * b[i], in kLanes chains.
+HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
+  const Floats tag;
+  HWY_ALIGN float lanes[kLanes];
+  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+    Vector sum = hn::Zero(tag);
+    for (int64_t i = lane; i < padded; i += kLanes)
+      sum = hn::MulAdd(hn::Load(tag, a + i), hn::Load(tag, b + i), sum);
+    hn::Store(sum, tag, lanes + lane);
+  }
+  return sum_of_lanes(lanes);
+}
+
+// out [padded, kTile] = the transpose of rows [kTile, padded], in squares of four.
+HWY_INLINE void transpose_tile(const float* HWY_RESTRICT rows, int64_t padded,
+                               float* HWY_RESTRICT out) {
+  const hn::Full128<float> tag;
+  for (int64_t key = 0; key < kTile; key += 4) {
+    for (int64_t d = 0; d < padded; d += 4) {
+      const float* from = rows + key * padded + d;
+      const auto r0 = hn::Load(tag, from), r1 = hn::Load(tag, from + padded);
+      const auto r2 = hn::Load(tag, from + 2 * padded), r3 = hn::Load(tag, from + 3 * padded);
+      const auto even = hn::InterleaveLower(tag, r0, r2), odd = hn::InterleaveLower(tag, r1, r3);
+      const auto even2 = hn::InterleaveUpper(tag, r0, r2), odd2 = hn::InterleaveUpper(tag, r1, r3);
+      float* to = out + d * kTile + key;
+      hn::Store(hn::InterleaveLower(tag, even, odd), tag, to);
+      hn::Store(hn::InterleaveUpper(tag, even, odd), tag, to + kTile);
+      hn::Store(hn::InterleaveLower(tag, even2, odd2), tag, to + 2 * kTile);
+      hn::Store(hn::InterleaveUpper(tag, even2, odd2), tag, to + 3 * kTile);
+    }
+  }
+}
+
+// factors [kTile] = what dropout multiplies the weights of row `index` of [B, H, T] by, for the
+// keys of a tile: the words of base/random.h's philox, a counter in each 64-bit lane.
+HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int64_t tile,
+                                float* HWY_RESTRICT factors) {
+  const Dropout& dropout = shape.dropout;
+  const hn::Repartition<uint64_t, Floats> longs;
+  const hn::Repartition<uint32_t, Floats> words;
+  const Floats tag;
+  const auto word = [&](uint64_t x) HWY_ATTR { return hn::Set(longs, x & 0xffffffffu); };
+  const auto product = [&](auto x, uint64_t factor) HWY_ATTR {  // of the lower halves
+    return hn::MulEven(hn::BitCast(words, x), hn::BitCast(words, hn::Set(longs, factor)));
+  };
+  const auto low_half = word(~uint64_t{0});
+  const auto probability = hn::Set(tag, dropout.probability);
+  const auto scale = hn::Set(tag, 1.0f / (1.0f - dropout.probability));
+  const int64_t counters = static_cast<int64_t>(hn::Lanes(longs));
+  const uint64_t first =
+      (dropout.step << 32) + static_cast<uint64_t>(index * round_up(shape.keys, 4) + tile) / 4;
+  for (int64_t at = 0; at < kTile / 4; at += counters) {
+    auto c0 = hn::Add(hn::Set(longs, first + static_cast<uint64_t>(at)), hn::Iota(longs, 0));
+    auto c1 = hn::ShiftRight<32>(c0);
+    auto c2 = word(dropout.substream), c3 = word(static_cast<uint64_t>(Stream::dropout));
+    uint64_t key0 = dropout.seed, key1 = dropout.seed >> 32;
+    for (int round = 0; round < 10; ++round, key0 += 0x9e3779b9u, key1 += 0xbb67ae85u) {
+      const auto p0 = product(c0, 0xd2511f53u), p1 = product(c2, 0xcd9e8d57u);
+      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), word(key0));
+      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), word(key1));
+      c1 = p1;
+      c3 = p0;
+    }
+    const auto first_two = hn::Or(hn::And(c0, low_half), hn::ShiftLeft<32>(c1));
+    const auto last_two = hn::Or(hn::And(c2, low_half), hn::ShiftLeft<32>(c3));
+    hn::StoreInterleaved2(first_two, last_two, longs,
+                          reinterpret_cast<uint64_t*>(factors + 4 * at));
+  }
+  for (int64_t key = 0; key < kTile; key += vector_size()) {
+    const auto bits = hn::ShiftRight<8>(hn::BitCast(words, hn::Load(tag, factors + key)));
+    const auto number = hn::ConvertTo(tag, hn::BitCast(hn::RebindToSigned<Floats>(), bits));
+    const auto drawn = hn::Mul(number, hn::Set(tag, 0x1p-24f));
+    hn::Store(hn::IfThenElseZero(hn::Ge(drawn, probability), scale), tag, factors + key);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fovea::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,109 @@
+#include "kernels/cpu/attention_tile.h"
+
+#include <hwy/base.h>
+
+namespace fovea::cpu {
+
+void Sight::merge(const Sight& other) {
+  begin = std::min(begin, other.begin);
+  end = std::max(end, other.end);
+  all_begin = std::max(all_begin, other.all_begin);
+  all_end = std::min(all_end, other.all_end);
+}
+
+Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
+  Sight sight;
+  const AttentionShape& shape = queries.shape;
+  for (int64_t row = first_row; row < first_row + rows; ++row) {
+    Interval seen[Mask::kMostIntervals];
+    const int count = shape.mask.intervals(queries.batch, queries.position(row), shape.keys, seen);
+    if (count == 1) {
+      sight.merge({seen[0].begin, seen[0].end, seen[0].begin, seen[0].end});
+    } else {
+      sight.all_end = 0;  // with a gap or without any key: never whole
+      if (count > 1) sight.merge({seen[0].begin, seen[count - 1].end, 0, 0});
+    }
+  }
+  return sight;
+}
+
+Columns seen_columns(const Sight& sight, int64_t tile) {
+  const int64_t begin = std::max<int64_t>(sight.begin - tile, 0) / kLanes * kLanes;
+  const int64_t end = std::min(round_up(sight.end - tile, kLanes), kTile);
+  if (sight.begin - tile >= kTile || sight.end <= tile) return {};
+  return {begin, end, sight.all_begin <= tile + begin && sight.all_end >= tile + end};
+}
+
+void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int64_t rows,
+                 int64_t tile, Columns columns) {
+  const AttentionShape& shape = queries.shape;
+  for (int64_t row = first_row; row < first_row + rows; ++row, scores += kTile) {
+    Interval seen[Mask::kMostIntervals];
+    const int count = shape.mask.intervals(queries.batch, queries.position(row), shape.keys, seen);
+    int64_t done = columns.begin;
+    for (int i = 0; i < count; ++i) {
+      const int64_t from = std::clamp(seen[i].begin - tile, done, columns.end);
+      std::fill(scores + done, scores + from, kHidden);
+      done = std::clamp(seen[i].end - tile, from, columns.end);
+    }
+    std::fill(scores + done, scores + columns.end, kHidden);
+  }
+}
+
+void load_row(float* HWY_RESTRICT out, In x, int64_t offset, int64_t width, int64_t padded,
+              float factor) {
+  if (x.dtype == DType::bf16) {
+    const bf16* HWY_RESTRICT from = static_cast<const bf16*>(x.data) + offset;
+    for (int64_t d = 0; d < width; ++d) out[d] = widen(from[d]) * factor;
+  } else {
+    const float* HWY_RESTRICT from = static_cast<const float*>(x.data) + offset;
+    for (int64_t d = 0; d < width; ++d) out[d] = from[d] * factor;
+  }
+  std::fill(out + width, out + padded, 0.0f);
+}
+
+void store_row(Out y, int64_t offset, const float* HWY_RESTRICT row, int64_t width, float factor) {
+  if (y.data == nullptr) return;
+  if (y.dtype == DType::bf16) {
+    bf16* HWY_RESTRICT to = static_cast<bf16*>(y.data) + offset;
+    for (int64_t d = 0; d < width; ++d) {
+      const float value = row[d] * factor;
+      to[d] = narrow(y.add ? widen(to[d]) + value : value);
+    }
+  } else {
+    float* HWY_RESTRICT to = static_cast<float*>(y.data) + offset;
+    for (int64_t d = 0; d < width; ++d) {
+      const float value = row[d] * factor;
+      to[d] = y.add ? to[d] + value : value;
+    }
+  }
+}
+
+void load_tile(float* out, In x, const QueryRows& queries, int64_t tile) {
+  const int64_t width = queries.shape.width, padded = padded_width(queries.shape);
+  const int64_t keys = std::min(kTile, queries.shape.keys - tile);
+  for (int64_t key = 0; key < keys; ++key)
+    load_row(out + key * padded, x, queries.key_offset(tile + key), width, padded, 1.0f);
+  std::fill(out + keys * padded, out + kTile * padded, 0.0f);
+}
+
+Scratch::Scratch(int64_t floats) {
+  thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
+  thread_local int64_t capacity = 0;
+  if (capacity < floats) {
+    capacity = 0;
+    memory.reset();
+    memory = hwy::AllocateAligned<float>(static_cast<size_t>(floats));
+    if (memory == nullptr) throw std::bad_alloc();
+    capacity = floats;
+  }
+  next_ = memory.get();
+}
+
+float* Scratch::take(int64_t floats) {
+  float* piece = next_;
+  next_ += size_of(floats);
+  return piece;
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,114 @@
+#pragma once
+
+// What the forward and the backward of the tiled attention share besides arithmetic: how the
+// queries and keys of one kv head lie in memory, which keys of a tile a strip of queries sees, and
+// scratch memory.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <new>
+
+#include <hwy/aligned_allocator.h>
+
+#include "base/threads.h"
+#include "kernels/kernels.h"
+
+namespace fovea::cpu {
+
+inline constexpr int64_t kLanes =
+    16;  // every sum across lanes has this many partial sums, at any vector width
+inline constexpr int64_t kTile =
+    64;  // keys per tile, anchored at key 0; with D = 64 a tile of K is 16 KB of L1
+inline constexpr int64_t kStrip =
+    16;  // queries that share one range of columns where the mask cuts a tile
+inline constexpr float kHidden =
+    -std::numeric_limits<float>::infinity();  // the score of a key that is not seen
+
+inline int64_t round_up(int64_t count, int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
+// Vectors of the head width, padded with zeros to whole lanes: kernels over scratch have no tails.
+inline int64_t padded_width(const AttentionShape& shape) { return round_up(shape.width, kLanes); }
+
+// The queries [begin, begin + count) of the heads that read one kv head. Its rows are those of the
+// first head, then those of the second, and so on.
+struct QueryRows {
+  const AttentionShape& shape;
+  int64_t batch, kv_head, begin, count;
+
+  int64_t group() const { return shape.heads / shape.kv_heads; }
+  int64_t rows() const { return group() * count; }
+  int64_t head(int64_t row) const { return kv_head * group() + row / count; }
+  int64_t position(int64_t row) const { return begin + row % count; }
+  int64_t offset(int64_t row) const {  // in q, y
+    return ((batch * shape.queries + position(row)) * shape.heads + head(row)) * shape.width;
+  }
+  int64_t index(int64_t row) const {  // in [B, H, T]
+    return (batch * shape.heads + head(row)) * shape.queries + position(row);
+  }
+  int64_t key_offset(int64_t key) const {  // in k, v
+    return ((batch * shape.capacity + key) * shape.kv_heads + kv_head) * shape.width;
+  }
+};
+
+// What the rows of a strip see together: no key outside [begin, end), all of them every key of
+// [all_begin, all_end).
+struct Sight {
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+  int64_t all_begin = 0, all_end = std::numeric_limits<int64_t>::max();
+
+  bool empty() const { return begin >= end; }
+  void merge(const Sight& other);
+};
+
+Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows);
+
+// The columns [begin, end) of a tile, whole lanes of them, outside which a strip sees no key;
+// inside, nothing is hidden from any of its rows if `whole`.
+struct Columns {
+  int64_t begin = 0, end = 0;
+  bool whole = true;
+
+  bool empty() const { return begin >= end; }
+};
+
+Columns seen_columns(const Sight& sight, int64_t tile);
+
+// scores [rows, kTile] = kHidden inside `columns` where a row does not see the key.
+void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int64_t rows,
+                 int64_t tile, Columns columns);
+
+// out[0, padded) = x[offset, offset + width) * factor, then zeros.
+void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, float factor);
+// y[offset, offset + width) (+)= row * factor; nothing if y is not wanted.
+void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
+// out [kTile, padded] = a tile of keys or values; zeros past the last key.
+void load_tile(float* out, In x, const QueryRows& queries, int64_t tile);
+
+// Calls body(task) for each task; on one thread if the whole is less work than waking a second one
+// costs (some 10 us).
+template <class Body>
+void share_out(const AttentionShape& shape, int64_t tasks, Body&& body) {
+  constexpr int64_t kSmall = 1 << 19;  // multiply-adds
+  if (shape.batch * shape.heads * shape.queries * shape.keys * shape.width < kSmall) {
+    for (int64_t task = 0; task < tasks; ++task) body(task);
+  } else {
+    parallel_tasks(tasks, body);
+  }
+}
+
+// Scratch of the calling thread, kept from call to call: fresh memory for each task costs more in
+// page faults than a small task takes. Pieces start at cache lines.
+class Scratch {
+ public:
+  explicit Scratch(int64_t floats);
+  float* take(int64_t floats);
+  static int64_t size_of(int64_t floats) { return round_up(floats, kLanes); }
+
+ private:
+  float* next_;
+};
+
+}  // namespace fovea::cpu

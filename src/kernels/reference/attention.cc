@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+// softmax(scale * q k^T) v and its gradient (Vaswani et al. 2017), one row of weights at a time.
+
+namespace fovea::reference {
+namespace {
+
+struct Query {
+  int64_t batch, head, position;
+};
+
+// Where the vectors of a query, or of a key that it sees, begin.
+int64_t query_at(const AttentionShape& shape, const Query& query) {
+  return ((query.batch * shape.queries + query.position) * shape.heads + query.head) * shape.width;
+}
+
+int64_t key_at(const AttentionShape& shape, const Query& query, int64_t key) {
+  const int64_t kv_head = query.head / (shape.heads / shape.kv_heads);
+  return ((query.batch * shape.capacity + key) * shape.kv_heads + kv_head) * shape.width;
+}
+
+int64_t row_of(const AttentionShape& shape, const Query& query) {
+  return (query.batch * shape.heads + query.head) * shape.queries + query.position;
+}
+
+double dot(const In& a, int64_t a_begin, const In& b, int64_t b_begin, int64_t width) {
+  double sum = 0;
+  for (int64_t d = 0; d < width; ++d) sum += get(a, a_begin + d) * get(b, b_begin + d);
+  return sum;
+}
+
+template <class Body>
+void for_each_query(const AttentionShape& shape, Body body) {
+  for (int64_t batch = 0; batch < shape.batch; ++batch)
+    for (int64_t head = 0; head < shape.heads; ++head)
+      for (int64_t position = 0; position < shape.queries; ++position)
+        body({batch, head, position});
+}
+
+template <class Body>
+void for_each_key(const AttentionShape& shape, const Query& query, Body body) {
+  Interval seen[Mask::kMostIntervals];
+  const int count = shape.mask.intervals(query.batch, query.position, shape.keys, seen);
+  for (int i = 0; i < count; ++i)
+    for (int64_t key = seen[i].begin; key < seen[i].end; ++key) body(key);
+}
+
+// The log of the softmax's sum; -inf where the query sees no key.
+double log_sum(const AttentionShape& shape, const Query& query, const In& q, const In& k) {
+  const auto score = [&](int64_t key) {
+    return shape.scale * dot(q, query_at(shape, query), k, key_at(shape, query, key), shape.width);
+  };
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for_each_key(shape, query, [&](int64_t key) { largest = std::max(largest, score(key)); });
+  for_each_key(shape, query, [&](int64_t key) { sum += std::exp(score(key) - largest); });
+  return sum > 0 ? largest + std::log(sum) : -std::numeric_limits<double>::infinity();
+}
+
+double weight(const AttentionShape& shape, const Query& query, int64_t key, const In& q,
+              const In& k, double log_sum) {
+  const double score =
+      shape.scale * dot(q, query_at(shape, query), k, key_at(shape, query, key), shape.width);
+  return std::exp(score - log_sum);
+}
+
+// What dropout multiplies a weight by.
+double kept(const AttentionShape& shape, const Query& query, int64_t key) {
+  const Dropout& dropout = shape.dropout;
+  if (dropout.probability == 0) return 1;
+  const auto row = static_cast<uint64_t>(row_of(shape, query));
+  const uint64_t element =
+      row * static_cast<uint64_t>((shape.keys + 3) / 4 * 4) + static_cast<uint64_t>(key);
+  const auto words =
+      philox(dropout.seed, Stream::dropout, dropout.substream, (dropout.step << 32) + element / 4);
+  return uniform(words[element % 4]) < dropout.probability ? 0 : 1.0 / (1.0 - dropout.probability);
+}
+
+}  // namespace
+
+void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  std::vector<double> sum(static_cast<size_t>(shape.width));
+  for_each_query(shape, [&](const Query& query) {
+    const double log_of_sum = log_sum(shape, query, q, k);
+    std::fill(sum.begin(), sum.end(), 0.0);
+    for_each_key(shape, query, [&](int64_t key) {
+      const double w = weight(shape, query, key, q, k, log_of_sum) * kept(shape, query, key);
+      for (size_t d = 0; d < sum.size(); ++d)
+        sum[d] += w * get(v, key_at(shape, query, key) + static_cast<int64_t>(d));
+    });
+    for (size_t d = 0; d < sum.size(); ++d)
+      put(y, query_at(shape, query) + static_cast<int64_t>(d), sum[d]);
+    put(lse, row_of(shape, query), log_of_sum);
+  });
+}
+
+void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
+                        const AttentionShape& shape) {
+  const auto keys = static_cast<size_t>(shape.batch * shape.capacity * shape.kv_heads);
+  const auto width = static_cast<size_t>(shape.width);
+  std::vector<double> sum_k(keys * width), sum_v(keys * width), sum_q(width);
+  for_each_query(shape, [&](const Query& query) {
+    const int64_t at = query_at(shape, query);
+    const double delta = dot(dy, at, y, at, shape.width);  // = sum over keys of w * dw
+    std::fill(sum_q.begin(), sum_q.end(), 0.0);
+    for_each_key(shape, query, [&](int64_t key) {
+      const int64_t key_begin = key_at(shape, query, key);
+      const double w = weight(shape, query, key, q, k, get(lse, row_of(shape, query)));
+      const double keep = kept(shape, query, key);
+      const double dw = keep * dot(dy, at, v, key_begin, shape.width);
+      const double dscore = shape.scale * w * (dw - delta);
+      for (size_t d = 0; d < width; ++d) {
+        const int64_t i = static_cast<int64_t>(d);
+        sum_q[d] += dscore * get(k, key_begin + i);
+        sum_k[static_cast<size_t>(key_begin) + d] += dscore * get(q, at + i);
+        sum_v[static_cast<size_t>(key_begin) + d] += w * keep * get(dy, at + i);
+      }
+    });
+    for (size_t d = 0; d < width; ++d) put(dq, at + static_cast<int64_t>(d), sum_q[d]);
+  });
+  for (size_t i = 0; i < keys * width; ++i) {
+    put(dk, static_cast<int64_t>(i), sum_k[i]);
+    put(dv, static_cast<int64_t>(i), sum_v[i]);
+  }
+}
+
+void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
+  for_each_query(shape, [&](const Query& query) {
+    const int64_t row = row_of(shape, query) * shape.keys;
+    std::vector<double> weights(static_cast<size_t>(shape.keys));
+    const double log_of_sum = log_sum(shape, query, q, k);
+    for_each_key(shape, query, [&](int64_t key) {
+      weights[static_cast<size_t>(key)] = weight(shape, query, key, q, k, log_of_sum);
+    });
+    for (int64_t key = 0; key < shape.keys; ++key)
+      put(w, row + key, weights[static_cast<size_t>(key)]);
+  });
+}
+
+}  // namespace fovea::reference
