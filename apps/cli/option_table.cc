@@ -66,8 +66,9 @@ CLI::Option* declare(CLI::App& app, const Option& option) {
   }
   CLI::Option* declared = app.add_option(names, [](const CLI::results_t&) { return true; });
   declared->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  if (option.expected == "one or more")
-    declared->expected(1, CLI::detail::expected_max_vector_size);
+  if (option.expected == "one or more") {
+    declared->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
+  }
   return declared;
 }
 
