@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "options.h"
+
+namespace fovea::cli {
+
+// One verb. It declares its options, is handed what was typed, and runs; what it returns is the
+// exit code.
+class Command {
+ public:
+  Command(std::string usage, std::string summary)
+      : usage_(std::move(usage)), summary_(std::move(summary)) {}
+  virtual ~Command() = default;
+
+  virtual void declare(OptionTable& table) = 0;
+  virtual void apply(OptionTable& table) { table.apply(); }
+  virtual int run(const OptionTable& table) = 0;
+
+  const std::string& usage() const { return usage_; }
+  const std::string& summary() const { return summary_; }
+  bool json = false;                   // --json
+  std::vector<std::string> arguments;  // as typed, after the verb
+
+ private:
+  std::string usage_, summary_;
+};
+
+std::unique_ptr<Command> make_train();
+std::unique_ptr<Command> make_generate();
+std::unique_ptr<Command> make_eval();
+std::unique_ptr<Command> make_trace();
+std::unique_ptr<Command> make_doctor();
+std::unique_ptr<Command> make_bench();
+
+struct Verb {
+  const char* name;
+  const char* summary;
+  std::unique_ptr<Command> (*make)();
+};
+const std::vector<Verb>& verbs();
+
+}  // namespace fovea::cli

@@ -1,0 +1,157 @@
+// fovea: the command line. Each verb parses, calls the library and prints; nothing else lives here.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "fovea/doctor.h"
+#include "fovea/error.h"
+#include "signals.h"
+#include "terminal.h"
+
+namespace fovea::cli {
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all = {
+      {"train", "train a Transformer on text", make_train},
+      {"generate", "let a model write on", make_generate},
+      {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
+      {"trace", "write down what a model computes, layer by layer", make_trace},
+      {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
+      {"bench", "measure the speed of training", make_bench},
+  };
+  return all;
+}
+
+namespace {
+
+std::string overview() {
+  std::string out = "usage: fovea VERB [OPTIONS]\n\n";
+  for (const Verb& verb : verbs()) out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
+  return out + "\n'fovea VERB --help' tells more; 'fovea --version' says which fovea this is.\n";
+}
+
+int unknown_verb(const std::string& typed) {
+  std::vector<std::string> names = {"--help", "--version"};
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  const std::string near = nearest(typed, names);
+  throw UsageError(fmt::format("{}: unknown {}; {}", typed, typed[0] == '-' ? "option" : "verb",
+                               near.empty() ? "see fovea --help" : "did you mean " + near + "?"));
+}
+
+struct Common {
+  bool help = false, list = false;
+  int64_t threads = 0;
+};
+
+OptionTable table_of(Command& command, Common& common) {
+  OptionTable table;
+  command.declare(table);
+  table.section("Common");
+  // More threads than any machine's cores are a slip.
+  table.add(integer("--threads", {"-t", "--cpu-threads"},
+                    "compute threads; 0 = as many as the cores given to us", common.threads, 0,
+                    1024));
+  table.add(flag("--json", {}, "print one JSON object as the result", command.json));
+  table.add(flag("--help", {"-h"}, "show this", common.help));
+  return table;
+}
+
+int list_options() {
+  nlohmann::ordered_json all;
+  for (const Verb& verb : verbs()) {
+    const std::unique_ptr<Command> command = verb.make();
+    Common common;
+    all[verb.name] = nlohmann::ordered_json::parse(table_json(table_of(*command, common)));
+  }
+  print(all.dump() + "\n");
+  return 0;
+}
+
+int run_verb(const Verb& verb, std::vector<std::string> arguments) {
+  const std::unique_ptr<Command> command = verb.make();
+  Common common;
+  OptionTable table = table_of(*command, common);
+  table.parse(arguments);
+  if (table.given("--help")) {
+    print(help_text(command->usage(), command->summary(), table, terminal_width()));
+    return 0;
+  }
+  command->arguments = std::move(arguments);
+  command->apply(table);
+  if (common.threads > 0) set_threads(static_cast<int>(common.threads));
+  return command->run(table);
+}
+
+int dispatch(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    note(overview());
+    return 2;
+  }
+  const std::string& first = arguments.front();
+  if (first == "-h" || first == "--help" || first == "help") {
+    print(overview());
+    return 0;
+  }
+  if (first == "--version" || first == "-V") {
+    print("fovea " + version() + "\n");
+    return 0;
+  }
+  if (first == "--list-options") return list_options();  // for the tests
+  for (const Verb& verb : verbs()) {
+    if (first == verb.name) return run_verb(verb, {arguments.begin() + 1, arguments.end()});
+  }
+  return unknown_verb(first);
+}
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::InvalidArgument:
+    case ErrorKind::BadFile:
+    case ErrorKind::Unsupported: return 2;
+    case ErrorKind::OutOfMemory: return 3;
+    case ErrorKind::Failed:
+    case ErrorKind::Internal: return 1;
+  }
+  return 1;
+}
+
+// One line, whatever a message quotes.
+int complain(const std::string& message, int code) {
+  std::string line = printable(message);
+  for (char& c : line) c = c == '\n' ? ' ' : c;
+  note("fovea: error: " + line + "\n");
+  return code;
+}
+
+int guarded(const std::vector<std::string>& arguments) {
+  try {
+    return dispatch(arguments);
+  } catch (const OutputClosed&) {
+    return 0;
+  } catch (const UsageError& error) {
+    return complain(error.what(), 2);
+  } catch (const Error& error) {
+    return complain(error.what(), exit_code(error.kind()));
+  } catch (const std::bad_alloc&) {
+    return complain("memory: none left; expected a smaller model, batch or context", 3);
+  } catch (const std::exception& error) {
+    return complain(error.what(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace fovea::cli
+
+int main(int argc, char** argv) {
+  const std::string missing = fovea::missing_cpu_features();
+  if (!missing.empty()) {
+    fovea::cli::note("fovea: error: this CPU: lacks " + missing + "; expected an x86-64-v3 CPU\n");
+    return 2;
+  }
+  fovea::cli::start_signals();
+  return fovea::cli::guarded({argv + std::min(argc, 1), argv + argc});
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace fovea::cli {
+
+// The state of long work on standard error: on a terminal one line that is rewritten, elsewhere a
+// plain line now and then.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // `details` is what stands beside the bar; `plain` is the whole line where there is no terminal.
+  void show(double fraction, const std::string& details, const std::string& plain,
+            bool now = false);
+  // A message that stays, above the line.
+  void above(const std::string& text);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool terminal_;
+  std::string shown_;  // on the terminal now
+  Clock::time_point last_;
+};
+
+std::string bar(double fraction, int width, bool utf8);
+std::string duration(double seconds);  // "0:07", "12:30", "3:05:00"
+std::string amount(double value);      // "950", "18.2k", "1.3M"
+std::string memory(double bytes);      // "1.5 GB"
+
+}  // namespace fovea::cli

@@ -1,0 +1,44 @@
+#include "signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+namespace fovea::cli {
+namespace {
+
+// A handler may touch nothing but lock-free atomics and write(2).
+std::atomic<int> received{0};
+std::atomic<bool> gentle{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+void say(std::string_view text) {
+  static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+}
+
+void handle(int signal) {
+  if (!gentle || received.exchange(signal) != 0) {
+    say("\nfovea: stopped at once\n");
+    _exit(128 + signal);
+  }
+  say("\nfovea: stopping after this step (once more: at once)\n");
+}
+
+}  // namespace
+
+void start_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = handle;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void catch_signals() { gentle = true; }
+bool asked_to_stop() { return received != 0; }
+int stop_code() { return 128 + received; }
+
+}  // namespace fovea::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace fovea::cli {
+
+// SIGPIPE is ignored from the start; until catch_signals() is called, SIGINT and SIGTERM leave at
+// once with 130 and 143.
+void start_signals();
+
+// From now on the first SIGINT or SIGTERM only asks to stop; a second one leaves at once.
+void catch_signals();
+bool asked_to_stop();
+int stop_code();  // 130 or 143
+
+}  // namespace fovea::cli

@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include "command.h"
+#include "fovea/error.h"
+#include "fovea/train.h"
+#include "signals.h"
+#include "terminal.h"
+#include "train_options.h"
+#include "train_report.h"
+
+namespace fovea::cli {
+namespace {
+
+class TrainCommand : public Command {
+ public:
+  TrainCommand()
+      : Command(
+            "train DATA... --out DIR [OPTIONS]",
+            "Trains a Transformer on text, from nothing or from a model (--from). Give the same "
+            "command again to resume a run that was interrupted, or more --steps to go on. Ctrl-C "
+            "saves and leaves.") {}
+
+  void declare(OptionTable& table) override { request_.declare(table); }
+  void apply(OptionTable& table) override {
+    request_.apply(table);
+    steps_spellings_ = table.find("--steps")->aliases;
+    steps_spellings_.emplace_back("--steps");
+  }
+
+  int run(const OptionTable& table) override {
+    if (request_.dump_config) {
+      print(config_of(request_, table));
+      return 0;
+    }
+    require();
+    catch_signals();
+    return request_.dry_run ? plan_only() : train_now();
+  }
+
+ private:
+  void require() const {
+    if (request_.options.data.empty())
+      throw UsageError("DATA: not given; expected text files or folders");
+    if (request_.options.out.empty() && !request_.dry_run) {
+      throw UsageError("--out: not given; expected the directory for the model");
+    }
+  }
+
+  int plan_only() const {
+    const TrainPlan plan = plan_training(request_.spec, request_.options);
+    print(json ? plan_json(plan, request_.options) : plan_table(plan, request_.options));
+    return 0;
+  }
+
+  int train_now() {
+    TrainPlan seen;
+    TrainReport report;
+    const auto planned = [&](const TrainPlan& plan) {
+      seen = plan;
+      note(plan_table(plan, request_.options));
+      return !asked_to_stop();
+    };
+    const auto progress = [&](const TrainProgress& now) {
+      report.step(now);
+      return !asked_to_stop();
+    };
+    const TrainResult result = train(request_.spec, request_.options, planned, progress);
+    report.end();
+    note(result_text(result, request_.options));
+    if (json) print(result_json(result, request_.options, seen));
+    if (asked_to_stop()) {
+      note("Go on with:\n  " + resume_command(arguments) + "\n");
+      return stop_code();
+    }
+    advise();
+    return 0;
+  }
+
+  void advise() const {
+    const std::string out = shell_quoted(request_.options.out);
+    const std::string data = shell_quoted(request_.options.data.front());
+    note(fmt::format("Go on with:\n  fovea generate {}\n  fovea eval {} {}\n  {}\n", out, out, data,
+                     longer_command(arguments, request_.options.steps, steps_spellings_)));
+  }
+
+  TrainRequest request_;
+  std::vector<std::string> steps_spellings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() { return std::make_unique<TrainCommand>(); }
+
+}  // namespace fovea::cli

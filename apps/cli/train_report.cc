@@ -1,0 +1,184 @@
+#include "train_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+std::string row(const char* name, const std::string& value) {
+  return fmt::format("  {:<12}{}\n", name, value);
+}
+
+std::string model_row(const TrainPlan& plan) {
+  const StackSpec& d = plan.spec.decoder;
+  return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
+                     amount(static_cast<double>(plan.parameters)), d.layers, d.attention.heads,
+                     plan.spec.width, plan.spec.context, plan.vocabulary);
+}
+
+std::string memory_row(const TrainPlan& plan) {
+  const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
+  return fmt::format("{} of {} free: weights {}, optimiser {}, activations {}",
+                     size(plan.total_bytes), size(plan.available_bytes), size(plan.weight_bytes),
+                     size(plan.optimizer_bytes), size(plan.activation_bytes));
+}
+
+std::string sample_block(const std::string& sample) {
+  std::string block, line;
+  const auto end_line = [&] {
+    block += (block.empty() ? "" : "\n") + dim("  | " + line);
+    line.clear();
+  };
+  for (const char c : printable(sample)) {
+    if (c == '\n') {
+      end_line();
+    } else {
+      line += c;
+    }
+  }
+  if (!line.empty()) end_line();
+  return block;
+}
+
+}  // namespace
+
+std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
+  const int64_t left = options.steps - plan.first_step;
+  std::string table = row("model", model_row(plan));
+  table += row("from",
+               plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
+  table += row("text", fmt::format("{} tokens to learn from, {} held out",
+                                   amount(static_cast<double>(plan.training_tokens)),
+                                   amount(static_cast<double>(plan.validation_tokens))));
+  table +=
+      row("steps", fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
+                               amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
+  table += row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
+                                      plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
+  table += row("memory", memory_row(plan));
+  table += row("time", "about " + duration(plan.seconds));
+  if (!options.out.empty()) table += row("out", printable(options.out));
+  for (const std::string& text : plan.notes) table += row("note", printable(text));
+  return table;
+}
+
+std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
+  const Json json = {{"spec", Json::parse(write_spec(plan.spec))},
+                     {"from", plan.from},
+                     {"out", options.out},
+                     {"first_step", plan.first_step},
+                     {"steps", options.steps},
+                     {"parameters", plan.parameters},
+                     {"training_tokens", plan.training_tokens},
+                     {"validation_tokens", plan.validation_tokens},
+                     {"vocabulary", plan.vocabulary},
+                     {"tokens_per_step", plan.tokens_per_step},
+                     {"epochs", finite(plan.epochs)},
+                     {"weight_bytes", plan.weight_bytes},
+                     {"optimizer_bytes", plan.optimizer_bytes},
+                     {"activation_bytes", plan.activation_bytes},
+                     {"total_bytes", plan.total_bytes},
+                     {"available_bytes", plan.available_bytes},
+                     {"flops_per_step", finite(plan.flops_per_step)},
+                     {"seconds", finite(plan.seconds)},
+                     {"precision", plan.precision},
+                     {"isa", plan.isa},
+                     {"threads", plan.threads},
+                     {"notes", plan.notes}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void TrainReport::step(const TrainProgress& p) {
+  if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
+  if (!p.sample.empty())
+    line_.above(fmt::format("step {} writes:\n{}", p.step, sample_block(p.sample)));
+  if (!p.saved.empty()) line_.above(fmt::format("step {}: saved {}", p.step, printable(p.saved)));
+
+  const bool measured = p.validation_loss && *p.validation_loss != validation_;
+  if (measured) validation_ = *p.validation_loss;
+  const std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
+  const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
+                                       amount(p.tokens_per_second), duration(p.seconds_left));
+  const std::string where = fmt::format("{}/{}", p.step, p.steps);
+  const double fraction =
+      static_cast<double>(p.step) / static_cast<double>(std::max<int64_t>(p.steps, 1));
+  const bool last = p.step == p.steps;
+  line_.show(fraction, where + rest, "step " + where + rest, measured || last);
+}
+
+void TrainReport::end() { line_.clear(); }
+
+std::string result_text(const TrainResult& r, const TrainOptions& options) {
+  std::string best;
+  if (r.best_loss > 0) best = fmt::format(", best on held-out text {:.4f}", r.best_loss);
+  if (r.best_loss > 0 && r.bits_per_byte > 0)
+    best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
+  return fmt::format("{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nThe model is in {}\n",
+                     r.interrupted     ? "Interrupted"
+                     : r.stopped_early ? "Stopped early, as it no longer improved,"
+                                       : "Done",
+                     r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best,
+                     printable(options.out));
+}
+
+std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
+  const Json json = {{"out", options.out},
+                     {"step", r.step},
+                     {"steps", options.steps},
+                     {"loss", finite(r.loss)},
+                     {"best_loss", finite(r.best_loss)},
+                     {"bits_per_byte", finite(r.bits_per_byte)},
+                     {"seconds", finite(r.seconds)},
+                     {"tokens_per_second", finite(r.tokens_per_second)},
+                     {"parameters", plan.parameters},
+                     {"precision", plan.precision},
+                     {"isa", plan.isa},
+                     {"threads", plan.threads},
+                     {"interrupted", r.interrupted},
+                     {"stopped_early", r.stopped_early}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string resume_command(const std::vector<std::string>& arguments) {
+  std::string command = "fovea train";
+  for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
+  return command;
+}
+
+std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
+                           const std::vector<std::string>& steps_spellings) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    const bool is_steps =
+        std::find(steps_spellings.begin(), steps_spellings.end(), name) != steps_spellings.end();
+    if (!is_steps) {
+      kept.push_back(arguments[i]);
+    } else if (name == arguments[i]) {
+      ++i;  // its value
+    }
+  }
+  return resume_command(kept) + fmt::format(" --steps {}", 2 * steps);
+}
+
+std::string shell_quoted(const std::string& word) {
+  const std::string plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace fovea::cli

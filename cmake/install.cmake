@@ -1,0 +1,15 @@
+# After `cmake --install`, find_package(fovea) gives the target fovea::fovea: a static library and what it stands on.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS fovea EXPORT fovea_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET fovea_cli)
+  install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
+install(EXPORT fovea_targets FILE foveaTargets.cmake NAMESPACE fovea:: DESTINATION ${package})
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/foveaConfig.cmake.in ${CMAKE_BINARY_DIR}/foveaConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/foveaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/foveaConfig.cmake ${CMAKE_BINARY_DIR}/foveaConfigVersion.cmake DESTINATION ${package})

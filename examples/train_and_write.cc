@@ -1,0 +1,46 @@
+// Trains a small character-level GPT on a text file, then lets it write: the whole library in one
+// page.
+//
+//   cmake: find_package(fovea REQUIRED)  target_link_libraries(train_and_write fovea::fovea)
+//   usage: train_and_write TEXT DIRECTORY [STEPS]
+
+#include <fovea/error.h>
+#include <fovea/generate.h>
+#include <fovea/train.h>
+
+#include <cstdlib>
+#include <iostream>
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: train_and_write TEXT DIRECTORY [STEPS]\n";
+    return 2;
+  }
+  try {
+    // A model is a value: start from a preset, or fill in every field yourself.
+    fovea::Spec spec = fovea::preset("tiny");
+    spec.decoder.norm.kind = fovea::NormKind::rms;
+    spec.context = 32;
+
+    fovea::TrainOptions options = fovea::preset_training("tiny");
+    options.data = {argv[1]};
+    options.out = argv[2];
+    options.steps = argc > 3 ? std::atoi(argv[3]) : 200;
+    fovea::train(spec, options, {}, [](const fovea::TrainProgress& now) {
+      if (now.step % 50 == 0) std::cerr << "step " << now.step << ": loss " << now.loss << "\n";
+      return true;  // false would save and leave
+    });
+
+    const fovea::Model model = fovea::Model::open(options.out);
+    fovea::GenerateOptions writing;
+    writing.max_tokens = 100;
+    fovea::generate(model, "", writing, [](std::string_view piece) {
+      std::cout << piece << std::flush;
+      return true;
+    });
+    std::cout << "\n";
+  } catch (const fovea::Error& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

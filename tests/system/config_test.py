@@ -1,0 +1,64 @@
+"""--preset, --config and the other options, in this order of strength."""
+import json
+import unittest
+
+from support import FoveaTest, fovea
+
+
+class Config(FoveaTest):
+    def dump(self, *arguments):
+        return json.loads(self.ok(fovea("train", "--dump-config", *arguments)).stdout)
+
+    def bad(self, content, *mentions):
+        path = self.file("spec.json", content)
+        self.refused(fovea("train", self.text, "--dry-run", "--config", path), 2, path, *mentions)
+
+    def test_preset_sets_model_and_training(self):
+        nano, baby = self.dump("--preset", "nano"), self.dump("--preset", "baby")
+        self.assertEqual((nano["width"], nano["train"]["batch"]), (128, 12))
+        self.assertEqual((baby["width"], baby["train"]["batch"], baby["train"]["steps"]), (384, 64, 5000))
+
+    def test_config_overrides_the_preset_and_flags_override_both(self):
+        path = self.file("spec.json", '{"width": 96, "train": {"steps": 77, "batch": 3}}')
+        config = self.dump("--preset", "nano", "--config", path, "--batch", "5")
+        self.assertEqual((config["width"], config["train"]["steps"], config["train"]["batch"]), (96, 77, 5))
+        self.assertEqual(config["context"], self.dump("--preset", "nano")["context"])
+
+    def test_what_is_dumped_can_be_read(self):
+        first = fovea("train", "--dump-config", "--lr", "0.003", "--layers", "3", "--schedule", "trapezoid", "--dropout", "0.2")
+        path = self.file("spec.json", self.ok(first).stdout)
+        self.assertEqual(self.ok(fovea("train", "--dump-config", "--config", path)).stdout, first.stdout)
+
+    def test_bad_files(self):
+        self.bad("", "not JSON")
+        self.bad("{", "not JSON")
+        self.bad(b"\xff\xfe\x00", "not JSON")
+        self.bad("[1]", "not a JSON object")
+        self.bad("[" * 100000, "deep")
+        self.bad('{"a":' * 100000, "deep")
+        self.bad('{"wdith": 5}', "wdith")
+        self.bad('{"width": "wide"}', "width")
+        self.bad('{"width": -1}', "width")
+        self.bad('{"width": 1e400}')
+        self.bad('{"train": 5}', "train")
+        self.bad('{"train": {"btach": 5}}', "btach", "did you mean batch?")
+        self.bad('{"train": {"batch": "1x"}}', '"1x" is not a whole number')
+        self.bad('{"train": {"batch": null}}', "batch")
+        self.bad('{"train": {"schedule": "cosin"}}', "did you mean cosine?")
+        self.bad(" " * (2 << 20), "too large")
+        self.refused(fovea("train", self.text, "--dry-run", "--config", self.folder / "none.json"), 2, "none.json")
+        self.refused(fovea("train", self.text, "--dry-run", "--config", self.folder), 2, self.folder)
+
+    def test_a_model_that_cannot_be(self):
+        for wrong in (["--heads", "3"], ["--kv-heads", "3"], ["--layers", "0"], ["--width", "0"]):
+            self.refused(fovea("train", self.text, "--dry-run", *wrong), 2)
+
+    def test_unknown_preset(self):
+        self.refused(fovea("train", self.text, "--dry-run", "--preset", "nona"), 2, "nona", "nano")
+
+    def test_from_excludes_a_new_shape(self):
+        self.refused(fovea("train", self.text, "--dry-run", "--from", "x", "--layers", "3"), 2, "--layers", "--from")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+"""What is typed wrongly is refused, by name and with what was expected; generated from the program's own option tables."""
+import json
+import os
+import time
+import unittest
+
+from support import FoveaTest, fovea
+
+TABLES = json.loads(fovea("--list-options").stdout) if os.path.exists(os.environ.get("FOVEA_BIN", "")) else {}
+WRONG = {"integer": ["", "abc", "1x", "1.5", "1e400", "nan", "inf", "0x10", " 1", "1,000", str(2**63), str(-2**63 - 1)],
+         "number": ["", "abc", "1x", "1e400", "-1e400", "nan", "inf", "-inf", "0,5", " 1", "1e3000000000"],
+         "bytes": ["", "abc", "1x", "-1", "nan", "1.5G", "1KX", str(2**64), "9999999999T"],
+         "boolean": ["", "maybe", "2"],
+         "choice": ["", "no such name"]}
+
+
+def options(*kinds):
+    for verb, table in TABLES.items():
+        for option in table:
+            if option["kind"] in kinds:
+                yield verb, option
+
+
+def places(verb):
+    """Enough arguments by place that only the option can be wrong."""
+    return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"]}.get(verb, [])
+
+
+class Values(FoveaTest):
+    def check(self, verb, option, value):
+        with self.subTest(verb=verb, option=option["name"], value=value):
+            for arguments in ([option["name"], value], [f"{option['name']}={value}"]):
+                result = fovea(verb, *places(verb), *arguments)
+                self.refused(result, 2, f"{option['name']}: \"{value}\"", "; expected " + expectation(option))
+
+    def test_every_option_refuses_what_is_no_value_of_its_kind(self):
+        self.assertTrue(TABLES)
+        for verb, option in options(*WRONG):
+            for value in WRONG[option["kind"]]:
+                self.check(verb, option, value)
+
+    def test_every_number_refuses_what_is_outside_its_range(self):
+        for verb, option in options("integer", "number"):
+            least, _, most = option["expected"].partition(" to ")
+            if most:
+                beyond = int(most) + 1 if option["kind"] == "integer" else float(most) * 1.01 + 1
+                self.check(verb, option, str(beyond))
+                below = int(least) - 1 if option["kind"] == "integer" else float(least) - 1
+                self.check(verb, option, str(below))
+            else:
+                self.check(verb, option, str(int(least.split()[0]) - 1))
+
+    def test_every_option_says_that_its_value_is_missing(self):
+        for verb, option in options("integer", "number", "bytes", "boolean", "choice", "text", "list"):
+            with self.subTest(verb=verb, option=option["name"]):
+                self.refused(fovea(verb, option["name"]), 2, option["name"], "missing")
+
+    def test_every_alias_is_taken_with_dashes_and_underscores(self):
+        for verb, option in options("integer", "number"):
+            for alias in option["aliases"] + [option["name"].replace("-", "_").replace("__", "--", 1)]:
+                with self.subTest(verb=verb, alias=alias):
+                    self.refused(fovea(verb, *places(verb), alias, "abc"), 2, f"{option['name']}: \"abc\"")
+
+
+def expectation(option):
+    return "one of " + option["expected"] if option["kind"] == "choice" else option["expected"]
+
+
+class Names(FoveaTest):
+    def test_every_misspelt_option_brings_up_its_name(self):
+        for verb, table in TABLES.items():
+            for option in table:
+                name = option["name"]
+                if not name.startswith("--") or len(name) < 7:
+                    continue
+                with self.subTest(verb=verb, option=name):
+                    slip = name[:-2] + name[-1] + name[-2] if name[-1] != name[-2] else name[:-1] + "x"
+                    self.refused(fovea(verb, slip, "1"), 2, f"{slip}: unknown option; did you mean --")
+
+    def test_unknown_option(self):
+        self.refused(fovea("train", "--lernrate", "1"), 2, "--lernrate: unknown option; did you mean --learning-rate?")
+        self.refused(fovea("train", "--xyzzyxyzzy", "1"), 2, "--xyzzyxyzzy: unknown option; see --help")
+        self.refused(fovea("--versin"), 2, "--versin: unknown option; did you mean --version?")
+
+    def test_unknown_verb(self):
+        self.refused(fovea("trian"), 2, "trian: unknown verb; did you mean train?")
+        self.refused(fovea("genrate"), 2, "did you mean generate?")
+        self.refused(fovea("xyzzyxyzzy"), 2, "see fovea --help")
+
+    def test_one_argument_too_many(self):
+        self.refused(fovea("generate", "model", "again"), 2, '"again"')
+
+    def test_no_two_options_share_a_name(self):
+        for verb, table in TABLES.items():
+            names = [name for option in table for name in [option["name"], *option["aliases"]]]
+            self.assertEqual(len(names), len(set(names)), verb)
+
+
+class Help(FoveaTest):
+    def test_help_of_every_verb_names_every_option(self):
+        for verb, table in TABLES.items():
+            before = time.monotonic()
+            result = self.ok(fovea(verb, "--help"))
+            print(f"fovea {verb} --help: {1e3 * (time.monotonic() - before):.0f} ms")
+            for option in table:
+                self.assertIn(option["name"], result.stdout.decode())
+
+    def test_help_fits_the_columns(self):
+        for columns in (60, 80, 120):
+            for line in self.ok(fovea("eval", "--help", env={"COLUMNS": str(columns)})).stdout.decode().splitlines():
+                self.assertLessEqual(len(line), columns)
+
+    def test_short_help(self):
+        self.assertIn(b"train", self.ok(fovea("--help")).stdout)
+        result = fovea()
+        self.assertEqual((result.returncode, result.stdout), (2, b""))
+        self.assertIn(b"usage: fovea", result.stderr)
+
+    def test_version(self):
+        self.assertRegex(self.ok(fovea("--version")).stdout.decode(), r"^fovea \d+\.\d+\.\d+\n$")
+
+    def test_missing_arguments(self):
+        self.refused(fovea("train"), 2, "DATA")
+        self.refused(fovea("train", self.text), 2, "--out")
+        for verb in ("generate", "eval", "trace"):
+            self.refused(fovea(verb), 2, "MODEL")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+"""What the system tests share: running the program, and small texts and models made on the spot."""
+import hashlib
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOVEA = os.environ.get("FOVEA_BIN", str(ROOT / "build/release/fovea"))
+FOVEA = str(pathlib.Path(FOVEA).resolve())
+SHARED = ROOT.parent / "shared"
+SOAK = os.environ.get("FOVEA_SOAK") == "1"
+
+# Small enough for a step of a few milliseconds; dropout and accumulation on, as they must survive a resume too.
+SMALL = ["--preset", "tiny", "--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4",
+         "--accumulate", "2", "--dropout", "0.1", "--evaluate-windows", "8", "--sample-every", "0", "--warmup", "5", "--seed", "7"]
+
+
+def fovea(*arguments, timeout=120, env=None, **more):
+    """Runs the program to its end; bytes in and out."""
+    more.setdefault("stdin", subprocess.DEVNULL)
+    if "input" in more:
+        del more["stdin"]
+    more.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run([FOVEA, *map(str, arguments)], stderr=subprocess.PIPE, timeout=timeout, check=False,
+                          env=None if env is None else {**os.environ, **env}, **more)
+
+
+def text_of(letters=20000, seed=1):
+    """Made-up sentences, the same on every machine."""
+    generator = random.Random(seed)
+    words = ["the", "eye", "of", "a", "fox", "sees", "what", "light", "falls", "on", "it", "and", "never", "sleeps"]
+    text = ""
+    while len(text) < letters:
+        sentence = " ".join(generator.choice(words) for _ in range(generator.randint(4, 9)))
+        text += sentence.capitalize() + generator.choice([".\n", ". ", "? "])
+    return text[:letters]
+
+
+def digests(folder):
+    """sha256 of every tensor file below a folder: weights, optimiser, snapshots."""
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(pathlib.Path(folder).rglob("*.safetensors"))}
+
+
+class FoveaTest(unittest.TestCase):
+    """Gives each test a folder of its own and the checks that all failures must pass."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="fovea test ")  # the space is on purpose
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.text = self.folder / "text.txt"
+        self.text.write_text(text_of())
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def ok(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
+        return result
+
+    def refused(self, result, codes, *mentions):
+        """One line on standard error, in the agreed form, with one of the agreed exit codes."""
+        message = result.stderr.decode(errors="replace")
+        codes = codes if isinstance(codes, tuple) else (codes,)
+        self.assertIn(result.returncode, codes, message)
+        lines = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
+        self.assertEqual(len(lines), 1, message)
+        self.assertEqual(message.splitlines()[-1], lines[0], "the error comes last")
+        for mention in mentions:
+            self.assertIn(str(mention), lines[0])
+
+    def train(self, out, *more, steps=12, text=None, **how):
+        return fovea("train", text or self.text, "--out", out, *SMALL, "--steps", steps, *more, **how)
+
+    def model(self, steps=12):
+        out = self.folder / "model"
+        if not out.exists():
+            self.ok(self.train(out, steps=steps))
+        return out
+
+    def start(self, *arguments):
+        process = subprocess.Popen([FOVEA, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
+        return process
+
+    def wait_for(self, process, mark, seconds=60):
+        """Reads standard error up to a line that holds `mark`; returns what was read."""
+        seen, end = "", time.monotonic() + seconds
+        while mark not in seen:
+            line = process.stderr.readline()
+            self.assertTrue(line, f"it ended before it said {mark!r}:\n{seen}")
+            self.assertLess(time.monotonic(), end, seen)
+            seen += line
+        return seen
+
+    def end(self, process, with_signal=signal.SIGINT):
+        process.send_signal(with_signal)
+        rest = process.stderr.read()
+        return process.wait(timeout=60), rest
+
+
+def needs_shared(test):
+    return unittest.skipUnless(SHARED.is_dir(), "needs ../shared, which a user does not have")(test)

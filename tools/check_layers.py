@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Holds the tree to its rules: who may include whom, how long a file and a function may be. Prints offenders, exits 1."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LADDER = "base kernels tensor ops nn model checkpoint families text data generate inspect plan train api".split()
+ONLY = {"text": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
+APART = {"generate", "inspect", "plan"}              # verbs that do not include one another
+FAMILIES = re.compile(r"\b(gpt2|llama|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
+                      r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
+FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "include/fovea/spec.h", "apps/")
+OWNED = {r"dnnl|oneapi": ("src/kernels/cpu/", "src/kernels/dispatch.cc", "bench/"),
+         r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
+         r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}
+FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
+
+
+def may_include(folder, other):
+    if other == folder or other not in LADDER or folder not in LADDER:
+        return True
+    if folder in ONLY:
+        return other in ONLY[folder]
+    if folder in APART and other in APART:
+        return False
+    return LADDER.index(other) < LADDER.index(folder)
+
+
+def check_include(path, header):
+    parts = path.split("/")
+    for library, places in OWNED.items():
+        if re.match(rf"({library})\b", header) and not path.startswith(places):
+            return f"includes <{header}>, which belongs to {', '.join(places)}"
+    first = header.split("/")[0]
+    inner = first in LADDER and "/" in header
+    if parts[0] in ("apps", "examples") and inner:
+        return f"includes \"{header}\"; apps and examples include only include/fovea"
+    if parts[0] == "include" and inner:
+        return f"includes \"{header}\"; the public headers include one another only"
+    if parts[0] == "src" and inner and not may_include(parts[1], first):
+        return f"includes \"{header}\"; {parts[1]} does not stand on {first}"
+    return None
+
+
+def functions(lines):
+    """First line and length of each brace block that follows a ')' and is not inside another such block."""
+    depth, start, opened = 0, None, 0
+    for number, line in enumerate(lines, 1):
+        code = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'|//.*', "", line)
+        if start is None and re.search(r"\)[\w\s&:,<>()*\[\]-]*\{\s*$", code) and not re.match(r"\s*(namespace|extern)\b", code):
+            start, opened = number, depth
+        depth += code.count("{") - code.count("}")
+        if start is not None and depth <= opened:
+            yield start, number - start + 1
+            start = None
+
+
+def check_file(path):
+    name = path.relative_to(ROOT).as_posix()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if len(lines) > FILE_LINES:
+        yield FILE_LINES + 1, f"the file has {len(lines)} lines; at most {FILE_LINES}"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS:
+            yield number, f"{len(line)} columns; at most {COLUMNS}"
+        include = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', line)
+        problem = include and check_include(name, include[1])
+        if problem:
+            yield number, problem
+        family = FAMILIES.search(line)
+        if family and not name.startswith(FAMILY_PLACES):
+            yield number, f"names the family {family[1]}; only families/, tests/ and docs/ know families"
+    for start, length in functions(lines):
+        if length > FUNCTION_LINES:
+            yield start, f"the function has {length} lines; at most {FUNCTION_LINES}"
+
+
+def main():
+    count = 0
+    for top in ("include", "src", "apps", "examples", "tests", "bench"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".h", ".cc"):
+                for number, problem in check_file(path):
+                    count += 1
+                    print(f"{path.relative_to(ROOT)}:{number}: {problem}")
+    print(f"check_layers: {count} problem{'s' if count != 1 else ''}")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
