@@ -36,12 +36,12 @@ struct Generation {
 };
 
 // Receives pieces of text as they are sure (never half a character, never the start of a stop string); false ends it.
-using Stream = std::function<bool(std::string_view piece)>;
+using TextSink = std::function<bool(std::string_view piece)>;
 
 // Continues `prompt`. Past the model's context the oldest half is dropped and read again. An empty prompt begins with
 // the end-of-text token if there is one, else with a newline or the vocabulary's first character.
 Generation generate(const Model& model, const std::string& prompt, const GenerateOptions& options,
-                    const Stream& stream = {});
+                    const TextSink& stream = {});
 // The same on token ids alone; the text stays empty.
 Generation generate(const Model& model, const std::vector<int32_t>& prompt,
                     const GenerateOptions& options);

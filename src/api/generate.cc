@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-Generation generate(const Model& model, const std::string& prompt, const GenerateOptions& options, const Stream& stream) {
+Generation generate(const Model& model, const std::string& prompt, const GenerateOptions& options, const TextSink& stream) {
   const Model::Parts& parts = model.parts();
   return generate_text(parts.transformer, model.tokenizer(), DType::f32, parts.end_ids, prompt, options, stream);
 }

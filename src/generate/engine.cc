@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/error.h"
 #include "tensor/tape.h"
@@ -121,7 +122,7 @@ Generation generate_ids(const Transformer& model, DType compute, const std::vect
 
 Generation generate_text(const Transformer& model, const Tokenizer& tokenizer, DType compute,
                          const std::vector<int32_t>& end_ids, const std::string& prompt, const GenerateOptions& options,
-                         const Stream& stream) {
+                         const TextSink& stream) {
   Generation result;
   std::vector<int32_t> ids = tokenizer.encode(prompt);
   if (ids.empty()) ids = beginning(tokenizer);

@@ -48,7 +48,7 @@ std::string continue_tokens(Engine& engine, const std::vector<int32_t>& prompt, 
 // The whole job for a text: what an empty prompt becomes, decoding, stop strings, streaming.
 Generation generate_text(const Transformer& model, const Tokenizer& tokenizer, DType compute,
                          const std::vector<int32_t>& end_ids, const std::string& prompt, const GenerateOptions& options,
-                         const Stream& stream);
+                         const TextSink& stream);
 Generation generate_ids(const Transformer& model, DType compute, const std::vector<int32_t>& end_ids,
                         const std::vector<int32_t>& prompt, const GenerateOptions& options);
 

@@ -10,7 +10,7 @@
 #include "families/directory.h"
 #include "plan/estimate.h"
 #include "plan/machine.h"
-#include "text/character_trainer.h"
+#include "data/train_tokenizer.h"
 
 namespace fovea {
 namespace {
@@ -51,14 +51,6 @@ void check_options(const TrainOptions& o) {
 DType compute_dtype(Precision precision) {
   if (precision == Precision::automatic) return native_bf16() ? DType::bf16 : DType::f32;
   return precision == Precision::bf16 ? DType::bf16 : DType::f32;
-}
-
-Tokenizer make_tokenizer(Corpus& corpus, const TrainOptions& options, int64_t context) {
-  CharacterTrainer trainer;
-  corpus.read([&](const Corpus::Piece& piece) { trainer.add(piece.text); });
-  return trainer.train({.vocabulary = options.max_vocabulary,
-                        .separate_documents = corpus.separates_documents(),
-                        .context = context});
 }
 
 // The weights of a snapshot, copied into the model; the moments are the optimiser's.
@@ -170,7 +162,7 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const
   job.spec = spec;
   if (job.snapshot) job.tokenizer = Tokenizer::open(options.out);
   else if (!options.from.empty()) job.tokenizer = Tokenizer::open(options.from);
-  else job.tokenizer = make_tokenizer(*job.corpus, options, spec.context);
+  else job.tokenizer = train_character_tokenizer(*job.corpus, options.max_vocabulary, spec.context);
   if (!options.from.empty()) {
     const Spec fresh = open_model_files(options.from, Weights::mapped).model.spec;
     job.spec = fresh;
