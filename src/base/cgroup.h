@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace fovea {
 
@@ -9,5 +10,10 @@ namespace fovea {
 // no limit. `membership` lists the groups of the process, `mount` is where their files are.
 int64_t cgroup_cpu_limit(const std::filesystem::path& membership = "/proc/self/cgroup",
                          const std::filesystem::path& mount = "/sys/fs/cgroup");
+
+// The memory that these groups still grant, in bytes; none = no limit.
+std::optional<uint64_t> cgroup_free_memory(
+    const std::filesystem::path& membership = "/proc/self/cgroup",
+    const std::filesystem::path& mount = "/sys/fs/cgroup");
 
 }  // namespace fovea

@@ -81,6 +81,13 @@ Saved::Saved(const Tensor& x) : x_(x) {
   if (x_.recipe_) x_.storage_ = nullptr;
 }
 
-Tensor Saved::elements() const { return x_ && !x_.recipe_ ? x_.detach() : x_.recipe_ ? (*x_.recipe_)().detach() : Tensor(); }
+Saved Saved::slot(const Tensor& x) {
+  Saved saved(x);
+  saved.x_.storage_ = nullptr;
+  saved.x_.recipe_ = nullptr;
+  return saved;
+}
+
+Tensor Saved::elements() const { return (x_.recipe_ ? (*x_.recipe_)() : x_).detach(); }
 
 }  // namespace fovea

@@ -50,7 +50,9 @@ void clear_tape();
 class Saved {
  public:
   Saved(const Tensor& x);           // NOLINT: implicit, so that a lambda can capture `x = Saved(x)`
-  Tensor elements() const;          // computed again if need be
+  // Only x's gradient slot, for a backward that needs no elements: an addition, a dropout.
+  static Saved slot(const Tensor& x);
+  Tensor elements() const;  // computed again if need be
   operator const Tensor&() const { return x_; }  // NOLINT: for d[x]; its data may be gone
 
  private:

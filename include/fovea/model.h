@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/spec.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+// A Transformer with its tokenizer. Cheap to copy: copies share the weights. Reading (generate, evaluate, trace) is safe
+// from several threads at a time; training is not.
+class Model {
+ public:
+  // A Hugging Face directory: config.json, *.safetensors and, if there, tokenizer.json. BadFile or Unsupported, in one
+  // line, where it does not hold together; `warnings` receives what is odd but harmless.
+  static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr);
+  // Random weights; the Spec's vocabulary comes from the tokenizer where it is 0.
+  static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);
+
+  // Writes a Hugging Face directory; every file appears whole or not at all.
+  void save(const std::string& folder) const;
+
+  const Spec& spec() const;
+  bool has_tokenizer() const;
+  const Tokenizer& tokenizer() const;  // InvalidArgument where the directory has none
+  int64_t parameters() const;          // tied weights once
+
+  struct Parts;  // what is inside, for the library itself
+  Parts& parts() const { return *parts_; }
+
+ private:
+  explicit Model(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace fovea

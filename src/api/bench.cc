@@ -1,0 +1,70 @@
+#include "fovea/bench.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "plan/estimate.h"
+#include "plan/machine.h"
+#include "train/trainer.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kVocabulary = 65;    // of the character text that the peers are measured on
+constexpr int64_t kTokens = 1 << 20;
+constexpr int64_t kWarmup = 5;
+
+std::vector<uint16_t> random_tokens() {
+  std::vector<uint16_t> tokens(kTokens);
+  Random random(1, Stream::shuffle);
+  for (auto& token : tokens) token = static_cast<uint16_t>(random.word() % kVocabulary);
+  return tokens;
+}
+
+}  // namespace
+
+TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps, int64_t batch) {
+  check(steps >= 1, "--steps: {}; expected at least 1", steps);
+  Spec spec = preset(preset_name);
+  spec.vocabulary = kVocabulary;
+  spec.dropout = {};  // as the peers are measured
+  spec = validated(spec);
+  TrainOptions options = preset_training(preset_name);
+  options.batch = batch > 0 ? batch : preset_name == "baby" ? 16 : options.batch;
+  options.accumulate = 1;
+  const DType compute = precision == Precision::bf16 || (precision == Precision::automatic && native_bf16()) ? DType::bf16 : DType::f32;
+
+  TrainBench result;
+  result.preset = preset_name;
+  result.precision = name_of(compute);
+  result.isa = active_isa();
+  result.threads = thread_count();
+  result.batch = options.batch;
+  result.context = spec.context;
+  result.steps = steps;
+  result.flops_per_step = training_cost(spec, options.batch, spec.context, 1, compute).flops_per_step;
+  result.peak_flops = measured_flops(compute, 0.3);
+
+  Transformer model(spec);
+  initialise(model, options.seed);
+  const std::vector<uint16_t> tokens = random_tokens();
+  const Batches batches({tokens.data(), 2, kTokens, kTokens}, spec.context, options.seed);
+  Stepper step(model, options, compute);
+  std::vector<double> times;
+  for (int64_t i = 0; i < steps + kWarmup; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    step(batches, i);
+    if (i >= kWarmup) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
+  const double median = times[static_cast<size_t>(steps / 2)];
+  result.milliseconds_per_step = 1e3 * median;
+  result.tokens_per_second = static_cast<double>(options.batch * spec.context) / median;
+  result.peak_bytes = resident_peak();
+  return result;
+}
+
+}  // namespace fovea

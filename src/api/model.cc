@@ -1,0 +1,49 @@
+#include "fovea/model.h"
+
+#include "api/parts.h"
+#include "base/error.h"
+#include "base/files.h"
+
+namespace fovea {
+
+Model Model::open(const std::string& folder, std::vector<std::string>* warnings) {
+  ModelFiles files = open_model_files(folder, Weights::mapped);
+  if (warnings != nullptr) *warnings = files.warnings;
+  auto parts = std::make_shared<Parts>();
+  parts->transformer = std::move(files.model);
+  parts->family = files.family;
+  parts->end_ids = std::move(files.end_ids);
+  if (is_file(folder + "/tokenizer.json")) parts->tokenizer = Tokenizer::open(folder);
+  return Model(std::move(parts));
+}
+
+Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed) {
+  Spec sized = spec;
+  if (sized.vocabulary == 0) sized.vocabulary = tokenizer.size();
+  auto parts = std::make_shared<Parts>();
+  parts->transformer = Transformer(validated(sized));
+  parts->family = &family_for(parts->transformer.spec);
+  parts->tokenizer = tokenizer;
+  if (const auto end = tokenizer.eos_id()) parts->end_ids = {*end};
+  initialise(parts->transformer, seed);
+  return Model(std::move(parts));
+}
+
+void Model::save(const std::string& folder) const {
+  make_directories(folder);
+  const auto& ends = parts_->end_ids;
+  save_model_files(folder, parts_->transformer, ends.empty() ? std::nullopt : std::optional(ends[0]));
+  if (parts_->tokenizer) parts_->tokenizer->save(folder);
+}
+
+const Spec& Model::spec() const { return parts_->transformer.spec; }
+bool Model::has_tokenizer() const { return parts_->tokenizer.has_value(); }
+
+const Tokenizer& Model::tokenizer() const {
+  check(has_tokenizer(), "model: it has no tokenizer; expected tokenizer.json in its directory");
+  return *parts_->tokenizer;
+}
+
+int64_t Model::parameters() const { return parameter_count(parts_->transformer); }
+
+}  // namespace fovea

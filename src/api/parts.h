@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "families/directory.h"
+#include "fovea/model.h"
+
+namespace fovea {
+
+struct Model::Parts {
+  Transformer transformer;
+  const Family* family = nullptr;
+  std::optional<Tokenizer> tokenizer;
+  std::vector<int32_t> end_ids;
+};
+
+}  // namespace fovea

@@ -1,0 +1,60 @@
+#include "fovea/trace.h"
+
+#include "api/parts.h"
+#include "base/error.h"
+#include "checkpoint/safetensors.h"
+#include "inspect/trace.h"
+
+namespace fovea {
+namespace {
+
+// Token ids come as int64 in files that PyTorch wrote.
+Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
+  if (file.find(name) == nullptr) return {};
+  const Tensor value = file.tensor(name);
+  const Tensor ids = empty(value.shape(), DType::i32);
+  for (int64_t i = 0; i < value.size(); ++i) {
+    int64_t id = 0;
+    if (value.dtype() == DType::i64) id = value.data_as<int64_t>()[i];
+    else if (value.dtype() == DType::i32) id = value.data_as<int32_t>()[i];
+    else fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name, name_of(value.dtype()));
+    if (id < INT32_MIN || id > INT32_MAX) fail(ErrorKind::BadFile, "{}: {} holds {}; expected a token id", path, name, id);
+    ids.data_as<int32_t>()[i] = static_cast<int32_t>(id);
+  }
+  return ids;
+}
+
+Tensor row_of(const std::vector<int32_t>& ids) {
+  const Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
+  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
+  return row;
+}
+
+}  // namespace
+
+std::vector<std::string> trace(const Model& model, const TraceOptions& options) {
+  TraceInput input;
+  input.gradients = options.gradients;
+  if (!options.input.empty()) {
+    const SafeTensors file(options.input);
+    input.ids = as_int32(file, options.input, "input_ids");
+    if (!input.ids) fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", options.input);
+    input.attention_mask = as_int32(file, options.input, "attention_mask");
+    input.labels = as_int32(file, options.input, "labels");
+  } else {
+    const auto ids = options.ids.empty() ? model.tokenizer().encode(options.text) : options.ids;
+    check(!ids.empty(), "trace: no tokens; expected one of --text, --ids, --input");
+    input.ids = row_of(ids);
+  }
+  if (options.gradients && !input.labels) input.labels = input.ids;
+
+  // A model of its own, so that gradients do not touch the caller's weights.
+  Transformer transformer = model.parts().transformer;
+  const auto found = trace_model(transformer, *model.parts().family, input);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : found) names.push_back(name);
+  write_safetensors(options.out, found);
+  return names;
+}
+
+}  // namespace fovea

@@ -1,0 +1,34 @@
+#pragma once
+
+// Arithmetic on sizes that come from a file or an option: it throws where plain arithmetic would
+// wrap around.
+
+#include <concepts>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace fovea {
+
+// `what` begins the error's message: the file and the part of it whose size is computed.
+template <std::integral T>
+T checked_multiply(T a, T b, std::string_view what, ErrorKind kind = ErrorKind::BadFile) {
+  T product;
+  if (__builtin_mul_overflow(a, b, &product)) {
+    fail(kind, "{}: the size overflows ({} x {}); expected a size that fits into memory", what, a,
+         b);
+  }
+  return product;
+}
+
+template <std::integral T>
+T checked_add(T a, T b, std::string_view what, ErrorKind kind = ErrorKind::BadFile) {
+  T sum;
+  if (__builtin_add_overflow(a, b, &sum)) {
+    fail(kind, "{}: the size overflows ({} + {}); expected a size that fits into memory", what, a,
+         b);
+  }
+  return sum;
+}
+
+}  // namespace fovea

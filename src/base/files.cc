@@ -1,0 +1,404 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+int free_space_of(const char* path, uint64_t* bytes) {
+  struct statvfs status;
+  if (statvfs(path, &status) != 0) return -1;
+  // Some network file systems say nothing; then the write itself will tell.
+  *bytes = status.f_blocks == 0 ? UINT64_MAX : uint64_t{status.f_bavail} * status.f_frsize;
+  return 0;
+}
+
+SystemCalls real_calls() {
+  return {
+      .open = [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
+      .fstat = ::fstat,
+      .read = ::read,
+      .write = ::write,
+      .fsync = ::fsync,
+      .close = ::close,
+      .mmap = ::mmap,
+      .rename = ::rename,
+      .exchange =
+          [](const char* one, const char* other) {
+            return ::renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
+          },
+      .mkdir = ::mkdir,
+      .unlink = ::unlink,
+      .rmdir = ::rmdir,
+      .free_space = free_space_of,
+  };
+}
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+// An open file; closed when it goes.
+class File {
+ public:
+  File(const std::string& path, int flags, mode_t mode = 0)
+      : file_(system_calls().open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~File() { close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_open() const { return file_ >= 0; }
+  int descriptor() const { return file_; }
+
+  // The system has closed the file even if it reports an interruption.
+  bool close() {
+    const int file = std::exchange(file_, -1);
+    return file < 0 || system_calls().close(file) == 0 || errno == EINTR;
+  }
+
+  int release() { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "is a folder";
+  if (S_ISFIFO(mode)) return "is a FIFO";
+  if (S_ISSOCK(mode)) return "is a socket";
+  return "is a device";
+}
+
+// The size of a file just opened for reading, which must be a regular one.
+size_t size_of_regular(const File& file, const std::string& path, Links links) {
+  constexpr const char* expected = "expected a regular file";
+  if (!file.is_open()) {
+    if (errno == ENOENT) fail(ErrorKind::BadFile, "{}: is missing; {}", path, expected);
+    if (errno == ELOOP && links == Links::refuse) {
+      fail(ErrorKind::BadFile, "{}: is a symbolic link; {}", path, expected);
+    }
+    fail(ErrorKind::BadFile, "{}: cannot be opened ({}); {}", path, reason(errno), expected);
+  }
+  struct stat status;
+  if (system_calls().fstat(file.descriptor(), &status) != 0) {
+    fail(ErrorKind::BadFile, "{}: cannot be read ({}); {}", path, reason(errno), expected);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    fail(ErrorKind::BadFile, "{}: {}; {}", path, kind_of(status.st_mode), expected);
+  }
+  if (links == Links::refuse && status.st_nlink > 1) {
+    fail(ErrorKind::BadFile, "{}: has {} names (hard links); {} of its own", path, status.st_nlink,
+         expected);
+  }
+  return static_cast<size_t>(status.st_size);
+}
+
+// O_NONBLOCK: opening a FIFO must not wait for its writer.
+int read_flags(Links links) {
+  return O_RDONLY | O_NONBLOCK | O_NOCTTY | (links == Links::refuse ? O_NOFOLLOW : 0);
+}
+
+// A file or folder that is being written, for messages.
+struct Target {
+  const std::string& path;
+  uint64_t bytes;
+};
+
+[[noreturn]] void fail_to_write(const Target& target, const char* call) {
+  const int error = errno;
+  fail(ErrorKind::Failed, "{}: cannot be written ({}: {}); expected a place with room for {} bytes",
+       target.path, call, reason(error), target.bytes);
+}
+
+void write_all(const File& file, const Pieces& pieces, const Target& target) {
+  for (std::string_view rest : pieces) {
+    while (!rest.empty()) {
+      const ssize_t written = system_calls().write(file.descriptor(), rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written == 0) errno = ENOSPC;
+      if (written <= 0) fail_to_write(target, "write");
+      rest.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+}
+
+void write_durably(const std::string& path, const Pieces& pieces, const Target& target) {
+  File file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+  if (!file.is_open()) fail_to_write(target, "open");
+  write_all(file, pieces, target);
+  if (system_calls().fsync(file.descriptor()) != 0) fail_to_write(target, "fsync");
+  if (!file.close()) fail_to_write(target, "close");
+}
+
+// Makes the names in a folder durable. A file system that cannot do that says EINVAL, and is taken
+// as it is.
+void sync_folder(const std::string& folder, const Target& target) {
+  File file(folder, O_RDONLY | O_DIRECTORY);
+  if (!file.is_open()) fail_to_write(target, "open");
+  if (system_calls().fsync(file.descriptor()) != 0 && errno != EINVAL) {
+    fail_to_write(target, "fsync");
+  }
+  if (!file.close()) fail_to_write(target, "close");
+}
+
+constexpr std::string_view kSaving = ".saving-";  // in the name of everything that is not yet whole
+
+uint64_t total(const Pieces& pieces) {
+  uint64_t bytes = 0;
+  for (const std::string_view piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
+// Devices and FIFOs: there is nothing to replace.
+void write_through(const std::string& path, const Pieces& pieces) {
+  const Target target{path, total(pieces)};
+  File file(path, O_WRONLY | O_NOCTTY);
+  if (!file.is_open()) fail_to_write(target, "open");
+  write_all(file, pieces, target);
+  if (!file.close()) fail_to_write(target, "close");
+}
+
+}  // namespace
+
+SystemCalls& system_calls() {
+  static SystemCalls calls = real_calls();
+  return calls;
+}
+
+std::string read_file(const std::string& path, size_t limit) {
+  const File file(path, read_flags(Links::follow));
+  const size_t size = size_of_regular(file, path, Links::follow);
+  std::string text;
+  if (size <= limit) text.resize(size + 1);  // one more, so that the end is seen without growing
+  for (size_t filled = 0; size <= limit;) {
+    const ssize_t got =
+        system_calls().read(file.descriptor(), text.data() + filled, text.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      fail(ErrorKind::BadFile, "{}: cannot be read ({}); expected {} bytes", path, reason(errno),
+           size);
+    }
+    filled += static_cast<size_t>(got);
+    if (filled > limit) break;
+    if (got == 0) {
+      text.resize(filled);
+      return text;
+    }
+    // A file of /proc has no size, and a log may grow while it is read.
+    if (filled == text.size()) text.resize(std::min(2 * filled + 4096, limit + 1));
+  }
+  fail(ErrorKind::OutOfMemory, "{}: is too large ({} bytes); expected at most {} bytes", path, size,
+       limit);
+}
+
+MappedFile::MappedFile(const std::string& path, Access access, Links links) : path_(path) {
+  const File file(path, read_flags(links));
+  size_ = size_of_regular(file, path, links);
+  if (size_ == 0) return;  // nothing to map
+  void* address = system_calls().mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (address == MAP_FAILED) {
+    fail(errno == ENOMEM ? ErrorKind::OutOfMemory : ErrorKind::BadFile,
+         "{}: cannot be mapped ({}); expected {} bytes of address space", path, reason(errno),
+         size_);
+  }
+  madvise(address, size_, access == Access::sequential ? MADV_SEQUENTIAL : MADV_RANDOM);
+  data_ = static_cast<const char*>(address);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+}
+
+void write_file_atomically(const std::string& path, const Pieces& pieces) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::exists(status) && fs::is_other(status)) return write_through(path, pieces);
+
+  static std::atomic<unsigned> count{0};  // two threads may write the same name
+  const std::string folder = parent_of(path);
+  const std::string temporary = fmt::format(
+      "{}/.{}{}{}-{}", folder, fs::path(path).filename().string(), kSaving, getpid(), count++);
+  const Target target{path, total(pieces)};
+  system_calls().unlink(temporary.c_str());  // of a killed process that had our number
+  try {
+    write_durably(temporary, pieces, target);
+    if (system_calls().rename(temporary.c_str(), path.c_str()) != 0)
+      fail_to_write(target, "rename");
+  } catch (...) {
+    system_calls().unlink(temporary.c_str());
+    throw;
+  }
+  sync_folder(folder, target);
+}
+
+void write_file_atomically(const std::string& path, std::string_view bytes) {
+  write_file_atomically(path, Pieces{bytes});
+}
+
+DirectoryWriter::DirectoryWriter(const std::string& path, uint64_t bytes)
+    : path_(path), bytes_(bytes) {
+  const std::string parent = parent_of(path);
+  make_directories(parent);
+  const uint64_t free = free_space(parent);
+  const uint64_t needed = bytes + bytes / 10;  // names, tails of blocks, other writers
+  if (free < needed) {
+    fail(ErrorKind::Failed, "{}: not enough space on the disk ({} bytes free); expected {} bytes",
+         path, free, needed);
+  }
+  temporary_ =
+      fmt::format("{}/{}{}-{}", parent, kSaving, fs::path(path).filename().string(), getpid());
+  remove_tree(temporary_);
+  if (system_calls().mkdir(temporary_.c_str(), 0777) != 0) fail_to_write({path_, bytes_}, "mkdir");
+}
+
+DirectoryWriter::~DirectoryWriter() {
+  if (committed_) return;
+  try {
+    remove_tree(temporary_);
+  } catch (const Error&) {  // remove_leftovers will try again
+  }
+}
+
+void DirectoryWriter::write(const std::string& name, const Pieces& pieces) {
+  write_durably(temporary_ + "/" + name, pieces, {path_, bytes_});
+}
+
+void DirectoryWriter::commit() {
+  const Target target{path_, bytes_};
+  sync_folder(temporary_, target);
+  if (!is_folder(path_)) {
+    if (system_calls().rename(temporary_.c_str(), path_.c_str()) != 0)
+      fail_to_write(target, "rename");
+    committed_ = true;
+    return sync_folder(parent_of(path_), target);
+  }
+  // The older folder leaves in the same step, and is only then removed.
+  if (system_calls().exchange(temporary_.c_str(), path_.c_str()) != 0) {
+    fail_to_write(target, "rename");
+  }
+  sync_folder(parent_of(path_), target);
+}
+
+void remove_leftovers(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name[0] == '.' && name.find(kSaving) != std::string::npos)
+      found.push_back(entry->path().string());
+  }
+  for (const std::string& path : found) remove_tree(path);
+}
+
+DirectoryLock::DirectoryLock(const std::string& folder) {
+  make_directories(folder);
+  const std::string path = folder + "/.lock";
+  File file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+  if (!file.is_open()) fail_to_write({path, 0}, "open");
+  if (flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) fail_to_write({path, 0}, "flock");
+    char holder[16] = {};
+    const ssize_t digits = system_calls().read(file.descriptor(), holder, sizeof holder - 1);
+    fail(ErrorKind::Failed, "{}: in use by process {}; expected no other trainer on this directory",
+         folder, digits > 0 ? holder : "(unknown)");
+  }
+  const std::string mine = std::to_string(getpid());
+  if (ftruncate(file.descriptor(), 0) != 0) fail_to_write({path, mine.size()}, "ftruncate");
+  write_all(file, {mine}, {path, mine.size()});
+  file_ = file.release();
+}
+
+// The file stays: to remove it would race with one who has just opened it.
+DirectoryLock::~DirectoryLock() { system_calls().close(file_); }
+
+uint64_t free_space(const std::string& path) {
+  uint64_t bytes = 0;
+  if (system_calls().free_space(path.c_str(), &bytes) != 0) {
+    fail(ErrorKind::Failed, "{}: the free space is not known ({}); expected a folder", path,
+         reason(errno));
+  }
+  return bytes;
+}
+
+void make_directories(const std::string& path) {
+  if (is_folder(path)) return;
+  const std::string parent = parent_of(path);
+  if (parent != path && !is_folder(parent)) make_directories(parent);
+  if (system_calls().mkdir(path.c_str(), 0777) != 0 && !is_folder(path)) {
+    fail(ErrorKind::Failed, "{}: cannot be created ({}); expected a folder", path, reason(errno));
+  }
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::exists(status)) return;
+  const bool folder = fs::is_directory(status);
+  if (folder) {
+    std::vector<std::string> entries;
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+         entry.increment(error)) {
+      entries.push_back(entry->path().string());
+    }
+    for (const std::string& entry : entries) remove_tree(entry);
+  }
+  if ((folder ? system_calls().rmdir : system_calls().unlink)(path.c_str()) != 0 &&
+      errno != ENOENT) {
+    fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a folder that may be changed",
+         path, reason(errno));
+  }
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+namespace {
+
+template <class Wanted>
+std::vector<std::string> list(const std::string& folder, Wanted&& wanted) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (wanted(entry->path().string())) names.push_back(entry->path().filename().string());
+  }
+  if (error)
+    fail(ErrorKind::BadFile, "{}: cannot be listed ({}); expected a folder", folder,
+         error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> list_files(const std::string& folder) { return list(folder, is_file); }
+std::vector<std::string> list_folders(const std::string& folder) { return list(folder, is_folder); }
+
+}  // namespace fovea

@@ -1,0 +1,31 @@
+#pragma once
+
+// XXH3 with 64 bits: finds damage to a file, not a forger's work on it.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct XXH3_state_s;
+
+namespace fovea {
+
+uint64_t hash_bytes(std::string_view bytes);
+std::string hash_text(uint64_t hash);  // 16 lower-case hexadecimal digits
+
+// The hash of bytes that come in pieces: the same as hash_bytes of all of them.
+class Hasher {
+ public:
+  Hasher();
+  void add(std::string_view bytes);
+  uint64_t hash() const;
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
+
+}  // namespace fovea

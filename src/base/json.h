@@ -1,0 +1,81 @@
+#pragma once
+
+// JSON that came from outside. Refused with BadFile, naming the file and the byte: nesting beyond
+// 64, duplicate keys, invalid UTF-8, NUL, numbers beyond double, anything after the value.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace fovea {
+
+constexpr int kJsonDepth = 64;  // deepest nesting accepted; real files stay below 15
+
+// `name` is the file's name in errors.
+nlohmann::json parse_json(std::string_view text, const std::string& name);
+
+constexpr size_t kJsonLimit = size_t{256} << 20;  // the largest tokenizer.json known has 33 MB
+nlohmann::json read_json(const std::string& path);
+
+// Indented by two spaces, with a newline at the end. ordered_json keeps the order of insertion,
+// json sorts.
+std::string pretty(const nlohmann::ordered_json& value);
+std::string pretty(const nlohmann::json& value);
+
+// The parts of a text in order, for one too large to hold as a tree. A duplicate key is the
+// reader's to refuse.
+class JsonReader {
+ public:
+  virtual ~JsonReader() = default;
+  void read(std::string_view text, const std::string& name);
+
+ protected:
+  virtual void scalar(nlohmann::json&& value) = 0;  // null, boolean, number or string
+  virtual void begin_object() = 0;
+  virtual void key(std::string&& key) = 0;
+  virtual void end_object() = 0;
+  virtual void begin_array() = 0;
+  virtual void end_array() = 0;
+
+  // Throws BadFile that names the file and the place reached.
+  [[noreturn]] void refuse(std::string_view wrong, std::string_view expected) const;
+
+ private:
+  friend class JsonEvents;
+  std::string_view text_;
+  std::string name_;
+  const char* reached_ = nullptr;
+};
+
+// A value for messages: at most 40 characters of it.
+std::string brief(const nlohmann::json& value);
+
+// The value under a key, checked; `name` is the file's name in errors. find_... treats a null like
+// an absent key.
+int64_t get_int(const nlohmann::json& object, std::string_view key, const std::string& name,
+                int64_t min = std::numeric_limits<int64_t>::min(),
+                int64_t max = std::numeric_limits<int64_t>::max());
+double get_float(const nlohmann::json& object, std::string_view key, const std::string& name,
+                 double min = std::numeric_limits<double>::lowest(),
+                 double max = std::numeric_limits<double>::max());
+bool get_bool(const nlohmann::json& object, std::string_view key, const std::string& name);
+std::string get_string(const nlohmann::json& object, std::string_view key, const std::string& name);
+
+std::optional<int64_t> find_int(const nlohmann::json& object, std::string_view key,
+                                const std::string& name,
+                                int64_t min = std::numeric_limits<int64_t>::min(),
+                                int64_t max = std::numeric_limits<int64_t>::max());
+std::optional<double> find_float(const nlohmann::json& object, std::string_view key,
+                                 const std::string& name,
+                                 double min = std::numeric_limits<double>::lowest(),
+                                 double max = std::numeric_limits<double>::max());
+std::optional<bool> find_bool(const nlohmann::json& object, std::string_view key,
+                              const std::string& name);
+std::optional<std::string> find_string(const nlohmann::json& object, std::string_view key,
+                                       const std::string& name);
+
+}  // namespace fovea

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/transformer.h"
+
+namespace fovea {
+
+// How a tensor lies in the file where we keep [out, in]: `transposed` is [in, out].
+enum class Stored { plain, transposed };
+
+// One rule of a family's table, read from left to right when loading and from right to left when saving.
+//   {i}      any layer number, the same on both sides
+//   {a,b}    alternatives; the n-th group on the left goes with the n-th on the right, item by item
+//   {a+b}    on the right only: the file holds these as one tensor, one after the other along the outputs
+struct NameRule {
+  std::string theirs, ours;
+  Stored stored = Stored::plain;
+};
+using Names = std::vector<NameRule>;  // empty: the file uses our own names
+
+// One tensor of a file and the parameters that it holds, in their order along the outputs.
+struct FileTensor {
+  std::string name;
+  Stored stored = Stored::plain;
+  std::vector<std::string> parts;
+};
+
+// The file's tensors for a model's parameters, by the rules; Internal if a parameter has no rule.
+std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
+
+// A tensor as the file holds it, from its parts' values: fused and transposed as the rule says.
+Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
+
+// The way back: the parts, in f32, of these shapes. A tensor that needs no change is not copied.
+std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value, const std::vector<Shape>& shapes);
+
+// The shape in the file for parts of these shapes.
+Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);
+
+}  // namespace fovea

@@ -1,0 +1,261 @@
+#include "checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <span>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/safetensors_header.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+// Formats that run code when they are read, or need another library.
+bool is_pickled(const std::string& path) {
+  constexpr std::array<std::string_view, 6> endings = {".bin", ".pt", ".pkl",
+                                                       ".pth", ".h5", ".ckpt"};
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](auto ending) { return path.ends_with(ending); });
+}
+
+[[noreturn]] void refuse_pickle(const std::string& path) {
+  fail(ErrorKind::Unsupported,
+       "{}: pickle is not read, since it can run any program; expected {} (convert with "
+       "transformers: "
+       "from_pretrained, then save_pretrained)",
+       path, kModelFile);
+}
+
+[[noreturn]] void refuse_folder(const std::string& folder) {
+  for (const std::string& name : list_files(folder)) {
+    if (is_pickled(name)) refuse_pickle(folder + "/" + name);
+  }
+  fail(ErrorKind::BadFile, "{}: holds no model; expected {} or {}", folder, kModelFile, kIndexFile);
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+// Hugging Face's cache keeps the bytes in blobs/HASH and links to them from snapshots/COMMIT/NAME.
+// That link is followed by hand; any other is refused when the shard is opened.
+std::string shard_path(const std::string& folder, const std::string& name) {
+  constexpr std::string_view blobs = "../../blobs/";
+  std::error_code not_a_link;
+  const std::string target = fs::read_symlink(folder + "/" + name, not_a_link).string();
+  const bool cached = target.starts_with(blobs) && is_plain_name(target.substr(blobs.size()));
+  return folder + "/" + (cached ? target : name);
+}
+
+// weight_map: tensor -> shard, all of them plain names.
+std::map<std::string, std::string> read_weight_map(const std::string& index) {
+  const nlohmann::json json = read_json(index);
+  const auto found = json.is_object() ? json.find("weight_map") : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_object()) {
+    fail(ErrorKind::BadFile,
+         "{}: weight_map is missing; expected an object of tensors and their files", index);
+  }
+  std::map<std::string, std::string> shards;
+  for (const auto& [tensor, file] : found->items()) {
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (!is_plain_name(name) || !name.ends_with(".safetensors")) {
+      fail(ErrorKind::BadFile,
+           "{}: weight_map places {} in {}; expected the name of a .safetensors file in the same "
+           "folder",
+           index, tensor, brief(file));
+    }
+    shards.emplace(tensor, name);
+  }
+  return shards;
+}
+
+void refuse_if_any(const std::string& index, const std::vector<std::string>& names,
+                   const char* wrong) {
+  if (names.empty()) return;
+  fail(ErrorKind::BadFile, "{}: {} tensors are {} ({}); expected weight_map to match the shards",
+       index, names.size(), wrong, first_names(names));
+}
+
+}  // namespace
+
+SafeTensors::SafeTensors(const std::string& path, Links links) {
+  if (is_pickled(path)) refuse_pickle(path);
+  auto file = std::make_shared<const MappedFile>(path, MappedFile::Access::sequential, links);
+  SafeTensorsHeader header = read_safetensors_header(*file);
+  stored_ = std::move(header.tensors);
+  metadata_ = std::move(header.metadata);
+  files_ = {std::move(file)};
+}
+
+SafeTensors SafeTensors::open_model(const std::string& path) {
+  if (is_folder(path)) {
+    if (is_file(path + "/" + kModelFile)) return SafeTensors(path + "/" + kModelFile);
+    if (is_file(path + "/" + kIndexFile)) return open_shards(path, path + "/" + kIndexFile);
+    refuse_folder(path);
+  }
+  if (path.ends_with(".index.json")) return open_shards(parent_of(path), path);
+  return SafeTensors(path);
+}
+
+SafeTensors SafeTensors::open_shards(const std::string& folder, const std::string& index) {
+  const std::map<std::string, std::string> weight_map = read_weight_map(index);
+  std::map<std::string, size_t> shards;  // name -> its place in files_
+  for (const auto& [tensor, shard] : weight_map) shards.emplace(shard, 0);
+
+  SafeTensors all;
+  std::vector<std::string> unlisted, misplaced, absent;
+  for (auto& [name, place] : shards) {
+    SafeTensors shard(shard_path(folder, name), Links::refuse);
+    place = all.files_.size();
+    all.files_.push_back(shard.files_[0]);
+    all.metadata_.merge(shard.metadata_);
+    for (StoredTensor& tensor : shard.stored_) {
+      const auto listed = weight_map.find(tensor.name);
+      if (listed == weight_map.end())
+        unlisted.push_back(tensor.name);
+      else if (listed->second != name)
+        misplaced.push_back(tensor.name);
+      tensor.file = place;
+      all.stored_.push_back(std::move(tensor));
+    }
+  }
+  refuse_if_any(index, unlisted, "in a shard but not listed");
+  refuse_if_any(index, misplaced, "listed for another shard than the one that holds them");
+
+  std::sort(all.stored_.begin(), all.stored_.end(),
+            [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
+  for (const auto& [tensor, shard] : weight_map) {
+    if (all.find(tensor) == nullptr) absent.push_back(tensor);
+  }
+  refuse_if_any(index, absent, "listed but in no shard");
+  return all;
+}
+
+const StoredTensor* SafeTensors::find(std::string_view name) const {
+  const auto found =
+      std::lower_bound(stored_.begin(), stored_.end(), name,
+                       [](const StoredTensor& a, std::string_view b) { return a.name < b; });
+  return found != stored_.end() && found->name == name ? &*found : nullptr;
+}
+
+Tensor SafeTensors::tensor(std::string_view name) const {
+  const StoredTensor* stored = find(name);
+  if (stored == nullptr) {
+    fail(ErrorKind::BadFile, "{}: tensor {} is missing; expected it among the {} tensors",
+         files_[0]->path(), name, stored_.size());
+  }
+  if (!stored->dtype) {
+    fail(ErrorKind::Unsupported,
+         "{}: dtype {} is not supported for {}; expected F32, BF16, F16, F64, I32 or I64",
+         files_[stored->file]->path(), stored->type, name);
+  }
+  if (reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0) {
+    return borrow(const_cast<char*>(stored->data), stored->shape, *stored->dtype,
+                  files_[stored->file]);
+  }
+  Tensor aligned = empty(stored->shape, *stored->dtype);
+  if (stored->bytes > 0) std::memcpy(aligned.data(), stored->data, stored->bytes);
+  return aligned;
+}
+
+SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, Metadata metadata)
+    : tensors_(std::move(tensors)) {
+  std::vector<const std::pair<const std::string, Tensor>*> order;
+  for (const auto& named : tensors_) order.push_back(&named);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return size_of(a->second.dtype()) > size_of(b->second.dtype());
+  });
+
+  std::string json = "{\"__metadata__\":" + nlohmann::json(metadata).dump();
+  size_t position = 0;
+  for (const auto* named : order) {
+    const auto& [name, tensor] = *named;
+    check(tensor && name != "__metadata__", "tensor {}: {}; expected another", name,
+          tensor ? "is a reserved name" : "is absent");
+    const size_t end = position + tensor.bytes();
+    json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        nlohmann::json(name).dump(), stored_type_name(tensor.dtype()),
+                        fmt::join(tensor.shape(), ","), position, end);
+    order_.push_back(&tensor);
+    position = end;
+  }
+  json += "}";
+  const uint64_t length = (json.size() + 7) / 8 * 8;  // so that the elements begin aligned
+  header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  header_ += json;
+  header_.append(length - json.size(), ' ');
+}
+
+Pieces SafeTensorsImage::pieces() const {
+  Pieces pieces = {header_};
+  for (const Tensor* tensor : order_) pieces.emplace_back(tensor->data_as<char>(), tensor->bytes());
+  return pieces;
+}
+
+void write_safetensors(const std::string& path, std::map<std::string, Tensor> tensors) {
+  const SafeTensorsImage image(std::move(tensors));
+  write_file_atomically(path, image.pieces());
+}
+
+float widen_half(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1fu;
+  const uint32_t mantissa = half & 0x3ffu;
+  // Subnormal halves are normal floats: their mantissa counts 2^-24ths.
+  const uint32_t subnormal = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f);
+  const uint32_t normal = ((exponent + (exponent == 31 ? 224 : 112)) << 23) | (mantissa << 13);
+  return std::bit_cast<float>(sign | (exponent == 0 ? subnormal : normal));
+}
+
+Tensor widen_halves(const Tensor& halves) {
+  check(halves.dtype() == DType::f16, "widen_halves: dtype {}; expected fp16",
+        name_of(halves.dtype()));
+  Tensor floats = empty(halves.shape(), DType::f32);
+  const uint16_t* from = halves.data_as<uint16_t>();
+  float* to = floats.data_as<float>();
+  for (int64_t i = 0; i < halves.size(); ++i) to[i] = widen_half(from[i]);
+  return floats;
+}
+
+namespace {
+
+// A number is not finite if all bits of its exponent are set.
+template <class Bits>
+int64_t count_full_exponents(const Tensor& x, Bits exponent) {
+  const std::span<const Bits> values(x.data_as<Bits>(), static_cast<size_t>(x.size()));
+  return std::count_if(values.begin(), values.end(),
+                       [=](Bits bits) { return (bits & exponent) == exponent; });
+}
+
+}  // namespace
+
+int64_t count_nonfinite(const Tensor& x) {
+  switch (x.dtype()) {
+    case DType::f32: return count_full_exponents<uint32_t>(x, 0x7f800000u);
+    case DType::bf16: return count_full_exponents<uint16_t>(x, 0x7f80u);
+    case DType::f16: return count_full_exponents<uint16_t>(x, 0x7c00u);
+    case DType::f64: return count_full_exponents<uint64_t>(x, 0x7ff0000000000000u);
+    case DType::i32:
+    case DType::i64: return 0;
+  }
+  return 0;
+}
+
+std::string first_names(const std::vector<std::string>& names) {
+  constexpr size_t shown = 5;
+  const std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + std::min(shown, names.size()), ", "));
+  return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
+}
+
+}  // namespace fovea

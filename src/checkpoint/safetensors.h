@@ -1,0 +1,89 @@
+#pragma once
+
+// The safetensors format (github.com/huggingface/safetensors): eight bytes of little-endian header
+// length, a JSON header of names, dtypes, shapes and offsets, then the elements. What this writes,
+// the reference reader accepts; what the reference refuses, this refuses too, and duplicate names
+// besides. Errors: BadFile naming file, tensor and place.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "tensor/tensor.h"
+
+namespace fovea {
+
+// One tensor of a file, as its header tells.
+struct StoredTensor {
+  std::string name;
+  std::string_view type;       // as the format spells it: "F32", "BF16", "F8_E4M3", ...
+  std::optional<DType> dtype;  // absent: a valid type that fovea does not compute on
+  Shape shape;
+  const char* data = nullptr;  // in the mapping; any alignment
+  size_t bytes = 0;
+  size_t file = 0;  // index into files()
+};
+
+// The tensors of one file, or of all shards of a model.
+class SafeTensors {
+ public:
+  // Mapped tensors are read through memory that must not be written to. They keep the mapping
+  // alive.
+  explicit SafeTensors(const std::string& path, Links links = Links::follow);
+
+  // model.safetensors of a folder, or the shards that its model.safetensors.index.json lists; or a
+  // single file. A shard is a plain name in the folder: no link leads out of it but Hugging Face's
+  // own into ../../blobs.
+  static SafeTensors open_model(const std::string& path);
+
+  const std::vector<StoredTensor>& stored() const { return stored_; }  // sorted by name
+  const StoredTensor* find(std::string_view name) const;               // null where there is none
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
+
+  // Borrows the mapping, or copies where the elements lie unaligned. BadFile if missing,
+  // Unsupported for its type.
+  Tensor tensor(std::string_view name) const;
+
+ private:
+  SafeTensors() = default;
+  static SafeTensors open_shards(const std::string& folder, const std::string& index);
+
+  std::vector<StoredTensor> stored_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+};
+
+// The contents of a file, ready to be written: a header, and the tensors' own memory, which is not
+// copied.
+class SafeTensorsImage {
+ public:
+  using Metadata = std::map<std::string, std::string>;
+  // "format" says whose layout the tensors have; transformers reads no file without it.
+  explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
+                            Metadata metadata = {{"format", "pt"}});
+  SafeTensorsImage(const SafeTensorsImage&) = delete;
+  SafeTensorsImage& operator=(const SafeTensorsImage&) = delete;
+  Pieces pieces() const;  // valid as long as this object
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+  std::vector<const Tensor*> order_;  // wide elements first, so that all are aligned; then by name
+  std::string header_;
+};
+
+// Equal tensors give equal bytes. Atomic (base/files.h), so that a mapped file may be replaced by
+// what was read from it.
+void write_safetensors(const std::string& path, std::map<std::string, Tensor> tensors);
+
+float widen_half(uint16_t half);            // IEEE binary16, exactly; NaN payloads stay
+Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
+int64_t count_nonfinite(
+    const Tensor& x);  // NaN and infinities of a floating-point tensor; 0 for integers
+std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
+
+}  // namespace fovea

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+#include "data/token_store.h"
+
+namespace fovea {
+
+// The training order, a pure function of (seed, sample number), so that a resumed run and any size
+// of batch see the same samples. An epoch cuts the tokens, from a random phase on, into windows of
+// context + 1 tokens that start every `context` tokens, and visits each once in a random order. The
+// phase ranges over what the windows leave over, which is at least `context` unless the text is
+// shorter than three windows; so all epochs have the same number of windows, and no token is left
+// out of all of them.
+class Batches {
+ public:
+  // InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the
+  // batches.
+  Batches(const TokenSpan& tokens, int64_t context, uint64_t seed);
+
+  int64_t windows() const { return windows_; }  // samples per epoch
+
+  // The samples [step * batch, (step + 1) * batch): ids and targets [batch, context], targets one
+  // token ahead.
+  void fill(int64_t step, int64_t batch, int32_t* ids, int32_t* targets) const;
+
+ private:
+  int64_t window_start(int64_t sample) const;
+
+  TokenSpan tokens_;
+  int64_t context_, windows_, phases_;
+  uint64_t seed_;
+};
+
+// Fixed windows of context + 1 tokens spread evenly over the held-out part, the same at every
+// evaluation.
+class ValidationBatches {
+ public:
+  ValidationBatches(const TokenSpan& tokens, int64_t context, int64_t eval_windows);
+
+  int64_t windows() const { return windows_; }  // at most eval_windows
+
+  // Windows [first, first + batch), which must exist: ids and targets [batch, context].
+  void fill(int64_t first, int64_t batch, int32_t* ids, int32_t* targets) const;
+
+ private:
+  TokenSpan tokens_;
+  int64_t context_, windows_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace fovea {
+
+// A random-looking permutation of [0, count) in constant memory: a Feistel network (Luby and
+// Rackoff 1988) over the next even power of two, its rounds keyed by Philox, walked until the value
+// falls into the range again.
+class Permutation {
+ public:
+  Permutation(uint64_t count, uint64_t key);
+  uint64_t operator()(uint64_t index) const;  // index < count
+
+ private:
+  uint64_t count_, key_;
+  int half_bits_;
+};
+
+}  // namespace fovea

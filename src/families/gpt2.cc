@@ -1,0 +1,46 @@
+#include "families/registry.h"
+
+namespace fovea {
+namespace {
+
+// GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], query, key and value in one.
+void config(Config& io, Spec& s) {
+  StackSpec& d = s.decoder;
+  io("vocab_size", s.vocabulary);
+  io("n_positions", s.context);
+  io("n_embd", s.width);
+  io("n_layer", d.layers);
+  io("n_head", d.attention.heads);
+  io("n_inner", d.ffn.width, 0);
+  io("activation_function", d.ffn.activation, "gelu_new");
+  io("layer_norm_epsilon", d.norm.epsilon, 1e-5f);
+  io("initializer_range", s.init_deviation, 0.02f);
+  io("embd_pdrop", s.dropout.embedding, 0.1f);
+  io("attn_pdrop", s.dropout.attention, 0.1f);
+  io("resid_pdrop", s.dropout.residual, 0.1f);
+  io("tie_word_embeddings", s.tied_head, true);
+  io.only("scale_attn_weights", true);
+  io.only("scale_attn_by_inverse_layer_idx", false);
+  io.only("add_cross_attention", false);
+  if (io.reading()) {
+    io.refuse_unknown({"n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout",
+                       "summary_proj_to_labels", "summary_type", "summary_use_proj"});
+  }
+}
+
+const Names names = {
+    {"transformer.w{t,p}e.weight", "embedding.{token,position}"},
+    {"transformer.h.{i}.ln_{1,2}.{weight,bias}", "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+    {"transformer.h.{i}.attn.c_attn.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}",
+     Stored::transposed},
+    {"transformer.h.{i}.attn.c_proj.{weight,bias}", "decoder.{i}.attention.output.{weight,bias}", Stored::transposed},
+    {"transformer.h.{i}.mlp.c_{fc,proj}.{weight,bias}", "decoder.{i}.ffn.{up,down}.{weight,bias}", Stored::transposed},
+    {"transformer.ln_f.{weight,bias}", "decoder.norm.{weight,bias}"},
+    {"lm_head.weight", "head.weight"},
+};
+
+}  // namespace
+
+const Family gpt2 = {"gpt2", "GPT2LMHeadModel", config, names, "transformer.", {".attn.bias", ".attn.masked_bias"}};
+
+}  // namespace fovea

@@ -1,0 +1,139 @@
+#include "kernels/cpu/cpu.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/activation.cc"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/exp-inl.h"
+#include "kernels/cpu/map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// Each activation is a pair: its value f(x) and its derivative f'(x).
+
+struct Relu {
+  static HWY_INLINE Vector value(Vector x) { return hn::IfThenZeroElse(hn::Lt(x, all(0)), x); }
+  static HWY_INLINE Vector derivative(Vector x) {
+    return hn::IfThenZeroElse(hn::Le(x, all(0)), all(1));
+  }
+};
+
+// s = 1 / (1 + exp(-x)) and its slope s (1 - s), both by exp(-|x|), which neither overflows nor
+// cancels.
+struct Sigmoid {
+  Vector value, slope;
+
+  HWY_INLINE explicit Sigmoid(Vector x) {
+    const Vector e = exp_of(hn::Neg(hn::Abs(x)));
+    const Vector larger = hn::Div(all(1), hn::Add(all(1), e)), smaller = hn::Mul(e, larger);
+    value = hn::IfThenElse(hn::Lt(x, all(0)), smaller, larger);
+    slope = hn::Mul(smaller, larger);
+  }
+};
+
+struct Silu {
+  static HWY_INLINE Vector value(Vector x) {
+    return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(x))));
+  }
+  static HWY_INLINE Vector derivative(Vector x) {
+    const Sigmoid s(x);
+    return hn::MulAdd(x, s.slope, s.value);
+  }
+};
+
+// Exact GELU, x cdf(x), its erf by formula 7.1.26 of Abramowitz and Stegun (1964), whose error is
+// below 1.5e-7; it shares its exponential with the density that the derivative needs.
+struct Gelu {
+  Vector cdf, exponential;  // of the normal distribution; exp(-x^2 / 2)
+
+  HWY_INLINE explicit Gelu(Vector x) {
+    exponential = exp_of(hn::Mul(hn::Mul(x, all(-0.5f)), x));
+    const Vector t = hn::Div(all(1), hn::MulAdd(hn::Abs(x), all(0.3275911f * 0.70710678f), all(1)));
+    Vector p = hn::MulAdd(all(1.061405429f), t, all(-1.453152027f));
+    p = hn::MulAdd(p, t, all(1.421413741f));
+    p = hn::MulAdd(p, t, all(-0.284496736f));
+    p = hn::MulAdd(p, t, all(0.254829592f));
+    const Vector tail = hn::Mul(hn::Mul(hn::Mul(p, t), all(0.5f)), exponential);
+    cdf = hn::IfThenElse(hn::Lt(x, all(0)), tail, hn::Sub(all(1), tail));
+  }
+  static HWY_INLINE Vector value(Vector x) { return hn::Mul(x, Gelu(x).cdf); }
+  // cdf + x density
+  static HWY_INLINE Vector derivative(Vector x) {
+    const Gelu gelu(x);
+    return hn::MulAdd(x, hn::Mul(gelu.exponential, all(0.39894228f)), gelu.cdf);
+  }
+};
+
+// GPT-2's: x / 2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+struct GeluTanh {
+  static constexpr float kTwoSlope = 1.59576912f, kCubic = 0.044715f;  // 2 sqrt(2 / pi)
+
+  static HWY_INLINE Vector twice_u(Vector x) {
+    return hn::Mul(hn::Mul(x, all(kTwoSlope)), hn::MulAdd(hn::Mul(x, x), all(kCubic), all(1)));
+  }
+  static HWY_INLINE Vector value(Vector x) {
+    return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(twice_u(x)))));
+  }
+  // s + x s' (2u)', s = sigmoid(2u). At 12 s' is 0 exactly; a larger x must not make an infinity of
+  // (2u)'.
+  static HWY_INLINE Vector derivative(Vector x) {
+    const Vector near = hn::Max(all(-12), hn::Min(all(12), x));
+    const Sigmoid s(twice_u(near));
+    const Vector slope =
+        hn::Mul(all(kTwoSlope), hn::MulAdd(hn::Mul(near, near), all(3 * kCubic), all(1)));
+    return hn::MulAdd(x, hn::Mul(s.slope, slope), s.value);
+  }
+};
+
+template <class F>
+void forward_with(Out y, In x, int64_t size) {
+  map_all(
+      y, size, [](Vector v) HWY_ATTR { return F::value(v); }, x);
+}
+
+template <class F>
+void backward_with(Out dx, In dy, In x, int64_t size) {
+  map_all(
+      dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
+}
+
+void activate(Out y, In x, Activation kind, int64_t size) {
+  switch (kind) {
+    case Activation::relu: return forward_with<Relu>(y, x, size);
+    case Activation::gelu: return forward_with<Gelu>(y, x, size);
+    case Activation::gelu_tanh: return forward_with<GeluTanh>(y, x, size);
+    case Activation::silu: return forward_with<Silu>(y, x, size);
+  }
+}
+
+void activate_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
+  switch (kind) {
+    case Activation::relu: return backward_with<Relu>(dx, dy, x, size);
+    case Activation::gelu: return backward_with<Gelu>(dx, dy, x, size);
+    case Activation::gelu_tanh: return backward_with<GeluTanh>(dx, dy, x, size);
+    case Activation::silu: return backward_with<Silu>(dx, dy, x, size);
+  }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+
+HWY_EXPORT(activate);
+HWY_EXPORT(activate_backward);
+
+void activation(Out y, In x, Activation kind, int64_t size) {
+  check_stored_types(y, x);
+  HWY_DYNAMIC_DISPATCH(activate)(y, x, kind, size);
+}
+
+void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
+  check_stored_types(dx, dy, x);
+  HWY_DYNAMIC_DISPATCH(activate_backward)(dx, dy, x, kind, size);
+}
+
+}  // namespace fovea::cpu
+#endif

@@ -1,0 +1,121 @@
+#include "kernels/cpu/cpu.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/cross_entropy.cc"
+#include <hwy/foreach_target.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/exp-inl.h"
+#include "kernels/cpu/map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// Calls visit(logits, begin, count) for the blocks of row i: a vocabulary's row is too long to
+// widen at once.
+template <class Visit>
+HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& visit) {
+  Scratch scratch;
+  for (int64_t begin = 0; begin < width; begin += kBlock) {
+    const int64_t count = std::min(kBlock, width - begin);
+    visit(widened(logits, i * width + begin, count, scratch.values), begin, count);
+  }
+}
+
+// The largest number of a row, NaN left out: the sum that follows meets it.
+HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
+  Vector most[kParts];
+  std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));
+  each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
+    each_vector(count, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+      // Of two numbers one of which is NaN, x86's max is the second.
+      most[part] = access.keep(hn::Max(access.load(x + j), most[part]), most[part]);
+    });
+  });
+  for (int64_t part = 1; part < kParts; ++part) most[0] = hn::Max(most[0], most[part]);
+  return hn::GetLane(hn::MaxOfLanes(Floats(), most[0]));
+}
+
+// log(sum(exp(row))); the blocks' sums are added in double, as a vocabulary has many.
+double log_sum_exp(In logits, int64_t i, int64_t width) {
+  const float most = row_maximum(logits, i, width);
+  double sum = 0;
+  each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
+    Sum block;
+    each_vector(count, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+      block.add(exp_of(hn::Sub(access.load(x + j), all(most))), part, access);
+    });
+    sum += block.total();
+  });
+  return most + std::log(sum);
+}
+
+void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) {
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    for (int64_t i = first; i < last; ++i) {
+      const double log_sum = log_sum_exp(logits, i, rows.width);
+      float loss = 0, scratch = 0, kept = static_cast<float>(log_sum);
+      if (targets[i] >= 0) {
+        loss = static_cast<float>(log_sum -
+                                  *widened(logits, i * rows.width + targets[i], 1, &scratch));
+      }
+      narrow_into(losses, i, 1, &loss);
+      narrow_into(lse, i, 1, &kept);
+    }
+  });
+}
+
+void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
+                       Rows rows) {
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    Scratch output;
+    for (int64_t i = first; i < last; ++i) {
+      const bool ignored = targets[i] < 0;
+      float scratch = 0;
+      const float log_sum = *widened(lse, i, 1, &scratch);
+      each_block(logits, i, rows.width, [&](const float* x, int64_t begin, int64_t count) HWY_ATTR {
+        float* room = room_for(dlogits, i * rows.width + begin, output.values);
+        const auto gradient = [&](Vector v) HWY_ATTR {
+          return hn::Mul(exp_of(hn::Sub(v, all(log_sum))), all(factor));
+        };
+        const int64_t target = targets[i] - begin;
+        const float target_logit = target >= 0 && target < count ? x[target] : 0;
+        if (ignored)
+          std::fill_n(room, count, 0.0f);
+        else
+          map(room, count, gradient, x);
+        if (target >= 0 && target < count) {
+          // (p - 1) * factor from p itself, as p * factor - factor would round twice.
+          const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
+          room[target] = (p - 1) * factor;
+        }
+        narrow_into(dlogits, i * rows.width + begin, count, room);
+      });
+    }
+  });
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+
+HWY_EXPORT(losses_of_rows);
+HWY_EXPORT(gradients_of_rows);
+
+void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) {
+  check_stored_types(losses, lse, logits);
+  HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, rows);
+}
+
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
+                            Rows rows) {
+  check_stored_types(dlogits, logits, lse);
+  HWY_DYNAMIC_DISPATCH(gradients_of_rows)(dlogits, logits, lse, targets, factor, rows);
+}
+
+}  // namespace fovea::cpu
+#endif

@@ -1,0 +1,49 @@
+// The exponential function of a vector, for every kernel that needs one.
+
+#if defined(FOVEA_KERNELS_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_KERNELS_CPU_EXP_INL_H_
+#undef FOVEA_KERNELS_CPU_EXP_INL_H_
+#else
+#define FOVEA_KERNELS_CPU_EXP_INL_H_
+#endif
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// exp(x) within 2 units in the last place, from denormals to overflow; NaN stays NaN. As Cephes'
+// expf (Moshier 1992): x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for exp(r), then times
+// 2^n.
+HWY_INLINE Vector exp_of(Vector x) {
+  const hn::RebindToSigned<Floats> words;
+  // Beyond these the result is infinity or 0. The limit comes first: x86's min and max return the
+  // second of two numbers one of which is NaN.
+  x = hn::Max(all(-104), hn::Min(all(89), x));
+  // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
+  const Vector magic = all(0x1.8p23f);
+  const Vector shifted = hn::MulAdd(x, all(1.44269504f), magic);
+  const Vector n = hn::Sub(shifted, magic);
+  Vector r =
+      hn::NegMulAdd(n, all(0.693359375f), x);  // ln 2 in two parts, the first with few enough bits
+  r = hn::NegMulAdd(n, all(-2.12194440e-4f), r);
+  Vector p = hn::MulAdd(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
+  p = hn::MulAdd(p, r, all(8.3334519073e-3f));
+  p = hn::MulAdd(p, r, all(4.1665795894e-2f));
+  p = hn::MulAdd(p, r, all(1.6666665459e-1f));
+  p = hn::MulAdd(p, r, all(5.0000001201e-1f));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), all(1));
+  // 2^n in two factors, as 2^128 and 2^-150 are no floats of their own.
+  const auto exponent = hn::Sub(hn::BitCast(words, shifted), hn::BitCast(words, magic));
+  const auto half = hn::ShiftRight<1>(exponent);
+  const auto one = hn::Set(words, 0x3f800000);
+  const Vector first = hn::BitCast(Floats(), hn::Add(hn::ShiftLeft<23>(half), one));
+  const Vector second =
+      hn::BitCast(Floats(), hn::Add(hn::ShiftLeft<23>(hn::Sub(exponent, half)), one));
+  return hn::Mul(hn::Mul(p, first), second);
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,83 @@
+// The register tile of gemm_f32.cc; included once per vector width.
+
+#if defined(FOVEA_GEMM_MICRO_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_GEMM_MICRO_INL_H_
+#undef FOVEA_GEMM_MICRO_INL_H_
+#else
+#define FOVEA_GEMM_MICRO_INL_H_
+#endif
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVector = hn::Vec<FloatTag>;
+
+constexpr size_t kLanes = HWY_LANES(float);
+// A fused multiply-add takes 4 cycles and two start per cycle, so at least 8 independent ones must
+// be in flight; beyond that, larger tiles need fewer loads. 8 x 3 vectors: 24 accumulators + 3 of B
+// + 1 broadcast of A of the 32 registers, and 11 loads to 24 multiply-adds, well under the two
+// loads per cycle; 8 row addresses still fit the general registers. With AVX2's 16 registers: 4 x
+// 3, 12 accumulators + 3 + 1.
+constexpr size_t kTileRows = kLanes == 16 ? 8 : 4;
+constexpr size_t kTileVectors = 3;
+constexpr size_t kTileColumns = kTileVectors * kLanes;
+
+// Where the rows of A start and how far apart its elements are: a row of A in place, or a packed
+// tile [k][kTileRows].
+struct TileA {
+  const float* data;
+  size_t row_stride;
+};
+
+// Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
+// and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
+// product. b is a packed panel [k][kVectors * kLanes].
+template <size_t kRows, size_t kVectors, bool kPackedA>
+HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
+                               float* HWY_RESTRICT tile, size_t tile_stride, bool first,
+                               const float* HWY_RESTRICT bias) {
+  const FloatTag d;
+  FloatVector sum[kRows][kVectors];
+  for (size_t row = 0; row < kRows; ++row) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      sum[row][v] = first ? hn::Zero(d) : hn::LoadU(d, tile + row * tile_stride + v * kLanes);
+    }
+  }
+  const float* rows[kRows];
+  for (size_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
+  for (size_t i = 0; i < k; ++i) {
+    FloatVector columns[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
+    b += kVectors * kLanes;
+    for (size_t row = 0; row < kRows; ++row) {
+      const FloatVector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
+      for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::MulAdd(x, columns[v], sum[row][v]);
+    }
+  }
+  for (size_t row = 0; row < kRows; ++row) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      if (bias) sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
+      hn::StoreU(sum[row][v], d, tile + row * tile_stride + v * kLanes);
+    }
+  }
+}
+
+using TileFunction = void (*)(TileA, const float*, size_t, float*, size_t, bool, const float*);
+
+template <bool kPackedA, size_t kRows>
+TileFunction TileFunctionOf(size_t rows, size_t vectors) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return TileFunctionOf<kPackedA, kRows - 1>(rows, vectors);
+  }
+  if (vectors == 1) return MultiplyTile<kRows, 1, kPackedA>;
+  if (vectors == 2) return MultiplyTile<kRows, 2, kPackedA>;
+  return MultiplyTile<kRows, 3, kPackedA>;
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

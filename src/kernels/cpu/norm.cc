@@ -1,0 +1,150 @@
+#include "kernels/cpu/cpu.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/norm.cc"
+#include <hwy/foreach_target.h>
+
+#include <cmath>
+
+#include "kernels/cpu/row_blocks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// Rows of floats for one thread.
+class RowScratch {
+ public:
+  RowScratch(int64_t rows, int64_t width)
+      : width_(width), floats_(static_cast<size_t>(rows * width)) {}
+  float* row(int64_t i) { return floats_.data() + i * width_; }
+
+ private:
+  int64_t width_;
+  std::vector<float> floats_;
+};
+
+HWY_INLINE float row_mean(const float* x, int64_t width) {
+  Sum sum;
+  each_vector(width, [&](int64_t j, int64_t part, auto access)
+                         HWY_ATTR { sum.add(access.load(x + j), part, access); });
+  return sum.total() / static_cast<float>(width);
+}
+
+// 1 / sqrt(mean((x - centre)^2) + epsilon)
+HWY_INLINE float row_scale(const float* x, float centre, float epsilon, int64_t width) {
+  Sum squares;
+  each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+    const Vector difference = hn::Sub(access.load(x + j), all(centre));
+    squares.add_product(difference, difference, part, access);
+  });
+  return 1 / std::sqrt(squares.total() / static_cast<float>(width) + epsilon);
+}
+
+// y = (x - mean) * scale * weight + bias; RMSNorm is not centred, its mean is taken as 0.
+void norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, bool centred,
+          Rows rows) {
+  const int64_t width = rows.width;
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    RowScratch scratch(4, width);  // its zeros serve as the bias where there is none
+    const float* weights = widened(weight, 0, width, scratch.row(0));
+    const float* biases =
+        bias.data == nullptr ? scratch.row(1) : widened(bias, 0, width, scratch.row(1));
+    for (int64_t i = first; i < last; ++i) {
+      const float* from = widened(x, i * width, width, scratch.row(2));
+      const float centre = centred ? row_mean(from, width) : 0;
+      const float factor = row_scale(from, centre, epsilon, width);
+      float* room = room_for(y, i * width, scratch.row(3));
+      const auto normalise = [&](Vector v, Vector w, Vector b) HWY_ATTR {
+        return hn::MulAdd(hn::Mul(hn::Sub(v, all(centre)), all(factor)), w, b);
+      };
+      map(room, width, normalise, from, weights, biases);
+      narrow_into(y, i * width, width, room);
+      if (mean.data != nullptr) static_cast<float*>(mean.data)[i] = centre;
+      if (scale.data != nullptr) static_cast<float*>(scale.data)[i] = factor;
+    }
+  });
+}
+
+// With x_hat = (x - centre) * factor and g = dy * weight: the sums of g and g * x_hat over a row,
+// which its dx needs; also dweight += dy * x_hat and dbias += dy.
+HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbias, const float* dy,
+                        const float* x, const float* weight, float centre, float factor,
+                        int64_t width) {
+  each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+    const Vector x_hat = hn::Mul(hn::Sub(access.load(x + j), all(centre)), all(factor));
+    const Vector gradient = access.load(dy + j);
+    const Vector g = hn::Mul(gradient, access.load(weight + j));
+    sum_g.add(g, part, access);
+    sum_g_x_hat.add_product(g, x_hat, part, access);
+    access.store(hn::MulAdd(gradient, x_hat, access.load(dweight + j)), dweight + j);
+    access.store(hn::Add(gradient, access.load(dbias + j)), dbias + j);
+  });
+}
+
+// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat)); RMSNorm, which subtracts no mean, leaves
+// mean(g) out.
+void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                   bool centred, Rows rows) {
+  const int64_t width = rows.width, blocks = row_blocks(rows);
+  const float share = 1 / static_cast<float>(width);
+  RowScratch partial(blocks, 2 * width);  // of dweight, of dbias
+  parallel_for(blocks, grain_of(rows) / kRowBlock + 1, [&](int64_t first, int64_t last) HWY_ATTR {
+    RowScratch scratch(4, width);
+    const float* weights = widened(weight, 0, width, scratch.row(0));
+    for (int64_t i = first * kRowBlock; i < std::min(last * kRowBlock, rows.count); ++i) {
+      const float* gradients = widened(dy, i * width, width, scratch.row(1));
+      const float* inputs = widened(x, i * width, width, scratch.row(2));
+      const float centre = centred ? static_cast<const float*>(mean.data)[i] : 0;
+      const float factor = static_cast<const float*>(scale.data)[i];
+      float* sums_of_block = partial.row(i / kRowBlock);
+      Sum sum_g, sum_g_x_hat;
+      collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights,
+              centre, factor, width);
+      const Vector mean_g = all(centred ? sum_g.total() * share : 0),
+                   slope = all(sum_g_x_hat.total() * share);
+      const auto gradient = [&](Vector g, Vector v, Vector w) HWY_ATTR {
+        const Vector x_hat = hn::Mul(hn::Sub(v, all(centre)), all(factor));
+        return hn::Mul(all(factor), hn::NegMulAdd(x_hat, slope, hn::Sub(hn::Mul(g, w), mean_g)));
+      };
+      if (dx.data == nullptr) continue;
+      float* room = room_for(dx, i * width, scratch.row(3));
+      map(room, width, gradient, gradients, inputs, weights);
+      narrow_into(dx, i * width, width, room);
+    }
+  });
+  add_blocks(dweight, partial.row(0), blocks, 2 * width, width);
+  add_blocks(dbias, partial.row(0) + width, blocks, 2 * width, width);
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+
+HWY_EXPORT(norm);
+HWY_EXPORT(norm_backward);
+
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows) {
+  check_stored_types(y, x, weight, bias);
+  HWY_DYNAMIC_DISPATCH(norm)(y, mean, scale, x, weight, bias, epsilon, true, rows);
+}
+
+void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                         Rows rows) {
+  check_stored_types(dx, dweight, dbias, dy, x, weight);
+  HWY_DYNAMIC_DISPATCH(norm_backward)(dx, dweight, dbias, dy, x, mean, scale, weight, true, rows);
+}
+
+void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows) {
+  check_stored_types(y, x, weight);
+  HWY_DYNAMIC_DISPATCH(norm)(y, Out{}, scale, x, weight, In{}, epsilon, false, rows);
+}
+
+void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows) {
+  check_stored_types(dx, dweight, dy, x, weight);
+  HWY_DYNAMIC_DISPATCH(norm_backward)(dx, dweight, Out{}, dy, x, In{}, scale, weight, false, rows);
+}
+
+}  // namespace fovea::cpu
+#endif

@@ -1,0 +1,34 @@
+#include "base/error.h"
+#include "ops/ops.h"
+#include "ops/statistics.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor) {
+  const Rows r = rows_of(logits);
+  check(targets.dtype() == DType::i32 && targets.size() == r.count,
+        "cross_entropy: targets are {} {}, logits {}; expected one int32 a row", name_of(targets.dtype()),
+        describe(targets.shape()), describe(logits.shape()));
+  const int32_t* target = targets.data_as<int32_t>();
+  int64_t counted = 0;
+  for (int64_t i = 0; i < r.count; ++i) {
+    check(target[i] < r.width, "cross_entropy: target {} at place {}; expected less than {}", target[i], i, r.width);
+    counted += target[i] >= 0;
+  }
+  if (divisor == 0) divisor = static_cast<double>(std::max<int64_t>(1, counted));
+
+  Tensor losses = statistics(logits, r), lse = statistics(logits, r);
+  const Kernels& k = kernels(logits);
+  k.cross_entropy(losses, lse, logits, target, r);
+  Tensor loss = full({1}, k.sum(losses, r.count) / divisor, losses.dtype());
+
+  return record(loss, {logits}, [=, divisor = divisor](const Tensor& dy, Gradients& d) {
+    // dlogits = (softmax(logits) - onehot(target)) / divisor * dy
+    const double upstream = dy.dtype() == DType::f64 ? *dy.data_as<double>() : *dy.data_as<float>();
+    kernels(logits).cross_entropy_backward(d[logits], logits, lse, targets.data_as<int32_t>(),
+                                           static_cast<float>(upstream / divisor), r);
+  });
+}
+
+}  // namespace fovea

@@ -1,0 +1,15 @@
+#include "ops/ops.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+
+Tensor dropout(const Tensor& x, const Dropout& options) {
+  if (options.probability == 0) return x;
+  Tensor y = empty_like(x);
+  kernels(x).dropout(y, x, options, x.size());
+  return record(y, {x}, [options, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
+    kernels(dy).dropout(d[x], dy, options, dy.size());  // the same decisions again: nothing was kept
+  });
+}
+
+}  // namespace fovea

@@ -1,0 +1,30 @@
+#include "base/error.h"
+#include "ops/ops.h"
+#include "ops/statistics.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out) {
+  const Rows r = rows_of(x);
+  check(weight.shape() == Shape{r.width}, "rms_norm: weight is {}, the last axis of x is {}", describe(weight.shape()),
+        r.width);
+  Tensor y = empty(x.shape(), out);
+  if (!recording()) {
+    kernels(x).rms_norm(y, {}, x, weight, epsilon, r);
+    return y;
+  }
+  Tensor scale = statistics(x, r);  // scale = 1 / rms, kept for the backward
+  kernels(x).rms_norm(y, scale, x, weight, epsilon, r);
+  y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
+    Tensor again = empty(shape, out);
+    kernels(scale).rms_norm(again, {}, x.elements(), weight, epsilon, r);
+    return again;
+  });
+  return record(y, {x, weight}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
+    // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),   dweight = sum over rows of dy * xh
+    kernels(scale).rms_norm_backward(d[x], d[weight], dy, x.elements(), scale, weight, r);
+  });
+}
+
+}  // namespace fovea

@@ -1,0 +1,68 @@
+#include "plan/machine.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/cgroup.h"
+#include "tensor/tensor.h"
+
+namespace fovea {
+namespace {
+
+// The number behind `key` in one of /proc's "key: value kB" files; 0 if it is not there.
+uint64_t kilobytes(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(key)) return std::stoull("0" + line.substr(line.find_first_of("0123456789"))) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint64_t total_memory() { return kilobytes("/proc/meminfo", "MemTotal:"); }
+uint64_t resident_peak() { return kilobytes("/proc/self/status", "VmHWM:"); }
+
+uint64_t available_memory() {
+  uint64_t least = kilobytes("/proc/meminfo", "MemAvailable:");
+  if (const auto limit = cgroup_free_memory()) least = std::min(least, *limit);
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    const uint64_t used = kilobytes("/proc/self/status", "VmSize:");
+    least = std::min<uint64_t>(least, space.rlim_cur > used ? space.rlim_cur - used : 0);
+  }
+  return least;
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+double measured_flops(DType dtype, double seconds) {
+  constexpr int64_t kSize = 768;  // large enough to run at full rate, small enough for the caches
+  const Tensor a = full({kSize, kSize}, 0.5, dtype), b = full({kSize, kSize}, 0.25, dtype), c = empty({kSize, kSize});
+  const auto run = [&] { kernels(a).gemm(c, a, b, {}, {kSize, kSize, kSize, false, true}); };
+  run();
+  double best = 0, spent = 0;
+  while (spent < seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, 2.0 * kSize * kSize * kSize / took);
+    spent += took;
+  }
+  return best;
+}
+
+}  // namespace fovea

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fovea::utf8 {
+
+constexpr char32_t replacement = 0xFFFD;
+constexpr char32_t code_points = 0x110000;
+
+// The character at the start of a text, which must not be empty. A byte that does not start a valid
+// sequence (overlong forms, surrogates and cut-off ends included) is a character of its own:
+// U+FFFD, not valid, one byte long.
+struct Character {
+  char32_t code_point;
+  uint32_t bytes;
+  bool valid;
+};
+Character first(std::string_view text);
+
+size_t valid_prefix(
+    std::string_view text);  // how many bytes of whole valid characters it starts with
+size_t incomplete_suffix(
+    std::string_view text);  // how many bytes at the end may be the start of a character: 0 to 3
+void append(std::string& text, char32_t code_point);
+std::string repaired(std::string_view text);  // with U+FFFD for each bad byte
+
+}  // namespace fovea::utf8

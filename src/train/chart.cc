@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "train/record.h"
+
+namespace fovea {
+namespace {
+
+using Curve = std::vector<std::pair<int64_t, double>>;
+
+constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 16, kTop = 36, kBottom = 44;
+constexpr size_t kMostPoints = 600;  // more than the picture has columns only makes the file larger
+
+// Where steps and losses lie in the picture.
+struct Scale {
+  double last_step, low, high;
+  double x(double step) const { return kLeft + (kWidth - kLeft - kRight) * step / last_step; }
+  double y(double loss) const { return kTop + (kHeight - kTop - kBottom) * (high - loss) / (high - low); }
+};
+
+// 1, 2 or 5 times a power of ten, about a fifth of the range.
+double tick_of(double range) {
+  const double power = std::pow(10.0, std::floor(std::log10(range / 5)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (range / (factor * power) <= 7) return factor * power;
+  return 10 * power;
+}
+
+// Means over equal runs of steps, so that the noise of single batches does not hide the course.
+Curve thinned(const Curve& curve) {
+  const size_t run = std::max<size_t>(1, curve.size() / kMostPoints);
+  Curve means;
+  for (size_t begin = 0; begin < curve.size(); begin += run) {
+    const size_t end = std::min(curve.size(), begin + run);
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += curve[i].second;
+    means.emplace_back(curve[end - 1].first, sum / static_cast<double>(end - begin));
+  }
+  return means;
+}
+
+std::string line(const Curve& curve, const Scale& scale, const char* colour, double thickness) {
+  std::string points;
+  for (const auto& [step, loss] : curve) points += fmt::format("{:.1f},{:.1f} ", scale.x(static_cast<double>(step)), scale.y(loss));
+  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n", points, colour, thickness);
+}
+
+std::string axes(const Scale& s) {
+  std::string svg;
+  const double step_tick = std::max(1.0, tick_of(s.last_step)), loss_tick = tick_of(s.high - s.low);
+  for (double step = 0; step <= s.last_step; step += step_tick) {
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n", s.x(step), kHeight - kBottom + 18, step);
+  }
+  for (double loss = std::ceil(s.low / loss_tick) * loss_tick; loss <= s.high; loss += loss_tick) {
+    svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#8884\"/>\n", kLeft, kWidth - kRight,
+                       s.y(loss), s.y(loss));
+    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.{}f}</text>\n", kLeft - 6, s.y(loss) + 4, loss,
+                       loss_tick < 0.1 ? 2 : 1);
+  }
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">step</text>\n", (kLeft + kWidth - kRight) / 2, kHeight - 8);
+  return svg;
+}
+
+}  // namespace
+
+std::string chart(const Curve& training, const Curve& validation) {
+  const Curve course = thinned(training);
+  Scale scale{1, 1e300, -1e300};
+  for (const Curve* curve : {&course, &validation}) {
+    for (const auto& [step, loss] : *curve) {
+      scale.last_step = std::max(scale.last_step, static_cast<double>(step));
+      scale.low = std::min(scale.low, loss);
+      scale.high = std::max(scale.high, loss);
+    }
+  }
+  const double margin = std::max(0.01, (scale.high - scale.low) * 0.05);
+  scale.low -= margin;
+  scale.high += margin;
+
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\" "
+      "fill=\"#777\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      kWidth, kHeight);
+  svg += axes(scale);
+  svg += line(course, scale, "#4477aa", 1.2) + line(validation, scale, "#cc6677", 2);
+  for (const auto& [step, loss] : validation) {
+    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#cc6677\"/>\n", scale.x(static_cast<double>(step)),
+                       scale.y(loss));
+  }
+  svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#4477aa\">training loss</text>\n", kLeft);
+  if (!validation.empty()) {
+    svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#cc6677\">validation loss {:.4f}</text>\n", kLeft + 110,
+                       validation.back().second);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace fovea

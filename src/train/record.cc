@@ -1,0 +1,65 @@
+#include "train/record.h"
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace fovea {
+
+Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
+  const std::string path = folder_ + "/log.jsonl";
+  std::string kept;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);  // a killed run may have left half a line
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() || json["step"] > step) continue;
+    kept += line + "\n";
+    if (json.contains("loss") && json["loss"].is_number()) training_.emplace_back(json["step"], json["loss"]);
+    if (json.contains("eval_loss") && json["eval_loss"].is_number()) validation_.emplace_back(json["step"], json["eval_loss"]);
+  }
+  write_file_atomically(path, kept);
+}
+
+void Record::append(const std::string& line) {
+  std::ofstream file(folder_ + "/log.jsonl", std::ios::app);
+  file << line << "\n";  // a log that cannot grow must not end a training run
+}
+
+void Record::step(const TrainProgress& p) {
+  nlohmann::ordered_json json;
+  json["step"] = p.step;
+  json["epoch"] = std::round(p.epoch * 1e4) / 1e4;
+  json["loss"] = p.loss;
+  json["grad_norm"] = p.gradient_norm;
+  json["learning_rate"] = p.learning_rate;
+  json["tokens"] = p.tokens;
+  json["tokens_per_sec"] = std::round(p.tokens_per_second);
+  json["step_ms"] = std::round(p.step_seconds * 1e5) / 100;
+  json["peak_mem_bytes"] = p.peak_bytes;
+  append(json.dump());
+  if (std::isfinite(p.loss)) training_.emplace_back(p.step, p.loss);
+}
+
+void Record::evaluation(int64_t step, double loss, double bits_per_byte) {
+  nlohmann::ordered_json json;
+  json["step"] = step;
+  json["eval_loss"] = loss;
+  json["perplexity"] = std::exp(loss);
+  json["bpb"] = bits_per_byte;
+  append(json.dump());
+  if (std::isfinite(loss)) validation_.emplace_back(step, loss);
+}
+
+void Record::draw() const {
+  if (training_.empty()) return;
+  try {
+    write_file_atomically(folder_ + "/loss.svg", chart(training_, validation_));
+  } catch (const Error&) {  // a picture that cannot be written must not end a training run
+  }
+}
+
+}  // namespace fovea

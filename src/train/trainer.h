@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "train/job.h"
+#include "train/optimizer.h"
+#include "train/record.h"
+
+namespace fovea {
+
+// One optimiser step of a model on given samples; what bench times and the trainer repeats.
+class Stepper {
+ public:
+  Stepper(Transformer& model, const TrainOptions& options, DType compute)
+      : model_(model), options_(options), compute_(compute), optimizer(model, options) {}
+
+  // The loss is the mean over the step's tokens; if loss or gradient is not finite, nothing is updated.
+  struct Outcome {
+    double loss = 0, gradient_norm = 0, learning_rate = 0;
+    std::string bad_tensor;  // the first tensor with a number that is none; empty = all is well
+  };
+  Outcome operator()(const Batches& batches, int64_t step);
+
+ private:
+  double accumulate(const Batches& batches, int64_t step);
+  std::string first_bad_tensor(const Batches& batches, int64_t step) const;
+  Pass training_pass(int64_t pass_number) const;
+
+  Transformer& model_;
+  const TrainOptions& options_;
+  DType compute_;
+
+ public:
+  Optimizer optimizer;
+};
+
+// The loop: steps, evaluations, samples, snapshots.
+class Trainer {
+ public:
+  Trainer(Job& job, SnapshotFolder& folder, const std::function<bool(const TrainProgress&)>& progress);
+  TrainResult run();
+
+ private:
+  void resume();
+  void evaluate();
+  void write_sample();
+  void save();
+  void write_model();
+  void guard(const Stepper::Outcome& outcome);
+  bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+
+  Job& job_;
+  const TrainOptions& options_;
+  SnapshotFolder& folder_;
+  const std::function<bool(const TrainProgress&)>& report_;
+  Batches batches_;
+  Stepper stepper_;
+  Record record_;
+  TrainProgress progress_;
+  int64_t stale_ = 0;      // evaluations since the best one
+  int64_t bad_in_row_ = 0;
+  int64_t saved_step_ = -1;
+};
+
+}  // namespace fovea

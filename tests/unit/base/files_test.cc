@@ -1,0 +1,311 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "unit/base/expect_error.h"
+#include "unit/base/faulty_calls.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every name below the folder, hidden ones as well.
+std::vector<std::string> tree(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    names.push_back(fs::relative(entry.path(), folder).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(ReadFile, ReadsWhatIsThere) {
+  const TemporaryFolder folder;
+  for (const size_t size : {0, 1, 4095, 4096, 4097, 100000}) {
+    const std::string bytes(size, '\x81');
+    write_file_atomically(folder / "f", bytes);
+    EXPECT_EQ(read_file(folder / "f"), bytes);
+    EXPECT_EQ(read_file(folder / "f", size), bytes);
+  }
+  EXPECT_FALSE(read_file("/proc/self/status").empty());  // a regular file that says it has no bytes
+}
+
+TEST(ReadFile, SurvivesInterruptionsAndShortReads) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "0123456789");
+  const SavedCalls saved;
+  static const SavedCalls* real;
+  static int count;
+  real = &saved;
+  count = 0;
+  system_calls().read = [](int file, void* data, size_t bytes) -> ssize_t {
+    errno = EINTR;
+    return ++count % 2 == 1 ? -1 : real->real().read(file, data, std::min<size_t>(bytes, 3));
+  };
+  EXPECT_EQ(read_file(folder / "f"), "0123456789");
+}
+
+TEST(ReadFile, NamesPathAndReason) {
+  const TemporaryFolder folder;
+  fs::create_symlink("nowhere", folder / "dangling");
+  fs::create_symlink("loop", folder / "loop");
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  write_file_atomically(folder / "f", "0123456789");
+
+  const auto refused = [&](const std::string& path, ErrorKind kind,
+                           std::initializer_list<std::string> parts) {
+    SCOPED_TRACE(path);
+    expect_error(kind, parts, [&] { read_file(path, 9); });
+  };
+  refused(folder / "none", ErrorKind::BadFile,
+          {folder / "none" + ": is missing; expected a regular file"});
+  refused(folder / "dangling", ErrorKind::BadFile, {"is missing"});
+  refused(folder / "loop", ErrorKind::BadFile,
+          {"cannot be opened (Too many levels of symbolic links)"});
+  refused(folder / "f/x", ErrorKind::BadFile, {"cannot be opened (Not a directory)"});
+  refused(folder.path(), ErrorKind::BadFile,
+          {folder.path() + ": is a folder; expected a regular file"});
+  refused(folder / "fifo", ErrorKind::BadFile, {"is a FIFO; expected a regular file"});
+  refused("/dev/zero", ErrorKind::BadFile, {"/dev/zero: is a device"});
+  refused(folder / "f", ErrorKind::OutOfMemory,
+          {"f: is too large (10 bytes); expected at most 9 bytes"});
+  refused("/proc/self/status", ErrorKind::OutOfMemory, {"is too large", "at most 9 bytes"});
+}
+
+TEST(ReadFile, NamesWhatTheSystemRefuses) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "0123456789");
+  const SavedCalls saved;
+  system_calls().read = [](int, void*, size_t) -> ssize_t {
+    errno = EIO;
+    return -1;
+  };
+  expect_error(ErrorKind::BadFile, {"f: cannot be read (Input/output error); expected 10 bytes"},
+               [&] { read_file(folder / "f"); });
+  system_calls().open = [](const char*, int, mode_t) {
+    errno = EACCES;
+    return -1;
+  };
+  expect_error(ErrorKind::BadFile, {"f: cannot be opened (Permission denied)"},
+               [&] { read_file(folder / "f"); });
+  expect_error(ErrorKind::BadFile, {"f: cannot be opened (Permission denied)"},
+               [&] { MappedFile(folder / "f"); });
+}
+
+TEST(ReadFile, ALargeFileIsRefusedBeforeMemoryIsTaken) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "sparse", "");
+  fs::resize_file(folder / "sparse", uint64_t{1} << 43);
+  expect_error(ErrorKind::OutOfMemory, {"is too large (8796093022208 bytes)"},
+               [&] { read_file(folder / "sparse"); });
+}
+
+TEST(MappedFile, ShowsTheBytes) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "0123456789");
+  const MappedFile file(folder / "f", MappedFile::Access::random);
+  EXPECT_EQ(file.bytes(), "0123456789");
+  EXPECT_EQ(file.path(), folder / "f");
+  // A new file under the name does not change what was mapped.
+  write_file_atomically(folder / "f", "other");
+  EXPECT_EQ(file.bytes(), "0123456789");
+  write_file_atomically(folder / "empty", "");
+  EXPECT_EQ(MappedFile(folder / "empty").size(), 0u);
+}
+
+TEST(MappedFile, RefusesLinksWhereAsked) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "0123456789");
+  fs::create_symlink("f", folder / "soft");
+  const auto open = [&](const std::string& name) {
+    MappedFile(folder / name, MappedFile::Access::random, Links::refuse);
+  };
+  EXPECT_NO_THROW(open("f"));
+  EXPECT_EQ(MappedFile(folder / "soft").size(), 10u);
+  expect_error(ErrorKind::BadFile, {"soft: is a symbolic link"}, [&] { open("soft"); });
+  fs::create_hard_link(folder / "f", folder / "hard");
+  expect_error(ErrorKind::BadFile, {"hard: has 2 names (hard links)"}, [&] { open("hard"); });
+}
+
+TEST(WriteFile, ReplacesAndJoins) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "old");
+  write_file_atomically(folder / "f", Pieces{"ne", "", "w"});
+  EXPECT_EQ(read_file(folder / "f"), "new");
+  EXPECT_EQ(tree(folder.path()), Names{"f"});
+}
+
+TEST(WriteFile, SurvivesInterruptionsAndShortWrites) {
+  const TemporaryFolder folder;
+  const SavedCalls saved;
+  static const SavedCalls* real;
+  static int count;
+  real = &saved;
+  count = 0;
+  system_calls().write = [](int file, const void* data, size_t bytes) -> ssize_t {
+    errno = EINTR;
+    return ++count % 2 == 1 ? -1 : real->real().write(file, data, std::min<size_t>(bytes, 3));
+  };
+  write_file_atomically(folder / "f", Pieces{"0123", "456789"});
+  EXPECT_EQ(read_file(folder / "f"), "0123456789");
+}
+
+TEST(WriteFile, AnyFailureLeavesTheOldFileAndNothingElse) {
+  const TemporaryFolder folder;
+  for (const int error : {ENOSPC, EIO}) {
+    write_file_atomically(folder / "f", "old");
+    int calls = 0;
+    {
+      const FaultyCalls counting(0);
+      write_file_atomically(folder / "f", Pieces{"new ", "contents"});
+      calls = counting.calls();
+    }
+    ASSERT_GT(calls, 5);
+    for (int n = 1; n <= calls; ++n) {
+      SCOPED_TRACE(n);
+      write_file_atomically(folder / "f", "old");
+      bool renamed = false;
+      {
+        const FaultyCalls faulty(n, error);
+        expect_error(ErrorKind::Failed,
+                     {folder / "f" + ": cannot be written (", std::strerror(error), "12 bytes"},
+                     [&] {
+                       write_file_atomically(folder / "f", Pieces{"new ", "contents"});
+                     });
+        renamed = n > 6;  // open, two writes, fsync, close, rename; then the folder is made durable
+      }
+      EXPECT_EQ(read_file(folder / "f"), renamed ? "new contents" : "old");
+      EXPECT_EQ(tree(folder.path()), Names{"f"});
+    }
+  }
+}
+
+TEST(WriteFile, NamesWhyAPathIsNoPlace) {
+  const TemporaryFolder folder;
+  make_directories(folder / "sub");
+  write_file_atomically(folder / "sub/x", "");
+  expect_error(ErrorKind::Failed, {"sub: cannot be written (rename: Is a directory)"},
+               [&] { write_file_atomically(folder / "sub", "x"); });
+  expect_error(ErrorKind::Failed, {"none/f: cannot be written (open: No such file or directory)"},
+               [&] { write_file_atomically(folder / "none/f", "x"); });
+  expect_error(ErrorKind::Failed,
+               {"/dev/full: cannot be written (write: No space left on device); expected a place "
+                "with room for 1 bytes"},
+               [&] { write_file_atomically("/dev/full", "x"); });
+  EXPECT_NO_THROW(write_file_atomically("/dev/null", "x"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(tree(folder.path()), (Names{"sub", "sub/x"}));
+}
+
+TEST(DirectoryWriter, ShowsAllOrNothing) {
+  const TemporaryFolder folder;
+  {
+    DirectoryWriter writer(folder / "deep/down/here", 2);
+    writer.write("a", {"1"});
+    EXPECT_FALSE(is_folder(folder / "deep/down/here"));
+    writer.write("b", {"2"});
+    writer.commit();
+  }
+  EXPECT_EQ(tree(folder / "deep/down"), (Names{"here", "here/a", "here/b"}));
+  { DirectoryWriter(folder / "deep/down/gone", 2).write("a", {"1"}); }
+  EXPECT_EQ(tree(folder / "deep/down"), (Names{"here", "here/a", "here/b"}));
+  {
+    DirectoryWriter writer(folder / "deep/down/here", 2);  // replaces
+    writer.write("c", {"3"});
+    writer.commit();
+  }
+  EXPECT_EQ(tree(folder / "deep/down"), (Names{"here", "here/c"}));
+}
+
+TEST(DirectoryWriter, ChecksTheSpaceFirst) {
+  const TemporaryFolder folder;
+  const SavedCalls saved;
+  system_calls().free_space = [](const char*, uint64_t* bytes) {
+    *bytes = 1099;
+    return 0;
+  };
+  expect_error(ErrorKind::Failed,
+               {"out: not enough space on the disk (1099 bytes free); expected 1100 bytes"},
+               [&] { DirectoryWriter(folder / "out", 1000); });
+  EXPECT_TRUE(tree(folder.path()).empty());
+  EXPECT_NO_THROW(DirectoryWriter(folder / "out", 999));
+}
+
+TEST(Leftovers, OfKilledWritersAreRemoved) {
+  const TemporaryFolder folder;
+  make_directories(folder / ".saving-checkpoint-7-123/sub");
+  write_file_atomically(folder / ".saving-checkpoint-7-123/sub/x", "");
+  write_file_atomically(folder / ".log.saving-77-0", "");
+  write_file_atomically(folder / "my.saving-plan", "");
+  write_file_atomically(folder / ".hidden", "");
+  remove_leftovers(folder.path());
+  EXPECT_EQ(tree(folder.path()), (Names{".hidden", "my.saving-plan"}));
+  EXPECT_NO_THROW(remove_leftovers(folder / "none"));
+}
+
+TEST(DirectoryLock, RefusesASecondHolderInThisProcess) {
+  const TemporaryFolder folder;
+  const DirectoryLock lock(folder / "out");
+  expect_error(ErrorKind::Failed,
+               {folder / "out" + ": in use by process " + std::to_string(getpid()) +
+                "; expected no other trainer on this directory"},
+               [&] { DirectoryLock(folder / "out"); });
+}
+
+TEST(DirectoryLock, GoesWithItsProcess) {
+  const TemporaryFolder folder;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const DirectoryLock lock(folder.path());
+    const bool told = write(ready[1], "x", 1) == 1;
+    while (told) pause();
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  expect_error(ErrorKind::Failed, {"in use by process " + std::to_string(child) + ";"},
+               [&] { DirectoryLock(folder.path()); });
+  kill(child, SIGKILL);
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_NO_THROW(DirectoryLock(folder.path()));
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST(Folders, AreMadeListedAndRemoved) {
+  const TemporaryFolder folder;
+  make_directories(folder / "a/b/c");
+  make_directories(folder / "a/b/c");
+  write_file_atomically(folder / "a/z", "");
+  write_file_atomically(folder / "a/y", "");
+  write_file_atomically(folder / "kept", "kept");
+  fs::create_symlink(folder / "kept", folder / "a/link");
+  fs::create_directory_symlink(folder.path(), folder / "a/up");
+  EXPECT_EQ(list_files(folder / "a"), (Names{"link", "y", "z"}));
+  EXPECT_EQ(list_folders(folder / "a"), (Names{"b", "up"}));
+  remove_tree(folder / "a");
+  EXPECT_EQ(tree(folder.path()), Names{"kept"});  // links were removed, not followed
+  EXPECT_NO_THROW(remove_tree(folder / "a"));
+  expect_error(ErrorKind::BadFile, {"a: cannot be listed (No such file"},
+               [&] { list_files(folder / "a"); });
+  expect_error(ErrorKind::Failed, {"kept: cannot be created (File exists); expected a folder"},
+               [&] { make_directories(folder / "kept/x"); });
+  EXPECT_EQ(parent_of("name"), ".");
+  EXPECT_EQ(parent_of("/a/b"), "/a");
+  EXPECT_GT(free_space(folder.path()), 0u);
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/files.h"
+
+namespace fovea {
+
+// A folder that lives as long as the test, outside the source tree.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* root = std::getenv("TMPDIR");
+    path_ = std::string(root != nullptr ? root : "/tmp") + "/fovea-test-XXXXXX";
+    if (mkdtemp(path_.data()) == nullptr) std::abort();
+  }
+  ~TemporaryFolder() { remove_tree(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// Restores the real file system when it goes.
+class SavedCalls {
+ public:
+  SavedCalls() : saved_(system_calls()) {}
+  ~SavedCalls() { system_calls() = saved_; }
+  SavedCalls(const SavedCalls&) = delete;
+  SavedCalls& operator=(const SavedCalls&) = delete;
+  const SystemCalls& real() const { return saved_; }
+
+ private:
+  SystemCalls saved_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/cpu_features.h"
+#include "kernels/kernels.h"
+
+namespace fovea {
+namespace {
+
+TEST(Dispatch, ThisMachineCanRun) { EXPECT_EQ(missing_cpu_features(), ""); }
+
+TEST(Dispatch, ListsTheBestFirstAndAvx2Last) {
+  const std::vector<std::string> isas = available_isas();
+  ASSERT_FALSE(isas.empty());
+  EXPECT_EQ(isas.back(), "avx2");
+  use_isa("auto");
+  EXPECT_EQ(active_isa(), isas.front());
+}
+
+TEST(Dispatch, UsesWhatIsAskedFor) {
+  for (const std::string& isa : available_isas()) {
+    use_isa(isa);
+    EXPECT_EQ(active_isa(), isa);
+    EXPECT_EQ(native_bf16(), isa == "amx" || isa == "avx512-bf16");
+    EXPECT_STREQ(kernels_for(DType::f32).device, "cpu");
+    EXPECT_STREQ(kernels_for(DType::bf16).device, "cpu");
+    EXPECT_STREQ(kernels_for(DType::f64).device, "reference");
+  }
+  use_isa("reference");
+  EXPECT_EQ(active_isa(), "reference");
+  EXPECT_STREQ(kernels_for(DType::f32).device, "reference");
+  use_isa("auto");
+}
+
+TEST(Dispatch, RefusesAnUnknownInstructionSet) {
+  try {
+    use_isa("mmx");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    const std::string text = error.what();
+    EXPECT_EQ(text.rfind("isa: 'mmx' is not available; expected auto, ", 0), 0u) << text;
+    EXPECT_NE(text.find("avx2, or reference"), std::string::npos) << text;
+  }
+}
+
+TEST(Dispatch, ATestCanSwapTheTable) {
+  const Kernels table{.device = "mine"};
+  use_kernels(&table);
+  EXPECT_STREQ(kernels_for(DType::f32).device, "mine");
+  use_kernels(nullptr);
+  EXPECT_STREQ(kernels_for(DType::f32).device, "cpu");
+}
+
+}  // namespace
+}  // namespace fovea

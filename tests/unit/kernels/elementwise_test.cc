@@ -1,0 +1,189 @@
+#include "unit/kernels/compare.h"
+
+namespace fovea {
+namespace {
+
+using test::Array;
+using test::compare_everywhere;
+
+constexpr DType kStored[] = {DType::f32, DType::bf16};
+constexpr int64_t kSizes[] = {0,    1,    7,    33,
+                              1023, 1025, 20011};  // about a vector, a block, a thread's share
+
+// Every number that has a way of its own to go wrong.
+std::vector<double> extremes() {
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> values = {0, -0.0, std::nan(""), infinity, -infinity};
+  for (double magnitude : {1e-45, 1e-40, 1.2e-38, 1e-20, 1e-4, 0.5, 1., 5., 12., 20., 88., 89.,
+                           104., 1e4, 1e20, 3.3e38}) {
+    values.push_back(magnitude);
+    values.push_back(-magnitude);
+  }
+  return values;
+}
+
+std::string describe(const char* op, int64_t size, DType y, DType x, bool add) {
+  return fmt::format("{} of {} elements, {} from {}{}", op, size, name_of(y), name_of(x),
+                     add ? ", added" : "");
+}
+
+// All pairs of stored types, with and without adding, at all sizes.
+template <class Test>
+void each_case(const Test& test) {
+  for (DType y : kStored) {
+    for (DType x : kStored) {
+      for (bool add : {false, true}) {
+        for (int64_t size : kSizes) test(y, x, add, size);
+      }
+    }
+  }
+}
+
+TEST(Elementwise, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, int64_t size) {
+    const Array a = Array::normal(size, in, 1), b = Array::normal(size, DType::f32, 2),
+                y = Array::normal(size, out, 3);
+    compare_everywhere({y, y, y, y},
+                       describe("convert, add, multiply, scale", size, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.convert(outputs[0].out(added), a.in(), size);
+                         kernels.add(outputs[1].out(added), a.in(), b.in(), size);
+                         kernels.multiply(outputs[2].out(added), b.in(), a.in(), size);
+                         kernels.scale(outputs[3].out(added), a.in(), -0.3f, size);
+                       });
+  });
+}
+
+TEST(Elementwise, ConvertNarrowsAsTheScalarFunctionDoes) {
+  std::vector<double> values = extremes();
+  Random random(1, Stream::init);
+  for (int i = 0; i < 1000; ++i) values.push_back(std::bit_cast<float>(random.word()));
+  const Array x(values, DType::f32);
+  Array y(x.size(), DType::bf16);
+  for (const std::string& isa : available_isas()) {
+    use_isa(isa);
+    cpu_kernels().convert(y.out(), x.in(), x.size());
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const float expected = widen(narrow(static_cast<float>(x[i])));
+      EXPECT_TRUE(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected)))
+          << x[i] << " on " << isa;
+    }
+  }
+  use_isa("auto");
+}
+
+TEST(Elementwise, WritesInPlace) {
+  const Array x = Array::normal(5000, DType::f32, 4);
+  compare_everywhere({x}, "scale in place",
+                     [](const Kernels& kernels, std::vector<Array>& outputs) {
+                       kernels.scale(outputs[0].out(), outputs[0].in(), 2, outputs[0].size());
+                     });
+}
+
+TEST(Elementwise, RefusesTypesThatItDoesNotComputeWith) {
+  Array x(3, DType::f32);
+  try {
+    cpu_kernels().convert(x.out(), In{x.in().data, DType::i32}, 3);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Internal);
+    EXPECT_STREQ(error.what(), "cpu kernel: int32 is not computed with; expected fp32 or bf16");
+  }
+}
+
+class ActivationTest : public testing::TestWithParam<Activation> {};
+INSTANTIATE_TEST_SUITE_P(All, ActivationTest,
+                         testing::Values(Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                         Activation::silu));
+
+TEST_P(ActivationTest, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, int64_t size) {
+    const Array x = Array::normal(size, in, 1, 3), dy = Array::normal(size, DType::bf16, 2);
+    const Array y = Array::normal(size, out, 3);
+    compare_everywhere({y, y}, describe("activation and its backward", size, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.activation(outputs[0].out(added), x.in(), GetParam(), size);
+                         kernels.activation_backward(outputs[1].out(added), dy.in(), x.in(),
+                                                     GetParam(), size);
+                       });
+  });
+}
+
+// Each number by itself, as one infinity would hide all other errors.
+TEST_P(ActivationTest, TakesExtremeNumbers) {
+  for (double value : extremes()) {
+    const Array x({value, value}, DType::f32), dy({1, -1}, DType::f32);
+    Array y(2, DType::f32), dx(y), expected_y(y), expected_dx(y);
+    for (const std::string& isa : available_isas()) {
+      use_isa(isa);
+      cpu_kernels().activation(y.out(), x.in(), GetParam(), 2);
+      cpu_kernels().activation_backward(dx.out(), dy.in(), x.in(), GetParam(), 2);
+      reference_kernels().activation(expected_y.out(), x.in(), GetParam(), 2);
+      reference_kernels().activation_backward(expected_dx.out(), dy.in(), x.in(), GetParam(), 2);
+      for (int64_t i = 0; i < 2; ++i) {
+        const auto same = [](double a, double b) {
+          return a == b || (std::isnan(a) && std::isnan(b)) ||
+                 std::abs(a - b) <= 1e-6 * std::max(1.0, std::abs(b));
+        };
+        EXPECT_TRUE(same(y[i], expected_y[i]))
+            << value << " gives " << y[i] << ", not " << expected_y[i];
+        EXPECT_TRUE(same(dx[i], expected_dx[i]))
+            << value << " has slope " << dx[i] << ", not " << expected_dx[i];
+      }
+    }
+  }
+  use_isa("auto");
+}
+
+TEST(Dropout, MatchesTheReferenceAndItself) {
+  each_case([](DType out, DType in, bool added, int64_t size) {
+    const Array x = Array::normal(size, in, 1), y = Array::normal(size, out, 3);
+    const Dropout dropout{
+        .probability = 0.3f, .seed = 0x123456789abcdef, .substream = 5, .step = 7};
+    compare_everywhere({y}, describe("dropout", size, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.dropout(outputs[0].out(added), x.in(), dropout, size);
+                       });
+  });
+}
+
+TEST(Dropout, DropsItsShare) {
+  constexpr int64_t kSize = 100000;
+  const Array x(std::vector<double>(kSize, 1), DType::f32);
+  for (float probability : {0.0f, 0.1f, 0.5f, 1.0f}) {
+    Array y(kSize, DType::f32);
+    cpu_kernels().dropout(y.out(), x.in(), {.probability = probability, .seed = 1}, kSize);
+    double dropped = 0;
+    for (int64_t i = 0; i < kSize; ++i) {
+      dropped += y[i] == 0;
+      if (y[i] != 0) {
+        ASSERT_FLOAT_EQ(static_cast<float>(y[i]), 1 / (1 - probability));
+      }
+    }
+    EXPECT_NEAR(dropped / kSize, probability, 0.01);
+  }
+}
+
+TEST(AdamW, MatchesTheReference) {
+  for (int64_t size : kSizes) {
+    const Array weight = Array::normal(size, DType::f32, 1),
+                gradient = Array::normal(size, DType::f32, 2, 1e-3);
+    const Array m = Array::normal(size, DType::f32, 3, 1e-3);
+    Array v = Array::normal(size, DType::f32, 4, 1e-3);
+    for (int64_t i = 0; i < size; ++i) v.floats()[i] *= v.floats()[i];
+    const AdamW step{.rate = 1e-2f,
+                     .decay = 0.1f,
+                     .correction1 = 0.3f,
+                     .correction2 = 0.1f,
+                     .gradient_scale = 0.7f};
+    compare_everywhere({weight, m, v}, fmt::format("adamw of {}", size),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         Array g = gradient;
+                         kernels.adamw(outputs[0].floats(), outputs[1].floats(),
+                                       outputs[2].floats(), g.floats(), step, size);
+                       });
+  }
+}
+
+}  // namespace
+}  // namespace fovea

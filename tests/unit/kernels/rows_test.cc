@@ -1,0 +1,229 @@
+#include "unit/kernels/compare.h"
+
+namespace fovea {
+namespace {
+
+using test::Array;
+using test::compare_everywhere;
+
+constexpr DType kStored[] = {DType::f32, DType::bf16};
+constexpr Rows kShapes[] = {{0, 5},   {1, 1},     {1, 33},   {3, 7},   {63, 128},
+                            {65, 31}, {130, 131}, {257, 96}, {2, 1537}};
+
+std::string describe(const char* op, Rows rows, DType y, DType x, bool add) {
+  return fmt::format("{} of [{}, {}], {} from {}{}", op, rows.count, rows.width, name_of(y),
+                     name_of(x), add ? ", added" : "");
+}
+
+template <class Test>
+void each_case(const Test& test) {
+  for (DType y : kStored) {
+    for (DType x : kStored) {
+      for (bool add : {false, true}) {
+        for (Rows rows : kShapes) test(y, x, add, rows);
+      }
+    }
+  }
+}
+
+TEST(Sums, MatchTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    const int64_t size = rows.count * rows.width;
+    const Array x = Array::normal(size, in, 1), y = Array::normal(rows.width, out, 2);
+    compare_everywhere({y}, describe("sum_rows", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.sum_rows(outputs[0].out(added), x.in(), rows);
+                       });
+  });
+}
+
+// Compared in double, so to more digits than an array of floats could show.
+TEST(Sums, OfAllElementsAreOfDoublePrecision) {
+  for (DType in : kStored) {
+    for (int64_t size : {0, 1, 15, 4095, 4097, 50021}) {
+      const Array x = Array::normal(size, in, 1);
+      std::vector<double> sums, squares;
+      for (const std::string& isa : available_isas()) {
+        for (int threads : {1, 2}) {
+          use_isa(isa);
+          set_thread_count(threads);
+          sums.push_back(cpu_kernels().sum(x.in(), size));
+          squares.push_back(cpu_kernels().sum_of_squares(x.in(), size));
+        }
+      }
+      EXPECT_NEAR(sums[0], reference_kernels().sum(x.in(), size), 1e-10);
+      EXPECT_NEAR(squares[0], reference_kernels().sum_of_squares(x.in(), size),
+                  1e-12 * static_cast<double>(size));
+      EXPECT_EQ(sums, std::vector<double>(sums.size(), sums[0]));
+      EXPECT_EQ(squares, std::vector<double>(squares.size(), squares[0]));
+    }
+  }
+  use_isa("auto");
+  set_thread_count(2);
+}
+
+struct NormInputs {
+  Array x, dy, weight, bias;
+  NormInputs(Rows rows, DType in)
+      : x(Array::normal(rows.count * rows.width, in, 1, 2)),
+        dy(Array::normal(rows.count * rows.width, DType::bf16, 2)),
+        weight(Array::normal(rows.width, DType::f32, 3)),
+        bias(Array::normal(rows.width, in, 4)) {}
+};
+
+TEST(LayerNorm, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    const NormInputs inputs(rows, in);
+    const Array y = Array::normal(rows.count * rows.width, out, 5);
+    const Array statistics(rows.count, DType::f32),
+        dparameter = Array::normal(rows.width, DType::f32, 6);
+    compare_everywhere(
+        {y, y, statistics, statistics, y, dparameter, dparameter},
+        describe("layer_norm", rows, out, in, added),
+        [&](const Kernels& kernels, std::vector<Array>& o) {
+          const auto& [x, dy, weight, bias] = inputs;
+          kernels.layer_norm(o[0].out(added), Out{}, Out{}, x.in(), weight.in(), In{}, 1e-5f, rows);
+          kernels.layer_norm(o[1].out(added), o[2].out(), o[3].out(), x.in(), weight.in(),
+                             bias.in(), 1e-5f, rows);
+          kernels.layer_norm_backward(o[4].out(added), o[5].out(added), o[6].out(added), dy.in(),
+                                      x.in(), o[2].in(), o[3].in(), weight.in(), rows);
+        });
+  });
+}
+
+TEST(LayerNorm, BackwardLeavesOutWhatIsNotWanted) {
+  const Rows rows{70, 50};
+  const NormInputs inputs(rows, DType::f32);
+  const Array mean = Array::normal(rows.count, DType::f32, 5),
+              scale(std::vector<double>(70, 0.5), DType::f32);
+  const Array dx(rows.count * rows.width, DType::f32), dparameter(rows.width, DType::f32);
+  compare_everywhere({dx, dparameter, dparameter}, "parts of layer_norm_backward",
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       const auto& [x, dy, weight, bias] = inputs;
+                       kernels.layer_norm_backward(o[0].out(), Out{}, Out{}, dy.in(), x.in(),
+                                                   mean.in(), scale.in(), weight.in(), rows);
+                       kernels.layer_norm_backward(Out{}, o[1].out(), o[2].out(), dy.in(), x.in(),
+                                                   mean.in(), scale.in(), weight.in(), rows);
+                     });
+}
+
+TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
+  const Rows rows{4, 384};
+  std::vector<double> values;
+  Random random(1, Stream::init);
+  for (int64_t i = 0; i < rows.count * rows.width; ++i) values.push_back(1000 + random.normal());
+  const Array x(values, DType::f32), weight(std::vector<double>(384, 1), DType::f32);
+  Array y(x.size(), DType::f32), expected(y);
+  cpu_kernels().layer_norm(y.out(), Out{}, Out{}, x.in(), weight.in(), In{}, 1e-5f, rows);
+  reference_kernels().layer_norm(expected.out(), Out{}, Out{}, x.in(), weight.in(), In{}, 1e-5f,
+                                 rows);
+  for (int64_t i = 0; i < y.size(); ++i)
+    ASSERT_NEAR(y[i], expected[i], 2e-4);  // the mean's own rounding, 1000 * 2^-24
+}
+
+TEST(LayerNorm, ANaNStaysInItsRow) {
+  const Rows rows{3, 40};
+  std::vector<double> values(120, 1.0);
+  values[45] = std::nan("");
+  const Array x(values, DType::f32), weight(std::vector<double>(40, 1), DType::f32);
+  Array y(120, DType::f32);
+  cpu_kernels().layer_norm(y.out(), Out{}, Out{}, x.in(), weight.in(), In{}, 1e-5f, rows);
+  for (int64_t i = 0; i < 120; ++i) EXPECT_EQ(std::isnan(y[i]), i / 40 == 1) << i;
+}
+
+TEST(RmsNorm, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    if (rows.width == 1) return;  // dx would be a difference of equal numbers
+    const NormInputs inputs(rows, in);
+    const Array y = Array::normal(rows.count * rows.width, out, 5);
+    const Array statistics(rows.count, DType::f32),
+        dweight = Array::normal(rows.width, DType::f32, 6);
+    compare_everywhere({y, statistics, y, dweight}, describe("rms_norm", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         const auto& [x, dy, weight, bias] = inputs;
+                         kernels.rms_norm(o[0].out(added), o[1].out(), x.in(), weight.in(), 1e-6f,
+                                          rows);
+                         kernels.rms_norm_backward(o[2].out(added), o[3].out(added), dy.in(),
+                                                   x.in(), o[1].in(), weight.in(), rows);
+                       });
+  });
+}
+
+std::vector<int32_t> random_ids(int64_t count, int64_t entries) {
+  Random random(9, Stream::init);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<int32_t>(random.word() % static_cast<uint32_t>(entries)));
+  return ids;
+}
+
+TEST(Embedding, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    for (int64_t entries : {1, 13, 300}) {
+      const std::vector<int32_t> ids = random_ids(rows.count, entries);
+      const Array table = Array::normal(entries * rows.width, in, 1),
+                  dy = Array::normal(rows.count * rows.width, in, 2);
+      const Array y = Array::normal(rows.count * rows.width, out, 3);
+      const Array dtable = Array::normal(entries * rows.width, out, 4);
+      compare_everywhere({y, dtable}, describe("embedding", rows, out, in, added),
+                         [&](const Kernels& kernels, std::vector<Array>& o) {
+                           kernels.embedding(o[0].out(added), table.in(), ids.data(), rows);
+                           kernels.embedding_backward(o[1].out(added), dy.in(), ids.data(), rows,
+                                                      entries);
+                         });
+    }
+  });
+}
+
+TEST(CrossEntropy, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    std::vector<int32_t> targets = random_ids(rows.count, rows.width);
+    for (size_t i = 0; i < targets.size(); i += 3) targets[i] = i % 2 == 0 ? targets[i] : -100;
+    const Array logits = Array::normal(rows.count * rows.width, in, 1, 4);
+    const Array losses(rows.count, DType::f32),
+        dlogits = Array::normal(rows.count * rows.width, out, 2, 0.1);
+    compare_everywhere({losses, losses, dlogits}, describe("cross_entropy", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(),
+                                               rows);
+                         kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(),
+                                                        targets.data(), 0.5f, rows);
+                       });
+  });
+}
+
+TEST(CrossEntropy, TakesExtremeLogits) {
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const std::vector<std::vector<double>> logits = {
+      {3e38, -3e38, 0},     {1e4, 1e4, 1e4},
+      {-infinity, 1, 2},    {-1e30, -1e30, -1e30},
+      {1e-45, -1e-45, 0.0}, {1, nan, 2},
+      {infinity, 1, 2},     {200, 100, 0},
+      {nan, 1, 2},          {-infinity, -infinity, -infinity}};
+  for (const auto& row : logits) {
+    const Array x(row, DType::f32), one(1, DType::f32), three(3, DType::f32);
+    const int32_t target = 2;
+    compare_everywhere(
+        {one, one, three}, fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
+        [&](const Kernels& kernels, std::vector<Array>& o) {
+          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, {1, 3});
+          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, 1, {1, 3});
+        });
+  }
+}
+
+TEST(CrossEntropy, SumsALongRowPrecisely) {
+  const Rows rows{2, 50257};
+  const std::vector<int32_t> targets = {50256, 17};
+  const Array logits = Array::normal(rows.count * rows.width, DType::bf16, 1);
+  const Array losses(2, DType::f32), dlogits(logits.size(), DType::f32);
+  compare_everywhere(
+      {losses, losses, dlogits}, "cross_entropy over a vocabulary",
+      [&](const Kernels& kernels, std::vector<Array>& o) {
+        kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), rows);
+        kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(), targets.data(), 1, rows);
+      });
+}
+
+}  // namespace
+}  // namespace fovea
