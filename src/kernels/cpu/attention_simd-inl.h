@@ -27,7 +27,7 @@ HWY_INLINE constexpr int64_t vector_size() {
 // c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
 // `inner`, whatever the sizes. a is read one number at a time, so its strides are free (a transpose
 // costs nothing); b and c by vectors, and `columns` is a multiple of kLanes.
-struct Product {
+struct TileProduct {
   const float* a;
   int64_t a_row, a_inner;
   const float* b;
@@ -40,7 +40,7 @@ struct Product {
 
 // One block of c, held in registers.
 template <int kRows, int kVectors>
-HWY_INLINE void multiply_block(const Product& product, int64_t row, int64_t column) {
+HWY_INLINE void multiply_block(const TileProduct& product, int64_t row, int64_t column) {
   const Floats tag;
   constexpr int64_t kSize = vector_size();
   const float* HWY_RESTRICT a = product.a + row * product.a_row;
@@ -75,7 +75,7 @@ HWY_INLINE void multiply_block(const Product& product, int64_t row, int64_t colu
 
 // All rows of a panel of kVectors vectors; kRows is halved for what is left over.
 template <int kRows, int kVectors>
-HWY_INLINE void multiply_panel(const Product& product, int64_t row, int64_t column) {
+HWY_INLINE void multiply_panel(const TileProduct& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
     multiply_block<kRows, kVectors>(product, row, column);
   if constexpr (kRows > 1) {
@@ -85,7 +85,7 @@ HWY_INLINE void multiply_panel(const Product& product, int64_t row, int64_t colu
 
 // Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
 // AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2).
-inline void multiply(const Product& product) {
+inline void multiply(const TileProduct& product) {
   int64_t column = 0;
   if constexpr (vector_size() == kLanes) {
     for (; column + 4 * kLanes <= product.columns; column += 4 * kLanes)
