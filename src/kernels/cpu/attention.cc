@@ -43,7 +43,7 @@ struct Block {
 
 // Raises a row's pivot to its largest score so far and rescales what is summed; not before that
 // exceeds the pivot by kSlack, for a weight may well be 2^kSlack and the branch is then rarely
-// taken (Dao et al. 2026, FlashAttention 4).
+// taken (the idea is FlashAttention-4's).
 HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores, Columns columns) {
   constexpr float kSlack = 8;
   const Floats tag;

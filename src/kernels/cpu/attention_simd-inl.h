@@ -10,8 +10,8 @@
 
 #include <hwy/highway.h>
 
-#include "base/random.h"
 #include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
@@ -27,7 +27,7 @@ HWY_INLINE constexpr int64_t vector_size() {
 // c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
 // `inner`, whatever the sizes. a is read one number at a time, so its strides are free (a transpose
 // costs nothing); b and c by vectors, and `columns` is a multiple of kLanes.
-struct Product {
+struct TileProduct {
   const float* a;
   int64_t a_row, a_inner;
   const float* b;
@@ -40,7 +40,7 @@ struct Product {
 
 // One block of c, held in registers.
 template <int kRows, int kVectors>
-HWY_INLINE void multiply_block(const Product& product, int64_t row, int64_t column) {
+HWY_INLINE void multiply_block(const TileProduct& product, int64_t row, int64_t column) {
   const Floats tag;
   constexpr int64_t kSize = vector_size();
   const float* HWY_RESTRICT a = product.a + row * product.a_row;
@@ -75,7 +75,7 @@ HWY_INLINE void multiply_block(const Product& product, int64_t row, int64_t colu
 
 // All rows of a panel of kVectors vectors; kRows is halved for what is left over.
 template <int kRows, int kVectors>
-HWY_INLINE void multiply_panel(const Product& product, int64_t row, int64_t column) {
+HWY_INLINE void multiply_panel(const TileProduct& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
     multiply_block<kRows, kVectors>(product, row, column);
   if constexpr (kRows > 1) {
@@ -85,7 +85,7 @@ HWY_INLINE void multiply_panel(const Product& product, int64_t row, int64_t colu
 
 // Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
 // AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2).
-inline void multiply(const Product& product) {
+inline void multiply(const TileProduct& product) {
   int64_t column = 0;
   if constexpr (vector_size() == kLanes) {
     for (; column + 4 * kLanes <= product.columns; column += 4 * kLanes)
@@ -165,42 +165,22 @@ HWY_INLINE void transpose_tile(const float* HWY_RESTRICT rows, int64_t padded,
 }
 
 // factors [kTile] = what dropout multiplies the weights of row `index` of [B, H, T] by, for the
-// keys of a tile: the words of base/random.h's philox, a counter in each 64-bit lane.
+// keys of a tile.
 HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int64_t tile,
                                 float* HWY_RESTRICT factors) {
   const Dropout& dropout = shape.dropout;
-  const hn::Repartition<uint64_t, Floats> longs;
-  const hn::Repartition<uint32_t, Floats> words;
   const Floats tag;
-  const auto word = [&](uint64_t x) HWY_ATTR { return hn::Set(longs, x & 0xffffffffu); };
-  const auto product = [&](auto x, uint64_t factor) HWY_ATTR {  // of the lower halves
-    return hn::MulEven(hn::BitCast(words, x), hn::BitCast(words, hn::Set(longs, factor)));
-  };
-  const auto low_half = word(~uint64_t{0});
-  const auto probability = hn::Set(tag, dropout.probability);
-  const auto scale = hn::Set(tag, 1.0f / (1.0f - dropout.probability));
-  const int64_t counters = static_cast<int64_t>(hn::Lanes(longs));
+  const hn::RebindToUnsigned<Floats> words;
+  const Vector probability = hn::Set(tag, dropout.probability);
+  const Vector scale = hn::Set(tag, 1.0f / (1.0f - dropout.probability));
+  HWY_ALIGN uint32_t drawn_words[kTile];
   const uint64_t first =
       (dropout.step << 32) + static_cast<uint64_t>(index * round_up(shape.keys, 4) + tile) / 4;
-  for (int64_t at = 0; at < kTile / 4; at += counters) {
-    auto c0 = hn::Add(hn::Set(longs, first + static_cast<uint64_t>(at)), hn::Iota(longs, 0));
-    auto c1 = hn::ShiftRight<32>(c0);
-    auto c2 = word(dropout.substream), c3 = word(static_cast<uint64_t>(Stream::dropout));
-    uint64_t key0 = dropout.seed, key1 = dropout.seed >> 32;
-    for (int round = 0; round < 10; ++round, key0 += 0x9e3779b9u, key1 += 0xbb67ae85u) {
-      const auto p0 = product(c0, 0xd2511f53u), p1 = product(c2, 0xcd9e8d57u);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), word(key0));
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), word(key1));
-      c1 = p1;
-      c3 = p0;
-    }
-    const auto first_two = hn::Or(hn::And(c0, low_half), hn::ShiftLeft<32>(c1));
-    const auto last_two = hn::Or(hn::And(c2, low_half), hn::ShiftLeft<32>(c3));
-    hn::StoreInterleaved2(first_two, last_two, longs,
-                          reinterpret_cast<uint64_t*>(factors + 4 * at));
-  }
+  for (int64_t at = 0; at < kTile / 4; at += kCounters)
+    philox_words(dropout.seed, Stream::dropout, dropout.substream,
+                 first + static_cast<uint64_t>(at), drawn_words + 4 * at);
   for (int64_t key = 0; key < kTile; key += vector_size()) {
-    const auto bits = hn::ShiftRight<8>(hn::BitCast(words, hn::Load(tag, factors + key)));
+    const auto bits = hn::ShiftRight<8>(hn::Load(words, drawn_words + key));
     const auto number = hn::ConvertTo(tag, hn::BitCast(hn::RebindToSigned<Floats>(), bits));
     const auto drawn = hn::Mul(number, hn::Set(tag, 0x1p-24f));
     hn::Store(hn::IfThenElseZero(hn::Ge(drawn, probability), scale), tag, factors + key);
