@@ -101,7 +101,7 @@ int64_t training_part(int64_t tokens, double validation) {
   return static_cast<int64_t>(static_cast<double>(tokens) * (1 - validation));
 }
 
-// Of the corpus, encoded into the sink.
+// Sends the ids of the corpus to the sink, and counts them.
 template <class Sink>
 TokenCounts encode_all(Corpus& corpus, const Tokenizer& tokenizer, double validation,
                        TokenCounts counts, Sink&& sink) {

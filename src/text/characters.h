@@ -25,8 +25,8 @@ class CharacterModel {
   void tokens(std::string_view text, int32_t unknown, std::vector<Token>& tokens) const;
 
  private:
-  std::vector<std::vector<int32_t>>
-      pages_;  // by code point / 256; empty where no character of the page has an id
+  // By code point / 256; empty where no character of the page has an id.
+  std::vector<std::vector<int32_t>> pages_;
 };
 
 }  // namespace fovea

@@ -94,8 +94,8 @@ class Reader {
          {"truncation", "padding", "normalizer", "pre_tokenizer", "post_processor"}) {
       only(file_, "", key, nullptr);
     }
-    only(object_at("decoder"), "decoder.", "type",
-         "Fuse");  // without a decoder spaces come between tokens
+    // Without a decoder Hugging Face puts spaces between tokens.
+    only(object_at("decoder"), "decoder.", "type", "Fuse");
   }
 
   void put(int64_t id, const std::string& text, const std::string& where) {
@@ -120,8 +120,7 @@ class Reader {
       if (!id.is_number_integer())
         bad(fmt::format("{} has id {}", brief(text), brief(id)), "model.vocab", "an integer");
       put(id.get<int64_t>(), text, "model.vocab");
-      // Without merges only single characters come about; a longer token is there for
-      // `added_tokens`.
+      // Without merges only single characters come about; longer ones are for `added_tokens`.
       const utf8::Character character = utf8::first(text);
       if (character.bytes == text.size()) state_->model.add(character.code_point, ids_[text]);
     }
@@ -150,8 +149,8 @@ class Reader {
   std::string path_;
   std::shared_ptr<TokenizerState> state_ = std::make_shared<TokenizerState>();
   std::unordered_map<std::string, int32_t> ids_;
-  size_t count_ =
-      0;  // of tokens at most. A larger id leaves a hole, and must not make us allocate it
+  // How many tokens there are at most. A larger id leaves a hole, and must not make us allocate it.
+  size_t count_ = 0;
 };
 
 }  // namespace
