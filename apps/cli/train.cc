@@ -66,7 +66,11 @@ class TrainCommand : public Command {
     };
     const TrainResult result = train(request_.spec, request_.options, planned, progress);
     report.end();
-    note(result_text(result, request_.options));
+    const bool moved = result.step > seen.first_step;
+    if (moved) note(result_text(result, request_.options));
+    if (!moved && !asked_to_stop()) {
+      note(fmt::format("Nothing to do: step {} is reached already\n", result.step));
+    }
     if (json) print(result_json(result, request_.options, seen));
     if (asked_to_stop()) {
       note("Go on with:\n  " + resume_command(arguments) + "\n");
