@@ -157,6 +157,11 @@ void sync_folder(const std::string& folder, const Target& target) {
 
 constexpr std::string_view kSaving = ".saving-";  // in the name of everything that is not yet whole
 
+std::string temporary_folder(const std::string& path) {
+  return fmt::format("{}/{}{}-{}", parent_of(path), kSaving, fs::path(path).filename().string(),
+                     getpid());
+}
+
 uint64_t total(const Pieces& pieces) {
   uint64_t bytes = 0;
   for (const std::string_view piece : pieces) bytes += piece.size();
@@ -259,8 +264,7 @@ DirectoryWriter::DirectoryWriter(const std::string& path, uint64_t bytes)
     fail(ErrorKind::Failed, "{}: not enough space on the disk ({} bytes free); expected {} bytes",
          path, free, needed);
   }
-  temporary_ =
-      fmt::format("{}/{}{}-{}", parent, kSaving, fs::path(path).filename().string(), getpid());
+  temporary_ = temporary_folder(path);
   remove_tree(temporary_);
   if (system_calls().mkdir(temporary_.c_str(), 0777) != 0) fail_to_write({path_, bytes_}, "mkdir");
 }
@@ -362,6 +366,16 @@ void remove_tree(const std::string& path) {
     fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a folder that may be changed",
          path, reason(errno));
   }
+}
+
+void remove_folder(const std::string& path) {
+  const std::string leftover = temporary_folder(path);
+  remove_tree(leftover);
+  if (system_calls().rename(path.c_str(), leftover.c_str()) != 0) {
+    fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a folder that may be changed",
+         path, reason(errno));
+  }
+  remove_tree(leftover);
 }
 
 bool is_folder(const std::string& path) {

@@ -114,6 +114,8 @@ uint64_t free_space(const std::string& path);  // bytes that this user may still
 void make_directories(const std::string& path);
 void remove_tree(
     const std::string& path);  // links are removed, not followed; nothing there is no error
+// The same, but a kill leaves all of it, or a leftover under another name.
+void remove_folder(const std::string& path);
 bool is_folder(const std::string& path);
 bool is_file(const std::string& path);                           // a regular file, or a link to one
 std::string parent_of(const std::string& path);                  // "." for a plain name

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -14,7 +13,9 @@ namespace {
 
 constexpr uint64_t kHeaderLimit = 100'000'000;           // the reference reader's
 constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // beyond it JSON readers disagree
-constexpr size_t kRankLimit = 64;                        // PyTorch's
+// Each costs some 200 bytes here. The largest models have 100,000, and spread them over many files.
+constexpr size_t kTensorLimit = 250'000;
+constexpr size_t kRankLimit = 64;  // PyTorch's
 
 constexpr std::array kTypes = {
     StoredType{"F32", 32, DType::f32},          StoredType{"BF16", 16, DType::bf16},
@@ -40,6 +41,8 @@ struct Entry {
 // Takes the header's JSON as it comes, without a tree: a header may have a million entries.
 class HeaderReader : public JsonReader {
  public:
+  explicit HeaderReader(const std::string& path) : path_(path) {}
+
   std::vector<Entry> entries;
   std::map<std::string, std::string> metadata;
 
@@ -122,6 +125,10 @@ class HeaderReader : public JsonReader {
       place_ = Place::metadata;
       return;
     }
+    if (entries.size() == kTensorLimit) {
+      fail(ErrorKind::OutOfMemory, "{}: more than {} tensors; expected fewer in one file", path_,
+           kTensorLimit);
+    }
     entries.emplace_back().tensor.name = std::move(name_);
     seen_ = 0;
     place_ = Place::entry;
@@ -181,6 +188,7 @@ class HeaderReader : public JsonReader {
     __builtin_unreachable();
   }
 
+  const std::string& path_;
   Place place_ = Place::start;
   std::string name_;   // of the entry or the metadata to come
   unsigned seen_ = 0;  // a bit for each field of the entry
@@ -220,21 +228,20 @@ std::string_view header_text(const MappedFile& file) {
 
 // Each tensor has as many bytes as its shape and dtype say.
 void check_size(const std::string& path, const Entry& entry) {
-  const StoredTensor& tensor = entry.tensor;
+  const uint64_t bytes = entry.end - entry.begin;
+  int64_t bits = entry.type->bits;
+  bool overflows = false;
+  for (const int64_t extent : entry.tensor.shape) {
+    overflows = overflows || __builtin_mul_overflow(bits, extent, &bits);
+  }
+  if (!overflows && bits % 8 == 0 && bytes == static_cast<uint64_t>(bits) / 8) return;
   const std::string what =
-      fmt::format("{}: tensor {} of shape {}", path, tensor.name, describe(tensor.shape));
-  int64_t count = 1;
-  for (const int64_t extent : tensor.shape) count = checked_multiply(count, extent, what);
-  const int64_t bits = checked_multiply(count, int64_t{entry.type->bits}, what);
-  if (bits % 8 != 0) {
-    fail(ErrorKind::BadFile, "{} and dtype {} ends within a byte; expected whole bytes", what,
-         entry.type->name);
-  }
-  const uint64_t bytes = static_cast<uint64_t>(bits) / 8;
-  if (entry.end - entry.begin != bytes) {
-    fail(ErrorKind::BadFile, "{} and dtype {} has {} bytes; expected {}", what, entry.type->name,
-         entry.end - entry.begin, bytes);
-  }
+      fmt::format("{}: tensor {} of shape {} and dtype {}", path, entry.tensor.name,
+                  describe(entry.tensor.shape), entry.type->name);
+  if (overflows)
+    fail(ErrorKind::BadFile, "{} overflows; expected a size that fits into memory", what);
+  if (bits % 8 != 0) fail(ErrorKind::BadFile, "{} ends within a byte; expected whole bytes", what);
+  fail(ErrorKind::BadFile, "{} has {} bytes; expected {}", what, bytes, bits / 8);
 }
 
 // Sorted by place, the tensors follow one another from the first byte to the last.
@@ -296,7 +303,7 @@ std::string_view stored_type_name(DType dtype) {
 SafeTensorsHeader read_safetensors_header(const MappedFile& file) {
   const std::string& path = file.path();
   const std::string_view text = header_text(file);
-  HeaderReader reader;
+  HeaderReader reader(path);
   reader.read(text, path + ": header");
   if (const size_t last = text.find_last_not_of(' '); text[last] != '}') {
     fail(ErrorKind::BadFile, "{}: header: padded with something else (byte {}); expected spaces",

@@ -8,10 +8,10 @@ namespace fovea {
 
 // The training order, a pure function of (seed, sample number), so that a resumed run and any size
 // of batch see the same samples. An epoch cuts the tokens, from a random phase on, into windows of
-// context + 1 tokens that start every `context` tokens, and visits each once in a random order. The
-// phase ranges over what the windows leave over, which is at least `context` unless the text is
-// shorter than three windows; so all epochs have the same number of windows, and no token is left
-// out of all of them.
+// context + 1 tokens that start every `context` tokens, and visits each once in a random order. It
+// has one window fewer than would fit (but at least one), and the phase ranges over all that this
+// leaves over, more than `context` positions: so all epochs have the same number of windows, no
+// token is left out of all of them, and windows are rarely cut at the same places twice.
 class Batches {
  public:
   // InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the

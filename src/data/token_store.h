@@ -9,6 +9,8 @@
 
 namespace fovea {
 
+struct TokenCounts;
+
 // A run of tokens, stored as uint16 where every id fits, else as int32. Valid as long as its
 // TokenStore.
 struct TokenSpan {
@@ -21,8 +23,8 @@ struct TokenSpan {
 };
 
 struct TokenStoreOptions {
-  double validation = 0.1;      // the part held out at the end, in [0, 1)
-  std::filesystem::path cache;  // folder for the cache file; empty = everything in memory
+  double validation = 0.1;           // the part held out at the end, in [0, 1)
+  std::filesystem::path cache = {};  // folder for the cache file; empty = everything in memory
   int64_t in_memory_bytes = int64_t{256} << 20;  // a corpus larger than this goes to the cache file
 };
 
@@ -32,6 +34,7 @@ struct TokenStoreOptions {
 // again.
 class TokenStore {
  public:
+  // Refuses (InvalidArgument) a `validation` outside [0, 1), and what Corpus::read refuses.
   TokenStore(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options);
 
   const TokenSpan& training() const { return training_; }
@@ -40,6 +43,8 @@ class TokenStore {
   bool reused() const { return reused_; }  // the cache file was there already
 
  private:
+  void use(std::shared_ptr<const void> storage, const char* ids, const TokenCounts& counts);
+
   std::shared_ptr<const void> storage_;
   TokenSpan training_, validation_;
   uint64_t corpus_hash_ = 0;

@@ -1,7 +1,8 @@
 #include "families/directory.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"

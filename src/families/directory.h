@@ -2,6 +2,8 @@
 
 // A model's part of a Hugging Face directory: config.json, generation_config.json and the weights.
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <limits>
-#include <sstream>
+#include <cstdlib>
 
 #include "base/cgroup.h"
 #include "tensor/tensor.h"
@@ -19,7 +18,8 @@ uint64_t kilobytes(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;
   while (std::getline(file, line)) {
-    if (line.starts_with(key)) return std::stoull("0" + line.substr(line.find_first_of("0123456789"))) * 1024;
+    if (!line.starts_with(key)) continue;
+    return std::strtoull(line.c_str() + line.find_first_of("0123456789"), nullptr, 10) * 1024;
   }
   return 0;
 }

@@ -25,14 +25,16 @@ ordered_json special_token(const char* text, size_t id) {
 std::string tokenizer_json(const std::vector<char32_t>& characters, bool separate_documents) {
   ordered_json vocabulary = ordered_json::object(), added = ordered_json::array();
   size_t count = 0;
+  // Straight into the list below the object, which would look for each key among all the others.
+  auto& entries = vocabulary.get_ref<ordered_json::object_t&>();
   for (const char32_t character : characters) {
     std::string text;
     utf8::append(text, character);
-    vocabulary.push_back({text, count++});
+    entries.emplace_back(text, count++);
   }
   const auto add_special = [&](const char* text) {
     added.push_back(special_token(text, count));
-    vocabulary.push_back({text, count++});
+    entries.emplace_back(text, count++);
   };
   add_special(unknown_text);
   if (separate_documents) add_special(end_of_text);
@@ -71,10 +73,16 @@ std::string config_json(const CharacterTrainerOptions& options) {
 CharacterTrainer::CharacterTrainer() : counts_(utf8::code_points) {}
 
 void CharacterTrainer::add(std::string_view text) {
-  while (!text.empty()) {
-    const utf8::Character character = utf8::first(text);
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<uint8_t>(text[i]);
+    if (byte < 0x80) {
+      ++counts_[byte];
+      ++i;
+      continue;
+    }
+    const utf8::Character character = utf8::first(text.substr(i));
     ++counts_[character.code_point];
-    text.remove_prefix(character.bytes);
+    i += character.bytes;
   }
 }
 

@@ -20,12 +20,14 @@ class Reader {
     if (!file_.is_object()) bad("is " + brief(file_), "the whole file", "an object");
     const json& model = object_at("model");
     refuse_unknown_parts(model);
-    // So many ids there are at most. A larger one would leave a hole, and must not make us allocate
-    // it.
-    const size_t count = model.value("vocab", json::object()).size() + added().size();
-    state_->texts.reserve(count);
-    read_vocabulary(model, count);
-    read_added(count);
+    const json vocabulary = model.value("vocab", json()),
+               added = file_.value("added_tokens", json());
+    if (!vocabulary.is_object()) bad("is " + brief(vocabulary), "model.vocab", "an object");
+    if (!added.is_null() && !added.is_array()) bad("is " + brief(added), "added_tokens", "a list");
+    count_ = vocabulary.size() + added.size();
+    state_->texts.reserve(count_);
+    read_vocabulary(vocabulary);
+    read_added(added);
     for (size_t id = 0; id < state_->texts.size(); ++id) {
       if (state_->texts[id].empty())
         bad(fmt::format("no token has id {}", id), "model.vocab", "ids without holes");
@@ -96,37 +98,28 @@ class Reader {
          "Fuse");  // without a decoder spaces come between tokens
   }
 
-  json added() const {
-    const json tokens = file_.value("added_tokens", json());
-    if (tokens.is_null()) return json::array();
-    if (!tokens.is_array()) bad("is " + brief(tokens), "added_tokens", "a list");
-    return tokens;
-  }
-
-  void put(int64_t id, const std::string& text, const std::string& where, size_t count) {
+  void put(int64_t id, const std::string& text, const std::string& where) {
     if (text.empty()) bad(fmt::format("token {} is empty", id), where, "a text");
-    if (id < 0 || id >= static_cast<int64_t>(count)) {
-      bad(fmt::format("\"{}\" has id {}", text, id), where,
-          fmt::format("an id below {}, the number of tokens", count));
+    if (id < 0 || id >= static_cast<int64_t>(count_)) {
+      bad(fmt::format("{} has id {}", brief(text), id), where,
+          fmt::format("an id below {}, the number of tokens", count_));
     }
     const auto at = static_cast<size_t>(id);
     if (at >= state_->texts.size()) state_->texts.resize(at + 1);
     std::string& place = state_->texts[at];
     if (!place.empty() && place != text) {
-      bad(fmt::format("\"{}\" and \"{}\" both have id {}", place, text, id), where,
+      bad(fmt::format("{} and {} both have id {}", brief(place), brief(text), id), where,
           "an id for each");
     }
     place = text;
     ids_[text] = static_cast<int32_t>(id);
   }
 
-  void read_vocabulary(const json& model, size_t count) {
-    const json& vocabulary = model.contains("vocab") ? model["vocab"] : json();
-    if (!vocabulary.is_object()) bad("holds no vocabulary", "model.vocab", "an object");
+  void read_vocabulary(const json& vocabulary) {
     for (const auto& [text, id] : vocabulary.items()) {
       if (!id.is_number_integer())
-        bad(fmt::format("\"{}\" has id {}", text, brief(id)), "model.vocab", "an integer");
-      put(id.get<int64_t>(), text, "model.vocab", count);
+        bad(fmt::format("{} has id {}", brief(text), brief(id)), "model.vocab", "an integer");
+      put(id.get<int64_t>(), text, "model.vocab");
       // Without merges only single characters come about; a longer token is there for
       // `added_tokens`.
       const utf8::Character character = utf8::first(text);
@@ -134,30 +127,31 @@ class Reader {
     }
   }
 
-  void read_added(size_t count) {
-    const json tokens = added();
-    for (size_t i = 0; i < tokens.size(); ++i) {
+  void read_added(const json& added) {
+    for (size_t i = 0; i < added.size(); ++i) {
       const std::string where = fmt::format("added_tokens[{}].", i);
+      const std::string text = get_string(added[i], "content", path_);
       for (const char* key : {"single_word", "lstrip", "rstrip"})
-        only_or_null(tokens[i], where, key, false);
-      const std::string text = get_string(tokens[i], "content", path_);
-      put(get_int(tokens[i], "id", path_), text, where + "id", count);
+        only_or_null(added[i], where, key, false);
+      put(get_int(added[i], "id", path_), text, where + "id");
       state_->added.push_back(
-          {text, ids_[text], find_bool(tokens[i], "special", path_).value_or(false)});
+          {text, ids_[text], find_bool(added[i], "special", path_).value_or(false)});
     }
   }
 
   int32_t id_of(const std::string& text, const std::string& path, const std::string& where) const {
     const auto found = ids_.find(text);
     if (found != ids_.end()) return found->second;
-    fail(ErrorKind::BadFile, "{}: \"{}\" is not in the vocabulary ({}); expected one of its tokens",
-         path, text, where);
+    fail(ErrorKind::BadFile, "{}: {} is not in the vocabulary ({}); expected one of its tokens",
+         path, brief(text), where);
   }
 
   const json& file_;
   std::string path_;
   std::shared_ptr<TokenizerState> state_ = std::make_shared<TokenizerState>();
   std::unordered_map<std::string, int32_t> ids_;
+  size_t count_ =
+      0;  // of tokens at most. A larger id leaves a hole, and must not make us allocate it
 };
 
 }  // namespace

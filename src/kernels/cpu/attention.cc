@@ -29,10 +29,11 @@ namespace {
 struct Block {
   QueryRows queries;
   int64_t padded;
-  float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
-  float* y;        // [rows, padded], the sum of weight * v, relative to 2^largest
-  float* largest;  // [rows], score so far
-  float* sums;     // [rows, kLanes], of weights
+  float* q;  // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
+  float* y;  // [rows, padded], the sum of weight * v, relative to 2^pivot
+  float*
+      pivots;   // [rows], what weights are relative to: the largest score so far, or a little less
+  float* sums;  // [rows, kLanes], of weights
   float* factors;  // [kTile], of dropout; ones without
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]
@@ -40,34 +41,45 @@ struct Block {
   float* k_rows;   // [kTile, padded], k before it is transposed
 };
 
-// Turns a row of scores into weights relative to 2^(the largest score so far), by which it rescales
-// what is summed.
-HWY_INLINE void softmax_row(const Block& block, int64_t row, float* scores, Columns columns) {
+// Raises a row's pivot to its largest score so far and rescales what is summed; not before that
+// exceeds the pivot by kSlack, for a weight may well be 2^kSlack and the branch is then rarely
+// taken (Dao et al. 2026, FlashAttention 4).
+HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores, Columns columns) {
+  constexpr float kSlack = 8;
   const Floats tag;
   constexpr int64_t kSize = vector_size();
-  Vector most = hn::Set(tag, block.largest[row]);
+  Vector most = hn::Set(tag, kHidden);
   for (int64_t c = columns.begin; c < columns.end; c += kSize)
     most = hn::Max(most, hn::Load(tag, scores + c));
-  const float largest = hn::GetLane(hn::MaxOfLanes(tag, most));
-  const Vector shift = hn::Set(tag, largest == kHidden ? 0.0f : largest);  // 0: all hidden so far
+  const float largest = hn::GetLane(hn::MaxOfLanes(tag, most)), old = block.pivots[row];
+  if (!(largest > old + kSlack)) return;
+  block.pivots[row] = largest;
+  const Vector rescale = exp2(hn::Set(tag, old - largest));
   float* sums = block.sums + row * kLanes;
-  if (largest != block.largest[row]) {
-    const Vector rescale = exp2(hn::Sub(hn::Set(tag, block.largest[row]), shift));
-    for (int64_t i = 0; i < kLanes; i += kSize)
-      hn::Store(hn::Mul(hn::Load(tag, sums + i), rescale), tag, sums + i);
-    float* y = block.y + row * block.padded;
-    for (int64_t d = 0; d < block.padded; d += kSize)
-      hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
-    block.largest[row] = largest;
-  }
-  for (int64_t lane = 0; lane < kLanes; lane += kSize) {
-    Vector sum = hn::Load(tag, sums + lane);
+  for (int64_t i = 0; i < kLanes; i += kSize)
+    hn::Store(hn::Mul(hn::Load(tag, sums + i), rescale), tag, sums + i);
+  float* y = block.y + row * block.padded;
+  for (int64_t d = 0; d < block.padded; d += kSize)
+    hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
+}
+
+// Turns a row of scores into weights relative to 2^pivot, and sums them before dropout.
+HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
+                          Columns columns) {
+  const Floats tag;
+  const float pivot = block.pivots[row];
+  const Vector shift =
+      hn::Set(tag, pivot == kHidden ? 0.0f : pivot);  // all hidden so far: weights of 0
+  const float* HWY_RESTRICT factors = block.factors;
+  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+    float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
+    Vector sum = hn::Load(tag, sums);
     for (int64_t c = columns.begin + lane; c < columns.end; c += kLanes) {
       const Vector weight = exp2(hn::Sub(hn::Load(tag, scores + c), shift));
       sum = hn::Add(sum, weight);
-      hn::Store(hn::Mul(weight, hn::Load(tag, block.factors + c)), tag, scores + c);
+      hn::Store(hn::Mul(weight, hn::Load(tag, factors + c)), tag, scores + c);
     }
-    hn::Store(sum, tag, sums + lane);
+    hn::Store(sum, tag, sums);
   }
 }
 
@@ -81,10 +93,11 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   multiply({block.q + row * padded, padded, 1, block.k + columns.begin, kTile, scores, kTile, rows,
             width, shape.width, false});
   if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
+  for (int64_t r = 0; r < rows; ++r) raise_pivot(block, row + r, block.scores + r * kTile, columns);
   for (int64_t r = 0; r < rows; ++r) {
     if (shape.dropout.probability > 0)
       dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
-    softmax_row(block, row + r, block.scores + r * kTile, columns);
+    weigh_row(block, row + r, block.scores + r * kTile, columns);
   }
   multiply({scores, kTile, 1, block.v + columns.begin * padded, padded, block.y + row * padded,
             padded, rows, padded, width, true});
@@ -99,7 +112,7 @@ void start(const Block& block, In q) {
              factor);
   std::fill(block.y, block.y + rows * block.padded, 0.0f);
   std::fill(block.sums, block.sums + rows * kLanes, 0.0f);
-  std::fill(block.largest, block.largest + rows, kHidden);
+  std::fill(block.pivots, block.pivots + rows, kHidden);
   std::fill(block.factors, block.factors + kTile, 1.0f);
 }
 
@@ -110,7 +123,7 @@ void finish(const Block& block, Out y, Out lse) {
     store_row(y, block.queries.offset(row), block.y + row * block.padded, block.queries.shape.width,
               inverse);
     const float log =
-        sum == 0 ? kHidden : block.largest[row] * std::numbers::ln2_v<float> + std::log(sum);
+        sum == 0 ? kHidden : block.pivots[row] * std::numbers::ln2_v<float> + std::log(sum);
     store_row(lse, block.queries.index(row), &log, 1, 1.0f);
   }
 }
@@ -150,9 +163,14 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
     load_tile(block.k_rows, k, queries, tile);
     transpose_tile(block.k_rows, padded, block.k);
     load_tile(block.v, v, queries, tile);
-    for (int64_t row = 0; row < rows; row += kStrip)
+    for (int64_t row = 0; row < rows; row += kStrip) {
+      const Interval ahead{tile + kTile + kTile * row / rows,
+                           tile + kTile + kTile * (row + kStrip) / rows};
+      prefetch_keys(k, queries, ahead);
+      prefetch_keys(v, queries, ahead);
       add_tile_to_strip(block, row, std::min(kStrip, rows - row),
                         sights[static_cast<size_t>(row / kStrip)], tile);
+    }
   }
   finish(block, y, lse);
 }

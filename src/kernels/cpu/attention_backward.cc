@@ -116,11 +116,14 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
 }
 
 // kRows rows at once where the mask hides nothing from them, else strip by strip.
-void add_tile(const AttentionWalk& walk, const Buffers& buffers, const std::vector<Sight>& sights,
-              int64_t tile) {
+void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
+              const std::vector<Sight>& sights, int64_t tile) {
   const int64_t rows = walk.rows.end - walk.rows.begin;
   for (int64_t row = 0; row < rows; row += kRows) {
     const int64_t end = std::min(row + kRows, rows);
+    const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
+    prefetch_keys(call.k, walk.queries, ahead);
+    prefetch_keys(call.v, walk.queries, ahead);
     Sight all;
     for (int64_t strip = row; strip < end; strip += kStrip)
       all.merge(sights[static_cast<size_t>(strip / kStrip)]);
@@ -217,7 +220,7 @@ void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
   const std::vector<Sight> sights = load_rows(call, walk, buffers);
   for (int64_t tile = walk.keys.begin; tile < walk.keys.end; tile += kTile) {
     load_tile_of_walk(call, walk, buffers, tile);
-    add_tile(walk, buffers, sights, tile);
+    add_tile(call, walk, buffers, sights, tile);
     if (walk.wants_dkv) store_tile_of_walk(call, walk, buffers, tile);
   }
   for (int64_t row = 0; row < rows_of_dq; ++row) {

@@ -102,11 +102,14 @@ inline void multiply(const Product& product) {
 // NaN. The polynomial is that of exp2f in Cephes (Moshier), for [-1/2, 1/2].
 HWY_INLINE Vector exp2(Vector x) {
   const Floats tag;
-  const hn::RebindToSigned<Floats> ints;
+  const hn::RebindToUnsigned<Floats> bits;
+  // At 1.5 * 2^23 floats are whole numbers: adding rounds x, and leaves x + 127, the exponent's
+  // bits, in the lowest ones.
+  const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
   x = hn::Max(hn::Set(tag, -127.0f),
               x);  // in this order, for Max gives its second operand if one is NaN
-  const auto whole = hn::NearestInt(x);
-  const Vector f = hn::Sub(x, hn::ConvertTo(tag, whole));
+  const Vector biased = hn::Add(x, bias);
+  const Vector f = hn::Sub(x, hn::Sub(biased, bias));
   Vector sum = hn::Set(tag, 1.535336188319500e-4f);
   sum = hn::MulAdd(sum, f, hn::Set(tag, 1.339887440266574e-3f));
   sum = hn::MulAdd(sum, f, hn::Set(tag, 9.618437357674640e-3f));
@@ -114,7 +117,7 @@ HWY_INLINE Vector exp2(Vector x) {
   sum = hn::MulAdd(sum, f, hn::Set(tag, 2.402264791363012e-1f));
   sum = hn::MulAdd(sum, f, hn::Set(tag, 6.931472028550421e-1f));
   sum = hn::MulAdd(sum, f, hn::Set(tag, 1.0f));
-  const auto exponent = hn::ShiftLeft<23>(hn::Add(whole, hn::Set(ints, 127)));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, biased));
   return hn::Mul(sum, hn::BitCast(tag, exponent));
 }
 

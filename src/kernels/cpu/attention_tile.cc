@@ -87,6 +87,17 @@ void load_tile(float* out, In x, const QueryRows& queries, int64_t tile) {
   std::fill(out + keys * padded, out + kTile * padded, 0.0f);
 }
 
+void prefetch_keys(In x, const QueryRows& queries, Interval keys) {
+  constexpr int64_t kCacheLine = 64;
+  const int64_t element = static_cast<int64_t>(size_of(x.dtype));
+  const int64_t end = std::min(keys.end, queries.shape.keys);
+  for (int64_t key = keys.begin; key < end; ++key) {
+    const char* row = static_cast<const char*>(x.data) + queries.key_offset(key) * element;
+    for (int64_t byte = 0; byte < queries.shape.width * element; byte += kCacheLine)
+      __builtin_prefetch(row + byte, 0, 2);  // for reading, into L2
+  }
+}
+
 Scratch::Scratch(int64_t floats) {
   thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
   thread_local int64_t capacity = 0;

@@ -87,6 +87,10 @@ void store_row(Out y, int64_t offset, const float* row, int64_t width, float fac
 // out [kTile, padded] = a tile of keys or values; zeros past the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile);
 
+// Asks for keys or values while there is something else to compute: read in steps of H vectors they
+// defeat the hardware's own guesses.
+void prefetch_keys(In x, const QueryRows& queries, Interval keys);
+
 // Calls body(task) for each task; on one thread if the whole is less work than waking a second one
 // costs (some 10 us).
 template <class Body>

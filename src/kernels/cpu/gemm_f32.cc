@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/threads.h"
 #include "kernels/cpu/gemm_internal.h"
@@ -24,12 +23,14 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // One panel of B, kTileColumns x kBlockK floats = 36 KB, stays in a 48 KB L1 while every row of A
 // passes.
 constexpr size_t kBlockK = 192;
-// kBlockRows x kBlockK floats of A (384 KB) and the panels of B being read stay in an L2 of 1 to 2
+// kBlockRows x kBlockK floats of A (576 KB) and the panels of B being read stay in an L2 of 1 to 2
 // MB.
-constexpr size_t kBlockRows = 512;
-// Bounds the packed B of a thread (kBlockColumns x kBlockK floats, 576 KB) and the sums carried
-// between blocks of k.
+constexpr size_t kBlockRows = 768;
+// Bound what a thread keeps beside the operands, whatever the shape: the packed B, kBlockColumns x
+// kBlockK floats (576 KB), and the sums that c cannot hold between blocks of k, kCarriedRows x
+// kBlockColumns floats (9 MB).
 constexpr size_t kBlockColumns = 768;
+constexpr size_t kCarriedRows = 3072;
 // Rows up to which B is streamed through one panel that never leaves L1: there is no reuse to keep
 // more of it for.
 constexpr size_t kFewRows = 16;
@@ -84,13 +85,15 @@ void PackPanel(const Matrix& b, Range ks, Range columns, float* panel) {
   });
 }
 
-// Rows `rows` of A for k in `ks` as the tiles read them: in place, or from `packed`.
+// Rows of A for a block of k as the tiles read them: in place, or packed.
 struct BlockA {
   const float* data;
   size_t row_stride;
   bool tiles;  // [tile][k][kTileRows] rather than rows
 };
 
+// Transposed ones are packed at any size: read in place, each product's elements would lie on a
+// page of their own.
 BlockA PrepareA(const Matrix& a, Range rows, Range ks, float* packed) {
   if (a.dtype == DType::f32 && !a.transposed) {
     return {static_cast<const float*>(a.data) + rows.begin * a.stride + ks.begin, a.stride, false};
@@ -174,7 +177,8 @@ class Block {
       for (size_t row = rows.begin; row < rows.end; row += kTileRows) {
         Multiply(a, row - rows.begin, {row, std::min(rows.end, row + kTileRows)}, columns, panel);
       }
-      panel += RoundUp(columns.size(), kLanes) * ks_.size();
+      // A panel that no other rows will ask for is overwritten by the next while it is still in L1.
+      if (block_rows_ < rows_.size()) panel += RoundUp(columns.size(), kLanes) * ks_.size();
     }
   }
 
@@ -192,7 +196,7 @@ class Block {
     const size_t stride = in_place ? p_.n : kTileColumns;
     const float* bias = last && bias_ ? bias_ + (columns.begin - columns_.begin) : nullptr;
     const size_t vectors = CeilDiv(columns.size(), kLanes);
-    const TileA tile_a = {a.data + row_in_a * a.row_stride, a.tiles ? 0 : a.row_stride};
+    const TileA tile_a = {a.data + row_in_a * a.row_stride, a.row_stride};
     const TileFunction multiply = a.tiles ? TileFunctionOf<true, kTileRows>(rows.size(), vectors)
                                           : TileFunctionOf<false, kTileRows>(rows.size(), vectors);
     multiply(tile_a, panel, ks_.size(), tile, stride, first, bias);
@@ -260,8 +264,13 @@ Range Share(size_t size, size_t index, size_t count, size_t step) {
 void MultiplyShare(const Product& p, Range rows, Range columns) {
   const size_t most = rows.size() <= kFewRows ? kTileColumns : kBlockColumns;
   const size_t step = EvenBlock(columns.size(), most, kTileColumns);
-  for (size_t column = columns.begin; column < columns.end; column += step) {
-    Block(p, rows, {column, std::min(columns.end, column + step)}).Run();
+  const size_t row_step = EvenBlock(rows.size(), kCarriedRows, kTileRows);
+  for (size_t row = rows.begin; row < rows.end; row += row_step) {
+    for (size_t column = columns.begin; column < columns.end; column += step) {
+      Block(p, {row, std::min(rows.end, row + row_step)},
+            {column, std::min(columns.end, column + step)})
+          .Run();
+    }
   }
 }
 

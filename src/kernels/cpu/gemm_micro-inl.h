@@ -7,6 +7,7 @@
 #define FOVEA_GEMM_MICRO_INL_H_
 #endif
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,12 +27,24 @@ constexpr size_t kTileRows = kLanes == 16 ? 8 : 4;
 constexpr size_t kTileVectors = 3;
 constexpr size_t kTileColumns = kTileVectors * kLanes;
 
-// Where the rows of A start and how far apart its elements are: a row of A in place, or a packed
-// tile [k][kTileRows].
+// Where the rows of A start and how far apart they are; or a packed tile [k][kTileRows].
 struct TileA {
   const float* data;
   size_t row_stride;
 };
+
+// Asks for kPrefetchStep products' worth of A ahead of time: of a packed tile what comes next; of
+// rows in place the same columns of the next tile, since no hardware prefetcher foresees where a
+// row starts.
+constexpr size_t kPrefetchStep = 16;  // floats in a cache line
+template <size_t kRows, bool kPackedA>
+HWY_INLINE void PrefetchA(TileA a, size_t i) {
+#pragma GCC unroll 8
+  for (size_t row = 0; row < kRows; ++row) {
+    hwy::Prefetch(kPackedA ? a.data + (i + kPrefetchStep) * kTileRows + row * kPrefetchStep
+                           : a.data + (kTileRows + row) * a.row_stride + i);
+  }
+}
 
 // Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
 // and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
@@ -42,25 +55,59 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
                                const float* HWY_RESTRICT bias) {
   const FloatTag d;
   FloatVector sum[kRows][kVectors];
+#pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      sum[row][v] = first ? hn::Zero(d) : hn::LoadU(d, tile + row * tile_stride + v * kLanes);
+#pragma GCC unroll 3
+    for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::Zero(d);
+  }
+  if (!first) {
+#pragma GCC unroll 8
+    for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) {
+        sum[row][v] = hn::LoadU(d, tile + row * tile_stride + v * kLanes);
+      }
     }
   }
   const float* rows[kRows];
+#pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
-  for (size_t i = 0; i < k; ++i) {
-    FloatVector columns[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
-    b += kVectors * kLanes;
-    for (size_t row = 0; row < kRows; ++row) {
-      const FloatVector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
-      for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::MulAdd(x, columns[v], sum[row][v]);
+#pragma GCC unroll 8
+  for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+    for (size_t v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(tile + (kRows + row) * tile_stride + v * kLanes);
     }
   }
+  for (size_t i = 0; i < k;) {
+    PrefetchA<kRows, kPackedA>(a, i);
+    const size_t end = HWY_MIN(k, i + kPrefetchStep);
+    for (; i < end; ++i) {
+      FloatVector columns[kVectors];
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
+      b += kVectors * kLanes;
+#pragma GCC unroll 8
+      for (size_t row = 0; row < kRows; ++row) {
+        const FloatVector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
+#pragma GCC unroll 3
+        for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::MulAdd(x, columns[v], sum[row][v]);
+      }
+    }
+  }
+  if (bias) {
+#pragma GCC unroll 8
+    for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) {
+        sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
+      }
+    }
+  }
+#pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
     for (size_t v = 0; v < kVectors; ++v) {
-      if (bias) sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
       hn::StoreU(sum[row][v], d, tile + row * tile_stride + v * kLanes);
     }
   }

@@ -101,16 +101,29 @@ void PackRows(const T* from, size_t stride, size_t k, size_t columns, float* HWY
   }
 }
 
-// Rows of A stored [k, rows], to tiles [k][kTileRows] one behind the other.
+// Rows of A stored [k, rows], to tiles [k][kTileRows] one behind the other. Two tiles' rows, a
+// vector, are read at once, so that each cache line is read once.
 template <class T>
 void PackTilesOfTransposed(const T* from, size_t stride, size_t k, size_t rows,
                            float* HWY_RESTRICT to) {
-  const hn::FixedTag<float, kTileRows> d;
-  for (size_t tile = 0; tile < rows; tile += kTileRows, to += k * kTileRows) {
-    if (tile + kTileRows > rows)
-      return PackRows(from + tile, stride, k, rows - tile, to, kTileRows);
-    for (size_t i = 0; i < k; ++i)
-      hn::StoreU(LoadWide(d, from + i * stride + tile), d, to + i * kTileRows);
+  const FloatTag d;
+  const hn::Half<FloatTag> half;
+  static_assert(kLanes == 2 * kTileRows);
+  for (size_t row = 0; row < rows; row += 2 * kTileRows, to += 2 * kTileRows * k) {
+    float* second = to + kTileRows * k;
+    if (row + 2 * kTileRows <= rows) {
+      for (size_t i = 0; i < k; ++i) {
+        const auto both = LoadWide(d, from + i * stride + row);
+        hn::Store(hn::LowerHalf(half, both), half, to + i * kTileRows);
+        hn::Store(hn::UpperHalf(half, both), half, second + i * kTileRows);
+      }
+    } else {
+      const size_t rest = rows - row;
+      PackRows(from + row, stride, k, std::min(rest, kTileRows), to, kTileRows);
+      if (rest > kTileRows) {
+        PackRows(from + row + kTileRows, stride, k, rest - kTileRows, second, kTileRows);
+      }
+    }
   }
 }
 

@@ -31,7 +31,7 @@ HWY_INLINE void philox_words(uint64_t seed, Stream stream, uint32_t substream, u
   const auto product = [&](auto x, uint64_t multiplier) HWY_ATTR {
     return hn::MulEven(hn::BitCast(halves, x), hn::BitCast(halves, hn::Set(d, multiplier)));
   };
-  const auto counters = hn::Iota(d, counter);
+  const auto counters = hn::Add(hn::Iota(d, 0), hn::Set(d, counter));
   auto x0 = counters, x1 = hn::ShiftRight<32>(counters);
   auto x2 = hn::Set(d, substream), x3 = hn::Set(d, static_cast<uint64_t>(stream));
   uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);

@@ -14,7 +14,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     const char* root = std::getenv("TMPDIR");
-    path_ = std::string(root != nullptr ? root : "/tmp") + "/fovea-test-XXXXXX";
+    const char* fallback = is_folder("/dev/shm") ? "/dev/shm" : "/tmp";  // in memory, fsync is free
+    path_ = std::string(root != nullptr ? root : fallback) + "/fovea-test-XXXXXX";
     if (mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ~TemporaryFolder() { remove_tree(path_); }

@@ -130,6 +130,8 @@ TEST_F(GemmTest, EqualsTheOracleAtOddShapesOnEveryInstructionSet) {
                                                          {33, 16, 401},
                                                          {61, 127, 200},
                                                          {523, 50, 9},
+                                                         {3100, 20, 7},
+                                                         {803, 19, 200},
                                                          {21, 797, 195}});
   for (const std::string& isa : available_isas()) {
     use_isa(isa);
@@ -157,6 +159,18 @@ TEST_F(GemmTest, EqualsTheOracleInEveryMixOfDTypes) {
             expect_oracle({shape, a, b, c, true, true}, cpu::gemm_f32);
           }
         }
+      }
+    }
+  }
+}
+
+// Emulated where the CPU has no bf16 products, so its rounding is tested everywhere.
+TEST_F(GemmTest, OneDnnEqualsTheOracleInBf16) {
+  for (const GemmShape& shape : with_transposes({{1, 33, 50}, {11, 53, 197}, {64, 128, 96}})) {
+    for (const DType c : {DType::f32, DType::bf16}) {
+      for (const bool bias : {false, true}) {
+        for (const bool add : {false, true})
+          expect_oracle({shape, DType::bf16, DType::bf16, c, bias, add}, cpu::gemm_onednn);
       }
     }
   }

@@ -169,7 +169,7 @@ TEST_F(TokenizerFile, SaysWhatIsDamaged) {
   const auto refused = [&](auto edit) { return refusal(ErrorKind::BadFile, edit); };
   EXPECT_EQ(refused([](auto& file) { file = 1; }), "is 1 (the whole file); expected an object");
   EXPECT_EQ(refused([](auto& file) { file["model"].erase("vocab"); }),
-            "holds no vocabulary (model.vocab); expected an object");
+            "is null (model.vocab); expected an object");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 2147483647; }),
             "\"a\" has id 2147483647 (model.vocab); expected an id below 4, the number of tokens");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 1; }),

@@ -1,0 +1,235 @@
+#include "data/corpus.h"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "data/file_reader.h"
+#include "text/utf8.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t piece_bytes = 1 << 20;
+constexpr size_t json_line_limit =
+    size_t{64} << 20;  // far above any document, far below the memory of a computer
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
+
+using Use = std::function<void(const Corpus::Piece&)>;
+
+Corpus::Format format_of(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".jsonl" || ending == ".json" ? Corpus::Format::json_lines
+                                                 : Corpus::Format::text;
+}
+
+Corpus::File inspect(const fs::path& path) {
+  return {path, static_cast<int64_t>(MappedFile(path.string()).size()), format_of(path)};
+}
+
+std::vector<Corpus::File> files_below(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const bool hidden = path.filename().string().starts_with('.'),
+               folder_itself = entry->is_directory(error);
+    if (hidden && folder_itself) entry.disable_recursion_pending();
+    if (hidden || folder_itself) continue;
+    if (path.extension() == ".txt" || format_of(path) == Corpus::Format::json_lines)
+      paths.push_back(path);
+  }
+  if (error) {
+    fail(ErrorKind::BadFile, "{}: cannot be listed ({}); expected a readable folder",
+         folder.string(), error.message());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<Corpus::File> files;
+  for (const fs::path& path : paths) {
+    if (const Corpus::File file = inspect(path); file.bytes > 0) files.push_back(file);
+  }
+  if (files.empty()) {
+    fail(ErrorKind::BadFile,
+         "{}: holds no text; expected files *.txt, *.jsonl or *.json that are not empty",
+         folder.string());
+  }
+  return files;
+}
+
+// Hands a document over in pieces of whole characters.
+void give(const Use& use, std::string_view text, bool starts_document) {
+  while (!text.empty()) {
+    size_t length = std::min(piece_bytes, text.size());
+    if (length < text.size()) length -= utf8::incomplete_suffix(text.substr(0, length));
+    use({text.substr(0, length), starts_document});
+    text.remove_prefix(length);
+    starts_document = false;
+  }
+}
+
+// Takes the blocks of one file, and gives its text.
+class Parser {
+ public:
+  Parser(const Corpus::File& file, const Use& use)
+      : path_(file.path.string()), format_(file.format), use_(use) {}
+
+  void add(std::string_view block, bool last) {
+    if (first_) {
+      if (block.starts_with(gzip_mark)) {
+        fail(ErrorKind::BadFile,
+             "{}: is compressed by gzip (byte 1); expected plain text: gunzip it first", path_);
+      }
+      if (block.starts_with(byte_order_mark)) {
+        block.remove_prefix(byte_order_mark.size());
+        before_line_ = byte_order_mark.size();
+      }
+    }
+    first_ = false;
+    format_ == Corpus::Format::text ? add_text(block, last) : add_lines(block, last);
+  }
+
+ private:
+  void add_text(std::string_view block, bool last) {
+    pending_ += block;
+    const std::string_view all = pending_;
+    if (const size_t zero = all.find('\0'); zero != all.npos) {
+      refuse(all.substr(0, zero), "looks binary", "a NUL byte");
+    }
+    const size_t valid = utf8::valid_prefix(all);
+    const std::string_view text = all.substr(0, valid), rest = all.substr(valid);
+    if (last ? !rest.empty() : rest.size() != utf8::incomplete_suffix(all)) {
+      refuse(text, "is not UTF-8", fmt::format("byte 0x{:02x}", static_cast<uint8_t>(rest[0])));
+    }
+    give(use_, text, !started_);
+    started_ |= !text.empty();
+    pass(text);
+    pending_.erase(0, valid);
+  }
+
+  void add_lines(std::string_view block, bool last) {
+    while (!block.empty()) {
+      const size_t end = block.find('\n');
+      pending_ += block.substr(0, end);
+      if (pending_.size() > json_line_limit) {
+        fail(ErrorKind::BadFile, "{}:{}: is too long; expected lines of at most {} bytes", path_,
+             line_, json_line_limit);
+      }
+      if (end == block.npos) break;
+      add_line();
+      block.remove_prefix(end + 1);
+    }
+    if (last) add_line();
+  }
+
+  void add_line() {
+    const std::string name = fmt::format("{}:{}", path_, line_);
+    if (pending_.find_first_not_of(" \t\r") != pending_.npos) {
+      give(use_, get_string(parse_json(pending_, name), "text", name), true);
+    }
+    pending_.clear();
+    ++line_;
+  }
+
+  // Counts the lines of a text that was fine.
+  void pass(std::string_view text) {
+    line_ += std::count(text.begin(), text.end(), '\n');
+    const size_t newline = text.rfind('\n');
+    before_line_ = newline == text.npos ? before_line_ + text.size() : text.size() - newline - 1;
+  }
+
+  [[noreturn]] void refuse(std::string_view before, const char* wrong, const std::string& what) {
+    pass(before);
+    fail(ErrorKind::BadFile, "{}:{}:{}: {} ({}); expected UTF-8 text", path_, line_,
+         before_line_ + 1, wrong, what);
+  }
+
+  std::string path_;
+  Corpus::Format format_;
+  const Use& use_;
+  std::string pending_;   // the beginning of a character or of a line of JSON
+  bool first_ = true;     // no block was seen
+  bool started_ = false;  // some text was given
+  int64_t line_ = 1;
+  size_t before_line_ = 0;  // bytes of the line `line_` that were fine
+};
+
+// Where a file begins and how it is read decide the tokens as much as its bytes.
+void add_header(Hasher& hasher, const Corpus::File& file) {
+  const int64_t header[] = {file.bytes, static_cast<int64_t>(file.format)};
+  hasher.add({reinterpret_cast<const char*>(header), sizeof header});
+}
+
+}  // namespace
+
+Corpus::Corpus(const std::vector<fs::path>& paths) {
+  check(!paths.empty(), "DATA: is missing; expected text files, JSON lines or folders");
+  for (const fs::path& path : paths) {
+    if (is_folder(path.string())) {
+      const std::vector<File> found = files_below(path);
+      files_.insert(files_.end(), found.begin(), found.end());
+      continue;
+    }
+    files_.push_back(inspect(path));
+    if (files_.back().bytes == 0)
+      fail(ErrorKind::BadFile, "{}: is empty; expected text", path.string());
+  }
+}
+
+int64_t Corpus::bytes() const {
+  int64_t bytes = 0;
+  for (const File& file : files_) bytes += file.bytes;
+  return bytes;
+}
+
+bool Corpus::separates_documents() const {
+  return files_.size() > 1 || files_[0].format == Format::json_lines;
+}
+
+void Corpus::read(const Use& use) {
+  int64_t text_bytes = 0;
+  const Use count_and_use = [&](const Piece& piece) {
+    text_bytes += static_cast<int64_t>(piece.text.size());
+    use(piece);
+  };
+  Hasher hasher;
+  for (const File& file : files_) {
+    add_header(hasher, file);
+    FileReader reader(file.path.string(), file.bytes);
+    Parser parser(file, count_and_use);
+    do {
+      const std::string_view block = reader.next();
+      hasher.add(block);
+      parser.add(block, reader.at_end());
+    } while (!reader.at_end());
+  }
+  const std::string first = files_[0].path.string();
+  if (text_bytes == 0)
+    fail(ErrorKind::BadFile, "{}: holds no text; expected at least one character", first);
+  if (hash_.value_or(hasher.hash()) != hasher.hash()) {
+    fail(ErrorKind::BadFile,
+         "{}: changed between two readings{}; expected files that stay as they are", first,
+         files_.size() > 1 ? " (or another file of the data did)" : "");
+  }
+  hash_ = hasher.hash();
+}
+
+uint64_t Corpus::hash() {
+  if (hash_) return *hash_;
+  Hasher hasher;
+  for (const File& file : files_) {
+    add_header(hasher, file);
+    FileReader reader(file.path.string(), file.bytes);
+    while (!reader.at_end()) hasher.add(reader.next());
+  }
+  hash_ = hasher.hash();
+  return *hash_;
+}
+
+}  // namespace fovea

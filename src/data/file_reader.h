@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fovea {
+
+// Reads a file in blocks of at most a megabyte, and not beyond `bytes`, the size it had when it was
+// first looked at: what is appended meanwhile is left for another time. BadFile if it shrank.
+class FileReader {
+ public:
+  FileReader(const std::string& path, int64_t bytes);
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  std::string_view next();  // the next block, valid until the next call; empty at the end
+  bool at_end() const { return position_ == bytes_; }
+
+ private:
+  std::string path_, block_;
+  int file_;
+  int64_t bytes_, position_ = 0;
+};
+
+}  // namespace fovea

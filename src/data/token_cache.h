@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/files.h"
+#include "base/hash.h"
+
+namespace fovea {
+
+// What a cache file of token ids belongs to and holds.
+struct TokenCounts {
+  uint64_t corpus = 0, tokenizer = 0;  // hashes
+  uint64_t width = 2;                  // bytes of one id: 2 or 4
+  int64_t tokens = 0, training_tokens = 0;
+  int64_t bytes = 0, training_bytes = 0;  // of UTF-8 text
+
+  bool operator==(const TokenCounts&) const = default;
+};
+
+// The file: the ids, then a footer (so that it can be written in one go): magic, version, the
+// counts, XXH3 of the ids and of the footer itself. All integers are little-endian.
+class TokenCacheWriter {
+ public:
+  explicit TokenCacheWriter(const std::string& path);
+  ~TokenCacheWriter();  // removes what was not committed
+  TokenCacheWriter(const TokenCacheWriter&) = delete;
+  TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
+
+  void append(std::string_view ids);
+  void commit(const TokenCounts& counts);  // takes the place of an older file
+
+ private:
+  void write(std::string_view bytes);
+  void require(bool fine,
+               const char* call) const;  // Failed, with the reason, if the call went wrong
+
+  std::string path_, temporary_;
+  int file_;
+  Hasher hasher_;
+};
+
+struct TokenCache {
+  std::shared_ptr<const MappedFile> file;  // begins with the ids
+  TokenCounts counts;
+};
+
+// Nothing if the file is missing, damaged or of another version: then it is to be built again.
+std::optional<TokenCache> open_token_cache(const std::string& path);
+
+}  // namespace fovea

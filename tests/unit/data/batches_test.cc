@@ -1,0 +1,139 @@
+#include "data/batches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+// Token i has id i, so that an id tells its place.
+class Numbers {
+ public:
+  explicit Numbers(int64_t count) : ids_(static_cast<size_t>(count)) {
+    std::iota(ids_.begin(), ids_.end(), 0);
+  }
+  TokenSpan span() const { return {ids_.data(), 4, static_cast<int64_t>(ids_.size()), 0}; }
+
+ private:
+  Ids ids_;
+};
+
+struct Batch {
+  Ids ids, targets;
+};
+
+template <class Source>
+Batch fill(const Source& source, int64_t step, int64_t batch, int64_t context) {
+  Batch filled{Ids(static_cast<size_t>(batch * context)),
+               Ids(static_cast<size_t>(batch * context))};
+  source.fill(step, batch, filled.ids.data(), filled.targets.data());
+  return filled;
+}
+
+TEST(Batches, VisitEachWindowOncePerEpoch) {
+  constexpr int64_t context = 4;
+  for (const int64_t windows : {1, 2, 3, 5, 50}) {
+    const Numbers numbers((windows + 1) * context + 1);
+    const Batches batches(numbers.span(), context, 42);
+    ASSERT_EQ(batches.windows(), windows);
+    for (int64_t epoch = 0; epoch < 20; ++epoch) {
+      std::set<int32_t> starts;
+      for (int64_t i = 0; i < windows; ++i) {
+        const Batch sample = fill(batches, epoch * windows + i, 1, context);
+        starts.insert(sample.ids[0]);
+        for (int32_t t = 0; t < context; ++t) {
+          ASSERT_EQ(sample.ids[static_cast<size_t>(t)], sample.ids[0] + t);
+          ASSERT_EQ(sample.targets[static_cast<size_t>(t)], sample.ids[0] + t + 1);
+        }
+      }
+      ASSERT_EQ(static_cast<int64_t>(starts.size()), windows);
+      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all at one phase
+    }
+  }
+}
+
+TEST(Batches, AreTheSameSamplesHoweverTheyAreSplit) {
+  constexpr int64_t context = 3, samples = 240;  // several epochs of 31 windows
+  const Numbers numbers(100);
+  const Batches batches(numbers.span(), context, 7);
+  const Batch all = fill(batches, 0, samples, context);
+  for (const int64_t batch : {1, 2, 5, 48}) {
+    Ids ids;
+    for (int64_t step = 0; step < samples / batch; ++step) {
+      const Batch part = fill(batches, step, batch, context);
+      ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+    }
+    EXPECT_EQ(ids, all.ids) << batch;
+  }
+}
+
+TEST(Batches, DependOnTheSeed) {
+  const Numbers numbers(1000);
+  const auto first = [&](uint64_t seed) {
+    return fill(Batches(numbers.span(), 8, seed), 0, 16, 8).ids;
+  };
+  EXPECT_EQ(first(1), first(1));
+  EXPECT_NE(first(1), first(2));
+}
+
+TEST(Batches, LeaveNoTokenOut) {
+  for (const int64_t count : {5, 6, 9, 10, 13, 16, 17, 100}) {
+    const Numbers numbers(count);
+    const Batches batches(numbers.span(), 4, 3);
+    std::set<int32_t> targets;
+    for (int64_t step = 0; step < 400; ++step) {
+      const Batch batch = fill(batches, step, 8, 4);
+      targets.insert(batch.targets.begin(), batch.targets.end());
+    }
+    EXPECT_EQ(static_cast<int64_t>(targets.size()), count - 1) << count;  // all but the first token
+  }
+}
+
+TEST(Batches, ChooseAllPhasesEquallyOften) {
+  const Numbers numbers(9);  // one window of 4, phases 0 to 4
+  const Batches batches(numbers.span(), 4, 5);
+  ASSERT_EQ(batches.windows(), 1);
+  std::map<int32_t, int> count;
+  for (int64_t step = 0; step < 5000; ++step) ++count[fill(batches, step, 1, 4).ids[0]];
+  ASSERT_EQ(count.size(), 5u);
+  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // four deviations
+}
+
+TEST(Batches, RefuseATextThatIsTooShort) {
+  const Numbers numbers(900);
+  expect_error(ErrorKind::InvalidArgument,
+               {"--context: 1,024 is too long, the text gives 900 tokens for training; expected at "
+                "least context + 1 = 1,025"},
+               [&] { Batches(numbers.span(), 1024, 0); });
+  expect_error(ErrorKind::InvalidArgument, {"--context: 900", "900 tokens for validation", "= 901"},
+               [&] { ValidationBatches(numbers.span(), 900, 1); });
+  expect_error(ErrorKind::InvalidArgument, {"--context: is 0; expected at least 1"},
+               [&] { Batches(numbers.span(), 0, 0); });
+  EXPECT_EQ(Batches(numbers.span(), 899, 0).windows(), 1);
+}
+
+TEST(ValidationBatches, SpreadEvenlyOverTheHeldOutPart) {
+  const Numbers numbers(101);
+  const ValidationBatches few(numbers.span(), 10, 4);
+  ASSERT_EQ(few.windows(), 4);
+  const Batch batch = fill(few, 0, 4, 10);
+  EXPECT_EQ((Ids{batch.ids[0], batch.ids[10], batch.ids[20], batch.ids[30]}), (Ids{0, 20, 50, 70}));
+  EXPECT_EQ(batch.targets[39], 80);
+
+  const ValidationBatches all(numbers.span(), 10, 1000);
+  ASSERT_EQ(all.windows(), 10);
+  const Batch whole = fill(all, 0, 10, 10);
+  EXPECT_EQ(whole.targets.back(), 100);
+  EXPECT_EQ(fill(all, 3, 2, 10).ids, Ids(whole.ids.begin() + 30, whole.ids.begin() + 50));
+}
+
+}  // namespace
+}  // namespace fovea
