@@ -17,7 +17,8 @@ class TrainCommand : public Command {
       : Command(
             "train DATA... --out DIR [OPTIONS]",
             "Trains a Transformer on text, from nothing or from a model (--from). Give the same "
-            "command again to resume a run that was interrupted, or more --steps to go on. Ctrl-C "
+            "command again to resume a run that was interrupted, or more --steps and "
+            "--allow-change to go on. Ctrl-C "
             "saves and leaves.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
