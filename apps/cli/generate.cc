@@ -60,6 +60,9 @@ class GenerateCommand : public Command {
     if (table.given("--prompt") && table.given("--file")) {
       throw UsageError("--file: given beside --prompt; expected one of them");
     }
+    for (const std::string& stop : options_.stop) {
+      if (stop.empty()) throw UsageError("--stop: \"\" is empty; expected the text to end before");
+    }
     read_prompt(table);
     if (greedy_) options_.sampling.temperature = 0;
     options_.sampling.seed = seed_ < 0 ? std::random_device{}() : static_cast<uint64_t>(seed_);
@@ -121,7 +124,7 @@ class GenerateCommand : public Command {
     const auto put = [&](std::string_view piece) {
       if (json || closed || piece.empty()) return;
       try {
-        print(piece);
+        print(is_terminal(Channel::output) ? printable(piece) : std::string(piece));
       } catch (const OutputClosed&) {
         closed = true;
       }

@@ -10,7 +10,7 @@
 
 namespace fovea::cli {
 
-ProgressLine::ProgressLine() : terminal_(is_terminal(Stream::error)) {}
+ProgressLine::ProgressLine() : terminal_(is_terminal(Channel::error)) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 

@@ -51,8 +51,8 @@ void print(std::string_view text) {
 // A lost note is no reason to stop the work.
 void note(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
-bool is_terminal(Stream stream) {
-  return isatty(stream == Stream::output ? STDOUT_FILENO : STDERR_FILENO) == 1;
+bool is_terminal(Channel channel) {
+  return isatty(channel == Channel::output ? STDOUT_FILENO : STDERR_FILENO) == 1;
 }
 
 int terminal_width() {
@@ -65,7 +65,7 @@ int terminal_width() {
 }
 
 bool can_colour() {
-  return is_terminal(Stream::error) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+  return is_terminal(Channel::error) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
 }
 
 bool can_utf8() {
@@ -83,6 +83,7 @@ std::string bold(std::string_view text) { return styled("1", text); }
 std::string printable(std::string_view text) {
   std::string clean;
   for (const char c : text) {
+    if (c == '\r') continue;
     const auto byte = static_cast<unsigned char>(c);
     const bool control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
     clean += control ? '?' : c;

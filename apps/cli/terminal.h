@@ -13,8 +13,8 @@ void print(std::string_view text);
 // Everything else goes to standard error.
 void note(std::string_view text);
 
-enum class Stream { output, error };
-bool is_terminal(Stream stream);
+enum class Channel { output, error };
+bool is_terminal(Channel channel);
 int terminal_width();  // COLUMNS, else the terminal's own, else 100
 bool can_colour();     // standard error is a terminal and NO_COLOR is not set
 bool can_utf8();       // by LC_ALL, LC_CTYPE or LANG

@@ -17,7 +17,8 @@ class TrainCommand : public Command {
       : Command(
             "train DATA... --out DIR [OPTIONS]",
             "Trains a Transformer on text, from nothing or from a model (--from). Give the same "
-            "command again to resume a run that was interrupted, or more --steps to go on. Ctrl-C "
+            "command again to resume a run that was interrupted, or more --steps and "
+            "--allow-change to go on. Ctrl-C "
             "saves and leaves.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
@@ -66,7 +67,11 @@ class TrainCommand : public Command {
     };
     const TrainResult result = train(request_.spec, request_.options, planned, progress);
     report.end();
-    note(result_text(result, request_.options));
+    const bool moved = result.step > seen.first_step;
+    if (moved) note(result_text(result, request_.options));
+    if (!moved && !asked_to_stop()) {
+      note(fmt::format("Nothing to do: step {} is reached already\n", result.step));
+    }
     if (json) print(result_json(result, request_.options, seen));
     if (asked_to_stop()) {
       note("Go on with:\n  " + resume_command(arguments) + "\n");

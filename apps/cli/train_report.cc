@@ -169,7 +169,8 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
       ++i;  // its value
     }
   }
-  return resume_command(kept) + fmt::format(" --steps {}", 2 * steps);
+  // The schedule stretches over all steps, so more of them change the run.
+  return resume_command(kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
 }
 
 std::string shell_quoted(const std::string& word) {

@@ -17,7 +17,6 @@ class TrainReport {
  public:
   void step(const TrainProgress& progress);
   void end();
-  double last_validation() const { return validation_; }
 
  private:
   ProgressLine line_;

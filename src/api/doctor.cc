@@ -56,4 +56,6 @@ std::vector<Finding> doctor(const std::string& folder) {
   return findings;
 }
 
+void set_threads(int count) { set_thread_count(count); }
+
 }  // namespace fovea

@@ -70,6 +70,7 @@ class Generate(FoveaTest):
     def test_refused(self):
         self.refused(fovea("generate", self.model(60), "-f", self.folder / "none"), 2, "none")
         self.refused(fovea("generate", self.model(60), "-p", "a", "-f", self.text), 2, "--file")
+        self.refused(fovea("generate", self.model(60), "--stop", ""), 2, "--stop")
 
 
 if __name__ == "__main__":

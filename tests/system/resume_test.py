@@ -109,7 +109,7 @@ class Resume(FoveaTest):
         content = bytearray(newest.read_bytes())
         content[len(content) // 2] ^= 1
         newest.write_bytes(bytes(content))
-        result = self.ok(fovea(*self.arguments(out, "--keep", "3", "--schedule", "constant")))
+        result = self.ok(fovea(*self.arguments(out, "--keep", "3", "--schedule", "constant", "--allow-change")))
         self.assertRegex(result.stderr.decode(), r"(?i)damaged|checksum|corrupt|falls? back|not whole")
 
 
