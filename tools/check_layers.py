@@ -10,7 +10,7 @@ ONLY = {"text": {"base"}, "data": {"base", "text"}}  # otherwise a folder may us
 APART = {"generate", "inspect", "plan"}              # verbs that do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
-FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "include/fovea/spec.h", "apps/")
+FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/")
 OWNED = {r"dnnl|oneapi": ("src/kernels/cpu/", "src/kernels/dispatch.cc", "bench/"),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}

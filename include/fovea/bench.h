@@ -13,12 +13,14 @@ struct TrainBench {
   int64_t batch = 0, context = 0, steps = 0;
   double milliseconds_per_step = 0;  // median
   double tokens_per_second = 0;
-  double flops_per_step = 0;         // matrix products and attention, forward and backward
-  double peak_flops = 0;             // measured on this machine in this precision just before
-  uint64_t peak_bytes = 0;           // resident
+  double flops_per_step = 0;  // matrix products and attention, forward and backward
+  double peak_flops = 0;      // measured on this machine in this precision just before
+  uint64_t peak_bytes = 0;    // resident
 };
 
-// Training steps of a preset on made-up text, timed one by one. Batch 0 = the benchmark's own (nano 12, baby 16).
-TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps, int64_t batch = 0);
+// Training steps of a preset on made-up text, timed one by one. Batch 0 = the benchmark's own (nano
+// 12, baby 16).
+TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps,
+                          int64_t batch = 0);
 
 }  // namespace fovea

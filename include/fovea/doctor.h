@@ -12,13 +12,14 @@ struct Finding {
   bool good = true;
 };
 
-// What this machine offers and what is wrong with it; with a folder, also whether the model in it is whole.
+// What this machine offers and what is wrong with it; with a folder, also whether the model in it
+// is whole.
 std::vector<Finding> doctor(const std::string& folder = "");
 
 // The size of the compute team from now on, instead of what OMP_NUM_THREADS or the machine says.
 void set_threads(int count);
 
-std::string version();                // "0.1.0"
-std::string missing_cpu_features();   // empty = fovea runs here; else the features this CPU lacks
+std::string version();               // "0.1.0"
+std::string missing_cpu_features();  // empty = fovea runs here; else the features this CPU lacks
 
 }  // namespace fovea

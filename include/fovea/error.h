@@ -5,7 +5,8 @@
 
 namespace fovea {
 
-// What went wrong, named for the caller. The command line maps a kind to its exit code, a server to its status.
+// What went wrong, named for the caller. The command line maps a kind to its exit code, a server to
+// its status.
 enum class ErrorKind {
   InvalidArgument,  // an option, a value or a shape that the caller chose            exit 2
   BadFile,          // a file that cannot be read or does not hold what it should     exit 2

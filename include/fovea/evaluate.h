@@ -18,7 +18,8 @@ struct Evaluation {
   int64_t unknown = 0;       // characters that the vocabulary lacks
 };
 
-// Reads DATA (text files, folders, JSON lines) in windows of the model's context, each token predicted once.
+// Reads DATA (text files, folders, JSON lines) in windows of the model's context, each token
+// predicted once.
 Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
                     const std::function<bool(double fraction)>& progress = {});
 

@@ -10,12 +10,13 @@
 
 namespace fovea {
 
-// A Transformer with its tokenizer. Cheap to copy: copies share the weights. Reading (generate, evaluate, trace) is safe
-// from several threads at a time; training is not.
+// A Transformer with its tokenizer. Cheap to copy: copies share the weights. Reading (generate,
+// evaluate, trace) is safe from several threads at a time; training is not.
 class Model {
  public:
-  // A Hugging Face directory: config.json, *.safetensors and, if there, tokenizer.json. BadFile or Unsupported, in one
-  // line, where it does not hold together; `warnings` receives what is odd but harmless.
+  // A Hugging Face directory: config.json, *.safetensors and, if there, tokenizer.json. BadFile or
+  // Unsupported, in one line, where it does not hold together; `warnings` receives what is odd but
+  // harmless.
   static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr);
   // Random weights; the Spec's vocabulary comes from the tokenizer where it is 0.
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);

@@ -11,7 +11,8 @@ enum class NormKind { layer, rms };
 enum class ActivationKind { relu, gelu, gelu_tanh, silu };
 
 // Which of a sublayer's three norms are there:
-// y = sum_norm(x + output_norm(sublayer(input_norm(x)))). Pre-norm: input. Post-norm (the original Transformer): sum.
+// y = sum_norm(x + output_norm(sublayer(input_norm(x)))). Pre-norm: input. Post-norm (the original
+// Transformer): sum.
 struct Placement {
   bool input = true, output = false, sum = false;
 };
@@ -42,7 +43,7 @@ struct StackSpec {
   int64_t layers = 0;
   NormSpec norm;
   Placement placement;
-  bool parallel = false;    // attention and feed-forward side by side: y = x + attention(x) + ffn(x)
+  bool parallel = false;  // attention and feed-forward side by side: y = x + attention(x) + ffn(x)
   bool final_norm = true;
   AttentionSpec attention;
   FeedForwardSpec ffn;
@@ -52,25 +53,29 @@ struct DropoutSpec {
   float embedding = 0, attention = 0, residual = 0;
 };
 
-// A model as a value: plain data, every variant a field. Illegal combinations are refused by validate(), by name.
+// A model as a value: plain data, every variant a field. Illegal combinations are refused by
+// validate(), by name.
 struct Spec {
   int64_t vocabulary = 0;  // 0 = from the tokenizer
   int64_t context = 0;     // most tokens in one sequence
   int64_t width = 0;
   Position position = Position::learned;
-  StackSpec decoder;       // causal
-  bool tied_head = true;   // logits = final norm * embedding^T
+  StackSpec decoder;      // causal
+  bool tied_head = true;  // logits = final norm * embedding^T
   DropoutSpec dropout;
-  float init_deviation = 0.02f;  // normal; projections into the residual stream / sqrt(2 * layers) (Radford et al. 2019)
+  float init_deviation = 0.02f;  // normal; projections into the residual stream / sqrt(2 * layers)
+                                 // (Radford et al. 2019)
 };
 
-// Visits every field of a Spec, for JSON, the command line and comparison: `path` is its place in spec.json, `flag` its
-// option ("--layers"), `help` one line.
+// Visits every field of a Spec, for JSON, the command line and comparison: `path` is its place in
+// spec.json, `flag` its option ("--layers"), `help` one line.
 class SpecVisitor {
  public:
   virtual ~SpecVisitor() = default;
-  virtual void integer(const char* path, const char* flag, const char* help, int64_t& value, int64_t least, int64_t most) = 0;
-  virtual void number(const char* path, const char* flag, const char* help, float& value, float least, float most) = 0;
+  virtual void integer(const char* path, const char* flag, const char* help, int64_t& value,
+                       int64_t least, int64_t most) = 0;
+  virtual void number(const char* path, const char* flag, const char* help, float& value,
+                      float least, float most) = 0;
   virtual void boolean(const char* path, const char* flag, const char* help, bool& value) = 0;
   // value is an index into `names`.
   virtual void choice(const char* path, const char* flag, const char* help, int& value,
@@ -78,13 +83,15 @@ class SpecVisitor {
 };
 void visit(Spec& spec, SpecVisitor& visitor);
 
-std::vector<std::string> preset_names();     // tiny, nano, baby, gpt2
-Spec preset(const std::string& name);        // InvalidArgument names the nearest preset
+std::vector<std::string> preset_names();  // tiny, nano, baby, gpt2
+Spec preset(const std::string& name);     // InvalidArgument names the nearest preset
 
-Spec read_spec(const std::string& json, const std::string& name);  // `name` for errors; absent keys keep their defaults
-std::string write_spec(const Spec& spec);                          // pretty JSON
+Spec read_spec(const std::string& json,
+               const std::string& name);   // `name` for errors; absent keys keep their defaults
+std::string write_spec(const Spec& spec);  // pretty JSON
 
-// Fills what is 0 = derived and checks the whole; InvalidArgument names the field, its value and what is allowed.
+// Fills what is 0 = derived and checks the whole; InvalidArgument names the field, its value and
+// what is allowed.
 Spec validated(Spec spec);
 
 }  // namespace fovea

@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kVocabulary = 65;    // of the character text that the peers are measured on
+constexpr int64_t kVocabulary = 65;  // of the character text that the peers are measured on
 constexpr int64_t kTokens = 1 << 20;
 constexpr int64_t kWarmup = 5;
 
@@ -26,7 +26,8 @@ std::vector<uint16_t> random_tokens() {
 
 }  // namespace
 
-TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps, int64_t batch) {
+TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps,
+                          int64_t batch) {
   check(steps >= 1, "--steps: {}; expected at least 1", steps);
   Spec spec = preset(preset_name);
   spec.vocabulary = kVocabulary;
@@ -35,7 +36,10 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   TrainOptions options = preset_training(preset_name);
   options.batch = batch > 0 ? batch : preset_name == "baby" ? 16 : options.batch;
   options.accumulate = 1;
-  const DType compute = precision == Precision::bf16 || (precision == Precision::automatic && native_bf16()) ? DType::bf16 : DType::f32;
+  const DType compute =
+      precision == Precision::bf16 || (precision == Precision::automatic && native_bf16())
+          ? DType::bf16
+          : DType::f32;
 
   TrainBench result;
   result.preset = preset_name;
@@ -45,7 +49,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   result.batch = options.batch;
   result.context = spec.context;
   result.steps = steps;
-  result.flops_per_step = training_cost(spec, options.batch, spec.context, 1, compute).flops_per_step;
+  result.flops_per_step =
+      training_cost(spec, options.batch, spec.context, 1, compute).flops_per_step;
   result.peak_flops = measured_flops(compute, 0.3);
 
   Transformer model(spec);
@@ -57,7 +62,9 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   for (int64_t i = 0; i < steps + kWarmup; ++i) {
     const auto start = std::chrono::steady_clock::now();
     step(batches, i);
-    if (i >= kWarmup) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (i >= kWarmup)
+      times.push_back(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
   const double median = times[static_cast<size_t>(steps / 2)];

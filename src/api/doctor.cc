@@ -17,9 +17,12 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
   try {
     std::vector<std::string> warnings;
     const Model model = Model::open(folder, &warnings);
-    findings.push_back({"model", fmt::format("{}: whole, {} parameters", folder, model.parameters()), true});
+    findings.push_back(
+        {"model", fmt::format("{}: whole, {} parameters", folder, model.parameters()), true});
     for (const std::string& warning : warnings) findings.push_back({"model", warning, false});
-    if (!model.has_tokenizer()) findings.push_back({"model", folder + ": has no tokenizer.json; it can be traced, not prompted", false});
+    if (!model.has_tokenizer())
+      findings.push_back(
+          {"model", folder + ": has no tokenizer.json; it can be traced, not prompted", false});
   } catch (const std::exception& error) {
     findings.push_back({"model", error.what(), false});
   }
@@ -41,17 +44,32 @@ std::vector<Finding> doctor(const std::string& folder) {
   findings.push_back({"version", "fovea " + version(), true});
   findings.push_back({"processor", cpu_name(), true});
   const std::string missing = missing_cpu_features();
-  findings.push_back({"instruction sets", missing.empty() ? fmt::format("uses {}; available: {}", active_isa(), fmt::join(available_isas(), ", "))
-                                                          : "missing: " + missing, missing.empty()});
-  findings.push_back({"bf16", native_bf16() ? "multiplied natively: --dtype auto trains in bf16"
-                                            : "not multiplied natively: --dtype auto trains in fp32", true});
-  findings.push_back({"cores", fmt::format("{} threads will compute (OMP_NUM_THREADS changes that)", thread_count()), true});
-  findings.push_back({"speed", fmt::format("{:.0f} GFLOP/s in fp32 matrix products, measured now", measured_flops(DType::f32, 0.1) / 1e9), true});
+  findings.push_back({"instruction sets",
+                      missing.empty() ? fmt::format("uses {}; available: {}", active_isa(),
+                                                    fmt::join(available_isas(), ", "))
+                                      : "missing: " + missing,
+                      missing.empty()});
+  findings.push_back({"bf16",
+                      native_bf16() ? "multiplied natively: --dtype auto trains in bf16"
+                                    : "not multiplied natively: --dtype auto trains in fp32",
+                      true});
+  findings.push_back(
+      {"cores",
+       fmt::format("{} threads will compute (OMP_NUM_THREADS changes that)", thread_count()),
+       true});
+  findings.push_back({"speed",
+                      fmt::format("{:.0f} GFLOP/s in fp32 matrix products, measured now",
+                                  measured_flops(DType::f32, 0.1) / 1e9),
+                      true});
   const uint64_t available = available_memory(), total = total_memory();
-  findings.push_back({"memory", fmt::format("{:.1f} GB free of {:.1f} GB", static_cast<double>(available) / 1e9, static_cast<double>(total) / 1e9),
-                      available > (uint64_t{512} << 20)});
+  findings.push_back(
+      {"memory",
+       fmt::format("{:.1f} GB free of {:.1f} GB", static_cast<double>(available) / 1e9,
+                   static_cast<double>(total) / 1e9),
+       available > (uint64_t{512} << 20)});
   const uint64_t disk = free_space(".");
-  findings.push_back({"disk", fmt::format("{:.1f} GB free here", static_cast<double>(disk) / 1e9), disk > (uint64_t{1} << 30)});
+  findings.push_back({"disk", fmt::format("{:.1f} GB free here", static_cast<double>(disk) / 1e9),
+                      disk > (uint64_t{1} << 30)});
   if (!folder.empty()) check_model(folder, findings);
   return findings;
 }

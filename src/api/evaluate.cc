@@ -16,7 +16,8 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();
-  check(tokens.count >= 2, "{}: {} tokens; expected at least 2, one to predict from the other", data.front(), tokens.count);
+  check(tokens.count >= 2, "{}: {} tokens; expected at least 2, one to predict from the other",
+        data.front(), tokens.count);
 
   Evaluation result;
   result.tokens = tokens.count - 1;  // the first one is given
@@ -30,7 +31,8 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
     sum += static_cast<double>(windows * length) *
            mean_loss(model.parts().transformer, DType::f32, windows, length, batch,
                      [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-                       if (progress && !progress(static_cast<double>(first) / static_cast<double>(whole + 1))) {
+                       if (progress &&
+                           !progress(static_cast<double>(first) / static_cast<double>(whole + 1))) {
                          fail(ErrorKind::Failed, "eval: interrupted");
                        }
                        for (int64_t w = 0; w < count; ++w) {

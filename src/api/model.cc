@@ -32,7 +32,8 @@ Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed)
 void Model::save(const std::string& folder) const {
   make_directories(folder);
   const auto& ends = parts_->end_ids;
-  save_model_files(folder, parts_->transformer, ends.empty() ? std::nullopt : std::optional(ends[0]));
+  save_model_files(folder, parts_->transformer,
+                   ends.empty() ? std::nullopt : std::optional(ends[0]));
   if (parts_->tokenizer) parts_->tokenizer->save(folder);
 }
 

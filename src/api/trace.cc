@@ -15,10 +15,15 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
   const Tensor ids = empty(value.shape(), DType::i32);
   for (int64_t i = 0; i < value.size(); ++i) {
     int64_t id = 0;
-    if (value.dtype() == DType::i64) id = value.data_as<int64_t>()[i];
-    else if (value.dtype() == DType::i32) id = value.data_as<int32_t>()[i];
-    else fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name, name_of(value.dtype()));
-    if (id < INT32_MIN || id > INT32_MAX) fail(ErrorKind::BadFile, "{}: {} holds {}; expected a token id", path, name, id);
+    if (value.dtype() == DType::i64)
+      id = value.data_as<int64_t>()[i];
+    else if (value.dtype() == DType::i32)
+      id = value.data_as<int32_t>()[i];
+    else
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name,
+           name_of(value.dtype()));
+    if (id < INT32_MIN || id > INT32_MAX)
+      fail(ErrorKind::BadFile, "{}: {} holds {}; expected a token id", path, name, id);
     ids.data_as<int32_t>()[i] = static_cast<int32_t>(id);
   }
   return ids;
@@ -38,7 +43,8 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
   if (!options.input.empty()) {
     const SafeTensors file(options.input);
     input.ids = as_int32(file, options.input, "input_ids");
-    if (!input.ids) fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", options.input);
+    if (!input.ids)
+      fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", options.input);
     input.attention_mask = as_int32(file, options.input, "attention_mask");
     input.labels = as_int32(file, options.input, "labels");
   } else {

@@ -36,10 +36,12 @@ int64_t free_memory_of(const std::filesystem::path& group) {
 // A group is also bound by every group above it. Inside a container the path may be the host's and
 // so not exist here; then the groups that do exist, up to the mount itself, are what binds.
 template <class Limit>
-int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path& group, Limit limit_of_group) {
+int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path& group,
+                 Limit limit_of_group) {
   int64_t limit = limit_of_group(mount);
   std::filesystem::path here = mount;
-  for (const auto& part : group.relative_path()) limit = std::min(limit, limit_of_group(here /= part));
+  for (const auto& part : group.relative_path())
+    limit = std::min(limit, limit_of_group(here /= part));
   return limit;
 }
 

@@ -7,11 +7,12 @@
 
 namespace fovea {
 
-// How a number is stored. f64 exists for gradient checks and runs on the reference kernels only; f16 only in files.
+// How a number is stored. f64 exists for gradient checks and runs on the reference kernels only;
+// f16 only in files.
 enum class DType : uint8_t { f32, bf16, f64, f16, i32, i64 };
 
-size_t size_of(DType dtype);             // bytes of one element
-std::string_view name_of(DType dtype);   // as fovea's options spell it: "fp32", "bf16", ...
+size_t size_of(DType dtype);            // bytes of one element
+std::string_view name_of(DType dtype);  // as fovea's options spell it: "fp32", "bf16", ...
 
 // The upper half of a float: its range with 8 bits of precision.
 struct bf16 {

@@ -24,9 +24,9 @@ size_t edits(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  const auto best = std::min_element(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
-    return edits(word, a) < edits(word, b);
-  });
+  const auto best = std::min_element(
+      candidates.begin(), candidates.end(),
+      [&](const auto& a, const auto& b) { return edits(word, a) < edits(word, b); });
   return best == candidates.end() ? "" : *best;
 }
 

@@ -7,24 +7,29 @@
 
 namespace fovea {
 
-// The size of the one compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's quota allow.
+// The size of the one compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's
+// quota allow.
 int thread_count();
 void set_thread_count(int count);
 
-// Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece must never matter to the
-// result: a body writes only what its own indices own. `grain` is the least work worth a second thread.
+// Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
+// must never matter to the result: a body writes only what its own indices own. `grain` is the
+// least work worth a second thread.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
-  const int64_t pieces = std::min<int64_t>(thread_count(), grain > 0 ? (count + grain - 1) / grain : count);
+  const int64_t pieces =
+      std::min<int64_t>(thread_count(), grain > 0 ? (count + grain - 1) / grain : count);
   if (pieces <= 1 || omp_in_parallel()) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(pieces))
-  for (int64_t piece = 0; piece < pieces; ++piece) body(count * piece / pieces, count * (piece + 1) / pieces);
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(pieces))
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    body(count * piece / pieces, count * (piece + 1) / pieces);
 }
 
-// Calls body(index) for each index, handing them out as threads come free: for tasks of unequal length.
+// Calls body(index) for each index, handing them out as threads come free: for tasks of unequal
+// length.
 template <class Body>
 void parallel_tasks(int64_t count, Body&& body) {
   const int team = static_cast<int>(std::min<int64_t>(thread_count(), count));

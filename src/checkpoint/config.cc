@@ -15,30 +15,50 @@ struct ActivationName {
   const char* name;
   ActivationKind kind;
 };
-constexpr std::array<ActivationName, 8> kActivations = {{{"relu", ActivationKind::relu},
-                                                         {"gelu", ActivationKind::gelu},
-                                                         {"gelu_python", ActivationKind::gelu},
-                                                         {"gelu_new", ActivationKind::gelu_tanh},
-                                                         {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
-                                                         {"gelu_fast", ActivationKind::gelu_tanh},
-                                                         {"silu", ActivationKind::silu},
-                                                         {"swish", ActivationKind::silu}}};
+constexpr std::array<ActivationName, 8> kActivations = {
+    {{"relu", ActivationKind::relu},
+     {"gelu", ActivationKind::gelu},
+     {"gelu_python", ActivationKind::gelu},
+     {"gelu_new", ActivationKind::gelu_tanh},
+     {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
+     {"gelu_fast", ActivationKind::gelu_tanh},
+     {"silu", ActivationKind::silu},
+     {"swish", ActivationKind::silu}}};
 
 // Keys that any config.json may carry and that change nothing that fovea computes.
-constexpr std::array<const char*, 24> kHarmless = {
-    "architectures",      "model_type",         "transformers_version", "dtype",
-    "torch_dtype",        "use_cache",          "bos_token_id",         "eos_token_id",
-    "pad_token_id",       "_name_or_path",      "name_or_path",         "return_dict",
-    "output_attentions",  "output_hidden_states", "task_specific_params", "id2label",
-    "label2id",           "num_labels",         "problem_type",         "gradient_checkpointing",
-    "initializer_range",  "sep_token_id",       "unk_token_id",         "chunk_size_feed_forward"};
+constexpr std::array<const char*, 24> kHarmless = {"architectures",
+                                                   "model_type",
+                                                   "transformers_version",
+                                                   "dtype",
+                                                   "torch_dtype",
+                                                   "use_cache",
+                                                   "bos_token_id",
+                                                   "eos_token_id",
+                                                   "pad_token_id",
+                                                   "_name_or_path",
+                                                   "name_or_path",
+                                                   "return_dict",
+                                                   "output_attentions",
+                                                   "output_hidden_states",
+                                                   "task_specific_params",
+                                                   "id2label",
+                                                   "label2id",
+                                                   "num_labels",
+                                                   "problem_type",
+                                                   "gradient_checkpointing",
+                                                   "initializer_range",
+                                                   "sep_token_id",
+                                                   "unk_token_id",
+                                                   "chunk_size_feed_forward"};
 
 constexpr int64_t kMost = int64_t{1} << 24;
 
 }  // namespace
 
-Config::Config(const nlohmann::json& json, std::string name) : reading_(true), json_(&json), name_(std::move(name)) {
-  if (!json.is_object()) fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", name_);
+Config::Config(const nlohmann::json& json, std::string name)
+    : reading_(true), json_(&json), name_(std::move(name)) {
+  if (!json.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", name_);
 }
 
 const nlohmann::json* Config::find(const char* key) {
@@ -47,14 +67,16 @@ const nlohmann::json* Config::find(const char* key) {
   return at == json_->end() || at->is_null() ? nullptr : &*at;
 }
 
-void Config::refuse(const char* key, const nlohmann::json& value, const std::string& expected) const {
+void Config::refuse(const char* key, const nlohmann::json& value,
+                    const std::string& expected) const {
   fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", name_, key, brief(value), expected);
 }
 
 void Config::operator()(const char* key, int64_t& field) {
   if (!reading_) return write(key, field);
   const auto* value = find(key);
-  if (value == nullptr) fail(ErrorKind::BadFile, "{}: {} is missing; expected a whole number", name_, key);
+  if (value == nullptr)
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected a whole number", name_, key);
   if (!value->is_number_integer() || *value < 1 || *value > kMost) {
     refuse(key, *value, fmt::format("a whole number from 1 to {}", kMost));
   }
@@ -63,14 +85,17 @@ void Config::operator()(const char* key, int64_t& field) {
 
 void Config::operator()(const char* key, int64_t& field, int64_t absent) {
   if (!reading_) return write(key, field);
-  if (find(key) == nullptr) field = absent;
-  else (*this)(key, field);
+  if (find(key) == nullptr)
+    field = absent;
+  else
+    (*this)(key, field);
 }
 
 void Config::operator()(const char* key, float& field, float absent) {
   if (!reading_) return write(key, std::stod(fmt::format("{}", field)));
   const auto* value = find(key);
-  if (value != nullptr && !(value->is_number() && std::abs(value->get<double>()) <= 1e30)) refuse(key, *value, "a number");
+  if (value != nullptr && !(value->is_number() && std::abs(value->get<double>()) <= 1e30))
+    refuse(key, *value, "a number");
   field = value == nullptr ? absent : value->get<float>();
 }
 
@@ -89,9 +114,11 @@ void Config::operator()(const char* key, ActivationKind& field, const char* abse
   const auto* value = find(key);
   if (value != nullptr && !value->is_string()) refuse(key, *value, "the name of an activation");
   const std::string name = value == nullptr ? absent : value->get<std::string>();
-  const auto at = std::find_if(kActivations.begin(), kActivations.end(), [&](const auto& a) { return name == a.name; });
+  const auto at = std::find_if(kActivations.begin(), kActivations.end(),
+                               [&](const auto& a) { return name == a.name; });
   if (at == kActivations.end()) {
-    fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected relu, gelu, gelu_new or silu", name_, key, name);
+    fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected relu, gelu, gelu_new or silu", name_,
+         key, name);
   }
   field = at->kind;
 }
@@ -107,13 +134,16 @@ void Config::only(const char* key, const nlohmann::json& value) {
   if (!reading_) return;
   const auto* found = find(key);
   if (found != nullptr && *found != value) {
-    fail(ErrorKind::Unsupported, "{}: {} is {}, which is not supported; expected {}", name_, key, brief(*found), value.dump());
+    fail(ErrorKind::Unsupported, "{}: {} is {}, which is not supported; expected {}", name_, key,
+         brief(*found), value.dump());
   }
 }
 
 void Config::write(const char* key, const nlohmann::ordered_json& value) {
-  if (reading_) known_.insert(key);
-  else written_[key] = value;
+  if (reading_)
+    known_.insert(key);
+  else
+    written_[key] = value;
 }
 
 void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
@@ -123,8 +153,10 @@ void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
         std::any_of(harmless.begin(), harmless.end(), same)) {
       continue;
     }
-    fail(ErrorKind::Unsupported, "{}: {} is not known and may change what the model computes; expected a key of this family",
-         name_, key);
+    fail(
+        ErrorKind::Unsupported,
+        "{}: {} is not known and may change what the model computes; expected a key of this family",
+        name_, key);
   }
 }
 

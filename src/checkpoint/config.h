@@ -12,8 +12,9 @@
 
 namespace fovea {
 
-// A config.json in one direction: a family's function names each key once with its field, and the same lines read a file
-// into a Spec or write a Spec into one. A key without default is mandatory. Errors (BadFile, Unsupported) name file and key.
+// A config.json in one direction: a family's function names each key once with its field, and the
+// same lines read a file into a Spec or write a Spec into one. A key without default is mandatory.
+// Errors (BadFile, Unsupported) name file and key.
 class Config {
  public:
   // Reads from `json`; `name` is the file's, for errors.
@@ -24,7 +25,8 @@ class Config {
   bool reading() const { return reading_; }
 
   void operator()(const char* key, int64_t& field);
-  void operator()(const char* key, int64_t& field, int64_t absent);  // null in the file counts as absent
+  void operator()(const char* key, int64_t& field,
+                  int64_t absent);  // null in the file counts as absent
   void operator()(const char* key, float& field, float absent);
   void operator()(const char* key, bool& field, bool absent);
   void operator()(const char* key, ActivationKind& field, const char* absent);
@@ -34,14 +36,16 @@ class Config {
   // Said for other readers; without effect here.
   void write(const char* key, const nlohmann::ordered_json& value);
 
-  // After a family's function has run: refuses what it did not ask for and what is not known to be harmless.
+  // After a family's function has run: refuses what it did not ask for and what is not known to be
+  // harmless.
   void refuse_unknown(std::initializer_list<const char*> harmless) const;
 
   const nlohmann::ordered_json& written() const { return written_; }
 
  private:
   const nlohmann::json* find(const char* key);
-  [[noreturn]] void refuse(const char* key, const nlohmann::json& value, const std::string& expected) const;
+  [[noreturn]] void refuse(const char* key, const nlohmann::json& value,
+                           const std::string& expected) const;
 
   bool reading_ = false;
   const nlohmann::json* json_ = nullptr;

@@ -29,8 +29,10 @@ std::vector<std::string> pieces_of(const std::string& pattern) {
 Alternatives items_of(const std::string& group) {
   Alternatives items(1);
   for (const char c : group.substr(1, group.size() - 2)) {
-    if (c == ',' || c == '+') items.emplace_back();
-    else items.back() += c;
+    if (c == ',' || c == '+')
+      items.emplace_back();
+    else
+      items.back() += c;
   }
   return items;
 }
@@ -53,7 +55,8 @@ std::vector<Expanded> expand(const NameRule& rule) {
     for (const Expanded& so_far : all) {
       if (fused) {
         next.push_back({so_far.theirs, {}, so_far.stored});
-        for (const auto& item : ours) next.back().ours.push_back(so_far.ours[0] + item + right[g + 1]);
+        for (const auto& item : ours)
+          next.back().ours.push_back(so_far.ours[0] + item + right[g + 1]);
         continue;
       }
       const Alternatives theirs = items_of(left[partner]);
@@ -72,9 +75,11 @@ std::vector<Expanded> expand(const NameRule& rule) {
 // The layer number with which `pattern` is `name`: "" where it has none.
 std::optional<std::string> match(const std::string& pattern, const std::string& name) {
   const size_t at = pattern.find("{i}");
-  if (at == std::string::npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
+  if (at == std::string::npos)
+    return pattern == name ? std::optional<std::string>("") : std::nullopt;
   const std::string head = pattern.substr(0, at), tail = pattern.substr(at + 3);
-  if (!name.starts_with(head) || !name.ends_with(tail) || name.size() <= head.size() + tail.size()) return std::nullopt;
+  if (!name.starts_with(head) || !name.ends_with(tail) || name.size() <= head.size() + tail.size())
+    return std::nullopt;
   const std::string number = name.substr(at, name.size() - head.size() - tail.size());
   if (number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   return number;
@@ -113,7 +118,8 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
         const std::string theirs = with_layer(rule.theirs, *layer);
         if (known.emplace(theirs, tensors.size()).second) {
           tensors.push_back({theirs, rule.stored, {}});
-          for (const std::string& part : rule.ours) tensors.back().parts.push_back(with_layer(part, *layer));
+          for (const std::string& part : rule.ours)
+            tensors.back().parts.push_back(with_layer(part, *layer));
         }
         return;
       }
@@ -145,7 +151,8 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   return tensor.stored == Stored::transposed && whole.rank() == 2 ? transpose(whole) : whole;
 }
 
-std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value, const std::vector<Shape>& shapes) {
+std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
+                              const std::vector<Shape>& shapes) {
   Tensor whole = value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   std::vector<Tensor> parts;

@@ -11,10 +11,12 @@ namespace fovea {
 // How a tensor lies in the file where we keep [out, in]: `transposed` is [in, out].
 enum class Stored { plain, transposed };
 
-// One rule of a family's table, read from left to right when loading and from right to left when saving.
+// One rule of a family's table, read from left to right when loading and from right to left when
+// saving.
 //   {i}      any layer number, the same on both sides
 //   {a,b}    alternatives; the n-th group on the left goes with the n-th on the right, item by item
-//   {a+b}    on the right only: the file holds these as one tensor, one after the other along the outputs
+//   {a+b}    on the right only: the file holds these as one tensor, one after the other along the
+//   outputs
 struct NameRule {
   std::string theirs, ours;
   Stored stored = Stored::plain;
@@ -35,7 +37,8 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The way back: the parts, in f32, of these shapes. A tensor that needs no change is not copied.
-std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value, const std::vector<Shape>& shapes);
+std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
+                              const std::vector<Shape>& shapes);
 
 // The shape in the file for parts of these shapes.
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);

@@ -30,7 +30,8 @@ std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& co
 }
 
 bool is_buffer(const Family& family, const std::string& name) {
-  return std::any_of(family.buffers.begin(), family.buffers.end(), [&](auto& end) { return name.ends_with(end); });
+  return std::any_of(family.buffers.begin(), family.buffers.end(),
+                     [&](auto& end) { return name.ends_with(end); });
 }
 
 // Puts a file's tensors into a model, and remembers everything that does not fit.
@@ -57,14 +58,16 @@ class Loader {
       used_.insert(stored->name);
       const Shape expected = shape_in_file(tensor, shapes);
       if (stored->shape != expected) {
-        misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name, describe(stored->shape), describe(expected)));
+        misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
+                                         describe(stored->shape), describe(expected)));
         continue;
       }
       Tensor value = file_.tensor(stored->name);
       if (value.dtype() == DType::f16) value = widen_halves(value);
       const auto values = from_file(tensor, value, shapes);
       for (size_t i = 0; i < parts.size(); ++i) {
-        parts[i]->value = weights_ == Weights::owned || parts.size() > 1 ? copy(values[i]) : values[i];
+        parts[i]->value =
+            weights_ == Weights::owned || parts.size() > 1 ? copy(values[i]) : values[i];
       }
     }
   }
@@ -78,17 +81,23 @@ class Loader {
       unknown.push_back(stored.name);
     }
     std::vector<std::string> wrong;
-    if (!missing_.empty()) wrong.push_back(fmt::format("{} missing: {}", missing_.size(), first_names(missing_)));
-    if (!misshapen_.empty()) wrong.push_back(fmt::format("{} misshapen: {}", misshapen_.size(), first_names(misshapen_)));
-    if (!unknown.empty()) wrong.push_back(fmt::format("{} unknown: {}", unknown.size(), first_names(unknown)));
+    if (!missing_.empty())
+      wrong.push_back(fmt::format("{} missing: {}", missing_.size(), first_names(missing_)));
+    if (!misshapen_.empty())
+      wrong.push_back(fmt::format("{} misshapen: {}", misshapen_.size(), first_names(misshapen_)));
+    if (!unknown.empty())
+      wrong.push_back(fmt::format("{} unknown: {}", unknown.size(), first_names(unknown)));
     if (!wrong.empty()) {
-      fail(ErrorKind::BadFile, "{}: the tensors are not those of config.json ({}); expected a {} checkpoint of its sizes",
+      fail(ErrorKind::BadFile,
+           "{}: the tensors are not those of config.json ({}); expected a {} checkpoint of its "
+           "sizes",
            folder_, fmt::join(wrong, "; "), family_.model_type);
     }
     for (const std::string& name : used_) {
       const Tensor value = file_.tensor(name);
       if (const int64_t bad = count_nonfinite(value); bad > 0) {
-        warnings.push_back(fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad, value.size(), name));
+        warnings.push_back(fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad,
+                                       value.size(), name));
       }
     }
   }
@@ -96,7 +105,8 @@ class Loader {
   const StoredTensor* find(const std::string& name) const {
     if (const auto* stored = file_.find(name)) return stored;
     const std::string prefix = family_.prefix;
-    return !prefix.empty() && name.starts_with(prefix) ? file_.find(name.substr(prefix.size())) : nullptr;
+    return !prefix.empty() && name.starts_with(prefix) ? file_.find(name.substr(prefix.size()))
+                                                       : nullptr;
   }
 
  private:
@@ -108,7 +118,8 @@ class Loader {
   std::vector<std::string> missing_, misshapen_;
 };
 
-// A file may hold a head of its own although config.json says that it is the embedding: then the file is right.
+// A file may hold a head of its own although config.json says that it is the embedding: then the
+// file is right.
 bool has_other_head(const SafeTensors& file, const Loader& loader, const std::string& embedding) {
   const StoredTensor *head = file.find("lm_head.weight"), *table = loader.find(embedding);
   return head != nullptr && table != nullptr && head->shape == table->shape &&
@@ -119,11 +130,13 @@ bool has_other_head(const SafeTensors& file, const Loader& loader, const std::st
 
 ModelFiles open_model_files(const std::string& folder, Weights weights) {
   if (!is_folder(folder)) {
-    fail(ErrorKind::BadFile, "{}: not a folder; expected a model's directory with config.json in it", folder);
+    fail(ErrorKind::BadFile,
+         "{}: not a folder; expected a model's directory with config.json in it", folder);
   }
   const std::string path = folder + "/config.json";
   const nlohmann::json config = read_json(path);
-  if (!config.is_object()) fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
   ModelFiles files;
   files.family = &family_named(get_string(config, "model_type", path), path);
   Spec spec;
@@ -142,8 +155,10 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
     const auto tensors = file_tensors(files.family->names, tied);
     if (has_other_head(file, loader, tensors.front().name)) {
       spec.tied_head = false;
-      files.warnings.push_back(fmt::format(
-          "{}: config.json ties the head to the embedding, but the file has another one; the file's is used", folder));
+      files.warnings.push_back(
+          fmt::format("{}: config.json ties the head to the embedding, but the file has another "
+                      "one; the file's is used",
+                      folder));
     }
   }
   files.model = Transformer(spec);
@@ -164,7 +179,8 @@ std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Famil
   return tensors;
 }
 
-std::string config_json(const Transformer& model, const Family& family, std::optional<int32_t> end_id) {
+std::string config_json(const Transformer& model, const Family& family,
+                        std::optional<int32_t> end_id) {
   Config config;
   config.write("architectures", {family.architecture});
   config.write("model_type", family.model_type);
@@ -172,7 +188,8 @@ std::string config_json(const Transformer& model, const Family& family, std::opt
   family.config(config, spec);
   config.write("dtype", "float32");
   // Said even where there is none: transformers' own defaults are those of the original vocabulary.
-  const nlohmann::ordered_json end = end_id ? nlohmann::ordered_json(*end_id) : nlohmann::ordered_json();
+  const nlohmann::ordered_json end =
+      end_id ? nlohmann::ordered_json(*end_id) : nlohmann::ordered_json();
   config.write("bos_token_id", end);
   config.write("eos_token_id", end);
   return pretty(config.written());
@@ -186,7 +203,8 @@ std::string generation_config_json(std::optional<int32_t> end_id) {
   return pretty(json);
 }
 
-void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id) {
+void save_model_files(const std::string& folder, Transformer& model,
+                      std::optional<int32_t> end_id) {
   const Family& family = family_for(model.spec);
   write_safetensors(folder + "/model.safetensors", checkpoint_tensors(model, family));
   write_file_atomically(folder + "/config.json", config_json(model, family, end_id));

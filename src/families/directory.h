@@ -14,21 +14,22 @@ namespace fovea {
 struct ModelFiles {
   Transformer model;
   const Family* family = nullptr;
-  std::vector<int32_t> end_ids;         // generation stops at any of these
-  std::vector<std::string> warnings;    // odd but harmless
+  std::vector<int32_t> end_ids;       // generation stops at any of these
+  std::vector<std::string> warnings;  // odd but harmless
 };
 
-// What to do with the elements: `mapped` leaves them in the file where they are f32 and as we keep them; `owned` copies,
-// so that they can be trained.
+// What to do with the elements: `mapped` leaves them in the file where they are f32 and as we keep
+// them; `owned` copies, so that they can be trained.
 enum class Weights { mapped, owned };
 
-// BadFile or Unsupported, naming file and key or tensor, where the directory does not hold together: all missing,
-// unknown and misshapen tensors in one message.
+// BadFile or Unsupported, naming file and key or tensor, where the directory does not hold
+// together: all missing, unknown and misshapen tensors in one message.
 ModelFiles open_model_files(const std::string& folder, Weights weights);
 
 // The files that make the model's directory, by name; everything but the tokenizer.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);
-std::string config_json(const Transformer& model, const Family& family, std::optional<int32_t> end_id);
+std::string config_json(const Transformer& model, const Family& family,
+                        std::optional<int32_t> end_id);
 std::string generation_config_json(std::optional<int32_t> end_id);
 
 // Writes all of these into an existing folder, each file atomically.

@@ -3,7 +3,8 @@
 namespace fovea {
 namespace {
 
-// GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], query, key and value in one.
+// GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], query, key and value in
+// one.
 void config(Config& io, Spec& s) {
   StackSpec& d = s.decoder;
   io("vocab_size", s.vocabulary);
@@ -23,24 +24,29 @@ void config(Config& io, Spec& s) {
   io.only("scale_attn_by_inverse_layer_idx", false);
   io.only("add_cross_attention", false);
   if (io.reading()) {
-    io.refuse_unknown({"n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout",
-                       "summary_proj_to_labels", "summary_type", "summary_use_proj"});
+    io.refuse_unknown({"n_ctx", "reorder_and_upcast_attn", "summary_activation",
+                       "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+                       "summary_use_proj"});
   }
 }
 
 const Names names = {
     {"transformer.w{t,p}e.weight", "embedding.{token,position}"},
-    {"transformer.h.{i}.ln_{1,2}.{weight,bias}", "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
-    {"transformer.h.{i}.attn.c_attn.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}",
+    {"transformer.h.{i}.ln_{1,2}.{weight,bias}",
+     "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+    {"transformer.h.{i}.attn.c_attn.{weight,bias}",
+     "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::transposed},
+    {"transformer.h.{i}.attn.c_proj.{weight,bias}", "decoder.{i}.attention.output.{weight,bias}",
      Stored::transposed},
-    {"transformer.h.{i}.attn.c_proj.{weight,bias}", "decoder.{i}.attention.output.{weight,bias}", Stored::transposed},
-    {"transformer.h.{i}.mlp.c_{fc,proj}.{weight,bias}", "decoder.{i}.ffn.{up,down}.{weight,bias}", Stored::transposed},
+    {"transformer.h.{i}.mlp.c_{fc,proj}.{weight,bias}", "decoder.{i}.ffn.{up,down}.{weight,bias}",
+     Stored::transposed},
     {"transformer.ln_f.{weight,bias}", "decoder.norm.{weight,bias}"},
     {"lm_head.weight", "head.weight"},
 };
 
 }  // namespace
 
-const Family gpt2 = {"gpt2", "GPT2LMHeadModel", config, names, "transformer.", {".attn.bias", ".attn.masked_bias"}};
+const Family gpt2 = {"gpt2", "GPT2LMHeadModel", config,
+                     names,  "transformer.",    {".attn.bias", ".attn.masked_bias"}};
 
 }  // namespace fovea

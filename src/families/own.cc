@@ -3,7 +3,8 @@
 namespace fovea {
 namespace {
 
-// What no other family can express: the Spec itself, under its own names (an empty table changes none).
+// What no other family can express: the Spec itself, under its own names (an empty table changes
+// none).
 void config(Config& io, Spec& s) { io.spec("spec", s); }
 
 }  // namespace

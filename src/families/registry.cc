@@ -16,7 +16,8 @@ const Family& family_named(const std::string& model_type, const std::string& fil
     if (family->model_type == model_type) return *family;
     names.emplace_back(family->model_type);
   }
-  fail(ErrorKind::Unsupported, "{}: model_type \"{}\" is not known, the nearest is \"{}\"; expected one of {}", file,
+  fail(ErrorKind::Unsupported,
+       "{}: model_type \"{}\" is not known, the nearest is \"{}\"; expected one of {}", file,
        model_type, nearest(model_type, names), fmt::join(names, ", "));
 }
 

@@ -14,7 +14,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A model needs something to go on from: the end-of-text token, else a line break, else the vocabulary's first.
+// A model needs something to go on from: the end-of-text token, else a line break, else the
+// vocabulary's first.
 std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
   if (const auto end = tokenizer.eos_id()) return {*end};
   if (tokenizer.unknown("\n").empty()) return tokenizer.encode("\n");
@@ -26,13 +27,15 @@ std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
 Engine::Engine(const Transformer& model, DType compute)
     : model_(model),
       compute_(compute),
-      cache_(model.spec.decoder.layers, 1, model.spec.context, model.spec.decoder.attention.kv_heads,
-             model.spec.decoder.attention.head_width, compute) {}
+      cache_(model.spec.decoder.layers, 1, model.spec.context,
+             model.spec.decoder.attention.kv_heads, model.spec.decoder.attention.head_width,
+             compute) {}
 
 void Engine::read(const std::vector<int32_t>& tokens) {
   const size_t context = static_cast<size_t>(model_.spec.context);
   for (const int32_t token : tokens) {
-    check(token >= 0 && token < vocabulary(), "prompt: token id {}; expected 0 to {}", token, vocabulary() - 1);
+    check(token >= 0 && token < vocabulary(), "prompt: token id {}; expected 0 to {}", token,
+          vocabulary() - 1);
   }
   window_.insert(window_.end(), tokens.begin(), tokens.end());
   if (window_.size() <= context) return forward(tokens);
@@ -51,7 +54,7 @@ void Engine::forward(const std::vector<int32_t>& tokens) {
   pass.compute = compute_;
   pass.mask.causal = true;
   pass.cache = &cache_;
-  const Tensor hidden = model_.hidden(ids, pass);                              // [1, T, C]
+  const Tensor hidden = model_.hidden(ids, pass);                           // [1, T, C]
   logits_ = model_.logits(hidden.view({T, hidden.dim(2)}).rows(T - 1, T));  // [1, V]
 }
 
@@ -71,7 +74,8 @@ std::string StopWatch::add(std::string_view piece) {
   size_t keep = 0;
   for (const std::string& stop : stops_) {
     for (size_t n = std::min(stop.size() - !stop.empty(), held_.size()); n > keep; --n)
-      if (std::string_view(held_).substr(held_.size() - n) == std::string_view(stop).substr(0, n)) keep = n;
+      if (std::string_view(held_).substr(held_.size() - n) == std::string_view(stop).substr(0, n))
+        keep = n;
   }
   sure = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);
@@ -80,10 +84,11 @@ std::string StopWatch::add(std::string_view piece) {
 
 std::string StopWatch::finish() { return std::exchange(held_, {}); }
 
-std::string continue_tokens(Engine& engine, const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                            const std::vector<int32_t>& end_ids, Generation& result,
-                            const std::function<bool(int32_t)>& next) {
-  check(options.max_tokens >= -1, "-n: {}; expected -1 (until the end) or more", options.max_tokens);
+std::string continue_tokens(Engine& engine, const std::vector<int32_t>& prompt,
+                            const GenerateOptions& options, const std::vector<int32_t>& end_ids,
+                            Generation& result, const std::function<bool(int32_t)>& next) {
+  check(options.max_tokens >= -1, "-n: {}; expected -1 (until the end) or more",
+        options.max_tokens);
   check(!prompt.empty(), "prompt: no tokens; expected at least one");
   Sampler sample(options.sampling);
   auto start = std::chrono::steady_clock::now();
@@ -112,17 +117,19 @@ std::string continue_tokens(Engine& engine, const std::vector<int32_t>& prompt, 
   return finish;
 }
 
-Generation generate_ids(const Transformer& model, DType compute, const std::vector<int32_t>& end_ids,
-                        const std::vector<int32_t>& prompt, const GenerateOptions& options) {
+Generation generate_ids(const Transformer& model, DType compute,
+                        const std::vector<int32_t>& end_ids, const std::vector<int32_t>& prompt,
+                        const GenerateOptions& options) {
   Generation result;
   Engine engine(model, compute);
-  result.finish = continue_tokens(engine, prompt, options, end_ids, result, [](int32_t) { return true; });
+  result.finish =
+      continue_tokens(engine, prompt, options, end_ids, result, [](int32_t) { return true; });
   return result;
 }
 
 Generation generate_text(const Transformer& model, const Tokenizer& tokenizer, DType compute,
-                         const std::vector<int32_t>& end_ids, const std::string& prompt, const GenerateOptions& options,
-                         const TextSink& stream) {
+                         const std::vector<int32_t>& end_ids, const std::string& prompt,
+                         const GenerateOptions& options, const TextSink& stream) {
   Generation result;
   std::vector<int32_t> ids = tokenizer.encode(prompt);
   if (ids.empty()) ids = beginning(tokenizer);

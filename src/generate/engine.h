@@ -10,8 +10,9 @@ class Engine {
  public:
   Engine(const Transformer& model, DType compute);
 
-  // Reads tokens behind what was read before; afterwards logits() are those of the last one. Past the model's context the
-  // oldest half is forgotten and the rest read again, with positions from 0.
+  // Reads tokens behind what was read before; afterwards logits() are those of the last one. Past
+  // the model's context the oldest half is forgotten and the rest read again, with positions from
+  // 0.
   void read(const std::vector<int32_t>& tokens);
   const float* logits() const { return logits_.data_as<float>(); }  // [V]
   int64_t vocabulary() const { return model_.spec.vocabulary; }
@@ -40,16 +41,18 @@ class StopWatch {
   bool stopped_ = false;
 };
 
-// The loop itself, on ids; `next` sees each new token and says whether to go on. Returns why it ended.
-std::string continue_tokens(Engine& engine, const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                            const std::vector<int32_t>& end_ids, Generation& result,
-                            const std::function<bool(int32_t)>& next);
+// The loop itself, on ids; `next` sees each new token and says whether to go on. Returns why it
+// ended.
+std::string continue_tokens(Engine& engine, const std::vector<int32_t>& prompt,
+                            const GenerateOptions& options, const std::vector<int32_t>& end_ids,
+                            Generation& result, const std::function<bool(int32_t)>& next);
 
 // The whole job for a text: what an empty prompt becomes, decoding, stop strings, streaming.
 Generation generate_text(const Transformer& model, const Tokenizer& tokenizer, DType compute,
-                         const std::vector<int32_t>& end_ids, const std::string& prompt, const GenerateOptions& options,
-                         const TextSink& stream);
-Generation generate_ids(const Transformer& model, DType compute, const std::vector<int32_t>& end_ids,
-                        const std::vector<int32_t>& prompt, const GenerateOptions& options);
+                         const std::vector<int32_t>& end_ids, const std::string& prompt,
+                         const GenerateOptions& options, const TextSink& stream);
+Generation generate_ids(const Transformer& model, DType compute,
+                        const std::vector<int32_t>& end_ids, const std::vector<int32_t>& prompt,
+                        const GenerateOptions& options);
 
 }  // namespace fovea

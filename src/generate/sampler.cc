@@ -20,7 +20,8 @@ void penalise(std::vector<float>& logits, const std::vector<int32_t>& seen, floa
 }
 
 bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
-  return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;  // ties: the lower id
+  return a.probability != b.probability ? a.probability > b.probability
+                                        : a.token < b.token;  // ties: the lower id
 }
 
 void normalise(std::vector<Sampler::Candidate>& candidates) {
@@ -31,11 +32,14 @@ void normalise(std::vector<Sampler::Candidate>& candidates) {
 
 }  // namespace
 
-Sampler::Sampler(const Sampling& options) : options_(options), random_(options.seed, Stream::sampling) {
+Sampler::Sampler(const Sampling& options)
+    : options_(options), random_(options.seed, Stream::sampling) {
   const auto in = [](float x, float least, float most) { return x >= least && x <= most; };
-  check(in(options.temperature, 0, 100), "--temperature: {}; expected 0 to 100", options.temperature);
+  check(in(options.temperature, 0, 100), "--temperature: {}; expected 0 to 100",
+        options.temperature);
   check(options.top_k >= 0, "--top-k: {}; expected 0 or more", options.top_k);
-  check(options.top_p > 0 && options.top_p <= 1, "--top-p: {}; expected more than 0, up to 1", options.top_p);
+  check(options.top_p > 0 && options.top_p <= 1, "--top-p: {}; expected more than 0, up to 1",
+        options.top_p);
   check(in(options.min_p, 0, 1), "--min-p: {}; expected 0 to 1", options.min_p);
   check(options.repetition_penalty > 0 && options.repetition_penalty <= 100,
         "--repetition-penalty: {}; expected more than 0, up to 100", options.repetition_penalty);
@@ -45,7 +49,9 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
                                                       const std::vector<int32_t>& seen) const {
   std::vector<float> scores(logits, logits + vocabulary);
   for (const float score : scores) {
-    if (std::isnan(score)) fail(ErrorKind::Failed, "generate: the model's logits are not numbers; expected finite weights");
+    if (std::isnan(score))
+      fail(ErrorKind::Failed,
+           "generate: the model's logits are not numbers; expected finite weights");
   }
   if (options_.repetition_penalty != 1) penalise(scores, seen, options_.repetition_penalty);
   const float highest = *std::max_element(scores.begin(), scores.end());
@@ -57,7 +63,8 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
   const bool greedy = options_.temperature == 0;
   for (int64_t token = 0; token < vocabulary; ++token) {
     const float score = scores[static_cast<size_t>(token)];
-    const float weight = greedy ? static_cast<float>(score == highest) : std::exp((score - highest) / options_.temperature);
+    const float weight = greedy ? static_cast<float>(score == highest)
+                                : std::exp((score - highest) / options_.temperature);
     if (weight > 0) candidates.push_back({static_cast<int32_t>(token), weight});
   }
   std::sort(candidates.begin(), candidates.end(), likelier);
@@ -66,7 +73,8 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
     candidates.resize(static_cast<size_t>(options_.top_k));
   }
   normalise(candidates);
-  if (options_.top_p < 1) {  // Holtzman et al. 2020: the token that crosses the line is the last one in
+  if (options_.top_p <
+      1) {  // Holtzman et al. 2020: the token that crosses the line is the last one in
     float sum = 0;
     size_t kept = 0;
     while (kept < candidates.size() && sum < options_.top_p) sum += candidates[kept++].probability;
@@ -78,7 +86,8 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
   return candidates;
 }
 
-int32_t Sampler::operator()(const float* logits, int64_t vocabulary, const std::vector<int32_t>& seen) {
+int32_t Sampler::operator()(const float* logits, int64_t vocabulary,
+                            const std::vector<int32_t>& seen) {
   const auto candidates = distribution(logits, vocabulary, seen);
   double left = random_.uniform_double();
   for (const Candidate& c : candidates) {

@@ -16,19 +16,22 @@ std::vector<Interval> valid_keys(const Tensor& attention_mask) {
     while (seen.begin < T && row[seen.begin] == 0) ++seen.begin;
     while (seen.end > seen.begin && row[seen.end - 1] == 0) --seen.end;
     for (int64_t t = seen.begin; t < seen.end; ++t) {
-      check(row[t] != 0, "attention_mask: row {} has a gap at {}; expected padding at the ends only", b, t);
+      check(row[t] != 0,
+            "attention_mask: row {} has a gap at {}; expected padding at the ends only", b, t);
     }
     valid.push_back(seen);
   }
   return valid;
 }
 
-// Positions count from a row's first token, as transformers counts them when it generates from a padded batch.
+// Positions count from a row's first token, as transformers counts them when it generates from a
+// padded batch.
 Tensor positions_of(const std::vector<Interval>& valid, int64_t T) {
   const Tensor positions = zeros({static_cast<int64_t>(valid.size()), T}, DType::i32);
   for (size_t b = 0; b < valid.size(); ++b)
     for (int64_t t = valid[b].begin; t < T; ++t)
-      positions.data_as<int32_t>()[static_cast<int64_t>(b) * T + t] = static_cast<int32_t>(t - valid[b].begin);
+      positions.data_as<int32_t>()[static_cast<int64_t>(b) * T + t] =
+          static_cast<int32_t>(t - valid[b].begin);
   return positions;
 }
 
@@ -58,18 +61,23 @@ void add_gradients(Transformer& model, const Family& family, std::map<std::strin
 
 }  // namespace
 
-std::map<std::string, Tensor> trace_model(Transformer& model, const Family& family, const TraceInput& input) {
-  check(input.ids.rank() == 2 && input.ids.size() > 0, "input_ids: shape {}; expected [B, T]", describe(input.ids.shape()));
-  check(!input.attention_mask || input.attention_mask.shape() == input.ids.shape(), "attention_mask: shape {}; expected {}",
-        describe(input.attention_mask.shape()), describe(input.ids.shape()));
+std::map<std::string, Tensor> trace_model(Transformer& model, const Family& family,
+                                          const TraceInput& input) {
+  check(input.ids.rank() == 2 && input.ids.size() > 0, "input_ids: shape {}; expected [B, T]",
+        describe(input.ids.shape()));
+  check(!input.attention_mask || input.attention_mask.shape() == input.ids.shape(),
+        "attention_mask: shape {}; expected {}", describe(input.attention_mask.shape()),
+        describe(input.ids.shape()));
   check(!input.labels || input.labels.shape() == input.ids.shape(), "labels: shape {}; expected {}",
         describe(input.labels.shape()), describe(input.ids.shape()));
   const int64_t T = input.ids.dim(1);
-  check(T <= model.spec.context, "input: {} tokens; expected at most {}, the model's context", T, model.spec.context);
+  check(T <= model.spec.context, "input: {} tokens; expected at most {}, the model's context", T,
+        model.spec.context);
 
   std::map<std::string, Tensor> found;
-  const Probe probe{[&](const std::string& name, const Tensor& value) { found[name] = value.detach(); },
-                    [](const std::string&) { return true; }};
+  const Probe probe{
+      [&](const std::string& name, const Tensor& value) { found[name] = value.detach(); },
+      [](const std::string&) { return true; }};
   Pass pass;
   pass.mask.causal = true;
   pass.probe = &probe;
@@ -78,7 +86,8 @@ std::map<std::string, Tensor> trace_model(Transformer& model, const Family& fami
     pass.mask.valid = valid_keys(input.attention_mask);
     positions = positions_of(pass.mask.valid, T);
   }
-  if (input.gradients) model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+  if (input.gradients)
+    model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
 
   const Tensor logits = model.logits(model.hidden(input.ids, pass, positions));  // [B, T, V]
   found["logits"] = logits.detach();

@@ -1,11 +1,14 @@
 #pragma once
 
-// What a device must be able to do: one table of plain functions over raw pointers. All arrays are contiguous and
-// row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D head width, C width, R rows.
+// What a device must be able to do: one table of plain functions over raw pointers. All arrays are
+// contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D
+// head width, C width, R rows.
 //
 // Rules that every table keeps:
-//  - Inputs are widened to the device's working type (float; double in the reference), results rounded once on store.
-//  - The bits of a result do not depend on the number of threads, on the batch's other rows or on the SIMD width.
+//  - Inputs are widened to the device's working type (float; double in the reference), results
+//  rounded once on store.
+//  - The bits of a result do not depend on the number of threads, on the batch's other rows or on
+//  the SIMD width.
 //  - An output with `add` receives old + result; otherwise what it held is never read.
 
 #include <cstddef>
@@ -29,8 +32,9 @@ struct Out {
   bool add = false;  // += instead of =
 };
 
-// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. Each sum is taken over ascending k, whatever m, n and the
-// threads are. a is stored [m, k], or [k, m] if transpose_a; b is stored [k, n], or [n, k] if transpose_b.
+// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. Each sum is taken over ascending k,
+// whatever m, n and the threads are. a is stored [m, k], or [k, m] if transpose_a; b is stored [k,
+// n], or [n, k] if transpose_b.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -41,10 +45,16 @@ struct Rows {
   int64_t count = 0, width = 0;
 };
 
-enum class Activation : uint8_t { relu, gelu, gelu_tanh, silu };  // gelu: exact, by erf; gelu_tanh: GPT-2's
+enum class Activation : uint8_t {
+  relu,
+  gelu,
+  gelu_tanh,
+  silu
+};  // gelu: exact, by erf; gelu_tanh: GPT-2's
 
-// Inverted dropout: an element is 0 with `probability`, else divided by (1 - probability). The decision for element i is
-// word i % 4 of philox(seed, Stream::dropout, layer, step_counter + i / 4): uniform(word) < probability drops it.
+// Inverted dropout: an element is 0 with `probability`, else divided by (1 - probability). The
+// decision for element i is word i % 4 of philox(seed, Stream::dropout, layer, step_counter + i /
+// 4): uniform(word) < probability drops it.
 struct Dropout {
   float probability = 0;
   uint64_t seed = 0;
@@ -52,8 +62,8 @@ struct Dropout {
   uint64_t step = 0;       // forward passes done so far; the counter is step * 2^32 + i / 4
 };
 
-// q [B, T, H, D], k and v [B, capacity, G, D] of which the first S keys are used; head h reads kv head h / (H / G).
-// Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s.
+// q [B, T, H, D], k and v [B, capacity, G, D] of which the first S keys are used; head h reads kv
+// head h / (H / G). Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s.
 struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0, width = 0;
   float scale = 1;
@@ -64,7 +74,7 @@ struct AttentionShape {
 struct AdamW {
   float rate = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, decay = 0;
   float correction1 = 1, correction2 = 1;  // 1 - beta^step
-  float gradient_scale = 1;                // clipping and accumulation: g = gradient * gradient_scale
+  float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
 };
 
 struct Kernels {
@@ -73,64 +83,78 @@ struct Kernels {
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
 
   // Elementwise over `size` elements.
-  void (*convert)(Out y, In x, int64_t size) = nullptr;                              // y (+)= x, across dtypes
-  void (*add)(Out y, In a, In b, int64_t size) = nullptr;                            // y = a + b
-  void (*multiply)(Out y, In a, In b, int64_t size) = nullptr;                       // y (+)= a * b
-  void (*scale)(Out y, In x, float factor, int64_t size) = nullptr;                  // y (+)= factor * x
-  void (*activation)(Out y, In x, Activation kind, int64_t size) = nullptr;          // y = f(x)
-  void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;  // dx (+)= dy * f'(x)
-  void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;      // y (+)= drop(x); its own backward
+  void (*convert)(Out y, In x, int64_t size) = nullptr;              // y (+)= x, across dtypes
+  void (*add)(Out y, In a, In b, int64_t size) = nullptr;            // y = a + b
+  void (*multiply)(Out y, In a, In b, int64_t size) = nullptr;       // y (+)= a * b
+  void (*scale)(Out y, In x, float factor, int64_t size) = nullptr;  // y (+)= factor * x
+  void (*activation)(Out y, In x, Activation kind, int64_t size) = nullptr;  // y = f(x)
+  void (*activation_backward)(Out dx, In dy, In x, Activation kind,
+                              int64_t size) = nullptr;  // dx (+)= dy * f'(x)
+  void (*dropout)(Out y, In x, const Dropout& dropout,
+                  int64_t size) = nullptr;  // y (+)= drop(x); its own backward
 
-  // Over rows [R, C]. Sums over rows follow a fixed tree: blocks of 64 rows, then the blocks in order.
-  void (*sum_rows)(Out y, In x, Rows rows) = nullptr;                                // y[C] (+)= sum over rows
+  // Over rows [R, C]. Sums over rows follow a fixed tree: blocks of 64 rows, then the blocks in
+  // order.
+  void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
   // y = (x - mean) * scale * weight + bias, scale = 1 / sqrt(variance + epsilon); bias may be null.
   // mean [R] and scale [R] are kept for the backward and are always float (double in an f64 call).
-  void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows) = nullptr;
-  void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                              Rows rows) = nullptr;
+  void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon,
+                     Rows rows) = nullptr;
+  void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
+                              In weight, Rows rows) = nullptr;
   // y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + epsilon)
   void (*rms_norm)(Out y, Out scale, In x, In weight, float epsilon, Rows rows) = nullptr;
-  void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows) = nullptr;
+  void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,
+                            Rows rows) = nullptr;
 
   // y[i] (+)= table[ids[i]], rows of `width`; every id is inside the table (ops check that).
   void (*embedding)(Out y, In table, const int32_t* ids, Rows rows) = nullptr;
-  // dtable[ids[i]] += dy[i], in ascending i for each table row; dtable has `entries` rows; without add it is zeroed first.
-  void (*embedding_backward)(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) = nullptr;
+  // dtable[ids[i]] += dy[i], in ascending i for each table row; dtable has `entries` rows; without
+  // add it is zeroed first.
+  void (*embedding_backward)(Out dtable, In dy, const int32_t* ids, Rows rows,
+                             int64_t entries) = nullptr;
 
-  // y [B, T, H, D] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log of the softmax's sum, float.
-  // A query that sees no key gives y = 0, lse = -inf. Keys are walked in tiles anchored at key 0.
+  // y [B, T, H, D] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log of the
+  // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
+  // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
                              const AttentionShape& shape) = nullptr;
   // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 
-  // losses[R] = -log softmax(logits[r])[targets[r]], 0 where the target is negative (ignored); lse[R] for the backward.
-  void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) = nullptr;
+  // losses[R] = -log softmax(logits[r])[targets[r]], 0 where the target is negative (ignored);
+  // lse[R] for the backward.
+  void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets,
+                        Rows rows) = nullptr;
   // dlogits (+)= (softmax(logits) - onehot(target)) * factor; 0 in ignored rows.
-  void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                                 Rows rows) = nullptr;
+  void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets,
+                                 float factor, Rows rows) = nullptr;
 
-  // In place, all float: m, v, then weight -= rate * (m / correction1 / (sqrt(v / correction2) + epsilon) + decay * weight)
-  // (Loshchilov and Hutter 2019).
-  void (*adamw)(float* weight, float* m, float* v, const float* gradient, const AdamW& step, int64_t size) = nullptr;
+  // In place, all float: m, v, then weight -= rate * (m / correction1 / (sqrt(v / correction2) +
+  // epsilon) + decay * weight) (Loshchilov and Hutter 2019).
+  void (*adamw)(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
+                int64_t size) = nullptr;
   // In double, by a fixed tree: blocks of 4096, then the blocks in order.
   double (*sum)(In x, int64_t size) = nullptr;
   double (*sum_of_squares)(In x, int64_t size) = nullptr;
 };
 
-const Kernels& reference_kernels();  // naive loops in double: the specification; takes every floating dtype
-const Kernels& cpu_kernels();        // Highway and oneDNN; f32 and bf16
+const Kernels&
+reference_kernels();  // naive loops in double: the specification; takes every floating dtype
+const Kernels& cpu_kernels();  // Highway and oneDNN; f32 and bf16
 
-// The table in use for a dtype: f64 is always the reference's; FOVEA_ISA=reference makes it so for all.
+// The table in use for a dtype: f64 is always the reference's; FOVEA_ISA=reference makes it so for
+// all.
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // tests swap a table in; null = back to the default
 
-// The instruction sets this process may use, best first ("avx512", "avx2"), each with "bf16"/"amx" rows of its own
-// where the CPU multiplies bf16 natively. FOVEA_ISA caps it.
+// The instruction sets this process may use, best first ("avx512", "avx2"), each with "bf16"/"amx"
+// rows of its own where the CPU multiplies bf16 natively. FOVEA_ISA caps it.
 std::string active_isa();
 std::vector<std::string> available_isas();
-void use_isa(const std::string& name);  // "auto" or one of available_isas() or "reference"; InvalidArgument otherwise
+void use_isa(const std::string& name);  // "auto" or one of available_isas() or "reference";
+                                        // InvalidArgument otherwise
 bool native_bf16();                     // whether bf16 products run at more than the fp32 rate
 
 }  // namespace fovea

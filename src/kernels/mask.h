@@ -10,17 +10,20 @@ struct Interval {
   int64_t begin = 0, end = 0;  // [begin, end)
 };
 
-// Which keys a query sees; never a matrix. It maps a query row to a few key intervals, ascending and disjoint, and the
-// tiled attention kernels walk those, forwards and backwards.
+// Which keys a query sees; never a matrix. It maps a query row to a few key intervals, ascending
+// and disjoint, and the tiled attention kernels walk those, forwards and backwards.
 struct Mask {
   static constexpr int kMostIntervals = 2;
 
-  bool causal = false;          // a query sees keys up to its own position
-  int64_t first_query = 0;      // the position, among the keys, of query row 0 (decoding: the number of cached keys)
-  int64_t window = 0;           // causal only: a query sees this many keys, itself included; 0 = no limit
-  std::vector<Interval> valid;  // per batch row, the keys that are not padding; empty = all are valid
+  bool causal = false;  // a query sees keys up to its own position
+  int64_t first_query =
+      0;  // the position, among the keys, of query row 0 (decoding: the number of cached keys)
+  int64_t window = 0;  // causal only: a query sees this many keys, itself included; 0 = no limit
+  std::vector<Interval>
+      valid;  // per batch row, the keys that are not padding; empty = all are valid
 
-  // Writes the intervals of query row `query` of batch row `batch` among `keys` keys, and returns how many there are.
+  // Writes the intervals of query row `query` of batch row `batch` among `keys` keys, and returns
+  // how many there are.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
     Interval seen{0, keys};

@@ -25,7 +25,8 @@ Spec preset(const std::string& name) {
   if (name == "nano") return gpt(4, 4, 128, 64);
   if (name == "baby") return gpt(6, 6, 384, 256, 0.2f);
   if (name == "gpt2") return gpt(12, 12, 768, 1024);
-  fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; did you mean {}?", name, nearest(name, preset_names()));
+  fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; did you mean {}?", name,
+       nearest(name, preset_names()));
 }
 
 }  // namespace fovea

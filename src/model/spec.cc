@@ -24,7 +24,8 @@ class Reader : public SpecVisitor {
  public:
   Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
 
-  void integer(const char* path, const char*, const char*, int64_t& value, int64_t least, int64_t most) override {
+  void integer(const char* path, const char*, const char*, int64_t& value, int64_t least,
+               int64_t most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     if (!found->is_number_integer() || *found < least || *found > most) {
@@ -32,7 +33,8 @@ class Reader : public SpecVisitor {
     }
     value = found->get<int64_t>();
   }
-  void number(const char* path, const char*, const char*, float& value, float least, float most) override {
+  void number(const char* path, const char*, const char*, float& value, float least,
+              float most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most)) {
@@ -46,10 +48,13 @@ class Reader : public SpecVisitor {
     if (!found->is_boolean()) refuse(path, *found, "true or false");
     value = found->get<bool>();
   }
-  void choice(const char* path, const char*, const char*, int& value, const std::vector<std::string>& names) override {
+  void choice(const char* path, const char*, const char*, int& value,
+              const std::vector<std::string>& names) override {
     const auto* found = find(path);
     if (found == nullptr) return;
-    const auto at = found->is_string() ? std::find(names.begin(), names.end(), found->get<std::string>()) : names.end();
+    const auto at = found->is_string()
+                        ? std::find(names.begin(), names.end(), found->get<std::string>())
+                        : names.end();
     if (at == names.end()) refuse(path, *found, fmt::format("one of {}", fmt::join(names, ", ")));
     value = static_cast<int>(at - names.begin());
   }
@@ -71,16 +76,21 @@ class Reader : public SpecVisitor {
     }
     return at;
   }
-  [[noreturn]] void refuse(const char* path, const nlohmann::json& value, const std::string& expected) const {
-    fail(ErrorKind::InvalidArgument, "{}: {} is {}; expected {}", name_, path, value.dump(), expected);
+  [[noreturn]] void refuse(const char* path, const nlohmann::json& value,
+                           const std::string& expected) const {
+    fail(ErrorKind::InvalidArgument, "{}: {} is {}; expected {}", name_, path, value.dump(),
+         expected);
   }
   void refuse_unknown(const nlohmann::json& part, const std::string& prefix) const {
-    check(part.is_object(), "{}: {} is not an object; expected fields in braces", name_, prefix.empty() ? "the file" : prefix);
+    check(part.is_object(), "{}: {} is not an object; expected fields in braces", name_,
+          prefix.empty() ? "the file" : prefix);
     for (const auto& [key, value] : part.items()) {
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       if (std::find(known_.begin(), known_.end(), path) != known_.end()) continue;
-      const bool group = std::any_of(known_.begin(), known_.end(), [&](auto& k) { return k.starts_with(path + "."); });
-      check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path, nearest(path, known_));
+      const bool group = std::any_of(known_.begin(), known_.end(),
+                                     [&](auto& k) { return k.starts_with(path + "."); });
+      check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path,
+            nearest(path, known_));
       refuse_unknown(value, path);
     }
   }
@@ -92,12 +102,18 @@ class Reader : public SpecVisitor {
 
 class Writer : public SpecVisitor {
  public:
-  void integer(const char* path, const char*, const char*, int64_t& value, int64_t, int64_t) override { put(path, value); }
+  void integer(const char* path, const char*, const char*, int64_t& value, int64_t,
+               int64_t) override {
+    put(path, value);
+  }
   void number(const char* path, const char*, const char*, float& value, float, float) override {
     put(path, std::stod(fmt::format("{}", value)));  // 0.1, not 0.10000000149
   }
-  void boolean(const char* path, const char*, const char*, bool& value) override { put(path, value); }
-  void choice(const char* path, const char*, const char*, int& value, const std::vector<std::string>& names) override {
+  void boolean(const char* path, const char*, const char*, bool& value) override {
+    put(path, value);
+  }
+  void choice(const char* path, const char*, const char*, int& value,
+              const std::vector<std::string>& names) override {
     put(path, names[static_cast<size_t>(value)]);
   }
   std::string text() const { return json_.dump(2) + "\n"; }
@@ -115,35 +131,53 @@ class Writer : public SpecVisitor {
 
 void visit(Spec& s, SpecVisitor& v) {
   StackSpec& d = s.decoder;
-  v.integer("vocabulary", "--vocabulary", "tokens that the model knows; 0 = the tokenizer's", s.vocabulary, 0, kMost);
+  v.integer("vocabulary", "--vocabulary", "tokens that the model knows; 0 = the tokenizer's",
+            s.vocabulary, 0, kMost);
   v.integer("context", "--context", "most tokens in one sequence", s.context, 1, kMost);
   v.integer("width", "--width", "of the residual stream", s.width, 1, kMost);
-  choose(v, "position", "--position", "how a token knows its place", s.position, {"none", "learned"});
+  choose(v, "position", "--position", "how a token knows its place", s.position,
+         {"none", "learned"});
   v.integer("decoder.layers", "--layers", "blocks of the decoder", d.layers, 1, 4096);
   choose(v, "decoder.norm.kind", "--norm", "kind of normalisation", d.norm.kind, {"layer", "rms"});
-  v.number("decoder.norm.epsilon", "--norm-epsilon", "added to the variance", d.norm.epsilon, 0.0f, 1.0f);
+  v.number("decoder.norm.epsilon", "--norm-epsilon", "added to the variance", d.norm.epsilon, 0.0f,
+           1.0f);
   v.boolean("decoder.norm.bias", "--norm-bias", "LayerNorm adds a bias", d.norm.bias);
-  v.boolean("decoder.placement.input", "--pre-norm", "norm on a sublayer's input", d.placement.input);
-  v.boolean("decoder.placement.output", "--output-norm", "norm on a sublayer's output", d.placement.output);
-  v.boolean("decoder.placement.sum", "--post-norm", "norm on the sum behind a sublayer", d.placement.sum);
-  v.boolean("decoder.parallel", "--parallel", "attention and feed-forward side by side", d.parallel);
+  v.boolean("decoder.placement.input", "--pre-norm", "norm on a sublayer's input",
+            d.placement.input);
+  v.boolean("decoder.placement.output", "--output-norm", "norm on a sublayer's output",
+            d.placement.output);
+  v.boolean("decoder.placement.sum", "--post-norm", "norm on the sum behind a sublayer",
+            d.placement.sum);
+  v.boolean("decoder.parallel", "--parallel", "attention and feed-forward side by side",
+            d.parallel);
   v.boolean("decoder.final_norm", "--final-norm", "norm behind the last block", d.final_norm);
   v.integer("decoder.attention.heads", "--heads", "attention heads", d.attention.heads, 1, 4096);
-  v.integer("decoder.attention.kv_heads", "--kv-heads", "key-value heads; 0 = heads", d.attention.kv_heads, 0, 4096);
-  v.integer("decoder.attention.head_width", "--head-width", "of one head; 0 = width / heads", d.attention.head_width, 0, 256);
-  v.integer("decoder.attention.window", "--window", "keys that a query sees; 0 = all", d.attention.window, 0, kMost);
-  v.boolean("decoder.attention.bias", "--attention-bias", "biases of query, key and value", d.attention.bias);
-  v.boolean("decoder.attention.output_bias", "--attention-output-bias", "bias of attention's output", d.attention.output_bias);
-  choose(v, "decoder.ffn.activation", "--activation", "of the feed-forward layers", d.ffn.activation,
-         {"relu", "gelu", "gelu_tanh", "silu"});
-  v.boolean("decoder.ffn.gated", "--gated", "gated feed-forward layers (GEGLU, SwiGLU)", d.ffn.gated);
-  v.integer("decoder.ffn.width", "--ffn-width", "of the feed-forward layers; 0 = 4 x width", d.ffn.width, 0, kMost);
+  v.integer("decoder.attention.kv_heads", "--kv-heads", "key-value heads; 0 = heads",
+            d.attention.kv_heads, 0, 4096);
+  v.integer("decoder.attention.head_width", "--head-width", "of one head; 0 = width / heads",
+            d.attention.head_width, 0, 256);
+  v.integer("decoder.attention.window", "--window", "keys that a query sees; 0 = all",
+            d.attention.window, 0, kMost);
+  v.boolean("decoder.attention.bias", "--attention-bias", "biases of query, key and value",
+            d.attention.bias);
+  v.boolean("decoder.attention.output_bias", "--attention-output-bias",
+            "bias of attention's output", d.attention.output_bias);
+  choose(v, "decoder.ffn.activation", "--activation", "of the feed-forward layers",
+         d.ffn.activation, {"relu", "gelu", "gelu_tanh", "silu"});
+  v.boolean("decoder.ffn.gated", "--gated", "gated feed-forward layers (GEGLU, SwiGLU)",
+            d.ffn.gated);
+  v.integer("decoder.ffn.width", "--ffn-width", "of the feed-forward layers; 0 = 4 x width",
+            d.ffn.width, 0, kMost);
   v.boolean("decoder.ffn.bias", "--ffn-bias", "biases of the feed-forward layers", d.ffn.bias);
   v.boolean("tied_head", "--tied-head", "the embedding is also the output matrix", s.tied_head);
-  v.number("dropout.embedding", "--embedding-dropout", "probability, on the embeddings", s.dropout.embedding, 0.0f, 0.95f);
-  v.number("dropout.attention", "--attention-dropout", "probability, on attention weights", s.dropout.attention, 0.0f, 0.95f);
-  v.number("dropout.residual", "--residual-dropout", "probability, on sublayers' outputs", s.dropout.residual, 0.0f, 0.95f);
-  v.number("init_deviation", "--init-deviation", "of the random weights", s.init_deviation, 0.0f, 10.0f);
+  v.number("dropout.embedding", "--embedding-dropout", "probability, on the embeddings",
+           s.dropout.embedding, 0.0f, 0.95f);
+  v.number("dropout.attention", "--attention-dropout", "probability, on attention weights",
+           s.dropout.attention, 0.0f, 0.95f);
+  v.number("dropout.residual", "--residual-dropout", "probability, on sublayers' outputs",
+           s.dropout.residual, 0.0f, 0.95f);
+  v.number("init_deviation", "--init-deviation", "of the random weights", s.init_deviation, 0.0f,
+           10.0f);
 }
 
 Spec read_spec(const std::string& text, const std::string& name) {
@@ -165,18 +199,21 @@ std::string write_spec(const Spec& spec) {
 Spec validated(Spec s) {
   AttentionSpec& a = s.decoder.attention;
   check(s.width > 0 && s.context > 0 && s.decoder.layers > 0 && a.heads > 0,
-        "spec: width {}, context {}, layers {}, heads {}; expected all at least 1", s.width, s.context,
-        s.decoder.layers, a.heads);
+        "spec: width {}, context {}, layers {}, heads {}; expected all at least 1", s.width,
+        s.context, s.decoder.layers, a.heads);
   if (a.kv_heads == 0) a.kv_heads = a.heads;
   if (a.head_width == 0) {
-    check(s.width % a.heads == 0, "spec: heads {} does not divide width {}; expected a divisor, or --head-width", a.heads,
+    check(s.width % a.heads == 0,
+          "spec: heads {} does not divide width {}; expected a divisor, or --head-width", a.heads,
           s.width);
     a.head_width = s.width / a.heads;
   }
   check(a.head_width <= 256, "spec: heads are {} wide; expected at most 256", a.head_width);
-  check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor", a.kv_heads, a.heads);
+  check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
+        a.kv_heads, a.heads);
   if (s.decoder.ffn.width == 0) s.decoder.ffn.width = 4 * s.width;
-  check(!s.decoder.parallel || (s.decoder.placement.input && !s.decoder.placement.output && !s.decoder.placement.sum),
+  check(!s.decoder.parallel ||
+            (s.decoder.placement.input && !s.decoder.placement.output && !s.decoder.placement.sum),
         "spec: parallel sublayers take a norm on their input only; expected placement input");
   check(s.vocabulary > 0, "spec: vocabulary is 0; expected at least 1");
   return s;

@@ -10,7 +10,9 @@ namespace fovea {
 Transformer::Transformer(const Spec& s)
     : spec(s),
       token_embedding{{s.vocabulary, s.width}, Role::token_embedding, {}},
-      position_embedding{s.position == Position::learned ? Shape{s.context, s.width} : Shape{}, Role::position_embedding, {}},
+      position_embedding{s.position == Position::learned ? Shape{s.context, s.width} : Shape{},
+                         Role::position_embedding,
+                         {}},
       decoder(s.decoder, s.dropout, s.width),
       head(s.tied_head ? Linear() : Linear(s.width, s.vocabulary, false)) {}
 
@@ -22,8 +24,10 @@ Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& po
     if (!places) {
       places = empty({B, T}, DType::i32);
       const int64_t first = pass.cache != nullptr ? pass.cache->length() : 0;
-      check(first + T <= spec.context, "{} tokens; expected at most {}, the model's context", first + T, spec.context);
-      for (int64_t i = 0; i < B * T; ++i) places.data_as<int32_t>()[i] = static_cast<int32_t>(first + i % T);
+      check(first + T <= spec.context, "{} tokens; expected at most {}, the model's context",
+            first + T, spec.context);
+      for (int64_t i = 0; i < B * T; ++i)
+        places.data_as<int32_t>()[i] = static_cast<int32_t>(first + i % T);
     }
     x = add(x, embedding(places, position_embedding.value));
   }
@@ -34,10 +38,12 @@ Tensor Transformer::logits(const Tensor& hidden) const {
   return linear(hidden, spec.tied_head ? token_embedding.value : head.weight.value, {}, DType::f32);
 }
 
-// Radford et al. 2019: normal weights; those that write into the residual stream are smaller by the root of their number.
+// Radford et al. 2019: normal weights; those that write into the residual stream are smaller by the
+// root of their number.
 void initialise(Transformer& model, uint64_t seed) {
   const float deviation = model.spec.init_deviation;
-  const float residual = deviation / std::sqrt(2.0f * static_cast<float>(model.spec.decoder.layers));
+  const float residual =
+      deviation / std::sqrt(2.0f * static_cast<float>(model.spec.decoder.layers));
   uint32_t index = 0;  // each parameter draws from its own part of the stream
   model.each([&](const std::string&, Parameter& p) {
     p.value = zeros(p.shape);

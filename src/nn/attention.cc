@@ -36,8 +36,10 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
     k = pass.cache->keys(layer);
     v = pass.cache->values(layer);
   }
-  if (pass.probe != nullptr && pass.probe->wants_weights && pass.probe->wants_weights(fmt::format("attention.{}", layer))) {
-    probe(pass, fmt::format("attention.{}", layer), attention_weights(q, k, options));  // [B, H, T, S]
+  if (pass.probe != nullptr && pass.probe->wants_weights &&
+      pass.probe->wants_weights(fmt::format("attention.{}", layer))) {
+    probe(pass, fmt::format("attention.{}", layer),
+          attention_weights(q, k, options));  // [B, H, T, S]
   }
   const Tensor mixed = attention(q, k, v, options);  // [B, T, H, D]
   return output(mixed.view({B, T, heads * D}));      // [B, T, C]

@@ -6,7 +6,8 @@
 
 namespace fovea {
 
-// Self-attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al. 2023).
+// Self-attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al.
+// 2023).
 struct Attention {
   Linear query, key, value, output;
   int64_t layer = 0, heads = 0, kv_heads = 0, head_width = 0, window = 0;

@@ -5,7 +5,8 @@ namespace {
 
 // y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x)))))
 template <class Sublayer>
-Tensor residual(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& drop, Sublayer&& sublayer) {
+Tensor residual(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& drop,
+                Sublayer&& sublayer) {
   const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
   return norm.sum(add(x, dropout(y, drop)), x.dtype());
 }
@@ -29,7 +30,8 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
     const Tensor b = ffn(ffn_norm.input(x, pass.compute));
     return add(add(x, dropout(a, first)), dropout(b, second));
   }
-  const Tensor h = residual(x, attention_norm, pass, first, [&](const Tensor& y) { return attention(y, pass); });
+  const Tensor h =
+      residual(x, attention_norm, pass, first, [&](const Tensor& y) { return attention(y, pass); });
   return residual(h, ffn_norm, pass, second, ffn);  // [B, T, C]
 }
 

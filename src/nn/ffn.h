@@ -5,7 +5,8 @@
 
 namespace fovea {
 
-// y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020).   x [..., C] -> [..., C]
+// y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020).   x [..., C] -> [...,
+// C]
 struct FeedForward {
   Linear gate, up, down;
   Activation kind = Activation::gelu_tanh;
@@ -35,7 +36,8 @@ struct FeedForward {
 // The public names and the kernels' are the same list.
 static_assert(static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
               static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
-              static_cast<int>(ActivationKind::gelu_tanh) == static_cast<int>(Activation::gelu_tanh) &&
+              static_cast<int>(ActivationKind::gelu_tanh) ==
+                  static_cast<int>(Activation::gelu_tanh) &&
               static_cast<int>(ActivationKind::silu) == static_cast<int>(Activation::silu));
 
 }  // namespace fovea

@@ -19,7 +19,8 @@ void put(const Tensor& cache, const Tensor& fresh, int64_t begin) {
 
 }  // namespace
 
-KvCache::KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_width, DType dtype)
+KvCache::KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads,
+                 int64_t head_width, DType dtype)
     : capacity_(capacity) {
   for (int64_t layer = 0; layer < layers; ++layer) {
     keys_.push_back(empty({batch, capacity, kv_heads, head_width}, dtype));
@@ -28,7 +29,8 @@ KvCache::KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_hea
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
-  check(length_ + k.dim(1) <= capacity_, "KV cache: {} tokens and {} more; expected at most {}", length_, k.dim(1), capacity_);
+  check(length_ + k.dim(1) <= capacity_, "KV cache: {} tokens and {} more; expected at most {}",
+        length_, k.dim(1), capacity_);
   put(keys(layer), k, length_);
   put(values(layer), v, length_);
 }

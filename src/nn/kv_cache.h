@@ -9,12 +9,14 @@ namespace fovea {
 // Keys and values of the tokens read so far, a pair of tensors [B, capacity, G, D] for each layer.
 class KvCache {
  public:
-  KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_width, DType dtype);
+  KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_width,
+          DType dtype);
 
-  int64_t length() const { return length_; }      // tokens in it, the same for each layer
+  int64_t length() const { return length_; }  // tokens in it, the same for each layer
   int64_t capacity() const { return capacity_; }
 
-  // Puts k and v [B, T, G, D] behind what is there. The tokens count once advance() says that all layers have them.
+  // Puts k and v [B, T, G, D] behind what is there. The tokens count once advance() says that all
+  // layers have them.
   void append(int64_t layer, const Tensor& k, const Tensor& v);
   void advance(int64_t tokens) { length_ += tokens; }
   void clear() { length_ = 0; }

@@ -14,8 +14,12 @@ struct Norm {
 
   Norm() = default;
   Norm(const NormSpec& spec, int64_t width, bool present = true)
-      : kind(spec.kind), epsilon(spec.epsilon), weight{present ? Shape{width} : Shape{}, Role::gain, {}},
-        bias{present && spec.bias && spec.kind == NormKind::layer ? Shape{width} : Shape{}, Role::bias, {}} {}
+      : kind(spec.kind),
+        epsilon(spec.epsilon),
+        weight{present ? Shape{width} : Shape{}, Role::gain, {}},
+        bias{present && spec.bias && spec.kind == NormKind::layer ? Shape{width} : Shape{},
+             Role::bias,
+             {}} {}
 
   Tensor operator()(const Tensor& x, DType out) const {
     if (!weight.present()) return cast(x, out);
@@ -36,7 +40,9 @@ struct Norms {
 
   Norms() = default;
   Norms(const NormSpec& spec, const Placement& placement, int64_t width)
-      : input(spec, width, placement.input), output(spec, width, placement.output), sum(spec, width, placement.sum) {}
+      : input(spec, width, placement.input),
+        output(spec, width, placement.output),
+        sum(spec, width, placement.sum) {}
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {

@@ -9,7 +9,8 @@ namespace fovea {
 // What a parameter is for: decides how it begins and whether weight decay pulls on it.
 enum class Role { matrix, residual_matrix, token_embedding, position_embedding, gain, bias };
 
-// A weight as its layer declares it: the shape is known before there are elements. An empty shape = absent.
+// A weight as its layer declares it: the shape is known before there are elements. An empty shape =
+// absent.
 struct Parameter {
   Shape shape;
   Role role = Role::matrix;
@@ -18,9 +19,12 @@ struct Parameter {
   bool present() const { return !shape.empty(); }
 };
 
-inline bool decays(Role role) { return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding; }
+inline bool decays(Role role) {
+  return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding;
+}
 
-// A visit of one parameter, for the each(f) members of the layers: calls f(name, parameter) if it is there.
+// A visit of one parameter, for the each(f) members of the layers: calls f(name, parameter) if it
+// is there.
 template <class Visitor>
 void visit(Visitor& f, const std::string& name, Parameter& parameter) {
   if (parameter.present()) f(name, parameter);

@@ -11,16 +11,17 @@ namespace fovea {
 // Where inspection looks in. Null by default; the fast path owes it nothing.
 struct Probe {
   std::function<void(const std::string& name, const Tensor& value)> see;
-  std::function<bool(const std::string& name)> wants_weights;  // attention weights are computed on request only
+  std::function<bool(const std::string& name)>
+      wants_weights;  // attention weights are computed on request only
 };
 
 // What one forward pass carries through the layers.
 struct Pass {
-  DType compute = DType::f32;       // of the matrix products; the residual stream stays f32
-  Mask mask;                        // of the self-attention
-  KvCache* cache = nullptr;         // decoding: keys and values of earlier passes
+  DType compute = DType::f32;  // of the matrix products; the residual stream stays f32
+  Mask mask;                   // of the self-attention
+  KvCache* cache = nullptr;    // decoding: keys and values of earlier passes
   const Probe* probe = nullptr;
-  Dropout dropout;                  // seed and step of this pass; probability 0 = not training
+  Dropout dropout;  // seed and step of this pass; probability 0 = not training
   bool training = false;
 
   // The dropout of one place in the model.
@@ -32,8 +33,11 @@ struct Pass {
   }
 };
 
-// Places of dropout: 0 is the embedding's; each layer has three, of its attention weights and of its two sublayers.
-inline uint32_t place_of_dropout(int64_t layer, int which) { return static_cast<uint32_t>(1 + 3 * layer + which); }
+// Places of dropout: 0 is the embedding's; each layer has three, of its attention weights and of
+// its two sublayers.
+inline uint32_t place_of_dropout(int64_t layer, int which) {
+  return static_cast<uint32_t>(1 + 3 * layer + which);
+}
 
 inline void probe(const Pass& pass, const std::string& name, const Tensor& value) {
   if (pass.probe != nullptr && pass.probe->see) pass.probe->see(name, value);

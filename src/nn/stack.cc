@@ -6,7 +6,8 @@ namespace fovea {
 
 Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width)
     : norm(spec.norm, width, spec.final_norm) {
-  for (int64_t layer = 0; layer < spec.layers; ++layer) blocks.emplace_back(spec, dropout, width, layer);
+  for (int64_t layer = 0; layer < spec.layers; ++layer)
+    blocks.emplace_back(spec, dropout, width, layer);
 }
 
 Tensor Stack::operator()(Tensor x, const Pass& pass) const {

@@ -5,13 +5,15 @@
 namespace fovea {
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  check(a.shape() == b.shape(), "add: {} and {}; expected equal shapes", describe(a.shape()), describe(b.shape()));
+  check(a.shape() == b.shape(), "add: {} and {}; expected equal shapes", describe(a.shape()),
+        describe(b.shape()));
   Tensor y = empty_like(a);
   kernels(a).add(y, a, b, a.size());
-  return record(y, {a, b}, [a = Saved::slot(a), b = Saved::slot(b)](const Tensor& dy, Gradients& d) {
-    d.pass(a, dy);
-    d.pass(b, dy);
-  });
+  return record(y, {a, b},
+                [a = Saved::slot(a), b = Saved::slot(b)](const Tensor& dy, Gradients& d) {
+                  d.pass(a, dy);
+                  d.pass(b, dy);
+                });
 }
 
 }  // namespace fovea

@@ -8,10 +8,11 @@ namespace fovea {
 namespace {
 
 AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
-  check(q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) && k.dim(2) > 0 &&
-            q.dim(2) % k.dim(2) == 0,
-        "attention: q is {}, k is {}; expected [B, T, H, D] and [B, S, G, D] with H a multiple of G",
-        describe(q.shape()), describe(k.shape()));
+  check(
+      q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) &&
+          k.dim(2) > 0 && q.dim(2) % k.dim(2) == 0,
+      "attention: q is {}, k is {}; expected [B, T, H, D] and [B, S, G, D] with H a multiple of G",
+      describe(q.shape()), describe(k.shape()));
   const int64_t keys = options.keys < 0 ? k.dim(1) : options.keys;
   check(keys <= k.dim(1), "attention: {} keys of {}", keys, k.dim(1));
   check(options.mask.valid.empty() || static_cast<int64_t>(options.mask.valid.size()) == q.dim(0),
@@ -30,9 +31,10 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
 
 }  // namespace
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
-  check(k.shape() == v.shape(), "attention: k is {}, v is {}; expected equal shapes", describe(k.shape()),
-        describe(v.shape()));
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options) {
+  check(k.shape() == v.shape(), "attention: k is {}, v is {}; expected equal shapes",
+        describe(k.shape()), describe(v.shape()));
   const AttentionShape s = shape_of(q, k, options);
   Tensor y = empty_like(q);
   if (!recording()) {
@@ -40,7 +42,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     return y;
   }
   // log of each softmax's sum: with it the backward computes the weights again, tile by tile.
-  Tensor lse = empty({s.batch, s.heads, s.queries}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor lse =
+      empty({s.batch, s.heads, s.queries}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
   kernels(q).attention(y, lse, q, k, v, s);
   const Tensor kept = y;
   return record(y, {q, k, v}, [=](const Tensor& dy, Gradients& d) {
@@ -52,7 +55,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionShape s = shape_of(q, k, options);
-  Tensor weights = empty({s.batch, s.heads, s.queries, s.keys}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor weights = empty({s.batch, s.heads, s.queries, s.keys},
+                         q.dtype() == DType::f64 ? DType::f64 : DType::f32);
   kernels(q).attention_weights(weights, q, k, s);
   return weights;
 }

@@ -8,12 +8,13 @@ namespace fovea {
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor) {
   const Rows r = rows_of(logits);
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
-        "cross_entropy: targets are {} {}, logits {}; expected one int32 a row", name_of(targets.dtype()),
-        describe(targets.shape()), describe(logits.shape()));
+        "cross_entropy: targets are {} {}, logits {}; expected one int32 a row",
+        name_of(targets.dtype()), describe(targets.shape()), describe(logits.shape()));
   const int32_t* target = targets.data_as<int32_t>();
   int64_t counted = 0;
   for (int64_t i = 0; i < r.count; ++i) {
-    check(target[i] < r.width, "cross_entropy: target {} at place {}; expected less than {}", target[i], i, r.width);
+    check(target[i] < r.width, "cross_entropy: target {} at place {}; expected less than {}",
+          target[i], i, r.width);
     counted += target[i] >= 0;
   }
   if (divisor == 0) divisor = static_cast<double>(std::max<int64_t>(1, counted));

@@ -11,7 +11,8 @@ Tensor embedding(const Tensor& ids, const Tensor& table) {
   const Rows rows{ids.size(), table.dim(1)};
   const int32_t* id = ids.data_as<int32_t>();
   for (int64_t i = 0; i < rows.count; ++i) {
-    check(id[i] >= 0 && id[i] < entries, "embedding: id {} at place {}; expected 0 to {}", id[i], i, entries - 1);
+    check(id[i] >= 0 && id[i] < entries, "embedding: id {} at place {}; expected 0 to {}", id[i], i,
+          entries - 1);
   }
   Shape shape = ids.shape();
   shape.push_back(rows.width);

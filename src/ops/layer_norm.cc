@@ -5,7 +5,8 @@
 
 namespace fovea {
 
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon, DType out) {
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
+                  DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
         "layer_norm: weight is {}, bias is {}, the last axis of x is {}", describe(weight.shape()),
@@ -15,7 +16,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
   }
-  Tensor mean = statistics(x, r), scale = statistics(x, r);  // scale = 1 / deviation; both kept for the backward
+  Tensor mean = statistics(x, r),
+         scale = statistics(x, r);  // scale = 1 / deviation; both kept for the backward
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
     Tensor again = empty(shape, out);
@@ -25,7 +27,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
   return record(y, {x, weight, bias}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
     // with xh = (x - mean) * scale:  dx = scale * (w*dy - mean(w*dy) - xh * mean(w*dy*xh)),
     // dweight = sum over rows of dy * xh,  dbias = sum over rows of dy
-    kernels(mean).layer_norm_backward(d[x], d[weight], d[bias], dy, x.elements(), mean, scale, weight, r);
+    kernels(mean).layer_norm_backward(d[x], d[weight], d[bias], dy, x.elements(), mean, scale,
+                                      weight, r);
   });
 }
 

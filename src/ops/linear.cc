@@ -5,15 +5,18 @@
 namespace fovea {
 namespace {
 
-Tensor in_dtype(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x.detach() : convert(x, dtype); }
+Tensor in_dtype(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x.detach() : convert(x, dtype);
+}
 
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType out) {
   check(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),
-        "linear: weight is {}, x is {}; expected [N, C] and [..., C]", describe(weight.shape()), describe(x.shape()));
-  check(!bias || bias.shape() == Shape{weight.dim(0)}, "linear: bias is {}, weight is {}", describe(bias.shape()),
-        describe(weight.shape()));
+        "linear: weight is {}, x is {}; expected [N, C] and [..., C]", describe(weight.shape()),
+        describe(x.shape()));
+  check(!bias || bias.shape() == Shape{weight.dim(0)}, "linear: bias is {}, weight is {}",
+        describe(bias.shape()), describe(weight.shape()));
   const int64_t outputs = weight.dim(0), width = weight.dim(1), count = rows_of(x).count;
   Shape shape = x.shape();
   shape.back() = outputs;
@@ -26,8 +29,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType o
     const Tensor dy = in_dtype(gradient, input.dtype());
     const Kernels& k = kernels(dy);
     if (d.wants(bias)) k.sum_rows(d[bias], gradient, {count, outputs});
-    if (d.wants(weight)) k.gemm(d[weight], dy, x.elements(), {}, {outputs, width, count, true, false});
-    if (d.wants(input)) k.gemm(d[input], dy, in_dtype(weight, dy.dtype()), {}, {count, width, outputs, false, false});
+    if (d.wants(weight))
+      k.gemm(d[weight], dy, x.elements(), {}, {outputs, width, count, true, false});
+    if (d.wants(input))
+      k.gemm(d[input], dy, in_dtype(weight, dy.dtype()), {}, {count, width, outputs, false, false});
   });
 }
 

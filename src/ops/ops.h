@@ -1,8 +1,9 @@
 #pragma once
 
-// Every differentiable op of fovea, with its formula. Each lives in the file of its name: forward, and its backward right
-// under it. All take f32, bf16 (working in float) or f64 (on the reference kernels, for gradient checks) and check shapes.
-// Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D head width, C width, V vocabulary.
+// Every differentiable op of fovea, with its formula. Each lives in the file of its name: forward,
+// and its backward right under it. All take f32, bf16 (working in float) or f64 (on the reference
+// kernels, for gradient checks) and check shapes. Letters: B batch, T query tokens, S keys, H
+// heads, G key-value heads, D head width, C width, V vocabulary.
 
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
@@ -17,10 +18,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> [..., C]
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
-// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).   x [..., C] -> [..., C] of dtype `out`
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon, DType out);
+// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).   x [..., C]
+// -> [..., C] of dtype `out`
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
+                  DType out);
 
-// y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).   x [..., C] -> [..., C] of dtype `out`
+// y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).   x [..., C] ->
+// [..., C] of dtype `out`
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out);
 
 // y = softmax(scale * q k^T, over the keys that the mask shows) v   (Vaswani et al. 2017, eq. 1).
@@ -28,10 +32,11 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
 struct AttentionOptions {
   float scale = 1;
   Mask mask;
-  Dropout dropout;   // of the softmax's weights
+  Dropout dropout;    // of the softmax's weights
   int64_t keys = -1;  // -1 = all of k
 };
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options);
 // The weights alone, for inspection; not differentiable. -> f32 [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);
 
@@ -51,7 +56,8 @@ Tensor multiply(const Tensor& a, const Tensor& b);
 Tensor dropout(const Tensor& x, const Dropout& options);
 
 // sum over rows of -log softmax(logits[r])[targets[r]] / divisor; targets < 0 are ignored.
-// logits [..., V], targets i32 [...] -> [1]. With divisor 0: the number of targets that count (the mean).
+// logits [..., V], targets i32 [...] -> [1]. With divisor 0: the number of targets that count (the
+// mean).
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0);
 
 }  // namespace fovea

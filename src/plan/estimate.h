@@ -8,13 +8,14 @@ namespace fovea {
 // What a training step of this model costs, by the formulas of the layers.
 struct Cost {
   int64_t parameters = 0;
-  double flops_per_step = 0;      // matrix products and attention: forward once, backward twice that
-  uint64_t weight_bytes = 0;      // and their gradients
-  uint64_t optimizer_bytes = 0;   // two moments
+  double flops_per_step = 0;     // matrix products and attention: forward once, backward twice that
+  uint64_t weight_bytes = 0;     // and their gradients
+  uint64_t optimizer_bytes = 0;  // two moments
   uint64_t activation_bytes = 0;  // what the backward keeps, and the largest that comes and goes
 };
 
 // tokens = batch * context in one forward pass; passes = accumulation.
-Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes, DType compute);
+Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes,
+                   DType compute);
 
 }  // namespace fovea

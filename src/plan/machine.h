@@ -7,13 +7,15 @@
 
 namespace fovea {
 
-// What this process may still use: the least of the machine's free memory, the cgroup's and the address space's limit.
-uint64_t available_memory();   // bytes
-uint64_t resident_peak();      // bytes, of this process so far
-uint64_t total_memory();       // bytes
+// What this process may still use: the least of the machine's free memory, the cgroup's and the
+// address space's limit.
+uint64_t available_memory();  // bytes
+uint64_t resident_peak();     // bytes, of this process so far
+uint64_t total_memory();      // bytes
 std::string cpu_name();
 
-// The rate of a large matrix product in this dtype, measured now: at least `seconds` long, all threads.
+// The rate of a large matrix product in this dtype, measured now: at least `seconds` long, all
+// threads.
 double measured_flops(DType dtype, double seconds);  // floating-point operations per second
 
 }  // namespace fovea

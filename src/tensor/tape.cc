@@ -25,8 +25,10 @@ class Tape {
   }
 
   static void play(const Tensor& loss, float factor) {
-    check(loss.wants_gradient(), "backward: the loss does not depend on anything that wants a gradient");
-    check(loss.size() == 1, "backward: the loss has shape {}; expected one element", describe(loss.shape()));
+    check(loss.wants_gradient(),
+          "backward: the loss does not depend on anything that wants a gradient");
+    check(loss.size() == 1, "backward: the loss has shape {}; expected one element",
+          describe(loss.shape()));
     loss.gradient_->value = full(loss.shape(), factor, loss.dtype());
     NoGradient off;
     Gradients d;
@@ -45,8 +47,10 @@ Out Gradients::operator[](const Tensor& x) const {
   if (!x.wants_gradient()) return {};
   Gradient& slot = *x.gradient_;
   const bool add = static_cast<bool>(slot.value);
-  if (!add) slot.value = empty(x.shape(), x.dtype());
-  else if (slot.value.storage_.use_count() > 1) slot.value = copy(slot.value);  // shared through pass()
+  if (!add)
+    slot.value = empty(x.shape(), x.dtype());
+  else if (slot.value.storage_.use_count() > 1)
+    slot.value = copy(slot.value);  // shared through pass()
   Out out = slot.value;
   out.add = add;
   return out;

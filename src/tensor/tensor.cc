@@ -12,8 +12,8 @@
 namespace fovea {
 namespace {
 
-// Freed blocks by size. Sizes are rounded up so that the few shapes of a step meet their like; a mutex is enough, since
-// an op allocates once while its kernel runs for microseconds at least.
+// Freed blocks by size. Sizes are rounded up so that the few shapes of a step meet their like; a
+// mutex is enough, since an op allocates once while its kernel runs for microseconds at least.
 class Cache {
  public:
   void* take(size_t bytes) {
@@ -34,9 +34,11 @@ class Cache {
     if (block == nullptr) {
       use_.live -= bytes;
       use_.held -= bytes;
-      fail(ErrorKind::OutOfMemory, "memory: {} bytes for a tensor are not there ({} in use)", bytes, use_.live);
+      fail(ErrorKind::OutOfMemory, "memory: {} bytes for a tensor are not there ({} in use)", bytes,
+           use_.live);
     }
-    // Large blocks in huge pages: a weight gradient walks thousands of rows, one page table entry each otherwise.
+    // Large blocks in huge pages: a weight gradient walks thousands of rows, one page table entry
+    // each otherwise.
     if (bytes >= size_t{2} << 20) madvise(block, bytes, MADV_HUGEPAGE);
     return block;
   }
@@ -91,14 +93,16 @@ Cache& cache() {
 int64_t elements(const Shape& shape) {
   int64_t product = 1;
   for (const int64_t extent : shape) {
-    check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product), "shape {}: not a possible size", describe(shape));
+    check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product),
+          "shape {}: not a possible size", describe(shape));
   }
   return product;
 }
 
 std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-Storage::Storage(size_t bytes) : data_(cache().take(Cache::rounded(bytes))), bytes_(Cache::rounded(bytes)) {}
+Storage::Storage(size_t bytes)
+    : data_(cache().take(Cache::rounded(bytes))), bytes_(Cache::rounded(bytes)) {}
 Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
     : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
 Storage::~Storage() {
@@ -111,12 +115,14 @@ void release_cached_memory() { cache().release_all(); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;
-  check(from_start >= 0 && from_start < rank(), "axis {} of a tensor of shape {}", axis, describe(shape_));
+  check(from_start >= 0 && from_start < rank(), "axis {} of a tensor of shape {}", axis,
+        describe(shape_));
   return shape_[static_cast<size_t>(from_start)];
 }
 
 Tensor Tensor::view(Shape shape) const {
-  check(elements(shape) == size_, "view: {} does not hold the elements of {}", describe(shape), describe(shape_));
+  check(elements(shape) == size_, "view: {} does not hold the elements of {}", describe(shape),
+        describe(shape_));
   Tensor y = *this;
   if (recipe_) {  // a view of what can be computed again can be computed again
     y.set_recipe([recipe = recipe_, shape] { return (*recipe)().view(shape); });
@@ -126,7 +132,8 @@ Tensor Tensor::view(Shape shape) const {
 }
 
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
-  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows {} to {} of {}", begin, end, describe(shape_));
+  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows {} to {} of {}", begin,
+        end, describe(shape_));
   Tensor y = detach();
   const int64_t width = shape_[0] > 0 ? size_ / shape_[0] : 0;
   y.offset_ += static_cast<size_t>(begin * width) * size_of(dtype_);
@@ -173,9 +180,12 @@ Tensor zeros(Shape shape, DType dtype) {
 Tensor full(Shape shape, double value, DType dtype) {
   Tensor y = empty(std::move(shape), dtype);
   for (int64_t i = 0; i < y.size(); ++i) {
-    if (dtype == DType::f64) y.data_as<double>()[i] = value;
-    else if (dtype == DType::bf16) y.data_as<bf16>()[i] = narrow(static_cast<float>(value));
-    else y.data_as<float>()[i] = static_cast<float>(value);
+    if (dtype == DType::f64)
+      y.data_as<double>()[i] = value;
+    else if (dtype == DType::bf16)
+      y.data_as<bf16>()[i] = narrow(static_cast<float>(value));
+    else
+      y.data_as<float>()[i] = static_cast<float>(value);
   }
   return y;
 }
@@ -191,7 +201,8 @@ Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> 
 
 Tensor from(const std::vector<float>& values, Shape shape, DType dtype) {
   Tensor y = empty(std::move(shape), DType::f32);
-  check(y.size() == static_cast<int64_t>(values.size()), "{} values for shape {}", values.size(), describe(y.shape()));
+  check(y.size() == static_cast<int64_t>(values.size()), "{} values for shape {}", values.size(),
+        describe(y.shape()));
   std::copy(values.begin(), values.end(), y.data_as<float>());
   return dtype == DType::f32 ? y : convert(y, dtype);
 }

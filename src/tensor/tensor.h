@@ -1,7 +1,8 @@
 #pragma once
 
-// One type of tensor: contiguous, row-major, storage shared by copies and views. A tensor may want a gradient; then the
-// ops that it enters are recorded on the tape (tape.h). Letters: B batch, T tokens, H heads, D head width, C width.
+// One type of tensor: contiguous, row-major, storage shared by copies and views. A tensor may want
+// a gradient; then the ops that it enters are recorded on the tape (tape.h). Letters: B batch, T
+// tokens, H heads, D head width, C width.
 
 #include <cstdint>
 #include <functional>
@@ -17,14 +18,16 @@ namespace fovea {
 
 using Shape = std::vector<int64_t>;  // {} is a scalar
 
-int64_t elements(const Shape& shape);    // the product; throws where it overflows
+int64_t elements(const Shape& shape);      // the product; throws where it overflows
 std::string describe(const Shape& shape);  // "[2, 3]"
 
-// A block of memory that returns to a cache when its last user goes, so that a training step allocates nothing anew.
+// A block of memory that returns to a cache when its last user goes, so that a training step
+// allocates nothing anew.
 class Storage {
  public:
   explicit Storage(size_t bytes);
-  Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner);  // someone else's memory, kept alive
+  Storage(void* borrowed, size_t bytes,
+          std::shared_ptr<const void> owner);  // someone else's memory, kept alive
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -66,18 +69,20 @@ class Tensor {
 
   void* data() const { return storage_ ? static_cast<char*>(storage_->data()) + offset_ : nullptr; }
   template <class T>
-  T* data_as() const { return static_cast<T*>(data()); }
+  T* data_as() const {
+    return static_cast<T*>(data());
+  }
 
-  operator In() const { return {data(), dtype_}; }             // NOLINT: a tensor is what kernels read ...
-  operator Out() const { return {data(), dtype_, false}; }     // NOLINT: ... and write
+  operator In() const { return {data(), dtype_}; }  // NOLINT: a tensor is what kernels read ...
+  operator Out() const { return {data(), dtype_, false}; }  // NOLINT: ... and write
 
-  Tensor view(Shape shape) const;                              // same elements, another shape; keeps the gradient slot
-  Tensor rows(int64_t begin, int64_t end) const;               // a slice of the first axis; no gradient
-  Tensor detach() const;                                       // same elements, no gradient
+  Tensor view(Shape shape) const;  // same elements, another shape; keeps the gradient slot
+  Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; no gradient
+  Tensor detach() const;                          // same elements, no gradient
 
   bool wants_gradient() const { return gradient_ != nullptr; }
-  Tensor& want_gradient();                                     // makes this a leaf whose gradient stays after backward()
-  Tensor gradient() const;                                     // absent until backward() reached it
+  Tensor& want_gradient();  // makes this a leaf whose gradient stays after backward()
+  Tensor gradient() const;  // absent until backward() reached it
   void clear_gradient() const;
 
   // How to compute the elements again from what the backward keeps anyway; see Saved in tape.h.
@@ -105,13 +110,13 @@ struct Gradient {
   bool leaf = false;  // kept after backward()
 };
 
-Tensor empty(Shape shape, DType dtype = DType::f32);           // what the memory held
+Tensor empty(Shape shape, DType dtype = DType::f32);  // what the memory held
 Tensor empty_like(const Tensor& x);
 Tensor zeros(Shape shape, DType dtype = DType::f32);
 Tensor full(Shape shape, double value, DType dtype = DType::f32);
 Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> owner);
 Tensor from(const std::vector<float>& values, Shape shape, DType dtype = DType::f32);
-Tensor convert(const Tensor& x, DType dtype);                  // a copy in another dtype; no gradient
+Tensor convert(const Tensor& x, DType dtype);  // a copy in another dtype; no gradient
 Tensor copy(const Tensor& x);
 std::vector<float> to_floats(const Tensor& x);
 

@@ -17,7 +17,9 @@ constexpr size_t kMostPoints = 600;  // more than the picture has columns only m
 struct Scale {
   double last_step, low, high;
   double x(double step) const { return kLeft + (kWidth - kLeft - kRight) * step / last_step; }
-  double y(double loss) const { return kTop + (kHeight - kTop - kBottom) * (high - loss) / (high - low); }
+  double y(double loss) const {
+    return kTop + (kHeight - kTop - kBottom) * (high - loss) / (high - low);
+  }
 };
 
 // 1, 2 or 5 times a power of ten, about a fifth of the range.
@@ -43,23 +45,27 @@ Curve thinned(const Curve& curve) {
 
 std::string line(const Curve& curve, const Scale& scale, const char* colour, double thickness) {
   std::string points;
-  for (const auto& [step, loss] : curve) points += fmt::format("{:.1f},{:.1f} ", scale.x(static_cast<double>(step)), scale.y(loss));
-  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n", points, colour, thickness);
+  for (const auto& [step, loss] : curve)
+    points += fmt::format("{:.1f},{:.1f} ", scale.x(static_cast<double>(step)), scale.y(loss));
+  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
+                     points, colour, thickness);
 }
 
 std::string axes(const Scale& s) {
   std::string svg;
   const double step_tick = std::max(1.0, tick_of(s.last_step)), loss_tick = tick_of(s.high - s.low);
   for (double step = 0; step <= s.last_step; step += step_tick) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n", s.x(step), kHeight - kBottom + 18, step);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n",
+                       s.x(step), kHeight - kBottom + 18, step);
   }
   for (double loss = std::ceil(s.low / loss_tick) * loss_tick; loss <= s.high; loss += loss_tick) {
-    svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#8884\"/>\n", kLeft, kWidth - kRight,
-                       s.y(loss), s.y(loss));
-    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.{}f}</text>\n", kLeft - 6, s.y(loss) + 4, loss,
-                       loss_tick < 0.1 ? 2 : 1);
+    svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#8884\"/>\n",
+                       kLeft, kWidth - kRight, s.y(loss), s.y(loss));
+    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.{}f}</text>\n",
+                       kLeft - 6, s.y(loss) + 4, loss, loss_tick < 0.1 ? 2 : 1);
   }
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">step</text>\n", (kLeft + kWidth - kRight) / 2, kHeight - 8);
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">step</text>\n",
+                     (kLeft + kWidth - kRight) / 2, kHeight - 8);
   return svg;
 }
 
@@ -80,19 +86,20 @@ std::string chart(const Curve& training, const Curve& validation) {
   scale.high += margin;
 
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
+      "font-size=\"12\" "
       "fill=\"#777\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       kWidth, kHeight);
   svg += axes(scale);
   svg += line(course, scale, "#4477aa", 1.2) + line(validation, scale, "#cc6677", 2);
   for (const auto& [step, loss] : validation) {
-    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#cc6677\"/>\n", scale.x(static_cast<double>(step)),
-                       scale.y(loss));
+    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#cc6677\"/>\n",
+                       scale.x(static_cast<double>(step)), scale.y(loss));
   }
   svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#4477aa\">training loss</text>\n", kLeft);
   if (!validation.empty()) {
-    svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#cc6677\">validation loss {:.4f}</text>\n", kLeft + 110,
-                       validation.back().second);
+    svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#cc6677\">validation loss {:.4f}</text>\n",
+                       kLeft + 110, validation.back().second);
   }
   return svg + "</svg>\n";
 }

@@ -7,10 +7,10 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/threads.h"
+#include "data/train_tokenizer.h"
 #include "families/directory.h"
 #include "plan/estimate.h"
 #include "plan/machine.h"
-#include "data/train_tokenizer.h"
 
 namespace fovea {
 namespace {
@@ -41,7 +41,8 @@ void check_options(const TrainOptions& o) {
     std::string parent = o.out;  // the first part of the path that is there
     while (!is_folder(parent) && parent != "." && parent != "/") {
       if (is_file(parent)) {
-        fail(ErrorKind::InvalidArgument, "--out: {} is a file; expected a directory, or a name for a new one", parent);
+        fail(ErrorKind::InvalidArgument,
+             "--out: {} is a file; expected a directory, or a name for a new one", parent);
       }
       parent = parent_of(parent);
     }
@@ -57,8 +58,8 @@ DType compute_dtype(Precision precision) {
 void restore_weights(Transformer& model, const Snapshot& snapshot) {
   model.each([&](const std::string& name, Parameter& p) {
     const Tensor stored = snapshot.tensors.tensor("weight." + name);
-    check(stored.shape() == p.shape, "{}: weight.{} is {}; expected {}", snapshot.path, name, describe(stored.shape()),
-          describe(p.shape));
+    check(stored.shape() == p.shape, "{}: weight.{} is {}; expected {}", snapshot.path, name,
+          describe(stored.shape()), describe(p.shape));
     p.value = copy(stored);
   });
 }
@@ -70,12 +71,15 @@ void check_settings(const Job& job) {
   std::vector<std::string> changed;
   for (const auto& [key, value] : now.items()) {
     if (!before.contains(key) || before[key] != value) {
-      changed.push_back(fmt::format("{} was {} and is {}", key, before.contains(key) ? brief(before[key]) : "absent", brief(value)));
+      changed.push_back(fmt::format("{} was {} and is {}", key,
+                                    before.contains(key) ? brief(before[key]) : "absent",
+                                    brief(value)));
     }
   }
   if (!changed.empty() && !job.options.allow_change) {
     fail(ErrorKind::InvalidArgument,
-         "--out: {} holds a run with other settings ({}); expected the same, another directory, or --allow-change",
+         "--out: {} holds a run with other settings ({}); expected the same, another directory, or "
+         "--allow-change",
          job.options.out, fmt::join(changed, "; "));
   }
 }
@@ -116,10 +120,12 @@ void plan_cost(Job& job) {
   plan.threads = thread_count();
   if (plan.total_bytes > plan.available_bytes) {
     fail(ErrorKind::OutOfMemory,
-         "memory: training needs about {} MB (weights and gradients {}, optimiser {}, activations {}), {} are free; "
-         "expected less: a smaller --batch with --accumulate, a shorter --context, or a smaller model",
-         plan.total_bytes >> 20, plan.weight_bytes >> 20, plan.optimizer_bytes >> 20, plan.activation_bytes >> 20,
-         plan.available_bytes >> 20);
+         "memory: training needs about {} MB (weights and gradients {}, optimiser {}, activations "
+         "{}), {} are free; "
+         "expected less: a smaller --batch with --accumulate, a shorter --context, or a smaller "
+         "model",
+         plan.total_bytes >> 20, plan.weight_bytes >> 20, plan.optimizer_bytes >> 20,
+         plan.activation_bytes >> 20, plan.available_bytes >> 20);
   }
 }
 
@@ -151,22 +157,28 @@ nlohmann::ordered_json settings(const Job& job) {
   return s;
 }
 
-Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const std::function<void(std::string)>& say) {
+Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
+            const std::function<void(std::string)>& say) {
   check_options(options);
   Job job;
   job.options = options;
   job.compute = compute_dtype(options.precision);
   if (is_folder(options.out)) job.snapshot = load_latest_snapshot(options.out, say);
-  job.corpus = std::make_unique<Corpus>(std::vector<std::filesystem::path>(options.data.begin(), options.data.end()));
+  job.corpus = std::make_unique<Corpus>(
+      std::vector<std::filesystem::path>(options.data.begin(), options.data.end()));
 
   job.spec = spec;
-  if (job.snapshot) job.tokenizer = Tokenizer::open(options.out);
-  else if (!options.from.empty()) job.tokenizer = Tokenizer::open(options.from);
-  else job.tokenizer = train_character_tokenizer(*job.corpus, options.max_vocabulary, spec.context);
+  if (job.snapshot)
+    job.tokenizer = Tokenizer::open(options.out);
+  else if (!options.from.empty())
+    job.tokenizer = Tokenizer::open(options.from);
+  else
+    job.tokenizer = train_character_tokenizer(*job.corpus, options.max_vocabulary, spec.context);
   if (!options.from.empty()) {
     const Spec fresh = open_model_files(options.from, Weights::mapped).model.spec;
     job.spec = fresh;
-    if (spec.context > 0 && spec.context < fresh.context && fresh.position == Position::none) job.spec.context = spec.context;
+    if (spec.context > 0 && spec.context < fresh.context && fresh.position == Position::none)
+      job.spec.context = spec.context;
   }
   job.spec.vocabulary = std::max<int64_t>(job.spec.vocabulary, job.tokenizer->size());
   job.spec = validated(job.spec);
@@ -174,15 +186,17 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const
 
   job.store = std::make_unique<TokenStore>(
       *job.corpus, *job.tokenizer,
-      TokenStoreOptions{.validation = options.validation,
-                        .cache = read_only ? std::filesystem::path() : std::filesystem::path(options.out),
-                        .in_memory_bytes = static_cast<int64_t>(options.token_cache)});
+      TokenStoreOptions{
+          .validation = options.validation,
+          .cache = read_only ? std::filesystem::path() : std::filesystem::path(options.out),
+          .in_memory_bytes = static_cast<int64_t>(options.token_cache)});
   TrainPlan& plan = job.plan;
   plan.spec = job.spec;
   plan.vocabulary = job.tokenizer->size();
   plan.training_tokens = job.store->training().count;
   plan.validation_tokens = job.store->validation().count;
-  plan.epochs = static_cast<double>(options.steps * plan.tokens_per_step) / static_cast<double>(std::max<int64_t>(1, plan.training_tokens));
+  plan.epochs = static_cast<double>(options.steps * plan.tokens_per_step) /
+                static_cast<double>(std::max<int64_t>(1, plan.training_tokens));
   Batches(job.store->training(), job.context(), options.seed);  // refuses a text that is too short
   if (job.snapshot) check_settings(job);
   choose_model(job, say);

@@ -26,11 +26,13 @@ struct Job {
   int64_t context() const { return spec.context; }
 };
 
-// Checks every option and the data and builds the job; with `read_only` nothing is written anywhere. Errors name the
-// option or the file; OutOfMemory if the plan needs more than there is.
-Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const std::function<void(std::string)>& say);
+// Checks every option and the data and builds the job; with `read_only` nothing is written
+// anywhere. Errors name the option or the file; OutOfMemory if the plan needs more than there is.
+Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
+            const std::function<void(std::string)>& say);
 
-// The settings that decide a run's numbers, as state.json keeps them: a resumed run must have the same.
+// The settings that decide a run's numbers, as state.json keeps them: a resumed run must have the
+// same.
 nlohmann::ordered_json settings(const Job& job);
 
 }  // namespace fovea

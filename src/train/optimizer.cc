@@ -27,19 +27,21 @@ double Optimizer::gradient_norm() const {
 }
 
 void Optimizer::update(int64_t step, double rate, double norm) {
-  AdamW adamw{.rate = static_cast<float>(rate),
-              .beta1 = static_cast<float>(beta1_),
-              .beta2 = static_cast<float>(beta2_),
-              .epsilon = static_cast<float>(epsilon_),
-              .correction1 = static_cast<float>(1 - std::pow(beta1_, step)),
-              .correction2 = static_cast<float>(1 - std::pow(beta2_, step)),
-              .gradient_scale = clip_ > 0 && norm > clip_ ? static_cast<float>(clip_ / norm) : 1.0f};
+  AdamW adamw{
+      .rate = static_cast<float>(rate),
+      .beta1 = static_cast<float>(beta1_),
+      .beta2 = static_cast<float>(beta2_),
+      .epsilon = static_cast<float>(epsilon_),
+      .correction1 = static_cast<float>(1 - std::pow(beta1_, step)),
+      .correction2 = static_cast<float>(1 - std::pow(beta2_, step)),
+      .gradient_scale = clip_ > 0 && norm > clip_ ? static_cast<float>(clip_ / norm) : 1.0f};
   for (Moments& it : all_) {
     const Tensor gradient = it.parameter->value.gradient();
     if (!gradient) continue;
     adamw.decay = decays(it.parameter->role) ? static_cast<float>(decay_) : 0.0f;
-    kernels(gradient).adamw(it.parameter->value.data_as<float>(), it.m.data_as<float>(), it.v.data_as<float>(),
-                            gradient.data_as<float>(), adamw, gradient.size());
+    kernels(gradient).adamw(it.parameter->value.data_as<float>(), it.m.data_as<float>(),
+                            it.v.data_as<float>(), gradient.data_as<float>(), adamw,
+                            gradient.size());
   }
   forget_gradients();
 }
@@ -59,17 +61,21 @@ std::map<std::string, Tensor> Optimizer::state() const {
 }
 
 double learning_rate(const TrainOptions& o, int64_t step) {
-  if (step < o.warmup) return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup + 1);
+  if (step < o.warmup)
+    return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup + 1);
   const double last = o.learning_rate * o.final_rate;
-  const double done = static_cast<double>(step - o.warmup) / static_cast<double>(std::max<int64_t>(1, o.steps - o.warmup));
+  const double done = static_cast<double>(step - o.warmup) /
+                      static_cast<double>(std::max<int64_t>(1, o.steps - o.warmup));
   switch (o.schedule) {
     case Schedule::constant: return o.learning_rate;
     case Schedule::cosine:  // Loshchilov and Hutter 2017, eq. 5
-      return last + 0.5 * (o.learning_rate - last) * (1 + std::cos(std::numbers::pi * std::min(1.0, done)));
+      return last + 0.5 * (o.learning_rate - last) *
+                        (1 + std::cos(std::numbers::pi * std::min(1.0, done)));
     case Schedule::trapezoid: {  // Zhai et al. 2022, section 3.5: flat, then linear to the end
       const double start = static_cast<double>(o.steps) * (1 - o.decay_fraction);
       if (static_cast<double>(step) < start) return o.learning_rate;
-      const double fall = (static_cast<double>(step) - start) / std::max(1.0, static_cast<double>(o.steps) - start);
+      const double fall =
+          (static_cast<double>(step) - start) / std::max(1.0, static_cast<double>(o.steps) - start);
       return last + (o.learning_rate - last) * (1 - std::min(1.0, fall));
     }
   }

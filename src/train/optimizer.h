@@ -9,12 +9,14 @@
 
 namespace fovea {
 
-// AdamW (Loshchilov and Hutter 2019) over all parameters of a model. Matrices and token embeddings decay, the rest not.
+// AdamW (Loshchilov and Hutter 2019) over all parameters of a model. Matrices and token embeddings
+// decay, the rest not.
 class Optimizer {
  public:
   Optimizer(Transformer& model, const TrainOptions& options);
 
-  // The Euclidean norm of all gradients together; in double, by a fixed order. NaN or infinity if one of them is.
+  // The Euclidean norm of all gradients together; in double, by a fixed order. NaN or infinity if
+  // one of them is.
   double gradient_norm() const;
 
   // One update with the gradients that are there, and forgets them. `step` counts from 1.

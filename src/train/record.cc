@@ -15,11 +15,16 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
   std::string kept;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);  // a killed run may have left half a line
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() || json["step"] > step) continue;
+    const auto json =
+        nlohmann::json::parse(line, nullptr, false);  // a killed run may have left half a line
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() ||
+        json["step"] > step)
+      continue;
     kept += line + "\n";
-    if (json.contains("loss") && json["loss"].is_number()) training_.emplace_back(json["step"], json["loss"]);
-    if (json.contains("eval_loss") && json["eval_loss"].is_number()) validation_.emplace_back(json["step"], json["eval_loss"]);
+    if (json.contains("loss") && json["loss"].is_number())
+      training_.emplace_back(json["step"], json["loss"]);
+    if (json.contains("eval_loss") && json["eval_loss"].is_number())
+      validation_.emplace_back(json["step"], json["eval_loss"]);
   }
   write_file_atomically(path, kept);
 }

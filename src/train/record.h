@@ -9,7 +9,8 @@
 
 namespace fovea {
 
-// What a run leaves to look at: log.jsonl, one JSON object a step or evaluation, and loss.svg, drawn from it as it grows.
+// What a run leaves to look at: log.jsonl, one JSON object a step or evaluation, and loss.svg,
+// drawn from it as it grows.
 class Record {
  public:
   // Goes on with what the folder holds, without what came after `step`: those steps are run again.

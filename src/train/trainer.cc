@@ -15,7 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ Pass Stepper::training_pass(int64_t pass_number) const {
   return pass;
 }
 
-// Several forward passes with the gradients of one large batch: each loss is divided by the tokens of all.
+// Several forward passes with the gradients of one large batch: each loss is divided by the tokens
+// of all.
 double Stepper::accumulate(const Batches& batches, int64_t step) {
   const int64_t B = options_.batch, T = model_.spec.context;
   const double tokens = static_cast<double>(B * T * options_.accumulate);
@@ -38,7 +41,8 @@ double Stepper::accumulate(const Batches& batches, int64_t step) {
     const int64_t pass_number = step * options_.accumulate + n;
     const Tensor ids = empty({B, T}, DType::i32), targets = empty({B, T}, DType::i32);
     batches.fill(pass_number, B, ids.data_as<int32_t>(), targets.data_as<int32_t>());
-    const Tensor part = cross_entropy(model_.logits(model_.hidden(ids, training_pass(pass_number))), targets, tokens);
+    const Tensor part = cross_entropy(model_.logits(model_.hidden(ids, training_pass(pass_number))),
+                                      targets, tokens);
     loss += *part.data_as<float>();
     backward(part);
   }
@@ -64,24 +68,29 @@ std::string Stepper::first_bad_tensor(const Batches& batches, int64_t step) cons
   std::string first;
   const auto look = [&](const std::string& name, const Tensor& value) {
     if (!first.empty() || !value) return;
-    if (const int64_t bad = count_nonfinite(value); bad > 0) first = fmt::format("{} ({} of {})", name, bad, value.size());
+    if (const int64_t bad = count_nonfinite(value); bad > 0)
+      first = fmt::format("{} ({} of {})", name, bad, value.size());
   };
   model_.each([&](const std::string& name, Parameter& p) { look(name, p.value); });
   const Probe probe{look, {}};
   for (int64_t n = 0; n < options_.accumulate && first.empty(); ++n) {
     const NoGradient off;
     const int64_t pass_number = step * options_.accumulate + n;
-    const Tensor ids = empty({options_.batch, model_.spec.context}, DType::i32), targets = empty_like(ids);
+    const Tensor ids = empty({options_.batch, model_.spec.context}, DType::i32),
+                 targets = empty_like(ids);
     batches.fill(pass_number, options_.batch, ids.data_as<int32_t>(), targets.data_as<int32_t>());
     Pass pass = training_pass(pass_number);
     pass.probe = &probe;
     look("logits", model_.logits(model_.hidden(ids, pass)));
   }
-  model_.each([&](const std::string& name, Parameter& p) { look("gradient of " + name, p.value.gradient()); });
+  model_.each([&](const std::string& name, Parameter& p) {
+    look("gradient of " + name, p.value.gradient());
+  });
   return first.empty() ? "the loss" : first;
 }
 
-Trainer::Trainer(Job& job, SnapshotFolder& folder, const std::function<bool(const TrainProgress&)>& progress)
+Trainer::Trainer(Job& job, SnapshotFolder& folder,
+                 const std::function<bool(const TrainProgress&)>& progress)
     : job_(job),
       options_(job.options),
       folder_(folder),
@@ -123,7 +132,8 @@ TrainResult Trainer::run() {
     progress_.gradient_norm = outcome.gradient_norm;
     progress_.learning_rate = outcome.learning_rate;
     progress_.tokens += job_.plan.tokens_per_step;
-    progress_.epoch = static_cast<double>(progress_.tokens) / static_cast<double>(job_.plan.training_tokens);
+    progress_.epoch =
+        static_cast<double>(progress_.tokens) / static_cast<double>(job_.plan.training_tokens);
     progress_.tokens_per_second = static_cast<double>(job_.plan.tokens_per_step) / smooth;
     progress_.seconds_left = smooth * static_cast<double>(options_.steps - progress_.step);
     progress_.peak_bytes = resident_peak();
@@ -154,18 +164,20 @@ TrainResult Trainer::run() {
   return result;
 }
 
-// A step whose numbers are none is skipped; several in a row end the run, with the last snapshot as it is.
+// A step whose numbers are none is skipped; several in a row end the run, with the last snapshot as
+// it is.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;
     return;
   }
   ++bad_in_row_;
-  const std::string what = fmt::format("step {}: loss {}, gradient norm {}; first bad tensor: {}", progress_.step,
-                                       outcome.loss, outcome.gradient_norm, outcome.bad_tensor);
+  const std::string what =
+      fmt::format("step {}: loss {}, gradient norm {}; first bad tensor: {}", progress_.step,
+                  outcome.loss, outcome.gradient_norm, outcome.bad_tensor);
   if (bad_in_row_ >= options_.bad_steps) {
-    fail(ErrorKind::Failed, "train: {} ({} such steps in a row); the last good snapshot is {}", what, bad_in_row_,
-         saved_step_ >= 0 ? snapshot_path(options_.out, saved_step_) : "none");
+    fail(ErrorKind::Failed, "train: {} ({} such steps in a row); the last good snapshot is {}",
+         what, bad_in_row_, saved_step_ >= 0 ? snapshot_path(options_.out, saved_step_) : "none");
   }
   progress_.warning = what + "; skipped";
 }
@@ -175,10 +187,11 @@ void Trainer::evaluate() {
   if (held_out.count <= job_.context()) return;
   const int64_t most = options_.evaluate_windows > 0 ? options_.evaluate_windows : held_out.count;
   const ValidationBatches windows(held_out, job_.context(), most);
-  const double loss = mean_loss(job_.model, job_.compute, windows.windows(), job_.context(), options_.batch,
-                                [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-                                  windows.fill(first, count, ids, targets);
-                                });
+  const double loss =
+      mean_loss(job_.model, job_.compute, windows.windows(), job_.context(), options_.batch,
+                [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
+                  windows.fill(first, count, ids, targets);
+                });
   progress_.validation_loss = loss;
   progress_.bits_per_byte = bits_per_byte(loss, held_out.count, held_out.bytes);
   record_.evaluation(progress_.step, loss, progress_.bits_per_byte);
@@ -197,10 +210,13 @@ void Trainer::write_sample() {
   GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(progress_.step);
-  progress_.sample = generate_text(job_.model, *job_.tokenizer, job_.compute, {}, "", options, {}).text;
+  progress_.sample =
+      generate_text(job_.model, *job_.tokenizer, job_.compute, {}, "", options, {}).text;
 }
 
-void Trainer::write_model() { save_model_files(options_.out, job_.model, job_.tokenizer->eos_id()); }
+void Trainer::write_model() {
+  save_model_files(options_.out, job_.model, job_.tokenizer->eos_id());
+}
 
 void Trainer::save() {
   nlohmann::ordered_json state;
@@ -211,7 +227,8 @@ void Trainer::save() {
   state["settings"] = settings(job_);
   folder_.save(progress_.step, {stepper_.optimizer.state(), state, {}});
   folder_.prune(static_cast<int>(options_.keep));
-  if (!progress_.best_loss) write_model();  // until an evaluation has chosen the best, the newest is in the directory
+  if (!progress_.best_loss)
+    write_model();  // until an evaluation has chosen the best, the newest is in the directory
   record_.draw();
   saved_step_ = progress_.step;
   progress_.saved = snapshot_path(options_.out, progress_.step);

@@ -15,7 +15,8 @@ class Stepper {
   Stepper(Transformer& model, const TrainOptions& options, DType compute)
       : model_(model), options_(options), compute_(compute), optimizer(model, options) {}
 
-  // The loss is the mean over the step's tokens; if loss or gradient is not finite, nothing is updated.
+  // The loss is the mean over the step's tokens; if loss or gradient is not finite, nothing is
+  // updated.
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
     std::string bad_tensor;  // the first tensor with a number that is none; empty = all is well
@@ -38,7 +39,8 @@ class Stepper {
 // The loop: steps, evaluations, samples, snapshots.
 class Trainer {
  public:
-  Trainer(Job& job, SnapshotFolder& folder, const std::function<bool(const TrainProgress&)>& progress);
+  Trainer(Job& job, SnapshotFolder& folder,
+          const std::function<bool(const TrainProgress&)>& progress);
   TrainResult run();
 
  private:
@@ -58,7 +60,7 @@ class Trainer {
   Stepper stepper_;
   Record record_;
   TrainProgress progress_;
-  int64_t stale_ = 0;      // evaluations since the best one
+  int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;
   int64_t saved_step_ = -1;
 };

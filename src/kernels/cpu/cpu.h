@@ -1,7 +1,7 @@
 #pragma once
 
-// The entries of the CPU's table; each is documented in kernels.h and lives in the file of its name. Every one
-// dispatches once, at its outside, to the widest vectors that use_isa() allows.
+// The entries of the CPU's table; each is documented in kernels.h and lives in the file of its
+// name. Every one dispatches once, at its outside, to the widest vectors that use_isa() allows.
 
 #include "kernels/kernels.h"
 
@@ -25,7 +25,8 @@ double sum(In x, int64_t size);
 double sum_of_squares(In x, int64_t size);
 // norm.cc
 void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows);
-void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight, Rows rows);
+void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                         Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
 // embedding.cc
@@ -33,12 +34,15 @@ void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
 // attention.cc, attention_backward.cc
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
-void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse, const AttentionShape& shape);
+void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
+                        const AttentionShape& shape);
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 // cross_entropy.cc
 void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows rows);
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor, Rows rows);
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
+                            Rows rows);
 // adamw.cc
-void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step, int64_t size);
+void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
+           int64_t size);
 
 }  // namespace fovea::cpu

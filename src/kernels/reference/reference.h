@@ -1,6 +1,7 @@
 #pragma once
 
-// The entries of the reference table: naive loops, one template over the stored types, every sum in double.
+// The entries of the reference table: naive loops, one template over the stored types, every sum in
+// double.
 
 #include "kernels/kernels.h"
 
@@ -18,16 +19,20 @@ void sum_rows(Out y, In x, Rows rows);
 double sum(In x, int64_t size);
 double sum_of_squares(In x, int64_t size);
 void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows);
-void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight, Rows rows);
+void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
+                         Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
 void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
-void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse, const AttentionShape& shape);
+void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
+                        const AttentionShape& shape);
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows rows);
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor, Rows rows);
-void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step, int64_t size);
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
+                            Rows rows);
+void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
+           int64_t size);
 
 }  // namespace fovea::reference
