@@ -49,8 +49,8 @@ Out Gradients::operator[](const Tensor& x) const {
   const bool add = static_cast<bool>(slot.value);
   if (!add)
     slot.value = empty(x.shape(), x.dtype());
-  else if (slot.value.storage_.use_count() > 1)
-    slot.value = copy(slot.value);  // shared through pass()
+  else if (slot.value.storage_.use_count() > 1)  // shared through pass()
+    slot.value = copy(slot.value);
   Out out = slot.value;
   out.add = add;
   return out;
