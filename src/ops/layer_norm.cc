@@ -9,8 +9,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
                   DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
-        "layer_norm: weight is {}, bias is {}, the last axis of x is {}", describe(weight.shape()),
-        describe(bias.shape()), r.width);
+        "layer_norm: weight is {}, bias is {}, the last axis of x is {}", weight.shape(),
+        bias.shape(), r.width);
   Tensor y = empty(x.shape(), out);
   if (!recording()) {
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);

@@ -11,7 +11,13 @@ struct Entry {
   Backward backward;
 };
 
+struct Made {
+  std::shared_ptr<const Tensor::Recipe> recipe;
+  Tensor elements;
+};
+
 thread_local std::vector<Entry> tape;
+thread_local Made last_made;
 thread_local bool is_recording = true;
 
 }  // namespace
@@ -40,6 +46,7 @@ class Tape {
       entry.output->value = Tensor();
       entry.backward(dy.view(entry.shape), d);
     }
+    last_made = {};
   }
 };
 
@@ -92,6 +99,11 @@ Saved Saved::slot(const Tensor& x) {
   return saved;
 }
 
-Tensor Saved::elements() const { return (x_.recipe_ ? (*x_.recipe_)() : x_).detach(); }
+Tensor Saved::elements() const {
+  if (!x_.recipe_) return x_.detach();
+  // Query, key and value ask for the same norm one after the other: the last result is kept.
+  if (last_made.recipe != x_.recipe_) last_made = {x_.recipe_, (*x_.recipe_)().detach()};
+  return last_made.elements;
+}
 
 }  // namespace fovea

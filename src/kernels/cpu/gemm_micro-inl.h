@@ -48,11 +48,12 @@ HWY_INLINE void PrefetchA(TileA a, size_t i) {
 
 // Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
 // and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
-// product. b is a packed panel [k][kVectors * kLanes].
+// product, then what the tile held if `add` (with `first`: all of k at once). b is a packed panel
+// [k][kVectors * kLanes].
 template <size_t kRows, size_t kVectors, bool kPackedA>
 HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
                                float* HWY_RESTRICT tile, size_t tile_stride, bool first,
-                               const float* HWY_RESTRICT bias) {
+                               const float* HWY_RESTRICT bias, bool add) {
   const FloatTag d;
   FloatVector sum[kRows][kVectors];
 #pragma GCC unroll 8
@@ -104,6 +105,15 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
       }
     }
   }
+  if (add) {
+#pragma GCC unroll 8
+    for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+      for (size_t v = 0; v < kVectors; ++v) {
+        sum[row][v] = hn::Add(hn::LoadU(d, tile + row * tile_stride + v * kLanes), sum[row][v]);
+      }
+    }
+  }
 #pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) {
 #pragma GCC unroll 3
@@ -113,7 +123,8 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
   }
 }
 
-using TileFunction = void (*)(TileA, const float*, size_t, float*, size_t, bool, const float*);
+using TileFunction = void (*)(TileA, const float*, size_t, float*, size_t, bool, const float*,
+                              bool);
 
 template <bool kPackedA, size_t kRows>
 TileFunction TileFunctionOf(size_t rows, size_t vectors) {
