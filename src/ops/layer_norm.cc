@@ -16,8 +16,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
   }
-  Tensor mean = statistics(x, r),
-         scale = statistics(x, r);  // scale = 1 / deviation; both kept for the backward
+  // scale = 1 / deviation; both are kept for the backward.
+  Tensor mean = statistics(x, r), scale = statistics(x, r);
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
     Tensor again = empty(shape, out);

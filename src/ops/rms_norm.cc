@@ -22,8 +22,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
     return again;
   });
   return record(y, {x, weight}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),   dweight = sum over rows of
-    // dy * xh
+    // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),
+    // dweight = sum over rows of dy * xh
     kernels(scale).rms_norm_backward(d[x], d[weight], dy, x.elements(), scale, weight, r);
   });
 }

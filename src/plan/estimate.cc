@@ -22,8 +22,8 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   Transformer model(s);
   cost.parameters = parameter_count(model);
   const double matrices = layers * (2 * C * HD + 2 * C * GD + ffn_matrices * C * F) + C * V;
-  const double seen =
-      static_cast<double>(context + 1) / 2;  // keys, on average, under the causal mask
+  // Keys that a query sees, on average, under the causal mask.
+  const double seen = static_cast<double>(context + 1) / 2;
   const double forward = tokens * (2 * matrices + layers * 4 * HD * seen);
   cost.flops_per_step = 3 * forward * static_cast<double>(passes);
 

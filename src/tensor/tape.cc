@@ -71,8 +71,8 @@ Out Gradients::place(const Tensor& x) {
   const bool add = static_cast<bool>(slot.value);
   if (!add)
     slot.value = empty(x.shape(), x.dtype());
-  else if (slot.value.storage_.use_count() > 1)
-    slot.value = copy(slot.value);  // shared through pass()
+  else if (slot.value.storage_.use_count() > 1)  // shared through pass()
+    slot.value = copy(slot.value);
   Out out = slot.value;
   out.add = add;
   return out;

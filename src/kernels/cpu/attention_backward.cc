@@ -44,8 +44,8 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kRows =
-    64;  // rows of q and dy that meet a tile at a time; L2 holds all that they touch
+// Rows of q and dy that meet a tile at a time; L2 holds all that they touch.
+constexpr int64_t kRows = 64;
 
 // The scratch of a walk.
 struct Buffers {
