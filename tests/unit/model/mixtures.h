@@ -1,0 +1,81 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/transformer.h"
+#include "unit/nn/random_parameters.h"
+
+namespace fovea::test {
+
+// Models that differ in every field that changes what is computed. 0 in a size = the Spec's own
+// default.
+inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
+  std::vector<std::pair<std::string, Spec>> all;
+  const auto put = [&](const char* name, auto&& change) {
+    Spec s = base;
+    change(s, s.decoder);
+    all.emplace_back(name, validated(s));
+  };
+  put("pre-norm", [](Spec&, StackSpec&) {});
+  put("post-norm", [](Spec&, StackSpec& d) {
+    d.placement = {false, false, true};
+    d.final_norm = false;
+  });
+  put("sandwich", [](Spec&, StackSpec& d) { d.placement = {true, true, false}; });
+  put("parallel", [](Spec&, StackSpec& d) { d.parallel = true; });
+  put("gated rms", [](Spec&, StackSpec& d) {
+    d.norm.kind = NormKind::rms;
+    d.ffn = {.activation = ActivationKind::silu, .gated = true, .width = 5, .bias = false};
+    d.attention.bias = d.attention.output_bias = false;
+  });
+  put("untied", [](Spec& s, StackSpec& d) {
+    s.tied_head = false;
+    d.norm.bias = false;
+    d.ffn.activation = ActivationKind::gelu;
+  });
+  put("no position", [](Spec& s, StackSpec& d) {
+    s.position = Position::none;
+    d.ffn.activation = ActivationKind::relu;
+  });
+  put("grouped and windowed", [](Spec&, StackSpec& d) {
+    d.attention.kv_heads = 1;
+    d.attention.window = 3;
+  });
+  put("every norm, heads of their own width", [](Spec&, StackSpec& d) {
+    d.placement = {true, true, true};
+    d.attention.head_width = 5;
+  });
+  put("no norm", [](Spec&, StackSpec& d) {
+    d.placement = {false, false, false};
+    d.final_norm = false;
+  });
+  put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
+  return all;
+}
+
+inline Transformer made(const Spec& spec, uint64_t seed = 1) {
+  Transformer model(spec);
+  randomise(model, seed);
+  return model;
+}
+
+inline Tensor some_ids(Shape shape, int64_t vocabulary, uint64_t seed = 5) {
+  Tensor ids = empty(std::move(shape), DType::i32);
+  Random random(seed, Stream::init);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    ids.data_as<int32_t>()[i] =
+        static_cast<int32_t>(random.word() % static_cast<uint32_t>(vocabulary));
+  }
+  return ids;
+}
+
+inline Pass causal_pass(DType compute = DType::f32) {
+  Pass pass;
+  pass.compute = compute;
+  pass.mask.causal = true;
+  return pass;
+}
+
+}  // namespace fovea::test

@@ -1,0 +1,185 @@
+#include "model/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "unit/base/expect_error.h"
+#include "unit/model/mixtures.h"
+#include "unit/ops/gradient_check.h"
+
+namespace fovea {
+namespace {
+
+using test::causal_pass;
+using test::made;
+using test::some_ids;
+
+Spec tiny() {
+  Spec s;
+  s.vocabulary = 7;
+  s.context = 6;
+  s.width = 6;
+  s.decoder.layers = 2;
+  s.decoder.attention.heads = 2;
+  return s;
+}
+
+std::vector<Tensor> values_of(Transformer& model) {
+  std::vector<Tensor> values;
+  model.each([&](const std::string&, Parameter& p) { values.push_back(p.value); });
+  return values;
+}
+
+Pass training_pass(DType compute) {
+  Pass pass = causal_pass(compute);
+  pass.training = true;
+  pass.dropout = {.seed = 3, .step = 4};
+  return pass;
+}
+
+TEST(Transformers, HaveTheGradientsOfCentralDifferences) {
+  for (const auto& [name, spec] : test::mixtures(tiny())) {
+    SCOPED_TRACE(name);
+    Transformer model = made(spec);
+    std::vector<Tensor> parameters;
+    for (const Tensor& value : values_of(model)) parameters.push_back(convert(value, DType::f64));
+    const Tensor ids = some_ids({2, 5}, 7), targets = some_ids({2, 5}, 7, 6);
+    targets.data_as<int32_t>()[3] = -100;
+    const auto loss = [&](const std::vector<Tensor>& values) {
+      size_t n = 0;
+      model.each([&](const std::string&, Parameter& p) { p.value = values[n++]; });
+      const Tensor logits = model.logits(model.hidden(ids, training_pass(DType::f64)));
+      return cross_entropy(logits, targets);
+    };
+    test::check_gradients(parameters, loss, 12);
+  }
+}
+
+// What a step of training computes in float and bfloat16 is what double says.
+TEST(Transformers, HaveGradientsNearThoseInDouble) {
+  Spec base = tiny();
+  base.width = 16;
+  for (const auto& [name, spec] : test::mixtures(base)) {
+    const auto gradients = [&, &chosen = spec](DType parameters, DType compute) {
+      Transformer model = made(chosen);
+      model.each([&](const std::string&, Parameter& p) {
+        p.value = convert(p.value, parameters);
+        p.value.want_gradient();
+      });
+      const Tensor hidden = model.hidden(some_ids({2, 5}, 7), training_pass(compute));
+      backward(cross_entropy(model.logits(hidden), some_ids({2, 5}, 7, 6)));
+      return values_of(model);
+    };
+    const auto exact = gradients(DType::f64, DType::f64);
+    for (const auto& [compute, allowed] : {std::pair{DType::f32, 1e-4}, {DType::bf16, 0.06}}) {
+      const auto actual = gradients(DType::f32, compute);
+      double error = 0, square = 0;
+      for (size_t n = 0; n < exact.size(); ++n) {
+        for (int64_t i = 0; i < exact[n].size(); ++i) {
+          const double e = test::at(exact[n].gradient(), i);
+          error += std::pow(test::at(actual[n].gradient(), i) - e, 2);
+          square += e * e;
+        }
+      }
+      EXPECT_LE(std::sqrt(error / square), allowed) << name << ' ' << name_of(compute);
+    }
+  }
+}
+
+TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepAlone) {
+  Spec spec = tiny();
+  spec.dropout = {0.2f, 0.2f, 0.2f};
+  const Transformer model = made(validated(spec));
+  const Tensor ids = some_ids({2, 5}, 7);
+  const auto hidden = [&](uint64_t seed, uint64_t step, bool training = true) {
+    Pass pass = training_pass(DType::f32);
+    pass.dropout.seed = seed;
+    pass.dropout.step = step;
+    pass.training = training;
+    return to_floats(model.hidden(ids, pass));
+  };
+  const NoGradient off;
+  const auto first = hidden(1, 1);
+  EXPECT_EQ(hidden(1, 1), first);
+  EXPECT_NE(hidden(2, 1), first);
+  EXPECT_NE(hidden(1, 2), first);
+  EXPECT_NE(hidden(1, 1, false), first);
+  EXPECT_EQ(hidden(1, 1, false), hidden(2, 2, false));
+  // Each place decides on its own: with any one of them less, the result is another.
+  for (float DropoutSpec::*place :
+       {&DropoutSpec::embedding, &DropoutSpec::attention, &DropoutSpec::residual}) {
+    Spec other = spec;
+    other.dropout.*place = 0;
+    EXPECT_NE(to_floats(made(validated(other)).hidden(ids, training_pass(DType::f32))),
+              to_floats(model.hidden(ids, training_pass(DType::f32))));
+  }
+}
+
+TEST(Transformers, CountTheirParameters) {
+  const auto count = [](Spec spec) {
+    Transformer model(validated(spec));
+    return parameter_count(model);
+  };
+  Spec gpt = preset("gpt2");
+  gpt.vocabulary = 50257;
+  EXPECT_EQ(count(gpt), 124439808);  // as published
+  gpt.tied_head = false;
+  EXPECT_EQ(count(gpt), 124439808 + 50257 * 768);
+  const Spec s = tiny();
+  constexpr int64_t kAttention = 4 * (6 * 6 + 6), kFfn = 2 * 24 * 6 + 24 + 6, kNorm = 12;
+  EXPECT_EQ(count(s), 7 * 6 + 6 * 6 + 2 * (kAttention + kFfn + 2 * kNorm) + kNorm);
+  for (const auto& [name, spec] : test::mixtures(s)) {
+    Transformer model = made(spec);
+    int64_t elements_held = 0;
+    std::set<std::string> names;
+    model.each([&](const std::string& parameter, Parameter& p) {
+      elements_held += p.value.size();
+      EXPECT_TRUE(names.insert(parameter).second) << parameter;
+      EXPECT_EQ(p.value.shape(), p.shape);
+    });
+    EXPECT_EQ(parameter_count(model), elements_held) << name;
+  }
+}
+
+TEST(Transformers, BeginAsTheSeedSays) {
+  Spec spec = tiny();
+  spec.width = 64;
+  spec.init_deviation = 0.1f;
+  Transformer a(validated(spec)), b(validated(spec)), c(validated(spec));
+  initialise(a, 1);
+  initialise(b, 1);
+  initialise(c, 2);
+  EXPECT_EQ(to_floats(a.token_embedding.value), to_floats(b.token_embedding.value));
+  EXPECT_NE(to_floats(a.token_embedding.value), to_floats(c.token_embedding.value));
+  a.each([&](const std::string& name, Parameter& p) {
+    double square = 0;
+    for (const float w : to_floats(p.value)) square += w * w;
+    const double deviation = std::sqrt(square / static_cast<double>(p.value.size()));
+    if (p.role == Role::gain) {
+      EXPECT_EQ(to_floats(p.value), std::vector<float>(p.value.size(), 1)) << name;
+    } else if (p.role == Role::bias) {
+      EXPECT_EQ(deviation, 0) << name;
+    } else {
+      EXPECT_NEAR(deviation, p.role == Role::residual_matrix ? 0.05 : 0.1, 0.01) << name;
+    }
+  });
+}
+
+TEST(Transformers, RefuseIdsAndLengthsBeyondTheirs) {
+  const Transformer model = made(validated(tiny()));
+  const NoGradient off;
+  expect_error(ErrorKind::InvalidArgument, {"7 tokens", "at most 6"}, [&] {
+    model.hidden(zeros({1, 7}, DType::i32), causal_pass());
+  });
+  Tensor ids = zeros({1, 2}, DType::i32);
+  ids.data_as<int32_t>()[1] = 7;
+  expect_error(ErrorKind::InvalidArgument, {"id 7 at place 1", "0 to 6"},
+               [&] { model.hidden(ids, causal_pass()); });
+  ids.data_as<int32_t>()[1] = -1;
+  expect_error(ErrorKind::InvalidArgument, {"id -1"}, [&] { model.hidden(ids, causal_pass()); });
+}
+
+}  // namespace
+}  // namespace fovea

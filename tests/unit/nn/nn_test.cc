@@ -1,0 +1,191 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "nn/stack.h"
+#include "unit/base/expect_error.h"
+#include "unit/nn/random_parameters.h"
+
+namespace fovea {
+namespace {
+
+StackSpec small_stack() {
+  StackSpec spec;
+  spec.layers = 2;
+  spec.attention = {.heads = 4, .kv_heads = 2, .head_width = 3};
+  spec.ffn.width = 20;
+  return spec;
+}
+
+Tensor normal(Shape shape, uint64_t seed) {
+  Tensor x = empty(std::move(shape));
+  Random random(seed, Stream::init);
+  for (int64_t i = 0; i < x.size(); ++i) x.data_as<float>()[i] = random.normal();
+  return x;
+}
+
+template <class Layer>
+std::vector<std::string> names_of(Layer& layer) {
+  std::vector<std::string> names;
+  const auto f = [&](const std::string& name, Parameter&) { names.push_back(name); };
+  layer.each(f, "x");
+  return names;
+}
+
+TEST(KvCaches, RefuseWhatDoesNotFit) {
+  KvCache cache(2, 2, 5, 3, 4, DType::f32);
+  const Tensor k = zeros({2, 4, 3, 4});
+  cache.append(0, k, k);
+  EXPECT_EQ(cache.length(), 0);  // until all layers have them
+  cache.append(1, k, k);
+  cache.advance(4);
+  EXPECT_EQ(cache.length(), 4);
+  expect_error(ErrorKind::InvalidArgument, {"KV cache: 4 tokens and 4 more", "at most 5"},
+               [&] { cache.append(0, k, k); });
+  cache.clear();
+  cache.append(0, k, k);
+  for (const Tensor& wrong : {zeros({1, 4, 3, 4}), zeros({2, 4, 2, 4}), zeros({2, 4, 3, 5}),
+                              zeros({2, 4, 3, 4}, DType::bf16), zeros({2, 3, 3, 4})}) {
+    expect_error(ErrorKind::InvalidArgument, {"KV cache", "expected fp32 [2, 4, 3, 4]"},
+                 [&] { cache.append(0, k, wrong); });
+  }
+}
+
+TEST(KvCaches, PutTokensBehindTheEarlierOnesOfTheirRow) {
+  KvCache cache(1, 2, 3, 1, 1, DType::f32);
+  cache.append(0, from({1, 2, 5, 6}, {2, 2, 1, 1}), from({10, 20, 50, 60}, {2, 2, 1, 1}));
+  cache.advance(2);
+  cache.append(0, from({3, 7}, {2, 1, 1, 1}), from({30, 70}, {2, 1, 1, 1}));
+  EXPECT_EQ(to_floats(cache.keys(0)), (std::vector<float>{1, 2, 3, 5, 6, 7}));
+  EXPECT_EQ(to_floats(cache.values(0)), (std::vector<float>{10, 20, 30, 50, 60, 70}));
+}
+
+TEST(Layers, ListTheParametersThatTheyHave) {
+  Linear plain(3, 4, false), biased(3, 4, true);
+  EXPECT_EQ(names_of(plain), (std::vector<std::string>{"x.weight"}));
+  EXPECT_EQ(names_of(biased), (std::vector<std::string>{"x.weight", "x.bias"}));
+  NormSpec rms{.kind = NormKind::rms};
+  Norm norm(rms, 4), absent(rms, 4, false);
+  EXPECT_EQ(names_of(norm), (std::vector<std::string>{"x.weight"}));
+  EXPECT_TRUE(names_of(absent).empty());
+  FeedForward gated({.gated = true, .width = 6, .bias = false}, 4);
+  EXPECT_EQ(names_of(gated),
+            (std::vector<std::string>{"x.gate.weight", "x.up.weight", "x.down.weight"}));
+  EXPECT_EQ(gated.down.weight.role, Role::residual_matrix);
+  EXPECT_EQ(gated.up.weight.shape, (Shape{6, 4}));
+  Attention attention({.heads = 4, .kv_heads = 2, .head_width = 3, .output_bias = false}, 8, 0, 0);
+  EXPECT_EQ(names_of(attention).size(), 7u);
+  EXPECT_EQ(attention.key.weight.shape, (Shape{6, 8}));
+  EXPECT_EQ(attention.output.weight.shape, (Shape{8, 12}));
+}
+
+TEST(Layers, DrawDropoutFromPlacesOfTheirOwn) {
+  std::set<uint32_t> places{0};  // the embedding's
+  for (int64_t layer = 0; layer < 50; ++layer)
+    for (int which = 0; which < 3; ++which) places.insert(place_of_dropout(layer, which));
+  EXPECT_EQ(places.size(), 151u);
+  Pass pass;
+  EXPECT_EQ(pass.drop(0.5f, 3).probability, 0);
+  pass.training = true;
+  pass.dropout.step = 7;
+  EXPECT_EQ(pass.drop(0.5f, 3).probability, 0.5f);
+  EXPECT_EQ(pass.drop(0.5f, 3).substream, 3u);
+  EXPECT_EQ(pass.drop(0.5f, 3).step, 7u);
+}
+
+TEST(Norms, ThatAreAbsentChangeNothing) {
+  const Tensor x = normal({3, 4}, 1);
+  const Norm absent({}, 4, false);
+  EXPECT_EQ(absent(x, DType::f32).data(), x.data());
+  EXPECT_EQ(absent(x, DType::bf16).dtype(), DType::bf16);
+}
+
+TEST(FeedForwards, MultiplyByTheGateThatIsActivated) {
+  FeedForward gated({.activation = ActivationKind::relu, .gated = true, .width = 1, .bias = false},
+                    1);
+  gated.gate.weight.value = full({1, 1}, 2);
+  gated.up.weight.value = full({1, 1}, 5);
+  gated.down.weight.value = full({1, 1}, 10);
+  EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}))), (std::vector<float>{900, 0}));
+}
+
+// A block is the formula in its header, whichever norms are there.
+TEST(Blocks, PutNormsWhereTheSpecSays) {
+  for (int places = 0; places < 8; ++places) {
+    StackSpec spec = small_stack();
+    spec.placement = {(places & 1) != 0, (places & 2) != 0, (places & 4) != 0};
+    Block block(spec, {}, 8, 0);
+    test::randomise(block, 3);
+    const Tensor x = normal({2, 3, 8}, 1);
+    Pass pass;
+    pass.mask.causal = true;
+    const DType f32 = DType::f32;
+    const Norms &a = block.attention_norm, &f = block.ffn_norm;
+    const Tensor h = a.sum(add(x, a.output(block.attention(a.input(x, f32), pass), f32)), f32);
+    const Tensor y = f.sum(add(h, f.output(block.ffn(f.input(h, f32)), f32)), f32);
+    EXPECT_EQ(to_floats(block(x, pass)), to_floats(y)) << places;
+  }
+}
+
+TEST(Blocks, InParallelReadTheSameStream) {
+  StackSpec spec = small_stack();
+  spec.parallel = true;
+  Block block(spec, {}, 8, 0);
+  test::randomise(block, 3);
+  const Tensor x = normal({2, 3, 8}, 1);
+  const DType f32 = DType::f32;
+  const Tensor a = block.attention(block.attention_norm.input(x, f32), {});
+  const Tensor b = block.ffn(block.ffn_norm.input(x, f32));
+  EXPECT_EQ(to_floats(block(x, {})), to_floats(add(add(x, a), b)));
+}
+
+// Grouped heads are as many heads as the queries have, of which several share their weights.
+TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
+  constexpr int64_t kHeads = 4, kGroups = 2, kWidth = 3, kModel = 8;
+  Attention grouped({.heads = kHeads, .kv_heads = kGroups, .head_width = kWidth}, kModel, 0, 0);
+  test::randomise(grouped, 3);
+  Attention full_heads({.heads = kHeads, .kv_heads = kHeads, .head_width = kWidth}, kModel, 0, 0);
+  full_heads.query = grouped.query;
+  full_heads.output = grouped.output;
+  const auto repeat = [](const Tensor& x) {
+    const int64_t row = x.size() / (kGroups * kWidth);
+    Tensor y = empty({kHeads * kWidth, row});
+    for (int64_t i = 0; i < kHeads * kWidth; ++i) {
+      const int64_t source = i / kWidth / (kHeads / kGroups) * kWidth + i % kWidth;
+      std::memcpy(y.data_as<float>() + i * row, x.data_as<float>() + source * row,
+                  static_cast<size_t>(row) * sizeof(float));
+    }
+    return x.rank() == 1 ? y.view({kHeads * kWidth}) : y;
+  };
+  full_heads.key.weight.value = repeat(grouped.key.weight.value);
+  full_heads.key.bias.value = repeat(grouped.key.bias.value);
+  full_heads.value.weight.value = repeat(grouped.value.weight.value);
+  full_heads.value.bias.value = repeat(grouped.value.bias.value);
+  const Tensor x = normal({2, 5, kModel}, 1);
+  Pass pass;
+  pass.mask.causal = true;
+  const std::vector<float> a = to_floats(grouped(x, pass)), b = to_floats(full_heads(x, pass));
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
+}
+
+TEST(Probes, SeeEachLayerAndTheWeightsThatTheyWant) {
+  StackSpec spec = small_stack();
+  Stack stack(spec, {}, 8);
+  test::randomise(stack, 3);
+  std::vector<std::string> seen;
+  Probe probe;
+  probe.see = [&](const std::string& name, const Tensor& value) {
+    seen.push_back(name + describe(value.shape()));
+  };
+  probe.wants_weights = [](const std::string& name) { return name == "attention.1"; };
+  Pass pass;
+  pass.probe = &probe;
+  stack(normal({2, 3, 8}, 1), pass);
+  EXPECT_EQ(seen, (std::vector<std::string>{"hidden.0[2, 3, 8]", "hidden.1[2, 3, 8]",
+                                            "attention.1[2, 4, 3, 3]", "hidden.2[2, 3, 8]"}));
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,186 @@
+#include "unit/ops/cases.h"
+
+#include <fmt/format.h>
+
+namespace fovea::test {
+namespace {
+
+Tensor rounded(Shape shape, uint64_t seed, double deviation = 1) {
+  return convert(convert(normal(std::move(shape), seed, deviation), DType::bf16), DType::f64);
+}
+
+Tensor integers(const std::vector<int32_t>& values, Shape shape) {
+  Tensor y = empty(std::move(shape), DType::i32);
+  std::copy(values.begin(), values.end(), y.data_as<int32_t>());
+  return y;
+}
+
+const std::vector<Shape> kShapes = {{1, 1}, {3, 7}, {2, 3, 5}, {1, 131}, {67, 3}, {9, 65}};
+
+void add_linear(std::vector<Case>& all) {
+  struct Size {
+    Shape x;
+    int64_t outputs;
+  };
+  for (const auto& [x, outputs] : {Size{{1, 1}, 1}, Size{{7}, 3}, Size{{2, 3, 5}, 11},
+                                   Size{{67, 33}, 17}, Size{{3, 130}, 65}, Size{{1, 31}, 257}}) {
+    const Tensor weight = rounded({outputs, x.back()}, 2, 0.5);
+    const std::string what = fmt::format("{} to {}", describe(x), outputs);
+    all.push_back({"linear",
+                   what + " with bias",
+                   {rounded(x, 1), weight, rounded({outputs}, 3)},
+                   [](auto& in) { return linear(in[0], in[1], in[2]); }});
+    all.push_back(
+        {"linear", what, {rounded(x, 1), weight}, [](auto& in) { return linear(in[0], in[1]); }});
+  }
+}
+
+void add_embedding(std::vector<Case>& all) {
+  for (const int64_t width : {1, 5, 67}) {
+    all.push_back(
+        {"embedding", fmt::format("width {}", width), {rounded({7, width}, 1)}, [](auto& in) {
+           return embedding(integers({3, 0, 3, 6, 6, 6}, {2, 3}), in[0]);
+         }});
+  }
+  all.push_back({"embedding", "one row", {rounded({1, 3}, 1)}, [](auto& in) {
+                   return embedding(integers({0}, {1}), in[0]);
+                 }});
+}
+
+void add_norms(std::vector<Case>& all) {
+  for (const Shape& shape : kShapes) {
+    const int64_t width = shape.back();
+    const Tensor x = rounded(shape, 1, 2), weight = rounded({width}, 2);
+    for (const float epsilon : {1e-5f, 0.5f}) {
+      const std::string what = fmt::format("{}, epsilon {}", describe(shape), epsilon);
+      // What one element is divided by is its own size: its gradient is rounding, over a small
+      // epsilon.
+      if (width == 1 && epsilon < 0.1f) continue;
+      all.push_back(
+          {"layer_norm", what + " with bias", {x, weight, rounded({width}, 3)}, [=](auto& in) {
+             return layer_norm(in[0], in[1], in[2], epsilon, in[0].dtype());
+           }});
+      all.push_back({"layer_norm", what, {x, weight}, [=](auto& in) {
+                       return layer_norm(in[0], in[1], {}, epsilon, in[0].dtype());
+                     }});
+      all.push_back({"rms_norm", what, {x, weight}, [=](auto& in) {
+                       return rms_norm(in[0], in[1], epsilon, in[0].dtype());
+                     }});
+    }
+  }
+}
+
+void add_elementwise(std::vector<Case>& all) {
+  for (const Shape& shape : kShapes) {
+    const std::string what = describe(shape);
+    const Tensor a = rounded(shape, 1, 2), b = rounded(shape, 2);
+    all.push_back({"add", what, {a, b}, [](auto& in) { return add(in[0], in[1]); }});
+    all.push_back({"add", what + " to itself", {a}, [](auto& in) { return add(in[0], in[0]); }});
+    all.push_back({"multiply", what, {a, b}, [](auto& in) { return multiply(in[0], in[1]); }});
+    all.push_back(
+        {"multiply", what + " by itself", {a}, [](auto& in) { return multiply(in[0], in[0]); }});
+    all.push_back({"cast", what, {a}, [](auto& in) {
+                     const DType from = in[0].dtype();
+                     const DType other = from == DType::f32 ? DType::bf16 : DType::f32;
+                     return cast(in[0], from == DType::f64 ? DType::f64 : other);
+                   }});
+    for (const Activation kind :
+         {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+      all.push_back(
+          {"activation", fmt::format("{} of {}", static_cast<int>(kind), what), {a}, [=](auto& in) {
+             return activation(in[0], kind);
+           }});
+    }
+    for (const float probability : {0.0f, 0.2f, 0.9f}) {
+      const Dropout options{.probability = probability, .seed = 3, .substream = 2, .step = 9};
+      all.push_back({"dropout", fmt::format("{} of {}", probability, what), {a}, [=](auto& in) {
+                       return dropout(in[0], options);
+                     }});
+    }
+  }
+}
+
+void add_cross_entropy(std::vector<Case>& all) {
+  const auto put = [&](Shape shape, const std::vector<int32_t>& targets, double divisor) {
+    const Shape places(shape.begin(), shape.end() - 1);
+    all.push_back(
+        {"cross_entropy",
+         fmt::format("{}, divisor {}, first target {}", describe(shape), divisor, targets[0]),
+         {rounded(shape, 1, 2)},
+         [=](auto& in) { return cross_entropy(in[0], integers(targets, places), divisor); }});
+  };
+  for (const double divisor : {0.0, 1.0, 7.5}) {
+    put({1, 1}, {0}, divisor);
+    put({5, 7}, {6, 0, 3, 3, 1}, divisor);
+    put({2, 3, 131}, {130, -1, 0, 67, -100, 5}, divisor);
+    put({2, 3}, {-1, -100}, divisor);
+  }
+}
+
+struct AttentionSize {
+  int64_t batch, queries, keys, heads, kv_heads, width;
+};
+
+void add_attention(std::vector<Case>& all, const std::string& what, AttentionSize s,
+                   AttentionOptions options) {
+  options.scale = 1 / std::sqrt(static_cast<float>(s.width));
+  const Tensor q = rounded({s.batch, s.queries, s.heads, s.width}, 1, 1.5);
+  const Tensor k = rounded({s.batch, s.keys, s.kv_heads, s.width}, 2, 1.5);
+  const Tensor v = rounded({s.batch, s.keys, s.kv_heads, s.width}, 3);
+  const std::string size = fmt::format("[{}, {}, {}, {}] on {} keys of {} heads", s.batch,
+                                       s.queries, s.heads, s.width, s.keys, s.kv_heads);
+  all.push_back({"attention", what + " " + size, {q, k, v}, [=](auto& in) {
+                   return attention(in[0], in[1], in[2], options);
+                 }});
+  all.push_back({"attention_weights", what + " " + size, {q, k}, [=](auto& in) {
+                   return attention_weights(in[0], in[1], options);
+                 }});
+}
+
+void add_attentions(std::vector<Case>& all) {
+  const Mask causal{.causal = true, .first_query = 0, .window = 0, .valid = {}};
+  Mask window = causal, later = causal, left = causal, right, wide, many = causal, hidden = causal;
+  window.window = 2;
+  later.first_query = 4;
+  left.valid = {{3, 9}, {0, 9}};
+  right.valid = {{0, 5}, {0, 1}};
+  wide.valid = {{-3, 100}, {2, 7}};
+  many.first_query = 5, many.window = 4, many.valid = {{1, 9}, {6, 8}};
+  hidden.valid = {{4, 4}, {6, 9}};  // nothing to see for a row, and for the other's first queries
+  const std::pair<const char*, Mask> masks[] = {
+      {"all", {}},       {"causal", causal}, {"window", window}, {"first_query", later},
+      {"left", left},    {"right", right},   {"wide", wide},     {"many", many},
+      {"hidden", hidden}};
+  for (const auto& [name, mask] : masks) {
+    AttentionOptions options;
+    options.mask = mask;
+    add_attention(all, name, {2, 5, 9, 2, 2, 3}, options);
+    add_attention(all, name, {2, 3, 9, 4, 2, 5}, options);
+    add_attention(all, name, {2, 1, 9, 3, 1, 8}, options);
+    options.dropout = {.probability = 0.3f, .seed = 5, .substream = 1, .step = 2};
+    add_attention(all, std::string(name) + " dropout", {2, 5, 9, 2, 1, 3}, options);
+  }
+  AttentionOptions options;
+  add_attention(all, "one", {1, 1, 1, 1, 1, 1}, options);
+  options.mask = causal;
+  add_attention(all, "beyond a tile", {1, 67, 67, 2, 1, 17}, options);
+  options.mask.window = 65;
+  options.keys = 71;
+  options.mask.first_query = 60;
+  add_attention(all, "part of the keys", {1, 11, 75, 1, 1, 5}, options);
+}
+
+}  // namespace
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  add_linear(all);
+  add_embedding(all);
+  add_norms(all);
+  add_elementwise(all);
+  add_cross_entropy(all);
+  add_attentions(all);
+  return all;
+}
+
+}  // namespace fovea::test

@@ -1,0 +1,22 @@
+#pragma once
+
+// Every op of ops.h at shapes that are odd, prime, one, or beyond a kernel's tile.
+
+#include <string>
+#include <vector>
+
+#include "ops/ops.h"
+#include "unit/ops/gradient_check.h"
+
+namespace fovea::test {
+
+struct Case {
+  std::string op;              // its name in ops.h
+  std::string what;            // the rest, for messages
+  std::vector<Tensor> inputs;  // f64, of numbers that bf16 can hold
+  Function function;           // works in the dtype of its inputs
+};
+
+std::vector<Case> cases();
+
+}  // namespace fovea::test
