@@ -59,10 +59,17 @@ void Engine::forward(const std::vector<int32_t>& tokens) {
 }
 
 std::string StopWatch::add(std::string_view piece) {
+  if (stopped_) return {};
   held_ += piece;
-  size_t first = std::string::npos;
-  for (const std::string& stop : stops_)
-    if (!stop.empty()) first = std::min(first, held_.find(stop));
+  // The one that is complete first stops, however the text was cut into pieces; of several, the
+  // longest.
+  size_t first = std::string::npos, complete = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const size_t begin = stop.empty() ? std::string::npos : held_.find(stop);
+    if (begin == std::string::npos) continue;
+    const size_t end = begin + stop.size();
+    if (end < complete || (end == complete && begin < first)) first = begin, complete = end;
+  }
   std::string sure;
   if (first != std::string::npos) {
     stopped_ = true;

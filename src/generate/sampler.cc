@@ -56,7 +56,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
   if (options_.repetition_penalty != 1) penalise(scores, seen, options_.repetition_penalty);
   const float highest = *std::max_element(scores.begin(), scores.end());
   if (!std::isfinite(highest)) {
-    fail(ErrorKind::Failed, "generate: no token has a finite logit; expected finite weights");
+    fail(ErrorKind::Failed, "generate: the highest logit is {}; expected finite weights", highest);
   }
 
   std::vector<Candidate> candidates;
@@ -75,7 +75,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
   normalise(candidates);
   if (options_.top_p < 1) {
     // Holtzman et al. 2020: the token that crosses the line is the last one in.
-    float sum = 0;
+    double sum = 0;
     size_t kept = 0;
     while (kept < candidates.size() && sum < options_.top_p) sum += candidates[kept++].probability;
     candidates.resize(kept);

@@ -37,7 +37,8 @@ class Reader : public SpecVisitor {
               float most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
-    if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most)) {
+    // As a float, for 0.95 is more than the float nearest to it.
+    if (!found->is_number() || !(found->get<float>() >= least && found->get<float>() <= most)) {
       refuse(path, *found, fmt::format("a number from {} to {}", least, most));
     }
     value = found->get<float>();
@@ -127,6 +128,31 @@ class Writer : public SpecVisitor {
   nlohmann::ordered_json json_;
 };
 
+// Holds a Spec that a program made to the limits of one that was read.
+class Limits : public SpecVisitor {
+ public:
+  void integer(const char* path, const char*, const char*, int64_t& value, int64_t least,
+               int64_t most) override {
+    check_range(path, value, least, most);
+  }
+  void number(const char* path, const char*, const char*, float& value, float least,
+              float most) override {
+    check_range(path, value, least, most);
+  }
+  void boolean(const char*, const char*, const char*, bool&) override {}
+  void choice(const char* path, const char*, const char*, int& value,
+              const std::vector<std::string>& names) override {
+    check_range(path, value, 0, static_cast<int>(names.size()) - 1);
+  }
+
+ private:
+  template <class T>
+  static void check_range(const char* path, T value, T least, T most) {
+    check(value >= least && value <= most, "spec: {} is {}; expected {} to {}", path, value, least,
+          most);
+  }
+};
+
 }  // namespace
 
 void visit(Spec& s, SpecVisitor& v) {
@@ -198,9 +224,8 @@ std::string write_spec(const Spec& spec) {
 
 Spec validated(Spec s) {
   AttentionSpec& a = s.decoder.attention;
-  check(s.width > 0 && s.context > 0 && s.decoder.layers > 0 && a.heads > 0,
-        "spec: width {}, context {}, layers {}, heads {}; expected all at least 1", s.width,
-        s.context, s.decoder.layers, a.heads);
+  Limits limits;
+  visit(s, limits);
   if (a.kv_heads == 0) a.kv_heads = a.heads;
   if (a.head_width == 0) {
     check(s.width % a.heads == 0,

@@ -35,7 +35,8 @@ Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& po
 }
 
 Tensor Transformer::logits(const Tensor& hidden) const {
-  return linear(hidden, spec.tied_head ? token_embedding.value : head.weight.value, {}, DType::f32);
+  const DType out = hidden.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return linear(hidden, spec.tied_head ? token_embedding.value : head.weight.value, {}, out);
 }
 
 // Radford et al. 2019: normal weights; those that write into the residual stream are smaller by the

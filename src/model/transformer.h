@@ -18,7 +18,7 @@ struct Transformer {
   // ids i32 [B, T]; positions i32 [B, T], or absent: 0, 1, ... from the cache's length on.
   // -> [B, T, C] in pass.compute
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& positions = {}) const;
-  Tensor logits(const Tensor& hidden) const;  // [..., C] -> f32 [..., V]
+  Tensor logits(const Tensor& hidden) const;  // [..., C] -> f32 [..., V] (f64 of f64)
 
   // f(name, parameter) for each parameter, in a fixed order: load, save, init, count and the
   // optimiser are visits.

@@ -29,6 +29,13 @@ KvCache::KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_hea
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
+  const Tensor& cache = keys(layer);
+  const Shape expected{cache.dim(0), k.dim(1), cache.dim(2), cache.dim(3)};
+  check(k.shape() == expected && v.shape() == expected && k.dtype() == cache.dtype() &&
+            v.dtype() == cache.dtype(),
+        "KV cache: keys are {} {}, values {} {}; expected {} {}", name_of(k.dtype()),
+        describe(k.shape()), name_of(v.dtype()), describe(v.shape()), name_of(cache.dtype()),
+        describe(expected));
   check(length_ + k.dim(1) <= capacity_, "KV cache: {} tokens and {} more; expected at most {}",
         length_, k.dim(1), capacity_);
   put(keys(layer), k, length_);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ops/ops.h"
+#include "ops/probability.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -17,6 +18,7 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
   check(keys <= k.dim(1), "attention: {} keys of {}", keys, k.dim(1));
   check(options.mask.valid.empty() || static_cast<int64_t>(options.mask.valid.size()) == q.dim(0),
         "attention: the mask has {} rows, the batch {}", options.mask.valid.size(), q.dim(0));
+  check_probability(options.dropout, "attention");
   return {.batch = q.dim(0),
           .queries = q.dim(1),
           .keys = keys,

@@ -1,9 +1,11 @@
 #include "ops/ops.h"
+#include "ops/probability.h"
 #include "tensor/tape.h"
 
 namespace fovea {
 
 Tensor dropout(const Tensor& x, const Dropout& options) {
+  check_probability(options, "dropout");
   if (options.probability == 0) return x;
   Tensor y = empty_like(x);
   kernels(x).dropout(y, x, options, x.size());

@@ -16,10 +16,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType o
         "linear: weight is {}, x is {}; expected [N, C] and [..., C]", weight.shape(), x.shape());
   check(!bias || bias.shape() == Shape{weight.dim(0)}, "linear: bias is {}, weight is {}",
         bias.shape(), weight.shape());
-  const int64_t outputs = weight.dim(0), width = weight.dim(1), count = rows_of(x).count;
+  const int64_t outputs = weight.dim(0), width = weight.dim(1);
   Shape shape = x.shape();
   shape.back() = outputs;
   Tensor y = empty(shape, out);
+  const int64_t count = rows_of(y).count;
   kernels(x).gemm(y, x, in_dtype(weight, x.dtype()), bias, {count, outputs, width, false, true});
 
   return record(y, {x, weight, bias}, [=, x = Saved(x)](const Tensor& gradient, Gradients& d) {

@@ -31,9 +31,9 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   cost.optimizer_bytes = static_cast<uint64_t>(cost.parameters) * 8;
   // Kept a layer and token: two places of the residual stream and their norms' statistics; query,
   // key, value; attention's result and its softmax's sum; the feed-forward's hidden layer before
-  // the activation. What is cheap is computed again.
+  // and behind the activation. Norms are computed again.
   const double kept = 8 * C + 16 + e * (2 * HD + 2 * GD) +
-                      4 * static_cast<double>(d.attention.heads) + e * F * (d.ffn.gated ? 2 : 1);
+                      4 * static_cast<double>(d.attention.heads) + e * F * (d.ffn.gated ? 4 : 2);
   // Comes and goes: the largest of the feed-forward's activation with its gradients, and the logits
   // with theirs.
   const double passing = std::max(3 * e * F + 12 * C, 8 * V);

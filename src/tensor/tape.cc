@@ -1,5 +1,7 @@
 #include "tensor/tape.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace fovea {
@@ -35,9 +37,11 @@ class Tape {
           "backward: the loss does not depend on anything that wants a gradient");
     check(loss.size() == 1, "backward: the loss has shape {}; expected one element",
           describe(loss.shape()));
-    loss.gradient_->value = full(loss.shape(), factor, loss.dtype());
+    check(loss.gradient_->leaf || !tape.empty(),
+          "backward: nothing is recorded; expected a loss made since the last backward");
     NoGradient off;
     Gradients d;
+    d.pass(loss, full(loss.shape(), factor, loss.dtype()));
     while (!tape.empty()) {
       Entry entry = std::move(tape.back());
       tape.pop_back();
@@ -45,13 +49,24 @@ class Tape {
       const Tensor dy = std::move(entry.output->value);
       entry.output->value = Tensor();
       entry.backward(dy.view(entry.shape), d);
+      d.finish();
     }
     last_made = {};
   }
 };
 
-Out Gradients::operator[](const Tensor& x) const {
+Out Gradients::operator[](const Tensor& x) {
   if (!x.wants_gradient()) return {};
+  const Gradient* slot = x.gradient_.get();
+  if (std::find(given_.begin(), given_.end(), slot) != given_.end()) {
+    apart_.emplace_back(x, empty_like(x));
+    return apart_.back().second;
+  }
+  given_.push_back(slot);
+  return place(x);
+}
+
+Out Gradients::place(const Tensor& x) {
   Gradient& slot = *x.gradient_;
   const bool add = static_cast<bool>(slot.value);
   if (!add)
@@ -63,13 +78,20 @@ Out Gradients::operator[](const Tensor& x) const {
   return out;
 }
 
-void Gradients::pass(const Tensor& x, const Tensor& dx) const {
+void Gradients::finish() {
+  for (const auto& [x, dx] : apart_) pass(x, dx);
+  apart_.clear();
+  given_.clear();
+}
+
+void Gradients::pass(const Tensor& x, const Tensor& dx) {
   if (!x.wants_gradient()) return;
   Gradient& slot = *x.gradient_;
   if (!slot.value && !slot.leaf && dx.dtype() == x.dtype()) {
     slot.value = dx.view(x.shape()).detach();
   } else {
-    kernels(x).convert((*this)[x], dx, x.size());
+    const Kernels& k = kernels(dx.dtype() == DType::f64 ? dx : x);
+    k.convert(place(x), dx, x.size());
   }
 }
 

@@ -14,10 +14,20 @@ namespace fovea {
 // is there already, and null where x wants none.
 class Gradients {
  public:
-  Out operator[](const Tensor& x) const;
+  Out operator[](const Tensor& x);
   bool wants(const Tensor& x) const { return x.wants_gradient(); }
   // x's gradient grows by `dx` as it is; dx's memory is shared until somebody writes to it.
-  void pass(const Tensor& x, const Tensor& dx) const;
+  void pass(const Tensor& x, const Tensor& dx);
+
+ private:
+  friend class Tape;
+  Out place(const Tensor& x);
+  void finish();  // of one op
+
+  // An op may hand several places to one kernel. Where inputs are the same tensor, the first has
+  // the slot, and the others places of their own, which are added when the op is done.
+  std::vector<const Gradient*> given_;
+  std::vector<std::pair<Tensor, Tensor>> apart_;  // an input, its place
 };
 
 using Backward = std::function<void(const Tensor& dy, Gradients& d)>;
@@ -48,8 +58,8 @@ void backward(const Tensor& loss, float factor = 1.0f);
 // Forgets what was recorded (after an error, or a forward pass without backward).
 void clear_tape();
 
-// A tensor as a backward keeps it: the elements, or where the op that made them gave a recipe (a
-// norm, an activation: cheap to compute, large to hold), only the recipe. Shape and gradient slot
+// A tensor as a backward keeps it: the elements, or where the op that made them gave a recipe (a norm:
+// cheap to compute, large to hold), only the recipe. Shape and gradient slot
 // stay either way.
 class Saved {
  public:

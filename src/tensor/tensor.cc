@@ -18,28 +18,26 @@ class Cache {
  public:
   void* take(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    use_.live += bytes;
-    use_.peak = std::max(use_.peak, use_.live);
     if (auto found = free_.find(bytes); found != free_.end() && !found->second.empty()) {
       void* block = found->second.back();  // the last one freed is the one that caches still hold
       found->second.pop_back();
+      count(bytes);
       return block;
     }
-    use_.held += bytes;
     void* block = std::aligned_alloc(kAlignment, bytes);
     if (block == nullptr) {
       release();
       block = std::aligned_alloc(kAlignment, bytes);
     }
     if (block == nullptr) {
-      use_.live -= bytes;
-      use_.held -= bytes;
       fail(ErrorKind::OutOfMemory, "memory: {} bytes for a tensor are not there ({} in use)", bytes,
            use_.live);
     }
     // Large blocks in huge pages: a weight gradient walks thousands of rows, one page table entry
     // each otherwise.
     if (bytes >= size_t{2} << 20) madvise(block, bytes, MADV_HUGEPAGE);
+    use_.held += bytes;
+    count(bytes);
     return block;
   }
 
@@ -70,6 +68,11 @@ class Cache {
  private:
   static constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
 
+  void count(size_t bytes) {
+    use_.live += bytes;
+    use_.peak = std::max(use_.peak, use_.live);
+  }
+
   void release() {
     for (auto& [bytes, blocks] : free_) {
       for (void* block : blocks) std::free(block);
@@ -91,10 +94,13 @@ Cache& cache() {
 }  // namespace
 
 int64_t elements(const Shape& shape) {
+  constexpr int64_t kMost = int64_t{1} << 59;  // so that bytes, rounded up, fit int64 as well
   int64_t product = 1;
   for (const int64_t extent : shape) {
-    check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product),
-          "shape {}: not a possible size", describe(shape));
+    check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product) && product <= kMost,
+          "shape {}: not a possible size; expected axes of at least 0, and memory that can be "
+          "addressed",
+          describe(shape));
   }
   return product;
 }
@@ -102,11 +108,11 @@ int64_t elements(const Shape& shape) {
 std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 Storage::Storage(size_t bytes)
-    : data_(cache().take(Cache::rounded(bytes))), bytes_(Cache::rounded(bytes)) {}
+    : data_(cache().take(Cache::rounded(bytes))), bytes_(Cache::rounded(bytes)), cached_(true) {}
 Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
     : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
 Storage::~Storage() {
-  if (!owner_) cache().give(data_, bytes_);
+  if (cached_) cache().give(data_, bytes_);
 }
 
 MemoryUse tensor_memory() { return cache().use(); }
@@ -209,7 +215,7 @@ Tensor from(const std::vector<float>& values, Shape shape, DType dtype) {
 
 Tensor convert(const Tensor& x, DType dtype) {
   Tensor y = empty(x.shape(), dtype);
-  kernels_for(dtype == DType::f64 ? dtype : x.dtype()).convert(y, x, x.size());
+  kernels(dtype == DType::f64 ? y : x).convert(y, x, x.size());
   return y;
 }
 

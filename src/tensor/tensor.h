@@ -18,7 +18,7 @@ namespace fovea {
 
 using Shape = std::vector<int64_t>;  // {} is a scalar
 
-int64_t elements(const Shape& shape);      // the product; throws where it overflows
+int64_t elements(const Shape& shape);      // the product; throws where it or its bytes overflow
 std::string describe(const Shape& shape);  // "[2, 3]"
 
 // A block of memory that returns to a cache when its last user goes, so that a training step
@@ -38,7 +38,8 @@ class Storage {
  private:
   void* data_ = nullptr;
   size_t bytes_ = 0;
-  std::shared_ptr<const void> owner_;  // null = ours, from the cache
+  bool cached_ = false;                // ours, from the cache
+  std::shared_ptr<const void> owner_;  // of what is borrowed; null = it outlives us anyway
 };
 
 struct MemoryUse {

@@ -1,0 +1,279 @@
+#include "tensor/tape.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Ops as small as can be, so that what is tested is the tape: a sum that passes its gradient on, a
+// product that writes it, and a dot product with fixed weights that ends in one number.
+Tensor sum(const Tensor& a, const Tensor& b) {
+  Tensor y = empty_like(a);
+  kernels(a).add(y, a, b, a.size());
+  return record(y, {a, b},
+                [a = Saved::slot(a), b = Saved::slot(b)](const Tensor& dy, Gradients& d) {
+                  d.pass(a, dy);
+                  d.pass(b, dy);
+                });
+}
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  Tensor y = empty_like(a);
+  kernels(a).multiply(y, a, b, a.size());
+  return record(y, {a, b}, [a = Saved(a), b = Saved(b)](const Tensor& dy, Gradients& d) {
+    kernels(dy).multiply(d[a], dy, b.elements(), dy.size());
+    kernels(dy).multiply(d[b], dy, a.elements(), dy.size());
+  });
+}
+
+// a + 10 b, with both places handed to "one kernel" before either is written.
+Tensor mixture(const Tensor& a, const Tensor& b) {
+  return record(copy(a), {a, b}, [=](const Tensor& dy, Gradients& d) {
+    const Out da = d[a], db = d[b];
+    kernels(dy).scale(db, dy, 10, dy.size());
+    kernels(dy).scale(da, dy, 1, dy.size());
+  });
+}
+
+Tensor negated(const Tensor& x) {
+  Tensor y = empty_like(x);
+  kernels(x).scale(y, x, -1, x.size());
+  y.set_recipe([x = Saved(x)] {
+    const Tensor input = x.elements();
+    Tensor again = empty_like(input);
+    kernels(input).scale(again, input, -1, input.size());
+    return again;
+  });
+  return record(y, {x}, [x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
+    kernels(dy).scale(d[x], dy, -1, dy.size());
+  });
+}
+
+Tensor dot(const Tensor& x, const Floats& weights) {
+  float total = 0;
+  for (int64_t i = 0; i < x.size(); ++i)
+    total += x.data_as<float>()[i] * weights[static_cast<size_t>(i)];
+  const Tensor w = from(weights, x.shape());
+  return record(full({1}, total), {x}, [w, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
+    kernels(w).scale(d[x], w, *dy.data_as<float>(), w.size());
+  });
+}
+
+Tensor leaf(const Floats& values) {
+  Tensor x = from(values, {static_cast<int64_t>(values.size())});
+  return x.want_gradient();
+}
+
+class TapeTest : public testing::Test {
+ protected:
+  void TearDown() override { clear_tape(); }
+};
+
+TEST_F(TapeTest, AddsUpTheUsesOfATensor) {
+  const Tensor x = leaf({2, 3});
+  backward(dot(product(product(x, x), x), {1, 10}));  // x^3
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{12, 270}));
+}
+
+TEST_F(TapeTest, AddsATensorToItself) {
+  const Tensor x = leaf({2, 3});
+  const Tensor y = negated(x);                // a slot that is not a leaf's
+  backward(dot(sum(sum(y, y), y), {1, 10}));  // -3 x
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{-3, -30}));
+}
+
+// Both inputs of each sum share its gradient's memory; whoever writes there must write to a copy.
+TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
+  const Tensor x = leaf({1, 2}), w = leaf({5, 7});
+  const Tensor a = product(x, w), b = product(x, w);
+  const Tensor s = sum(a, b);                    // a and b share ds
+  backward(dot(sum(product(s, a), b), {1, 1}));  // (a + b) a + b with a = b = x w
+  EXPECT_EQ(to_floats(w.gradient()), (Floats{4 * 5 + 1, 2 * 2 * 28 + 2}));  // 4 w x^2 + x
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{4 * 25 + 5, 4 * 98 + 7}));
+}
+
+TEST_F(TapeTest, SendsGradientsDownAResidualStream) {
+  const Tensor x = leaf({1, -2});
+  Tensor h = x;
+  for (int layer = 0; layer < 5; ++layer) h = sum(h, sum(h, h));  // 3 h
+  backward(dot(h, {1, 2}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{243, 486}));
+  x.clear_gradient();
+  h = x;
+  for (int layer = 0; layer < 4; ++layer) h = sum(h, negated(sum(h, negated(h))));  // h
+  backward(dot(h, {1, 2}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
+}
+
+TEST_F(TapeTest, GivesEachInputOfAnOpAPlaceOfItsOwn) {
+  const Tensor x = leaf({1, 2}), y = leaf({3, 4});
+  backward(dot(mixture(x, y), {1, 2}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
+  EXPECT_EQ(to_floats(y.gradient()), (Floats{10, 20}));
+  backward(dot(mixture(x, x.view({2, 1}).view({2})), {1, 2}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{12, 24}));
+  const Tensor z = leaf({1, 2}), inner = negated(z);
+  backward(dot(mixture(inner, inner), {1, 2}));
+  EXPECT_EQ(to_floats(z.gradient()), (Floats{-11, -22}));
+}
+
+TEST_F(TapeTest, AddsUpLeafGradientsOverCalls) {
+  const Tensor x = leaf({2, 3});
+  for (int call = 0; call < 3; ++call) backward(dot(sum(x, x), {1, 10}), 0.5f);
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{3, 30}));
+  x.clear_gradient();
+  EXPECT_FALSE(x.gradient());
+  backward(dot(x, {1, 10}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 10}));
+  const Tensor number = leaf({4});  // a loss that is a leaf itself
+  backward(number, 2);
+  backward(number, 3);
+  EXPECT_EQ(to_floats(number.gradient()), Floats{5});
+}
+
+TEST_F(TapeTest, ShapesGradientsAsTheirTensors) {
+  Tensor x = from({1, 2, 3, 4}, {2, 2});
+  x.want_gradient();
+  const Tensor y = negated(x.view({4}));
+  backward(dot(sum(y.view({1, 4}), y.view({1, 4})).view({4}), {1, 2, 3, 4}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4, -6, -8}));
+}
+
+TEST_F(TapeTest, PassesGradientsAcrossDtypes) {
+  for (const DType from_type : {DType::f32, DType::bf16, DType::f64}) {
+    for (const DType to : {DType::f32, DType::bf16, DType::f64}) {
+      Tensor x = from({1, 2}, {2}, from_type);
+      x.want_gradient();
+      for (int call = 0; call < 2; ++call) {
+        const Tensor y = record(full({1}, 1, to), {x}, [=](const Tensor&, Gradients& d) {
+          d.pass(x, from({3, 4}, {2}, to));
+        });
+        backward(y);
+      }
+      EXPECT_EQ(x.gradient().dtype(), from_type);
+      EXPECT_EQ(to_floats(x.gradient()), (Floats{6, 8}));
+    }
+  }
+}
+
+TEST_F(TapeTest, RecordsNothingWhereNothingIsWanted) {
+  const Tensor plain = from({1, 2}, {2}), x = leaf({1, 2});
+  EXPECT_FALSE(sum(plain, plain).wants_gradient());
+  EXPECT_TRUE(sum(plain, x).wants_gradient());
+  clear_tape();
+  {
+    const NoGradient off;
+    EXPECT_FALSE(recording());
+    {
+      const NoGradient inner;
+      EXPECT_FALSE(recording());
+    }
+    EXPECT_FALSE(recording());
+    EXPECT_FALSE(sum(x, x).wants_gradient());
+  }
+  EXPECT_TRUE(recording());
+  backward(dot(product(x, plain), {1, 1}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
+  EXPECT_FALSE(plain.gradient());
+}
+
+TEST_F(TapeTest, LeavesOutWhatTheLossDoesNotUse) {
+  const Tensor x = leaf({1, 2}), unused = leaf({1, 2});
+  const Tensor side = product(unused, x);
+  backward(dot(x, {1, 1}));
+  EXPECT_FALSE(unused.gradient());
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 1}));
+  EXPECT_FALSE(side.gradient());
+}
+
+TEST_F(TapeTest, KeepsGradientsOfLeavesOnly) {
+  const Tensor x = leaf({1, 2}), y = negated(x);
+  backward(dot(sum(y, x), {1, 1}));
+  EXPECT_FALSE(y.gradient());
+}
+
+TEST_F(TapeTest, RefusesWhatItCannotPlay) {
+  const Tensor x = leaf({1, 2});
+  expect_error(ErrorKind::InvalidArgument, {"backward", "[2]", "one element"},
+               [&] { backward(sum(x, x)); });
+  expect_error(ErrorKind::InvalidArgument, {"backward", "does not depend on"},
+               [] { backward(full({1}, 1)); });
+  clear_tape();
+  const Tensor loss = dot(x, {1, 1});
+  backward(loss);
+  expect_error(ErrorKind::InvalidArgument, {"backward", "nothing is recorded"},
+               [&] { backward(loss); });
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 1}));
+}
+
+TEST_F(TapeTest, IsUsableAfterAnError) {
+  const Tensor x = leaf({1, 2});
+  const size_t live = tensor_memory().live;
+  {
+    const Tensor broken =
+        record(copy(x), {x}, [](const Tensor&, Gradients&) { check(false, "broken op"); });
+    expect_error(ErrorKind::InvalidArgument, {"broken op"}, [&] {
+      backward(dot(product(broken, broken), {1, 1}));
+    });
+  }
+  clear_tape();
+  EXPECT_EQ(tensor_memory().live, live);
+  EXPECT_TRUE(recording());
+  backward(dot(mixture(x, x), {1, 1}));
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{11, 11}));
+}
+
+TEST_F(TapeTest, FreesEverythingOnceItIsPlayed) {
+  const Tensor x = leaf({1, 2});
+  backward(dot(product(x, negated(x)), {1, 1}));
+  const size_t live = tensor_memory().live;
+  for (int step = 0; step < 3; ++step) {
+    backward(dot(product(product(x, negated(x)), sum(x, x)), {1, 1}));
+    EXPECT_EQ(tensor_memory().live, live);
+  }
+  dot(product(x, negated(x)), {1, 1});
+  EXPECT_GT(tensor_memory().live, live);
+  clear_tape();
+  EXPECT_EQ(tensor_memory().live, live);
+}
+
+TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
+  constexpr size_t kBytes = 64000;
+  const Tensor x = zeros({kBytes / 4});
+  x.data_as<float>()[7] = 5;
+  const size_t live = tensor_memory().live;
+
+  Tensor y = negated(x);
+  const Saved recipe(y), viewed(y.view({4, 4000}));
+  EXPECT_EQ(tensor_memory().live, live + kBytes);
+  y = {};
+  EXPECT_EQ(tensor_memory().live, live);  // nothing but the recipe is left
+  EXPECT_EQ(to_floats(recipe.elements())[7], -5);
+  EXPECT_EQ(viewed.elements().shape(), (Shape{4, 4000}));
+  EXPECT_EQ(to_floats(viewed.elements())[7], -5);
+  EXPECT_EQ(tensor_memory().live, live);
+
+  y = copy(x);
+  const Saved whole(y);
+  Tensor slot_only = copy(x);
+  slot_only.want_gradient();
+  const Saved slot = Saved::slot(slot_only);
+  slot_only = {};
+  y = {};
+  EXPECT_EQ(tensor_memory().live, live + kBytes);  // `whole` holds its elements
+  EXPECT_EQ(to_floats(whole.elements())[7], 5);
+  EXPECT_TRUE(static_cast<const Tensor&>(slot).wants_gradient());
+}
+
+TEST_F(TapeTest, FollowsRecipesThroughRecipes) {
+  const Tensor x = leaf({1, 2});
+  backward(dot(product(negated(negated(negated(x))), x), {1, 1}));  // -x^2
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4}));
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,189 @@
+#include "tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor counting(Shape shape) {
+  Floats values(static_cast<size_t>(elements(shape)));
+  std::iota(values.begin(), values.end(), 0.0f);
+  return from(values, std::move(shape));
+}
+
+TEST(Shapes, CountTheirElements) {
+  EXPECT_EQ(elements({}), 1);
+  EXPECT_EQ(elements({2, 3, 5}), 30);
+  EXPECT_EQ(elements({2, 0, 5}), 0);
+  EXPECT_EQ(describe({2, 3}), "[2, 3]");
+  EXPECT_EQ(describe({}), "[]");
+}
+
+TEST(Shapes, ThatOverflowAreRefused) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const size_t live = tensor_memory().live;
+  for (const Shape& shape :
+       {Shape{int64_t{1} << 32, int64_t{1} << 32}, Shape{kMost, 2}, Shape{kMost},
+        Shape{int64_t{1} << 62}, Shape{-1}, Shape{3, -2}, Shape{-1, -1}}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      expect_error(ErrorKind::InvalidArgument, {describe(shape), "not a possible size"},
+                   [&] { empty(shape, dtype); });
+    }
+  }
+  EXPECT_EQ(tensor_memory().live, live);
+}
+
+TEST(Shapes, BeyondTheMemoryAreRefusedAndLeaveNoTrace) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer ends the program instead";
+#else
+  const MemoryUse before = tensor_memory();
+  expect_error(ErrorKind::OutOfMemory, {"bytes for a tensor"}, [] { empty({int64_t{1} << 50}); });
+  EXPECT_EQ(tensor_memory().live, before.live);
+  EXPECT_EQ(tensor_memory().peak, before.peak);
+#endif
+}
+
+TEST(Tensors, AreAbsentUntilMade) {
+  const Tensor none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.data(), nullptr);
+  EXPECT_TRUE(zeros({0, 3}));
+  EXPECT_TRUE(to_floats(zeros({0, 3})).empty());
+  EXPECT_EQ(to_floats(full({}, 2.5)), Floats{2.5f});
+}
+
+TEST(Tensors, NameTheirAxesFromBothEnds) {
+  const Tensor x = zeros({2, 3, 5});
+  EXPECT_EQ(x.dim(0), 2);
+  EXPECT_EQ(x.dim(-1), 5);
+  EXPECT_EQ(x.dim(-3), 2);
+  EXPECT_EQ(x.rank(), 3);
+  for (const int axis : {3, -4}) {
+    expect_error(ErrorKind::InvalidArgument, {fmt::format("axis {}", axis), "[2, 3, 5]"},
+                 [&] { x.dim(axis); });
+  }
+}
+
+TEST(Views, ShareElementsAndTheGradientSlot) {
+  Tensor x = counting({2, 3});
+  x.want_gradient();
+  const Tensor y = x.view({3, 2});
+  y.data_as<float>()[5] = 9;
+  EXPECT_EQ(x.data_as<float>()[5], 9);
+  EXPECT_TRUE(y.wants_gradient());
+  EXPECT_FALSE(y.detach().wants_gradient());
+  EXPECT_EQ(y.detach().data(), x.data());
+  expect_error(ErrorKind::InvalidArgument, {"[4, 2]", "[2, 3]"}, [&] { x.view({4, 2}); });
+}
+
+TEST(Rows, AreSlicesOfTheFirstAxis) {
+  const Tensor x = counting({4, 2});
+  const Tensor y = x.rows(1, 3);
+  EXPECT_EQ(y.shape(), (Shape{2, 2}));
+  EXPECT_EQ(to_floats(y), (Floats{2, 3, 4, 5}));
+  EXPECT_EQ(to_floats(y.rows(1, 2).view({2})), (Floats{4, 5}));
+  EXPECT_EQ(y.rows(1, 1).size(), 0);
+  y.data_as<float>()[0] = 7;
+  EXPECT_EQ(x.data_as<float>()[2], 7);
+  EXPECT_FALSE(counting({2}).want_gradient().rows(0, 1).wants_gradient());
+  for (const auto& [begin, end] : {std::pair{-1, 2}, {3, 2}, {0, 5}}) {
+    expect_error(ErrorKind::InvalidArgument, {fmt::format("rows {} to {} of [4, 2]", begin, end)},
+                 [&] { x.rows(begin, end); });
+  }
+  expect_error(ErrorKind::InvalidArgument, {"of []"}, [] { full({}, 1).rows(0, 1); });
+}
+
+TEST(Rows, TakeTheLastAxisAsWidth) {
+  EXPECT_EQ(rows_of(zeros({2, 3, 5})).count, 6);
+  EXPECT_EQ(rows_of(zeros({2, 3, 5})).width, 5);
+  EXPECT_EQ(rows_of(zeros({})).count, 1);
+  EXPECT_EQ(rows_of(zeros({4, 0})).count, 0);
+}
+
+TEST(Conversion, RoundsToTheNearestEven) {
+  const Floats values{0, -0.0f, 1, 1 + 0x1p-8f, 1 + 0x3p-8f, 3e38f, INFINITY, -INFINITY, 1e-40f};
+  const Tensor x = from(values, {9});
+  const Tensor half = convert(x, DType::bf16);
+  for (int64_t i = 0; i < 9; ++i)
+    EXPECT_EQ(half.data_as<bf16>()[i].bits, narrow(values[static_cast<size_t>(i)]).bits) << i;
+  EXPECT_EQ(to_floats(half)[3], 1.0f);
+  EXPECT_EQ(to_floats(half)[4], 1 + 0x4p-8f);
+  EXPECT_EQ(to_floats(convert(x, DType::f64)), values);
+  EXPECT_EQ(to_floats(convert(convert(half, DType::f64), DType::bf16)), to_floats(half));
+  EXPECT_TRUE(std::isnan(to_floats(from({NAN}, {1}, DType::bf16))[0]));
+  expect_error(ErrorKind::InvalidArgument, {"3 values for shape [2]"}, [] {
+    from({1, 2, 3}, {2});
+  });
+}
+
+TEST(Conversion, AndCopiesHaveMemoryOfTheirOwn) {
+  Tensor x = counting({3});
+  x.want_gradient();
+  for (const Tensor& y : {copy(x), convert(x, DType::f32)}) {
+    EXPECT_NE(y.data(), x.data());
+    EXPECT_EQ(to_floats(y), to_floats(x));
+    EXPECT_FALSE(y.wants_gradient());
+  }
+}
+
+TEST(Memory, CountsLiveAndPeakBytesAndIsUsedAgain) {
+  release_cached_memory();
+  const MemoryUse before = tensor_memory();
+  reset_peak_memory();
+  const void* first = nullptr;
+  {
+    const Tensor x = zeros({1000});
+    const Tensor shared = x.view({10, 100}).rows(2, 4);
+    first = x.data();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+    EXPECT_EQ(tensor_memory().live, before.live + 4032);  // 4000, in cache lines
+    EXPECT_EQ(tensor_memory().held, before.held + 4032);
+  }
+  EXPECT_EQ(tensor_memory().live, before.live);
+  EXPECT_EQ(tensor_memory().peak, before.live + 4032);
+  EXPECT_EQ(tensor_memory().held, before.held + 4032);
+  EXPECT_EQ(zeros({1001}).data(), first);  // as many cache lines
+  reset_peak_memory();
+  EXPECT_EQ(tensor_memory().peak, before.live);
+  release_cached_memory();
+  EXPECT_EQ(tensor_memory().held, before.held);
+}
+
+TEST(Memory, LivesAsLongAsItsLastUser) {
+  const size_t live = tensor_memory().live;
+  Tensor part;
+  {
+    part = counting({4, 2}).rows(3, 4);
+    EXPECT_GT(tensor_memory().live, live);
+  }
+  EXPECT_EQ(to_floats(part), (Floats{6, 7}));
+  part = {};
+  EXPECT_EQ(tensor_memory().live, live);
+}
+
+TEST(Memory, ThatIsBorrowedIsNeverOurs) {
+  const size_t live = tensor_memory().live, held = tensor_memory().held;
+  Floats mine{1, 2, 3, 4};
+  auto owner = std::make_shared<int>(0);
+  Tensor x = borrow(mine.data(), {2, 2}, DType::f32, owner);
+  EXPECT_EQ(owner.use_count(), 2);
+  EXPECT_EQ(to_floats(x), mine);
+  x = borrow(mine.data(), {4}, DType::f32, nullptr);
+  EXPECT_EQ(owner.use_count(), 1);
+  x = {};
+  EXPECT_EQ(tensor_memory().live, live);
+  EXPECT_EQ(tensor_memory().held, held);
+  EXPECT_EQ(mine, (Floats{1, 2, 3, 4}));
+}
+
+}  // namespace
+}  // namespace fovea
