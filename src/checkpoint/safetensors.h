@@ -65,7 +65,7 @@ class SafeTensorsImage {
   using Metadata = std::map<std::string, std::string>;
   // "format" says whose layout the tensors have; transformers reads no file without it.
   explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
-                            Metadata metadata = {{"format", "pt"}});
+                            const Metadata& metadata = {{"format", "pt"}});
   SafeTensorsImage(const SafeTensorsImage&) = delete;
   SafeTensorsImage& operator=(const SafeTensorsImage&) = delete;
   Pieces pieces() const;  // valid as long as this object

@@ -58,9 +58,8 @@ void backward(const Tensor& loss, float factor = 1.0f);
 // Forgets what was recorded (after an error, or a forward pass without backward).
 void clear_tape();
 
-// A tensor as a backward keeps it: the elements, or where the op that made them gave a recipe (a norm:
-// cheap to compute, large to hold), only the recipe. Shape and gradient slot
-// stay either way.
+// A tensor as a backward keeps it: the elements, or where the op that made them gave a recipe (a
+// norm: cheap to compute, large to hold), only the recipe. Shape and gradient slot stay either way.
 class Saved {
  public:
   Saved(const Tensor& x);  // NOLINT: implicit, so that a lambda can capture `x = Saved(x)`

@@ -14,6 +14,10 @@ class Documents(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_readme_shows_the_example(self):
+        example = (ROOT / "examples/train_and_write.cc").read_text(encoding="utf-8")
+        self.assertIn(f"```cpp\n{example}```", (ROOT / "README.md").read_text(encoding="utf-8"))
+
     def test_links_lead_somewhere(self):
         for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
             text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
