@@ -232,9 +232,9 @@ struct Grid {
 // of one vector waits for its loads instead.
 double CyclesOfTiles(size_t columns) {
   const size_t vectors = CeilDiv(columns, kLanes);
-  const double whole = static_cast<double>(vectors / kTileVectors) * kTileRows * kTileVectors / 2;
-  const size_t rest = vectors % kTileVectors;
-  return whole + (rest == 1 ? kTileRows * 0.75 : kTileRows * static_cast<double>(rest) / 2);
+  const size_t whole = vectors / kTileVectors, rest = vectors % kTileVectors;
+  return static_cast<double>(whole * kTileRows * kTileVectors) / 2 +
+         (rest == 1 ? kTileRows * 0.75 : kTileRows * static_cast<double>(rest) / 2);
 }
 
 // The split of C whose largest share takes the least time. Each thread packs what it reads, at

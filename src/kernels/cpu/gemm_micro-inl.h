@@ -46,6 +46,18 @@ HWY_INLINE void PrefetchA(TileA a, size_t i) {
   }
 }
 
+// sum += the rows at `from`; the same row for all with a stride of 0.
+template <size_t kRows, size_t kVectors>
+HWY_INLINE void AddRows(FloatVector (&sum)[kRows][kVectors], const float* from, size_t stride) {
+#pragma GCC unroll 8
+  for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+    for (size_t v = 0; v < kVectors; ++v) {
+      sum[row][v] = hn::Add(sum[row][v], hn::LoadU(FloatTag(), from + row * stride + v * kLanes));
+    }
+  }
+}
+
 // Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
 // and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
 // product, then what the tile held if `add` (with `first`: all of k at once). b is a packed panel
@@ -96,24 +108,8 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
       }
     }
   }
-  if (bias) {
-#pragma GCC unroll 8
-    for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-      for (size_t v = 0; v < kVectors; ++v) {
-        sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
-      }
-    }
-  }
-  if (add) {
-#pragma GCC unroll 8
-    for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-      for (size_t v = 0; v < kVectors; ++v) {
-        sum[row][v] = hn::Add(hn::LoadU(d, tile + row * tile_stride + v * kLanes), sum[row][v]);
-      }
-    }
-  }
+  if (bias) AddRows(sum, bias, 0);
+  if (add) AddRows(sum, tile, tile_stride);
 #pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) {
 #pragma GCC unroll 3
