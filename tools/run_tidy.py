@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""clang-tidy on every source of src/, apps/ and examples/ that a build folder compiles, on all cores. Usage: run_tidy.py BUILD"""
+"""clang-tidy on the sources of src/, apps/ and examples/ that a build folder compiles, on all cores.
+
+Usage: run_tidy.py BUILD [PART OF A PATH...]; without parts, all of them."""
 import concurrent.futures
 import json
 import os
@@ -20,6 +22,8 @@ def main():
     commands = json.loads((build / "compile_commands.json").read_text())
     tops = tuple(str(ROOT / top) + os.sep for top in ("src", "apps", "examples"))
     sources = sorted({entry["file"] for entry in commands if entry["file"].startswith(tops)})
+    if parts := sys.argv[2:]:
+        sources = [source for source in sources if any(part in source for part in parts)]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for source, code, output in pool.map(lambda each: check(build, each), sources):
