@@ -192,7 +192,7 @@ Option bytes(std::string name, Names aliases, std::string help, uint64_t& value)
   return finish(std::move(option));
 }
 
-Option choice(std::string name, Names aliases, std::string help, int& value, Names names) {
+Option choice(std::string name, Names aliases, std::string help, int& value, const Names& names) {
   std::vector<Names> spellings;
   Names first;
   for (const std::string& each : names) {

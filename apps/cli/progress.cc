@@ -64,7 +64,7 @@ std::string bar(double fraction, int width, bool utf8) {
 
 std::string duration(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return "?";
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   const long hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
   if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, rest);
   return fmt::format("{}:{:02}", minutes, rest);

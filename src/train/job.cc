@@ -21,12 +21,11 @@ void check_range(const char* option, double value, double least, double most) {
 
 void check_options(const TrainOptions& o) {
   check(!o.data.empty(), "DATA: no file; expected text files, folders or JSON lines");
-  check(!o.out.empty(), "--out: no directory; expected one for the model");
   check_range("--steps", static_cast<double>(o.steps), 1, 1e9);
   check_range("--batch", static_cast<double>(o.batch), 1, 65536);
   check_range("--accumulate", static_cast<double>(o.accumulate), 1, 65536);
   check_range("--validation", o.validation, 0, 0.9);
-  check_range("--learning-rate", o.learning_rate, 0, 10);
+  check_range("--learning-rate", o.learning_rate, 0, 1000);
   check_range("--final-rate", o.final_rate, 0, 1);
   check_range("--warmup", static_cast<double>(o.warmup), 0, 1e9);
   check_range("--decay-fraction", o.decay_fraction, 0, 1);
@@ -42,7 +41,8 @@ void check_options(const TrainOptions& o) {
     while (!is_folder(parent) && parent != "." && parent != "/") {
       if (is_file(parent)) {
         fail(ErrorKind::InvalidArgument,
-             "--out: {} is a file; expected a directory, or a name for a new one", parent);
+             "--out: {}: {} is a file; expected a directory, or a name for a new one", o.out,
+             parent);
       }
       parent = parent_of(parent);
     }
@@ -66,15 +66,17 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
 
 // Where a run would go wrong without noticing: its snapshot was made with other numbers.
 void check_settings(const Job& job) {
-  const nlohmann::json& before = job.snapshot->state.at("settings");
-  const nlohmann::json now = settings(job);
+  // Flat, so that of a Spec only the fields that differ are named.
+  const nlohmann::json before = job.snapshot->state.at("settings").flatten();
+  const nlohmann::json now = nlohmann::json(settings(job)).flatten();
   std::vector<std::string> changed;
-  for (const auto& [key, value] : now.items()) {
-    if (!before.contains(key) || before[key] != value) {
-      changed.push_back(fmt::format("{} was {} and is {}", key,
-                                    before.contains(key) ? brief(before[key]) : "absent",
-                                    brief(value)));
-    }
+  for (const auto& [path, value] : now.items()) {
+    if (before.contains(path) && before[path] == value) continue;
+    std::string name = path.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    changed.push_back(fmt::format("{} was {} and is {}", name,
+                                  before.contains(path) ? brief(before[path]) : "absent",
+                                  brief(value)));
   }
   if (!changed.empty() && !job.options.allow_change) {
     fail(ErrorKind::InvalidArgument,
@@ -197,7 +199,9 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
   plan.validation_tokens = job.store->validation().count;
   plan.epochs = static_cast<double>(options.steps * plan.tokens_per_step) /
                 static_cast<double>(std::max<int64_t>(1, plan.training_tokens));
-  Batches(job.store->training(), job.context(), options.seed);  // refuses a text that is too short
+  check(plan.training_tokens > job.context(),
+        "{}: too short: {} tokens to learn from; expected at least {}, one more than --context",
+        fmt::join(options.data, ", "), plan.training_tokens, job.context() + 1);
   if (job.snapshot) check_settings(job);
   choose_model(job, say);
   return job;

@@ -15,7 +15,7 @@ class Places(FoveaTest):
         taken = self.file("taken", "something")
         for out in (taken, taken / "below", "/proc/fovea", "/proc/self/fovea/model"):
             with self.subTest(out=str(out)):
-                self.refused(self.train(out), (1, 2), out)
+                self.refused(self.train(out), (1, 2), "/proc/self/fovea" if "self" in str(out) else out)
         self.assertEqual(taken.read_bytes(), b"something")
 
     def test_where_no_trace_can_be_written(self):
