@@ -45,7 +45,7 @@ Option number(std::string name, std::vector<std::string> aliases, std::string he
 Option bytes(std::string name, std::vector<std::string> aliases, std::string help, uint64_t& value);
 // `value` is an index into `names`; of a name with bars ("fp32|float32") every part may be typed.
 Option choice(std::string name, std::vector<std::string> aliases, std::string help, int& value,
-              std::vector<std::string> names);
+              const std::vector<std::string>& names);
 Option text(std::string name, std::vector<std::string> aliases, std::string help,
             std::string& value);
 Option list(std::string name, std::vector<std::string> aliases, std::string help,
