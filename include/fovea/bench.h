@@ -18,8 +18,8 @@ struct TrainBench {
   uint64_t peak_bytes = 0;    // resident
 };
 
-// Training steps of a preset on made-up text, timed one by one. Batch 0 = the benchmark's own (nano
-// 12, baby 16).
+// Training steps of a preset on made-up text, timed one by one. Batch 0 = the benchmark's own:
+// 12 for nano, 16 for baby.
 TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps,
                           int64_t batch = 0);
 

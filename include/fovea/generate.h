@@ -17,17 +17,17 @@ struct Sampling {
   int64_t top_k = 40;        // only the k likeliest; 0 = all
   float top_p = 0.95f;  // the smallest set of likeliest tokens with this much probability; 1 = all
   float min_p = 0.0f;   // none below this share of the likeliest token's probability; 0 = all
-  float repetition_penalty =
-      1.0f;  // Keskar et al. 2019: logits of seen tokens divided (if > 0) or multiplied by this
+  // Keskar et al. 2019: logits of seen tokens are divided (if > 0) or multiplied by this; 1 = off.
+  float repetition_penalty = 1.0f;
   uint64_t seed = 0;
 };
 
 struct GenerateOptions {
   Sampling sampling;
   int64_t max_tokens = 256;  // -1 = until the end-of-text token or `stop`
-  std::vector<std::string>
-      stop;  // generation ends before the first of these; they are not part of the text
-  bool ignore_end = false;  // go on past the end-of-text token
+  bool ignore_end = false;   // go on past the end-of-text token
+  // Generation ends before the first of these; they are not part of the text.
+  std::vector<std::string> stop;
 };
 
 struct Generation {
@@ -38,8 +38,8 @@ struct Generation {
   double prompt_seconds = 0, generation_seconds = 0;
 };
 
-// Receives pieces of text as they are sure (never half a character, never the start of a stop
-// string); false ends it.
+// Receives pieces of text as they become sure: never half a character, never the start of a stop
+// string. false ends the generation.
 using TextSink = std::function<bool(std::string_view piece)>;
 
 // Continues `prompt`. Past the model's context the oldest half is dropped and read again. An empty

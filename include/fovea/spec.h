@@ -11,8 +11,8 @@ enum class NormKind { layer, rms };
 enum class ActivationKind { relu, gelu, gelu_tanh, silu };
 
 // Which of a sublayer's three norms are there:
-// y = sum_norm(x + output_norm(sublayer(input_norm(x)))). Pre-norm: input. Post-norm (the original
-// Transformer): sum.
+//   y = sum_norm(x + output_norm(sublayer(input_norm(x))))
+// Pre-norm: input. Post-norm (the original Transformer): sum.
 struct Placement {
   bool input = true, output = false, sum = false;
 };
@@ -54,7 +54,7 @@ struct DropoutSpec {
 };
 
 // A model as a value: plain data, every variant a field. Illegal combinations are refused by
-// validate(), by name.
+// validated(), by name.
 struct Spec {
   int64_t vocabulary = 0;  // 0 = from the tokenizer
   int64_t context = 0;     // most tokens in one sequence
@@ -63,8 +63,9 @@ struct Spec {
   StackSpec decoder;      // causal
   bool tied_head = true;  // logits = final norm * embedding^T
   DropoutSpec dropout;
-  float init_deviation = 0.02f;  // normal; projections into the residual stream / sqrt(2 * layers)
-                                 // (Radford et al. 2019)
+  // Of the normal distribution that weights begin with; projections into the residual stream have
+  // this / sqrt(2 * layers) (Radford et al. 2019).
+  float init_deviation = 0.02f;
 };
 
 // Visits every field of a Spec, for JSON, the command line and comparison: `path` is its place in
@@ -86,8 +87,8 @@ void visit(Spec& spec, SpecVisitor& visitor);
 std::vector<std::string> preset_names();  // tiny, nano, baby, gpt2
 Spec preset(const std::string& name);     // InvalidArgument names the nearest preset
 
-Spec read_spec(const std::string& json,
-               const std::string& name);   // `name` for errors; absent keys keep their defaults
+// Absent keys keep their defaults, unknown ones are refused; `name` is the file's, for errors.
+Spec read_spec(const std::string& json, const std::string& name);
 std::string write_spec(const Spec& spec);  // pretty JSON
 
 // Fills what is 0 = derived and checks the whole; InvalidArgument names the field, its value and

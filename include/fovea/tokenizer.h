@@ -71,9 +71,8 @@ class Tokenizer {
 class StreamingDecoder {
  public:
   explicit StreamingDecoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
-  std::string add(
-      int32_t id);       // the text that became complete, often empty in the middle of a character
-  std::string finish();  // what is left: U+FFFD for a character that never became complete
+  std::string add(int32_t id);  // the text that became complete; empty in the middle of a character
+  std::string finish();         // what is left: U+FFFD for a character that never became complete
 
  private:
   Tokenizer tokenizer_;

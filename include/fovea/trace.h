@@ -9,11 +9,13 @@
 namespace fovea {
 
 struct TraceOptions {
-  std::string text;  // one of text, ids, input
+  // One of these three. `input` is a .safetensors file with input_ids [B, T] and, if wanted,
+  // attention_mask and labels.
+  std::string text;
   std::vector<int32_t> ids;
-  std::string
-      input;  // a .safetensors file with input_ids [B, T] and, if wanted, attention_mask and labels
-  bool gradients = false;  // also loss and grad.<tensor>; needs labels, or takes the input itself
+  std::string input;
+
+  bool gradients = false;  // also loss and grad.<tensor>; without labels the input is predicted
   std::string out;         // the .safetensors file to write
 };
 

@@ -11,11 +11,8 @@
 namespace fovea {
 
 enum class Schedule { cosine, trapezoid, constant };
-enum class Precision {
-  automatic,
-  fp32,
-  bf16
-};  // automatic: bf16 where the CPU multiplies it natively, else fp32
+// automatic: bf16 where the CPU multiplies it natively, else fp32.
+enum class Precision { automatic, fp32, bf16 };
 
 struct TrainOptions {
   std::vector<std::string> data;  // text files, folders, JSON lines
@@ -32,30 +29,26 @@ struct TrainOptions {
   double final_rate = 0.1;      // the last step's rate as a fraction of the peak
   int64_t warmup = 100;         // steps from 0 to the peak
   Schedule schedule = Schedule::cosine;
-  double decay_fraction =
-      0.2;  // trapezoid only: the last part of the steps, in which the rate falls
+  double decay_fraction = 0.2;  // trapezoid: the last part of the steps, in which the rate falls
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
-  double weight_decay =
-      0.1;            // of matrices; biases, norms and embeddings of positions are not decayed
-  double clip = 1.0;  // the gradient's norm at most; 0 = off
+  double weight_decay = 0.1;  // of matrices and token embeddings; nothing else decays
+  double clip = 1.0;          // the gradient's norm at most; 0 = off
 
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
 
-  int64_t evaluate_every = 250;  // steps; 0 = only at the end
-  int64_t evaluate_windows =
-      256;                     // windows of the held-out part that one evaluation reads; 0 = all
-  int64_t sample_every = 500;  // steps; 0 = never
+  int64_t evaluate_every = 250;    // steps; 0 = only at the end
+  int64_t evaluate_windows = 256;  // of the held-out part, read by one evaluation; 0 = all
+  int64_t sample_every = 500;      // steps; 0 = never
   int64_t sample_tokens = 120;
   int64_t save_every = 500;  // steps; 0 = only at the end
   int64_t keep = 2;          // snapshots kept
   int64_t patience = 0;      // evaluations without improvement before it stops; 0 = never
   int64_t bad_steps = 3;     // steps in a row with a non-finite loss or gradient before it stops
 
-  uint64_t memory_limit = 0;  // bytes; 0 = what the machine or the cgroup has free
-  uint64_t token_cache =
-      256 << 20;  // tokens that need more bytes than this go through a memory-mapped file
-  bool allow_change = false;  // resume although data or options differ from the snapshot's
+  uint64_t memory_limit = 0;         // bytes; 0 = what the machine or the cgroup has free
+  uint64_t token_cache = 256 << 20;  // bytes; a larger text goes through a memory-mapped file
+  bool allow_change = false;         // resume although data or options differ from the snapshot's
 };
 
 // How a preset is trained well: steps, batch, rates.

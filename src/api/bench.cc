@@ -31,7 +31,11 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   check(steps >= 1, "--steps: {}; expected at least 1", steps);
   Spec spec = preset(preset_name);
   spec.vocabulary = kVocabulary;
-  spec.dropout = {};  // as the peers are measured
+  // The architecture that the peers are measured on: no biases, exact GELU, no dropout.
+  spec.dropout = {};
+  spec.decoder.norm.bias = spec.decoder.attention.bias = spec.decoder.attention.output_bias = false;
+  spec.decoder.ffn.bias = false;
+  spec.decoder.ffn.activation = ActivationKind::gelu;
   spec = validated(spec);
   TrainOptions options = preset_training(preset_name);
   options.batch = batch > 0 ? batch : preset_name == "baby" ? 16 : options.batch;

@@ -12,7 +12,7 @@ namespace {
 Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
   if (file.find(name) == nullptr) return {};
   const Tensor value = file.tensor(name);
-  const Tensor ids = empty(value.shape(), DType::i32);
+  Tensor ids = empty(value.shape(), DType::i32);
   for (int64_t i = 0; i < value.size(); ++i) {
     int64_t id = 0;
     if (value.dtype() == DType::i64)
@@ -30,7 +30,7 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
 }
 
 Tensor row_of(const std::vector<int32_t>& ids) {
-  const Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
+  Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
   std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
   return row;
 }

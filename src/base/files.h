@@ -37,10 +37,10 @@ SystemCalls& system_calls();
 // What to do where a path is a symbolic link or shares its contents with another name (hard link).
 enum class Links { follow, refuse };
 
+// For texts that are held in memory at once; larger ones are mapped.
+constexpr size_t kReadLimit = size_t{1} << 30;
 // The contents of a regular file of at most `limit` bytes. A FIFO is refused without waiting for
 // its writer.
-constexpr size_t kReadLimit = size_t{1}
-                              << 30;  // for texts held in memory at once; larger ones are mapped
 std::string read_file(const std::string& path, size_t limit = kReadLimit);
 
 // A regular file as read-only memory, for as long as the object lives.
@@ -112,8 +112,8 @@ class DirectoryLock {
 
 uint64_t free_space(const std::string& path);  // bytes that this user may still write to that disk
 void make_directories(const std::string& path);
-void remove_tree(
-    const std::string& path);  // links are removed, not followed; nothing there is no error
+// Links are removed, not followed; it is no error if nothing is there.
+void remove_tree(const std::string& path);
 // The same, but a kill leaves all of it, or a leftover under another name.
 void remove_folder(const std::string& path);
 bool is_folder(const std::string& path);

@@ -25,8 +25,8 @@ class Config {
   bool reading() const { return reading_; }
 
   void operator()(const char* key, int64_t& field);
-  void operator()(const char* key, int64_t& field,
-                  int64_t absent);  // null in the file counts as absent
+  // A null in the file counts as absent.
+  void operator()(const char* key, int64_t& field, int64_t absent);
   void operator()(const char* key, float& field, float absent);
   void operator()(const char* key, bool& field, bool absent);
   void operator()(const char* key, ActivationKind& field, const char* absent);

@@ -92,7 +92,7 @@ std::string with_layer(std::string pattern, const std::string& number) {
 
 Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   const int64_t rows = x.dim(0), columns = x.dim(1);
-  const Tensor y = empty({columns, rows});
+  Tensor y = empty({columns, rows});
   const float* from = x.data_as<float>();
   float* to = y.data_as<float>();
   for (int64_t c = 0; c < columns; ++c)

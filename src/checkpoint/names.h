@@ -15,8 +15,7 @@ enum class Stored { plain, transposed };
 // saving.
 //   {i}      any layer number, the same on both sides
 //   {a,b}    alternatives; the n-th group on the left goes with the n-th on the right, item by item
-//   {a+b}    on the right only: the file holds these as one tensor, one after the other along the
-//   outputs
+//   {a+b}    on the right only: one tensor in the file, these one after the other along the outputs
 struct NameRule {
   std::string theirs, ours;
   Stored stored = Stored::plain;

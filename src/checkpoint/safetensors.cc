@@ -168,7 +168,7 @@ Tensor SafeTensors::tensor(std::string_view name) const {
   return aligned;
 }
 
-SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, Metadata metadata)
+SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, const Metadata& metadata)
     : tensors_(std::move(tensors)) {
   std::vector<const std::pair<const std::string, Tensor>*> order;
   for (const auto& named : tensors_) order.push_back(&named);

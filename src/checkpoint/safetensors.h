@@ -65,7 +65,7 @@ class SafeTensorsImage {
   using Metadata = std::map<std::string, std::string>;
   // "format" says whose layout the tensors have; transformers reads no file without it.
   explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
-                            Metadata metadata = {{"format", "pt"}});
+                            const Metadata& metadata = {{"format", "pt"}});
   SafeTensorsImage(const SafeTensorsImage&) = delete;
   SafeTensorsImage& operator=(const SafeTensorsImage&) = delete;
   Pieces pieces() const;  // valid as long as this object
@@ -82,8 +82,7 @@ void write_safetensors(const std::string& path, std::map<std::string, Tensor> te
 
 float widen_half(uint16_t half);            // IEEE binary16, exactly; NaN payloads stay
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
-int64_t count_nonfinite(
-    const Tensor& x);  // NaN and infinities of a floating-point tensor; 0 for integers
+int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
 
 }  // namespace fovea

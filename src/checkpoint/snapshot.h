@@ -3,8 +3,7 @@
 // The state of a training run on disk. FOLDER/checkpoint-STEP/ holds
 //   state.safetensors   every tensor of the state
 //   state.json          everything else of it
-//   manifest.json       {"version": 1, "files": {NAME: {"bytes": N, "xxh3": 16 hexadecimal digits},
-//   ...}}
+//   manifest.json       {"version": 1, "files": {NAME: {"bytes": N, "xxh3": 16 hex digits}, ...}}
 // and whatever other files the run adds. It appears under its name at once, after all of it is on
 // the disk; what the manifest does not vouch for is not loaded.
 

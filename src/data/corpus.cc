@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t piece_bytes = 1 << 20;
-constexpr size_t json_line_limit =
-    size_t{64} << 20;  // far above any document, far below the memory of a computer
+// Far above any document, far below the memory of a computer.
+constexpr size_t json_line_limit = size_t{64} << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
 
 using Use = std::function<void(const Corpus::Piece&)>;

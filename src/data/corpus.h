@@ -34,9 +34,8 @@ class Corpus {
   // text file.
   explicit Corpus(const std::vector<std::filesystem::path>& paths);
 
-  const std::vector<File>& files() const {
-    return files_;
-  }                                  // those used, in order; empty ones in folders are not
+  // Those used, in order; empty ones in folders are not.
+  const std::vector<File>& files() const { return files_; }
   int64_t bytes() const;             // of the files
   bool separates_documents() const;  // more than one file, or JSON lines
 

@@ -35,8 +35,8 @@ class TokenCacheWriter {
 
  private:
   void write(std::string_view bytes);
-  void require(bool fine,
-               const char* call) const;  // Failed, with the reason, if the call went wrong
+  // Failed, with the reason, if the call went wrong.
+  void require(bool fine, const char* call) const;
 
   std::string path_, temporary_;
   int file_;

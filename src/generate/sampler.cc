@@ -20,8 +20,8 @@ void penalise(std::vector<float>& logits, const std::vector<int32_t>& seen, floa
 }
 
 bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
-  return a.probability != b.probability ? a.probability > b.probability
-                                        : a.token < b.token;  // ties: the lower id
+  if (a.probability != b.probability) return a.probability > b.probability;
+  return a.token < b.token;
 }
 
 void normalise(std::vector<Sampler::Candidate>& candidates) {
@@ -73,8 +73,8 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
     candidates.resize(static_cast<size_t>(options_.top_k));
   }
   normalise(candidates);
-  if (options_.top_p <
-      1) {  // Holtzman et al. 2020: the token that crosses the line is the last one in
+  if (options_.top_p < 1) {
+    // Holtzman et al. 2020: the token that crosses the line is the last one in.
     double sum = 0;
     size_t kept = 0;
     while (kept < candidates.size() && sum < options_.top_p) sum += candidates[kept++].probability;

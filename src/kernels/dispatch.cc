@@ -28,9 +28,8 @@ bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf
 
 bool has_amx() {
   const uint32_t features = cpuid(7, 0).d;
-  const bool bf16_tiles =
-      (features >> 22 & 1) != 0 && (features >> 24 & 1) != 0;  // AMX-BF16 and AMX-TILE
-  return bf16_tiles && has_avx512_bf16() && system_grants_tiles();
+  const bool amx_bf16 = (features >> 22 & 1) != 0, amx_tile = (features >> 24 & 1) != 0;
+  return amx_bf16 && amx_tile && has_avx512_bf16() && system_grants_tiles();
 }
 
 struct Level {

@@ -1,14 +1,14 @@
 #pragma once
 
 // What a device must be able to do: one table of plain functions over raw pointers. All arrays are
-// contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D
-// head width, C width, R rows.
+// contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads,
+// D head width, C width, R rows.
 //
 // Rules that every table keeps:
-//  - Inputs are widened to the device's working type (float; double in the reference), results
-//  rounded once on store.
+//  - Inputs are widened to the device's working type (float; double in the reference), and results
+//    are rounded once, on store.
 //  - The bits of a result do not depend on the number of threads, on the batch's other rows or on
-//  the SIMD width.
+//    the SIMD width.
 //  - An output with `add` receives old + result; otherwise what it held is never read.
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct Out {
 };
 
 // c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. Each sum is taken over ascending k,
-// whatever m, n and the threads are. a is stored [m, k], or [k, m] if transpose_a; b is stored [k,
-// n], or [n, k] if transpose_b.
+// whatever m, n and the threads are. a is stored [m, k], or [k, m] if transpose_a; b is stored
+// [k, n], or [n, k] if transpose_b.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -45,21 +45,17 @@ struct Rows {
   int64_t count = 0, width = 0;
 };
 
-enum class Activation : uint8_t {
-  relu,
-  gelu,
-  gelu_tanh,
-  silu
-};  // gelu: exact, by erf; gelu_tanh: GPT-2's
+// gelu: exact, by erf; gelu_tanh: its approximation by tanh (Hendrycks and Gimpel 2016).
+enum class Activation : uint8_t { relu, gelu, gelu_tanh, silu };
 
 // Inverted dropout: an element is 0 with `probability`, else divided by (1 - probability). The
-// decision for element i is word i % 4 of philox(seed, Stream::dropout, layer, step_counter + i /
-// 4): uniform(word) < probability drops it.
+// decision for element i is word i % 4 of philox(seed, Stream::dropout, substream, counter) with
+// counter = step * 2^32 + i / 4: uniform(word) < probability drops it.
 struct Dropout {
   float probability = 0;
   uint64_t seed = 0;
   uint32_t substream = 0;  // which dropout of the model this is
-  uint64_t step = 0;       // forward passes done so far; the counter is step * 2^32 + i / 4
+  uint64_t step = 0;       // forward passes done so far
 };
 
 // q [B, T, H, D], k and v [B, capacity, G, D] of which the first S keys are used; head h reads kv
@@ -88,10 +84,10 @@ struct Kernels {
   void (*multiply)(Out y, In a, In b, int64_t size) = nullptr;       // y (+)= a * b
   void (*scale)(Out y, In x, float factor, int64_t size) = nullptr;  // y (+)= factor * x
   void (*activation)(Out y, In x, Activation kind, int64_t size) = nullptr;  // y = f(x)
-  void (*activation_backward)(Out dx, In dy, In x, Activation kind,
-                              int64_t size) = nullptr;  // dx (+)= dy * f'(x)
-  void (*dropout)(Out y, In x, const Dropout& dropout,
-                  int64_t size) = nullptr;  // y (+)= drop(x); its own backward
+  // dx (+)= dy * f'(x)
+  void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;
+  // y (+)= drop(x); its own backward
+  void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
   // Over rows [R, C]. Sums over rows follow a fixed tree: blocks of 64 rows, then the blocks in
   // order.
@@ -140,8 +136,8 @@ struct Kernels {
   double (*sum_of_squares)(In x, int64_t size) = nullptr;
 };
 
-const Kernels&
-reference_kernels();  // naive loops in double: the specification; takes every floating dtype
+// Naive loops in double: the specification; takes f32, bf16 and f64.
+const Kernels& reference_kernels();
 const Kernels& cpu_kernels();  // Highway and oneDNN; f32 and bf16
 
 // The table in use for a dtype: f64 is always the reference's; FOVEA_ISA=reference makes it so for
@@ -149,12 +145,12 @@ const Kernels& cpu_kernels();  // Highway and oneDNN; f32 and bf16
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // tests swap a table in; null = back to the default
 
-// The instruction sets this process may use, best first ("avx512", "avx2"), each with "bf16"/"amx"
-// rows of its own where the CPU multiplies bf16 natively. FOVEA_ISA caps it.
-std::string active_isa();
+// The instruction sets that this process may use, best first: of "amx", "avx512-bf16", "avx512"
+// and "avx2" those that the CPU has and FOVEA_ISA allows.
 std::vector<std::string> available_isas();
-void use_isa(const std::string& name);  // "auto" or one of available_isas() or "reference";
-                                        // InvalidArgument otherwise
-bool native_bf16();                     // whether bf16 products run at more than the fp32 rate
+std::string active_isa();  // one of them, or "reference"
+// "auto", one of available_isas() or "reference"; InvalidArgument otherwise.
+void use_isa(const std::string& name);
+bool native_bf16();  // whether bf16 products run at more than the fp32 rate
 
 }  // namespace fovea

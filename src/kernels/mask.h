@@ -16,11 +16,11 @@ struct Mask {
   static constexpr int kMostIntervals = 2;
 
   bool causal = false;  // a query sees keys up to its own position
-  int64_t first_query =
-      0;  // the position, among the keys, of query row 0 (decoding: the number of cached keys)
+  // The position, among the keys, of query row 0; when decoding, the number of cached keys.
+  int64_t first_query = 0;
   int64_t window = 0;  // causal only: a query sees this many keys, itself included; 0 = no limit
-  std::vector<Interval>
-      valid;  // per batch row, the keys that are not padding; empty = all are valid
+  // Per batch row, the keys that are not padding; empty = all are valid.
+  std::vector<Interval> valid;
 
   // Writes the intervals of query row `query` of batch row `batch` among `keys` keys, and returns
   // how many there are.

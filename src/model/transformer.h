@@ -15,8 +15,8 @@ struct Transformer {
   Transformer() = default;
   explicit Transformer(const Spec& validated);
 
-  // ids i32 [B, T]; positions i32 [B, T], or absent: 0, 1, ... from the cache's length on. -> [B,
-  // T, C] in pass.compute
+  // ids i32 [B, T]; positions i32 [B, T], or absent: 0, 1, ... from the cache's length on.
+  // -> [B, T, C] in pass.compute
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& positions = {}) const;
   Tensor logits(const Tensor& hidden) const;  // [..., C] -> f32 [..., V] (f64 of f64)
 

@@ -38,8 +38,8 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   }
   if (pass.probe != nullptr && pass.probe->wants_weights &&
       pass.probe->wants_weights(fmt::format("attention.{}", layer))) {
-    probe(pass, fmt::format("attention.{}", layer),
-          attention_weights(q, k, options));  // [B, H, T, S]
+    // [B, H, T, S]
+    probe(pass, fmt::format("attention.{}", layer), attention_weights(q, k, options));
   }
   const Tensor mixed = attention(q, k, v, options);  // [B, T, H, D]
   return output(mixed.view({B, T, heads * D}));      // [B, T, C]

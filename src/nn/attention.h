@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// Self-attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al.
+// Self-attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al.,
 // 2023).
 struct Attention {
   Linear query, key, value, output;

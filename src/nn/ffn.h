@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-// y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020).   x [..., C] -> [...,
-// C]
+// y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020).
+// x [..., C] -> [..., C]
 struct FeedForward {
   Linear gate, up, down;
   Activation kind = Activation::gelu_tanh;

@@ -11,8 +11,8 @@ namespace fovea {
 // Where inspection looks in. Null by default; the fast path owes it nothing.
 struct Probe {
   std::function<void(const std::string& name, const Tensor& value)> see;
-  std::function<bool(const std::string& name)>
-      wants_weights;  // attention weights are computed on request only
+  // Attention weights are computed on request only.
+  std::function<bool(const std::string& name)> wants_weights;
 };
 
 // What one forward pass carries through the layers.

@@ -14,8 +14,8 @@ struct Stack {
   Stack() = default;
   Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width);
 
-  Tensor operator()(Tensor x,
-                    const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C] in pass.compute
+  // x [B, T, C], f32 -> [B, T, C] in pass.compute
+  Tensor operator()(Tensor x, const Pass& pass) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {

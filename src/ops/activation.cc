@@ -7,13 +7,6 @@ Tensor activation(const Tensor& x, Activation kind) {
   const int64_t size = x.size();
   Tensor y = empty_like(x);
   kernels(x).activation(y, x, kind, size);
-  if (!recording()) return y;
-  y.set_recipe([=, x = Saved(x)] {
-    const Tensor input = x.elements();
-    Tensor again = empty_like(input);
-    kernels(input).activation(again, input, kind, size);
-    return again;
-  });
   return record(y, {x}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
     kernels(dy).activation_backward(d[x], dy, x.elements(), kind, size);  // dx = dy * f'(x)
   });

@@ -5,8 +5,7 @@
 namespace fovea {
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  check(a.shape() == b.shape(), "add: {} and {}; expected equal shapes", describe(a.shape()),
-        describe(b.shape()));
+  check(a.shape() == b.shape(), "add: {} and {}; expected equal shapes", a.shape(), b.shape());
   Tensor y = empty_like(a);
   kernels(a).add(y, a, b, a.size());
   return record(y, {a, b},

@@ -13,7 +13,7 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
       q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) &&
           k.dim(2) > 0 && q.dim(2) % k.dim(2) == 0,
       "attention: q is {}, k is {}; expected [B, T, H, D] and [B, S, G, D] with H a multiple of G",
-      describe(q.shape()), describe(k.shape()));
+      q.shape(), k.shape());
   const int64_t keys = options.keys < 0 ? k.dim(1) : options.keys;
   check(keys <= k.dim(1), "attention: {} keys of {}", keys, k.dim(1));
   check(options.mask.valid.empty() || static_cast<int64_t>(options.mask.valid.size()) == q.dim(0),
@@ -35,8 +35,8 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
-  check(k.shape() == v.shape(), "attention: k is {}, v is {}; expected equal shapes",
-        describe(k.shape()), describe(v.shape()));
+  check(k.shape() == v.shape(), "attention: k is {}, v is {}; expected equal shapes", k.shape(),
+        v.shape());
   const AttentionShape s = shape_of(q, k, options);
   Tensor y = empty_like(q);
   if (!recording()) {

@@ -9,7 +9,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
   const Rows r = rows_of(logits);
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
         "cross_entropy: targets are {} {}, logits {}; expected one int32 a row",
-        name_of(targets.dtype()), describe(targets.shape()), describe(logits.shape()));
+        name_of(targets.dtype()), targets.shape(), logits.shape());
   const int32_t* target = targets.data_as<int32_t>();
   int64_t counted = 0;
   for (int64_t i = 0; i < r.count; ++i) {

@@ -10,8 +10,8 @@ Tensor dropout(const Tensor& x, const Dropout& options) {
   Tensor y = empty_like(x);
   kernels(x).dropout(y, x, options, x.size());
   return record(y, {x}, [options, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
-    kernels(dy).dropout(d[x], dy, options,
-                        dy.size());  // the same decisions again: nothing was kept
+    // The same decisions again: nothing was kept.
+    kernels(dy).dropout(d[x], dy, options, dy.size());
   });
 }
 

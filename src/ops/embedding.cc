@@ -6,7 +6,7 @@ namespace fovea {
 
 Tensor embedding(const Tensor& ids, const Tensor& table) {
   check(ids.dtype() == DType::i32, "embedding: ids are {}; expected int32", name_of(ids.dtype()));
-  check(table.rank() == 2, "embedding: table is {}; expected [V, C]", describe(table.shape()));
+  check(table.rank() == 2, "embedding: table is {}; expected [V, C]", table.shape());
   const int64_t entries = table.dim(0);
   const Rows rows{ids.size(), table.dim(1)};
   const int32_t* id = ids.data_as<int32_t>();

@@ -9,15 +9,15 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
                   DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
-        "layer_norm: weight is {}, bias is {}, the last axis of x is {}", describe(weight.shape()),
-        describe(bias.shape()), r.width);
+        "layer_norm: weight is {}, bias is {}, the last axis of x is {}", weight.shape(),
+        bias.shape(), r.width);
   Tensor y = empty(x.shape(), out);
   if (!recording()) {
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
   }
-  Tensor mean = statistics(x, r),
-         scale = statistics(x, r);  // scale = 1 / deviation; both kept for the backward
+  // scale = 1 / deviation; both are kept for the backward.
+  Tensor mean = statistics(x, r), scale = statistics(x, r);
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
     Tensor again = empty(shape, out);

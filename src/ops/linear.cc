@@ -13,10 +13,9 @@ Tensor in_dtype(const Tensor& x, DType dtype) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType out) {
   check(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),
-        "linear: weight is {}, x is {}; expected [N, C] and [..., C]", describe(weight.shape()),
-        describe(x.shape()));
+        "linear: weight is {}, x is {}; expected [N, C] and [..., C]", weight.shape(), x.shape());
   check(!bias || bias.shape() == Shape{weight.dim(0)}, "linear: bias is {}, weight is {}",
-        describe(bias.shape()), describe(weight.shape()));
+        bias.shape(), weight.shape());
   const int64_t outputs = weight.dim(0), width = weight.dim(1);
   Shape shape = x.shape();
   shape.back() = outputs;

@@ -5,8 +5,7 @@
 namespace fovea {
 
 Tensor multiply(const Tensor& a, const Tensor& b) {
-  check(a.shape() == b.shape(), "multiply: {} and {}; expected equal shapes", describe(a.shape()),
-        describe(b.shape()));
+  check(a.shape() == b.shape(), "multiply: {} and {}; expected equal shapes", a.shape(), b.shape());
   Tensor y = empty_like(a);
   kernels(a).multiply(y, a, b, a.size());
   return record(y, {a, b}, [a = Saved(a), b = Saved(b)](const Tensor& dy, Gradients& d) {

@@ -18,13 +18,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> [..., C]
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
-// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).   x [..., C]
-// -> [..., C] of dtype `out`
+// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).
+// x [..., C] -> [..., C] of dtype `out`
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
                   DType out);
 
-// y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).   x [..., C] ->
-// [..., C] of dtype `out`
+// y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).
+// x [..., C] -> [..., C] of dtype `out`
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out);
 
 // y = softmax(scale * q k^T, over the keys that the mask shows) v   (Vaswani et al. 2017, eq. 1).
@@ -56,8 +56,8 @@ Tensor multiply(const Tensor& a, const Tensor& b);
 Tensor dropout(const Tensor& x, const Dropout& options);
 
 // sum over rows of -log softmax(logits[r])[targets[r]] / divisor; targets < 0 are ignored.
-// logits [..., V], targets i32 [...] -> [1]. With divisor 0: the number of targets that count (the
-// mean).
+// logits [..., V], targets i32 [...] -> [1]. Divisor 0 = the number of targets that count: the
+// mean.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0);
 
 }  // namespace fovea

@@ -8,7 +8,7 @@ namespace fovea {
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width}, "rms_norm: weight is {}, the last axis of x is {}",
-        describe(weight.shape()), r.width);
+        weight.shape(), r.width);
   Tensor y = empty(x.shape(), out);
   if (!recording()) {
     kernels(x).rms_norm(y, {}, x, weight, epsilon, r);
@@ -22,8 +22,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
     return again;
   });
   return record(y, {x, weight}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),   dweight = sum over rows of
-    // dy * xh
+    // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),
+    // dweight = sum over rows of dy * xh
     kernels(scale).rms_norm_backward(d[x], d[weight], dy, x.elements(), scale, weight, r);
   });
 }

@@ -22,8 +22,8 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   Transformer model(s);
   cost.parameters = parameter_count(model);
   const double matrices = layers * (2 * C * HD + 2 * C * GD + ffn_matrices * C * F) + C * V;
-  const double seen =
-      static_cast<double>(context + 1) / 2;  // keys, on average, under the causal mask
+  // Keys that a query sees, on average, under the causal mask.
+  const double seen = static_cast<double>(context + 1) / 2;
   const double forward = tokens * (2 * matrices + layers * 4 * HD * seen);
   cost.flops_per_step = 3 * forward * static_cast<double>(passes);
 
@@ -31,9 +31,9 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   cost.optimizer_bytes = static_cast<uint64_t>(cost.parameters) * 8;
   // Kept a layer and token: two places of the residual stream and their norms' statistics; query,
   // key, value; attention's result and its softmax's sum; the feed-forward's hidden layer before
-  // the activation. What is cheap is computed again.
+  // and behind the activation. Norms are computed again.
   const double kept = 8 * C + 16 + e * (2 * HD + 2 * GD) +
-                      4 * static_cast<double>(d.attention.heads) + e * F * (d.ffn.gated ? 2 : 1);
+                      4 * static_cast<double>(d.attention.heads) + e * F * (d.ffn.gated ? 4 : 2);
   // Comes and goes: the largest of the feed-forward's activation with its gradients, and the logits
   // with theirs.
   const double passing = std::max(3 * e * F + 12 * C, 8 * V);

@@ -13,7 +13,13 @@ struct Entry {
   Backward backward;
 };
 
+struct Made {
+  std::shared_ptr<const Tensor::Recipe> recipe;
+  Tensor elements;
+};
+
 thread_local std::vector<Entry> tape;
+thread_local Made last_made;
 thread_local bool is_recording = true;
 
 }  // namespace
@@ -45,6 +51,7 @@ class Tape {
       entry.backward(dy.view(entry.shape), d);
       d.finish();
     }
+    last_made = {};
   }
 };
 
@@ -64,8 +71,8 @@ Out Gradients::place(const Tensor& x) {
   const bool add = static_cast<bool>(slot.value);
   if (!add)
     slot.value = empty(x.shape(), x.dtype());
-  else if (slot.value.storage_.use_count() > 1)
-    slot.value = copy(slot.value);  // shared through pass()
+  else if (slot.value.storage_.use_count() > 1)  // shared through pass()
+    slot.value = copy(slot.value);
   Out out = slot.value;
   out.add = add;
   return out;
@@ -114,6 +121,11 @@ Saved Saved::slot(const Tensor& x) {
   return saved;
 }
 
-Tensor Saved::elements() const { return (x_.recipe_ ? (*x_.recipe_)() : x_).detach(); }
+Tensor Saved::elements() const {
+  if (!x_.recipe_) return x_.detach();
+  // Query, key and value ask for the same norm one after the other: the last result is kept.
+  if (last_made.recipe != x_.recipe_) last_made = {x_.recipe_, (*x_.recipe_)().detach()};
+  return last_made.elements;
+}
 
 }  // namespace fovea

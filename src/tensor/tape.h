@@ -59,8 +59,7 @@ void backward(const Tensor& loss, float factor = 1.0f);
 void clear_tape();
 
 // A tensor as a backward keeps it: the elements, or where the op that made them gave a recipe (a
-// norm, an activation: cheap to compute, large to hold), only the recipe. Shape and gradient slot
-// stay either way.
+// norm: cheap to compute, large to hold), only the recipe. Shape and gradient slot stay either way.
 class Saved {
  public:
   Saved(const Tensor& x);  // NOLINT: implicit, so that a lambda can capture `x = Saved(x)`

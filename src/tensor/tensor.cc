@@ -18,9 +18,9 @@ class Cache {
  public:
   void* take(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (auto found = free_.find(bytes); found != free_.end()) {
-      void* block = found->second;
-      free_.erase(found);
+    if (auto found = free_.find(bytes); found != free_.end() && !found->second.empty()) {
+      void* block = found->second.back();  // the last one freed is the one that caches still hold
+      found->second.pop_back();
       count(bytes);
       return block;
     }
@@ -44,7 +44,7 @@ class Cache {
   void give(void* block, size_t bytes) {
     const std::lock_guard lock(mutex_);
     use_.live -= bytes;
-    free_.emplace(bytes, block);
+    free_[bytes].push_back(block);
   }
 
   MemoryUse use() {
@@ -74,15 +74,15 @@ class Cache {
   }
 
   void release() {
-    for (auto& [bytes, block] : free_) {
-      std::free(block);
-      use_.held -= bytes;
+    for (auto& [bytes, blocks] : free_) {
+      for (void* block : blocks) std::free(block);
+      use_.held -= bytes * blocks.size();
     }
     free_.clear();
   }
 
   std::mutex mutex_;
-  std::multimap<size_t, void*> free_;
+  std::map<size_t, std::vector<void*>> free_;  // by size
   MemoryUse use_;
 };
 

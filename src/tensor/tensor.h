@@ -26,8 +26,8 @@ std::string describe(const Shape& shape);  // "[2, 3]"
 class Storage {
  public:
   explicit Storage(size_t bytes);
-  Storage(void* borrowed, size_t bytes,
-          std::shared_ptr<const void> owner);  // someone else's memory, kept alive
+  // Someone else's memory, kept alive.
+  Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;

@@ -9,8 +9,7 @@
 namespace fovea {
 
 struct CharacterTrainerOptions {
-  int64_t vocabulary =
-      0;  // at most so many tokens, special ones included: the most frequent stay; 0 = all
+  int64_t vocabulary = 0;           // at most so many tokens, special ones included; 0 = all
   bool separate_documents = false;  // add "<|endoftext|>", the end-of-sequence token
   int64_t context = 0;              // model_max_length in tokenizer_config.json; 0 = no limit
 };

@@ -20,10 +20,10 @@ struct Character {
 };
 Character first(std::string_view text);
 
-size_t valid_prefix(
-    std::string_view text);  // how many bytes of whole valid characters it starts with
-size_t incomplete_suffix(
-    std::string_view text);  // how many bytes at the end may be the start of a character: 0 to 3
+// How many bytes of whole valid characters it starts with.
+size_t valid_prefix(std::string_view text);
+// How many bytes at the end may be the start of a character: 0 to 3.
+size_t incomplete_suffix(std::string_view text);
 void append(std::string& text, char32_t code_point);
 std::string repaired(std::string_view text);  // with U+FFFD for each bad byte
 

@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <numbers>
+#include <numeric>
+
+#include "base/threads.h"
 
 namespace fovea {
 
@@ -18,16 +21,18 @@ Optimizer::Optimizer(Transformer& model, const TrainOptions& options)
 }
 
 double Optimizer::gradient_norm() const {
-  double sum = 0;
-  for (const Moments& it : all_) {
-    const Tensor gradient = it.parameter->value.gradient();
-    if (gradient) sum += kernels(gradient).sum_of_squares(gradient, gradient.size());
-  }
-  return std::sqrt(sum);
+  // One task a tensor, instead of a fork for each: most are small.
+  std::vector<double> sums(all_.size());
+  parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
+    const Tensor gradient = all_[static_cast<size_t>(i)].parameter->value.gradient();
+    if (!gradient) return;
+    sums[static_cast<size_t>(i)] = kernels(gradient).sum_of_squares(gradient, gradient.size());
+  });
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 void Optimizer::update(int64_t step, double rate, double norm) {
-  AdamW adamw{
+  const AdamW common{
       .rate = static_cast<float>(rate),
       .beta1 = static_cast<float>(beta1_),
       .beta2 = static_cast<float>(beta2_),
@@ -35,14 +40,16 @@ void Optimizer::update(int64_t step, double rate, double norm) {
       .correction1 = static_cast<float>(1 - std::pow(beta1_, step)),
       .correction2 = static_cast<float>(1 - std::pow(beta2_, step)),
       .gradient_scale = clip_ > 0 && norm > clip_ ? static_cast<float>(clip_ / norm) : 1.0f};
-  for (Moments& it : all_) {
+  parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
+    const Moments& it = all_[static_cast<size_t>(i)];
     const Tensor gradient = it.parameter->value.gradient();
-    if (!gradient) continue;
+    if (!gradient) return;
+    AdamW adamw = common;
     adamw.decay = decays(it.parameter->role) ? static_cast<float>(decay_) : 0.0f;
     kernels(gradient).adamw(it.parameter->value.data_as<float>(), it.m.data_as<float>(),
                             it.v.data_as<float>(), gradient.data_as<float>(), adamw,
                             gradient.size());
-  }
+  });
   forget_gradients();
 }
 

@@ -29,11 +29,10 @@ namespace {
 struct Block {
   QueryRows queries;
   int64_t padded;
-  float* q;  // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
-  float* y;  // [rows, padded], the sum of weight * v, relative to 2^pivot
-  float*
-      pivots;   // [rows], what weights are relative to: the largest score so far, or a little less
-  float* sums;  // [rows, kLanes], of weights
+  float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
+  float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
+  float* pivots;   // [rows], what weights are relative to: about the largest score so far
+  float* sums;     // [rows, kLanes], of weights
   float* factors;  // [kTile], of dropout; ones without
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]
@@ -68,8 +67,8 @@ HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT s
                           Columns columns) {
   const Floats tag;
   const float pivot = block.pivots[row];
-  const Vector shift =
-      hn::Set(tag, pivot == kHidden ? 0.0f : pivot);  // all hidden so far: weights of 0
+  // Where all was hidden so far, weights of 0.
+  const Vector shift = hn::Set(tag, pivot == kHidden ? 0.0f : pivot);
   const float* HWY_RESTRICT factors = block.factors;
   for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
     float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
@@ -190,8 +189,8 @@ int64_t queries_per_task(const AttentionShape& shape) {
 void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
   share_out(shape, shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
-    const int64_t begin =
-        (blocks - 1 - task % blocks) * block;  // under a causal mask the last ones are the longest
+    // From the back: under a causal mask the last ones take longest.
+    const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     attend(y, lse, q, k, v, {shape, batch, head, begin, std::min(block, shape.queries - begin)});
   });

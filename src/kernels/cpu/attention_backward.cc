@@ -44,8 +44,8 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kRows =
-    64;  // rows of q and dy that meet a tile at a time; L2 holds all that they touch
+// Rows of q and dy that meet a tile at a time; L2 holds all that they touch.
+constexpr int64_t kRows = 64;
 
 // The scratch of a walk.
 struct Buffers {
@@ -258,9 +258,8 @@ void zero_unused_keys(Out dk, const AttentionShape& shape) {
 // Whether one walk per kv head, with all its gradients, is sooner done than the split walks.
 bool heads_suffice(int64_t heads) {
   constexpr double kSplitCost = 1.4;  // 7 products instead of 5
-  const int64_t threads = thread_count();
-  const auto rounds = static_cast<double>((heads + threads - 1) / threads);
-  return rounds * static_cast<double>(threads) <= kSplitCost * static_cast<double>(heads);
+  const int64_t turns = round_up(heads, thread_count());
+  return static_cast<double>(turns) <= kSplitCost * static_cast<double>(heads);
 }
 
 // The length of the pieces, whole blocks, into which each of `heads` sequences is split to give

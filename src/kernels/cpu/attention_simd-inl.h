@@ -106,8 +106,8 @@ HWY_INLINE Vector exp2(Vector x) {
   // At 1.5 * 2^23 floats are whole numbers: adding rounds x, and leaves x + 127, the exponent's
   // bits, in the lowest ones.
   const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
-  x = hn::Max(hn::Set(tag, -127.0f),
-              x);  // in this order, for Max gives its second operand if one is NaN
+  // In this order, for Max gives its second operand if one is NaN.
+  x = hn::Max(hn::Set(tag, -127.0f), x);
   const Vector biased = hn::Add(x, bias);
   const Vector f = hn::Sub(x, hn::Sub(biased, bias));
   Vector sum = hn::Set(tag, 1.535336188319500e-4f);

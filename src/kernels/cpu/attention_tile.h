@@ -16,14 +16,14 @@
 
 namespace fovea::cpu {
 
-inline constexpr int64_t kLanes =
-    16;  // every sum across lanes has this many partial sums, at any vector width
-inline constexpr int64_t kTile =
-    64;  // keys per tile, anchored at key 0; with D = 64 a tile of K is 16 KB of L1
-inline constexpr int64_t kStrip =
-    16;  // queries that share one range of columns where the mask cuts a tile
-inline constexpr float kHidden =
-    -std::numeric_limits<float>::infinity();  // the score of a key that is not seen
+// Every sum across lanes has this many partial sums, at any vector width.
+inline constexpr int64_t kLanes = 16;
+// Keys per tile, anchored at key 0; with D = 64 a tile of K is 16 KB of L1.
+inline constexpr int64_t kTile = 64;
+// Queries that share one range of columns where the mask cuts a tile.
+inline constexpr int64_t kStrip = 16;
+// The score of a key that is not seen.
+inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 inline int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;

@@ -24,8 +24,8 @@ HWY_INLINE Vector exp_of(Vector x) {
   const Vector magic = all(0x1.8p23f);
   const Vector shifted = hn::MulAdd(x, all(1.44269504f), magic);
   const Vector n = hn::Sub(shifted, magic);
-  Vector r =
-      hn::NegMulAdd(n, all(0.693359375f), x);  // ln 2 in two parts, the first with few enough bits
+  // ln 2 in two parts, the first with so few bits that its product with n is exact.
+  Vector r = hn::NegMulAdd(n, all(0.693359375f), x);
   r = hn::NegMulAdd(n, all(-2.12194440e-4f), r);
   Vector p = hn::MulAdd(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
   p = hn::MulAdd(p, r, all(8.3334519073e-3f));

@@ -186,7 +186,11 @@ class Block {
   // are.
   void Multiply(const BlockA& a, size_t row_in_a, Range rows, Range columns, const float* panel) {
     const bool first = ks_.begin == 0, last = ks_.end == p_.k;
-    const bool in_place = whole_ && columns.size() % kLanes == 0;
+    // c itself holds the sums if it can hold whole tiles of them and, to be added to, gets them all
+    // at once.
+    const bool adds = p_.c.add && first && last;
+    const bool in_place =
+        p_.c.dtype == DType::f32 && (!p_.c.add || adds) && columns.size() % kLanes == 0;
     const size_t offset = rows.begin * p_.n + columns.begin;
     const size_t row = (rows.begin - rows_.begin) / kTileRows;
     const size_t panel_index = whole_ ? 0 : (columns.begin - columns_.begin) / kTileColumns;
@@ -199,7 +203,7 @@ class Block {
     const TileA tile_a = {a.data + row_in_a * a.row_stride, a.row_stride};
     const TileFunction multiply = a.tiles ? TileFunctionOf<true, kTileRows>(rows.size(), vectors)
                                           : TileFunctionOf<false, kTileRows>(rows.size(), vectors);
-    multiply(tile_a, panel, ks_.size(), tile, stride, first, bias);
+    multiply(tile_a, panel, ks_.size(), tile, stride, first, bias, in_place && adds);
     if (!last || in_place) return;
     if (p_.c.dtype == DType::bf16) {
       StoreTile(static_cast<bf16*>(p_.c.data) + offset, p_.n, tile, stride, rows.size(),

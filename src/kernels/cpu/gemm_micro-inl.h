@@ -46,39 +46,35 @@ HWY_INLINE void PrefetchA(TileA a, size_t i) {
   }
 }
 
+// body(row, vector) for each vector of a tile, unrolled, so that the tile can live in registers.
+template <size_t kRows, size_t kVectors, class Body>
+HWY_INLINE void EachOfTile(Body&& body) {
+#pragma GCC unroll 8
+  for (size_t row = 0; row < kRows; ++row) {
+#pragma GCC unroll 3
+    for (size_t v = 0; v < kVectors; ++v) body(row, v);
+  }
+}
+
 // Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
 // and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
-// product. b is a packed panel [k][kVectors * kLanes].
+// product, then what the tile held if `add` (with `first`: all of k at once). b is a packed panel
+// [k][kVectors * kLanes].
 template <size_t kRows, size_t kVectors, bool kPackedA>
 HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
                                float* HWY_RESTRICT tile, size_t tile_stride, bool first,
-                               const float* HWY_RESTRICT bias) {
+                               const float* HWY_RESTRICT bias, bool add) {
   const FloatTag d;
   FloatVector sum[kRows][kVectors];
-#pragma GCC unroll 8
-  for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-    for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::Zero(d);
-  }
-  if (!first) {
-#pragma GCC unroll 8
-    for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-      for (size_t v = 0; v < kVectors; ++v) {
-        sum[row][v] = hn::LoadU(d, tile + row * tile_stride + v * kLanes);
-      }
-    }
-  }
+  const auto each = [](auto&& body) HWY_ATTR { EachOfTile<kRows, kVectors>(body); };
+  const auto at = [=](size_t row, size_t v)
+                      HWY_ATTR { return tile + row * tile_stride + v * kLanes; };
+  each([&](size_t row, size_t v) HWY_ATTR { sum[row][v] = hn::Zero(d); });
+  if (!first) each([&](size_t row, size_t v) HWY_ATTR { sum[row][v] = hn::LoadU(d, at(row, v)); });
   const float* rows[kRows];
 #pragma GCC unroll 8
   for (size_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
-#pragma GCC unroll 8
-  for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-    for (size_t v = 0; v < kVectors; ++v) {
-      hwy::Prefetch(tile + (kRows + row) * tile_stride + v * kLanes);
-    }
-  }
+  each([&](size_t row, size_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
   for (size_t i = 0; i < k;) {
     PrefetchA<kRows, kPackedA>(a, i);
     const size_t end = HWY_MIN(k, i + kPrefetchStep);
@@ -96,24 +92,18 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
     }
   }
   if (bias) {
-#pragma GCC unroll 8
-    for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-      for (size_t v = 0; v < kVectors; ++v) {
-        sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes));
-      }
-    }
+    each([&](size_t row, size_t v)
+             HWY_ATTR { sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes)); });
   }
-#pragma GCC unroll 8
-  for (size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 3
-    for (size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[row][v], d, tile + row * tile_stride + v * kLanes);
-    }
+  if (add) {
+    each([&](size_t row, size_t v)
+             HWY_ATTR { sum[row][v] = hn::Add(hn::LoadU(d, at(row, v)), sum[row][v]); });
   }
+  each([&](size_t row, size_t v) HWY_ATTR { hn::StoreU(sum[row][v], d, at(row, v)); });
 }
 
-using TileFunction = void (*)(TileA, const float*, size_t, float*, size_t, bool, const float*);
+using TileFunction = void (*)(TileA, const float*, size_t, float*, size_t, bool, const float*,
+                              bool);
 
 template <bool kPackedA, size_t kRows>
 TileFunction TileFunctionOf(size_t rows, size_t vectors) {

@@ -18,7 +18,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 constexpr int64_t kBlock = 1024;
 
 struct Scratch {
-  Scratch() {}  // not zeroed
+  Scratch() {}  // NOLINT: a defaulted one would zero what is a temporary
   float values[kBlock];
 };
 

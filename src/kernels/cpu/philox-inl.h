@@ -21,8 +21,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 using Counters = hwy::HWY_NAMESPACE::ScalableTag<uint64_t>;
 constexpr int64_t kCounters = HWY_LANES(uint64_t);
 
-// The words of counters [counter, counter + kCounters), four for each in turn, to words[4 *
-// kCounters].
+// The words of counters [counter, counter + kCounters), four for each in turn, to
+// words[4 * kCounters].
 HWY_INLINE void philox_words(uint64_t seed, Stream stream, uint32_t substream, uint64_t counter,
                              uint32_t* words) {
   namespace hn = hwy::HWY_NAMESPACE;

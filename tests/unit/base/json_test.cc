@@ -111,7 +111,8 @@ TEST(Json, DumpsStably) {
 
 TEST(Json, GettersCheckTypeAndRange) {
   const json config = parse_json(
-      R"({"n":12,"f":0.5,"b":true,"s":"gelu","null":null,"big":9223372036854775808,"neg":-1,"list":[1,2]})",
+      R"({"n":12,"f":0.5,"b":true,"s":"gelu","null":null,"big":9223372036854775808,"neg":-1,)"
+      R"("list":[1,2]})",
       "x");
   EXPECT_EQ(get_int(config, "n", "c", 1, 12), 12);
   EXPECT_EQ(get_float(config, "f", "c"), 0.5);

@@ -88,7 +88,8 @@ TEST(SafeTensors, WritesTheseBytes) {
                                                {"c", zeros({}, DType::i64)}});
   const std::string header =
       R"({"__metadata__":{"format":"pt"},"c":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
-      R"("a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[16,20]}})";
+      R"("a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},)"
+      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[16,20]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
   const std::string elements("\0\0\0\0\0\0\0\0\0\0\0\x40\0\0\x40\x40\0\0\x80\x3f", 20);
   EXPECT_EQ(read_file(folder / "f.safetensors").substr(8), padded + elements);
