@@ -261,6 +261,8 @@ TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
   EXPECT_EQ(to_floats(recipe.elements())[7], -5);
   EXPECT_EQ(viewed.elements().shape(), (Shape{4, 4000}));
   EXPECT_EQ(to_floats(viewed.elements())[7], -5);
+  EXPECT_EQ(tensor_memory().live, live + kBytes);  // the last one made, until the tape is done
+  clear_tape();
   EXPECT_EQ(tensor_memory().live, live);
 
   y = copy(x);
