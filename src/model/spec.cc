@@ -91,9 +91,17 @@ class Reader : public SpecVisitor {
       const bool group = std::any_of(known_.begin(), known_.end(),
                                      [&](auto& k) { return k.starts_with(path + "."); });
       check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path,
-            nearest(path, known_));
+            nearest(path, fields_and_groups()));
       refuse_unknown(value, path);
     }
+  }
+
+  std::vector<std::string> fields_and_groups() const {
+    std::vector<std::string> paths = known_;
+    for (const std::string& path : known_)
+      for (size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1))
+        paths.push_back(path.substr(0, dot));
+    return paths;
   }
 
   const nlohmann::json& json_;

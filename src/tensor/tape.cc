@@ -108,7 +108,10 @@ NoGradient::NoGradient() : before_(is_recording) { is_recording = false; }
 NoGradient::~NoGradient() { is_recording = before_; }
 
 void backward(const Tensor& loss, float factor) { Tape::play(loss, factor); }
-void clear_tape() { tape.clear(); }
+void clear_tape() {
+  tape.clear();
+  last_made = {};
+}
 
 Saved::Saved(const Tensor& x) : x_(x) {
   if (x_.recipe_) x_.storage_ = nullptr;

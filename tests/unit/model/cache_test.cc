@@ -55,8 +55,14 @@ Tensor read_whole(const Transformer& model, const Tensor& ids, const Pass& pass,
 
 class ReadingTest : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { use_isa(GetParam()); }
-  void TearDown() override { use_isa("auto"); }
+  void SetUp() override {
+    use_isa(GetParam());
+    set_thread_count(1);
+  }
+  void TearDown() override {
+    use_isa("auto");
+    set_thread_count(threads_);
+  }
 
   // Reads in pieces on a cache and compares the bits of every place with those of the whole.
   static void expect_same(const Transformer& model, const Tensor& ids, Pass pass,
@@ -80,6 +86,7 @@ class ReadingTest : public testing::TestWithParam<std::string> {
 
  private:
   NoGradient off_;
+  int threads_ = thread_count();
 };
 
 INSTANTIATE_TEST_SUITE_P(EveryIsa, ReadingTest, testing::ValuesIn(available_isas()),
@@ -159,7 +166,6 @@ TEST_P(ReadingTest, InCompanyGivesTheBitsOfReadingAlone) {
 }
 
 TEST_P(ReadingTest, WithAnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = thread_count();
   const Transformer model = made(validated(small()));
   const Tensor ids = some_ids({3, kTokens}, small().vocabulary);
   for (const DType compute : {DType::f32, DType::bf16}) {
@@ -170,7 +176,6 @@ TEST_P(ReadingTest, WithAnyNumberOfThreadsGivesTheSameBits) {
       EXPECT_EQ(to_floats(read_whole(model, ids, causal_pass(compute))), expected) << count;
     }
   }
-  set_thread_count(threads);
 }
 
 TEST_P(ReadingTest, SeesNothingBeforeTheWindowOrAfterItself) {

@@ -86,14 +86,20 @@ TEST_F(TapeTest, AddsATensorToItself) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-3, -30}));
 }
 
-// Both inputs of each sum share its gradient's memory; whoever writes there must write to a copy.
+// Both inputs of a sum share its gradient's memory; whoever writes there must write to a copy.
 TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
-  const Tensor a = product(x, w), b = product(x, w);
-  const Tensor s = sum(a, b);                    // a and b share ds
-  backward(dot(sum(product(s, a), b), {1, 1}));  // (a + b) a + b with a = b = x w
-  EXPECT_EQ(to_floats(w.gradient()), (Floats{4 * 5 + 1, 2 * 2 * 28 + 2}));  // 4 w x^2 + x
-  EXPECT_EQ(to_floats(x.gradient()), (Floats{4 * 25 + 5, 4 * 98 + 7}));
+  const Tensor a = negated(x), b = negated(w), c = negated(a);
+  backward(dot(sum(sum(a, b), c), {1, 10}));  // a + b - a: c's part is added to a's, not to b's
+  EXPECT_EQ(to_floats(x.gradient()), (Floats{0, 0}));
+  EXPECT_EQ(to_floats(w.gradient()), (Floats{-1, -10}));
+}
+
+TEST_F(TapeTest, GivesLeavesGradientsOfTheirOwn) {
+  const Tensor x = leaf({1, 2}), w = leaf({5, 7});
+  backward(dot(sum(x, w), {1, 10}));
+  x.gradient().data_as<float>()[0] = 99;  // as clipping does, in place
+  EXPECT_EQ(to_floats(w.gradient()), (Floats{1, 10}));
 }
 
 TEST_F(TapeTest, SendsGradientsDownAResidualStream) {
@@ -255,6 +261,8 @@ TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
   EXPECT_EQ(to_floats(recipe.elements())[7], -5);
   EXPECT_EQ(viewed.elements().shape(), (Shape{4, 4000}));
   EXPECT_EQ(to_floats(viewed.elements())[7], -5);
+  EXPECT_EQ(tensor_memory().live, live + kBytes);  // the last one made, until the tape is done
+  clear_tape();
   EXPECT_EQ(tensor_memory().live, live);
 
   y = copy(x);

@@ -95,9 +95,10 @@ TEST(Rows, AreSlicesOfTheFirstAxis) {
   y.data_as<float>()[0] = 7;
   EXPECT_EQ(x.data_as<float>()[2], 7);
   EXPECT_FALSE(counting({2}).want_gradient().rows(0, 1).wants_gradient());
-  for (const auto& [begin, end] : {std::pair{-1, 2}, {3, 2}, {0, 5}}) {
-    expect_error(ErrorKind::InvalidArgument, {fmt::format("rows {} to {} of [4, 2]", begin, end)},
-                 [&] { x.rows(begin, end); });
+  for (const Interval& wrong : {Interval{-1, 2}, Interval{3, 2}, Interval{0, 5}}) {
+    expect_error(ErrorKind::InvalidArgument,
+                 {fmt::format("rows {} to {} of [4, 2]", wrong.begin, wrong.end)},
+                 [&] { x.rows(wrong.begin, wrong.end); });
   }
   expect_error(ErrorKind::InvalidArgument, {"of []"}, [] { full({}, 1).rows(0, 1); });
 }

@@ -1,0 +1,205 @@
+#include "generate/sampler.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+using Floats = std::vector<float>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Nothing but the logits' own softmax.
+Sampling plain() {
+  return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repetition_penalty = 1, .seed = 1};
+}
+
+// The tokens and their exact probabilities, from the definitions.
+std::vector<double> exact(const Floats& logits, const Sampling& s) {
+  std::vector<double> p;
+  for (const float logit : logits) p.push_back(std::exp(double{logit} / s.temperature));
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
+  const auto normalise = [&] {
+    const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+    for (double& x : p) x /= sum;
+  };
+  for (size_t i = 0; i < order.size(); ++i)
+    if (s.top_k > 0 && i >= static_cast<size_t>(s.top_k)) p[order[i]] = 0;
+  normalise();
+  double before = 0;
+  for (const size_t token : order) {
+    const double here = p[token];
+    if (before >= s.top_p) p[token] = 0;
+    before += here;
+  }
+  const double least = s.min_p * *std::max_element(p.begin(), p.end());
+  for (double& x : p)
+    if (x < least) x = 0;
+  normalise();
+  return p;
+}
+
+// How unlikely the counts are, as a number of normal deviations (Wilson and Hilferty 1931).
+double surprise(const std::vector<int64_t>& counts, const std::vector<double>& p, int64_t draws) {
+  double chi_square = 0, degrees = -1;
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (p[i] == 0) continue;
+    const double expected = p[i] * static_cast<double>(draws);
+    chi_square += std::pow(static_cast<double>(counts[i]) - expected, 2) / expected;
+    degrees += 1;
+  }
+  const double variance = 2 / (9 * degrees);
+  return (std::cbrt(chi_square / degrees) - (1 - variance)) / std::sqrt(variance);
+}
+
+TEST(Samplers, DrawWithTheExactProbabilities) {
+  const Floats logits{0.3f, 2.1f, -1, 0.3f, 1.7f, -0.5f, 0.9f, -2, 1.2f, 0, -3, 1.1f};
+  constexpr int64_t kDraws = 1'000'000;
+  constexpr double kDeviations = 3.719;  // p = 1e-4
+  Sampling cold = plain(), hot = plain(), top_k = plain(), top_p = plain(), min_p = plain(),
+           all = plain();
+  cold.temperature = 0.6f;
+  hot.temperature = 3;
+  top_k.top_k = 5;
+  top_p.top_p = 0.7f;
+  min_p.min_p = 0.2f;
+  all = {.temperature = 0.8f, .top_k = 9, .top_p = 0.95f, .min_p = 0.1f, .seed = 3};
+  for (const Sampling& options : {cold, hot, top_k, top_p, min_p, all}) {
+    Sampler sample(options);
+    std::vector<int64_t> counts(logits.size());
+    for (int64_t i = 0; i < kDraws; ++i)
+      ++counts[static_cast<size_t>(sample(logits.data(), std::ssize(logits), {}))];
+    const std::vector<double> p = exact(logits, options);
+    for (size_t i = 0; i < p.size(); ++i) {
+      EXPECT_EQ(counts[i] > 0, p[i] > 0) << i;
+    }
+    EXPECT_LT(surprise(counts, p, kDraws), kDeviations);
+  }
+}
+
+Floats probabilities(const Sampling& options, const Floats& logits,
+                     const std::vector<int32_t>& seen = {}) {
+  Floats p(logits.size());
+  for (const auto& c : Sampler(options).distribution(logits.data(), std::ssize(logits), seen))
+    p[static_cast<size_t>(c.token)] = c.probability;
+  return p;
+}
+
+TEST(Samplers, FilterAsTheDefinitionsSay) {
+  Random random(1, Stream::init);
+  for (int round = 0; round < 200; ++round) {
+    Floats logits(1 + random.word() % 40);
+    for (float& logit : logits) logit = 3 * random.normal();
+    const Sampling options{.temperature = 0.1f + 2 * random.uniform(),
+                           .top_k = random.word() % 12,
+                           .top_p = 0.05f + 0.95f * random.uniform(),
+                           .min_p = 0.3f * random.uniform()};
+    const Floats actual = probabilities(options, logits);
+    const std::vector<double> expected = exact(logits, options);
+    for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << round;
+  }
+}
+
+TEST(Samplers, TakeTheLowerIdsOfThoseThatTie) {
+  const Floats logits{1, 2, 2, 2, 0};
+  Sampling greedy = plain(), two = plain(), half = plain();
+  greedy.temperature = 0;
+  two.top_k = 2;
+  half.top_p = 0.5f;
+  EXPECT_EQ(probabilities(greedy, logits), (Floats{0, 1, 0, 0, 0}));
+  EXPECT_EQ(probabilities(two, logits), (Floats{0, 0.5f, 0.5f, 0, 0}));
+  EXPECT_EQ(probabilities(half, logits), (Floats{0, 0.5f, 0.5f, 0, 0}));
+}
+
+TEST(Samplers, NeverDrawWhatIsImpossible) {
+  Sampler sample(plain());
+  const Floats logits{-kInfinity, 0, -kInfinity, -1000, 0};
+  for (int i = 0; i < 1000; ++i) {
+    const int32_t token = sample(logits.data(), 5, {});
+    EXPECT_TRUE(token == 1 || token == 4) << token;
+  }
+  Sampling coldest = plain(), greedy = plain();
+  coldest.temperature = std::numeric_limits<float>::denorm_min();
+  greedy.temperature = 0;
+  EXPECT_EQ(probabilities(coldest, {1, 1.5f, 0}), (Floats{0, 1, 0}));
+  EXPECT_EQ(probabilities(greedy, {-kInfinity, -5}), (Floats{0, 1}));
+  EXPECT_EQ(probabilities(plain(), {3e38f, -3e38f}), (Floats{1, 0}));
+}
+
+TEST(Samplers, RefuseLogitsThatSayNothing) {
+  for (const float temperature : {0.0f, 1.0f}) {
+    Sampling options = plain();
+    options.temperature = temperature;
+    Sampler sample(options);
+    const auto refused = [&](const Floats& logits, const char* text) {
+      expect_error(ErrorKind::Failed, {"generate: ", text, "expected finite weights"},
+                   [&] { sample(logits.data(), std::ssize(logits), {}); });
+    };
+    refused({0, NAN, 1}, "not numbers");
+    refused({-kInfinity, -kInfinity}, "-inf");
+    refused({0, kInfinity}, "is inf");
+  }
+}
+
+TEST(Samplers, PenaliseEachSeenTokenOnce) {
+  Sampling options = plain();
+  options.repetition_penalty = 2;
+  const Floats logits{2, -1, 0, 3};
+  EXPECT_EQ(probabilities(options, logits, {0, 1, 1, 0, 2}), probabilities(plain(), {1, -2, 0, 3}));
+  EXPECT_EQ(probabilities(options, logits), probabilities(plain(), logits));
+  EXPECT_EQ(probabilities(plain(), logits, {0, 1}), probabilities(plain(), logits));
+  options.temperature = 0;
+  EXPECT_EQ(probabilities(options, logits, {3}), (Floats{1, 0, 0, 0}));
+}
+
+TEST(Samplers, DrawTheSameForASeedWhateverElseIsDrawn) {
+  const Floats logits(50, 0.0f), other{1, 2, 3};
+  const auto draws = [&](uint64_t seed, bool company) {
+    Sampling options = plain();
+    options.seed = seed;
+    Sampler sample(options), neighbour(options);
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 100; ++i) {
+      if (company) neighbour(other.data(), 3, {});
+      // The n-th draw does not depend on what the others were made from.
+      if (i % 3 == 0) {
+        sample(other.data(), 3, {});
+      } else {
+        tokens.push_back(sample(logits.data(), 50, {}));
+      }
+    }
+    return tokens;
+  };
+  EXPECT_EQ(draws(1, false), draws(1, true));
+  EXPECT_NE(draws(1, false), draws(2, false));
+}
+
+TEST(Samplers, RefuseOptionsOutOfRange) {
+  const auto refused = [](const char* flag, auto&& change) {
+    Sampling options = plain();
+    change(options);
+    expect_error(ErrorKind::InvalidArgument, {flag, "expected"}, [&] { Sampler{options}; });
+  };
+  for (const float bad : {-0.1f, 101.0f, NAN, kInfinity})
+    refused("--temperature", [&](Sampling& s) { s.temperature = bad; });
+  for (const float bad : {0.0f, -0.1f, 1.1f, NAN})
+    refused("--top-p", [&](Sampling& s) { s.top_p = bad; });
+  for (const float bad : {-0.1f, 1.1f, NAN})
+    refused("--min-p", [&](Sampling& s) { s.min_p = bad; });
+  for (const float bad : {0.0f, -1.0f, 101.0f, NAN})
+    refused("--repetition-penalty", [&](Sampling& s) { s.repetition_penalty = bad; });
+  refused("--top-k", [](Sampling& s) { s.top_k = -1; });
+}
+
+}  // namespace
+}  // namespace fovea
