@@ -4,9 +4,9 @@ import os
 import time
 import unittest
 
-from support import FoveaTest, fovea
+from support import FOVEA, FoveaTest, fovea
 
-TABLES = json.loads(fovea("--list-options").stdout) if os.path.exists(os.environ.get("FOVEA_BIN", "")) else {}
+TABLES = json.loads(fovea("--list-options").stdout) if os.path.exists(FOVEA) else {}
 WRONG = {"integer": ["", "abc", "1x", "1.5", "1e400", "nan", "inf", "0x10", " 1", "1,000", str(2**63), str(-2**63 - 1)],
          "number": ["", "abc", "1x", "1e400", "-1e400", "nan", "inf", "-inf", "0,5", " 1", "1e3000000000"],
          "bytes": ["", "abc", "1x", "-1", "nan", "1.5G", "1KX", str(2**64), "9999999999T"],
