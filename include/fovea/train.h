@@ -92,7 +92,8 @@ struct TrainProgress {
 struct TrainResult {
   int64_t step = 0;
   double loss = 0;
-  double best_loss = 0;  // validation; the directory's model.safetensors holds these weights
+  // On held-out text, of the weights in the directory's model.safetensors; 0 = never evaluated.
+  double best_loss = 0;
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
   bool interrupted = false, stopped_early = false;

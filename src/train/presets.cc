@@ -6,10 +6,13 @@ namespace fovea {
 TrainOptions preset_training(const std::string& name) {
   preset(name);  // refuses a name that is none
   TrainOptions o;
-  // Small models bear a higher rate than the 1e-3 that is usual: 1.76 instead of 1.89 on held-out
-  // Shakespeare after the same 2,000 steps of nano.
+  // Small models bear more than the usual 1e-3, and gain from a long fall to 0: after 2,000 steps
+  // on Shakespeare nano stands at 1.737 on held-out text, with a cosine from 1e-3 at 1.886.
   if (name == "nano") {
     o.learning_rate = 3e-3;
+    o.schedule = Schedule::trapezoid;
+    o.decay_fraction = 0.4;
+    o.final_rate = 0;
   } else if (name == "tiny") {
     o.batch = 16;
     o.steps = 1000;

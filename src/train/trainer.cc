@@ -157,7 +157,7 @@ TrainResult Trainer::run() {
   }
   result.step = progress_.step;
   result.loss = progress_.loss;
-  result.best_loss = progress_.best_loss.value_or(progress_.loss);
+  result.best_loss = progress_.best_loss.value_or(0);
   result.bits_per_byte = progress_.bits_per_byte;
   result.seconds = seconds_since(start);
   result.tokens_per_second = progress_.tokens_per_second;
