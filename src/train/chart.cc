@@ -81,7 +81,9 @@ std::string chart(const Curve& training, const Curve& validation) {
       scale.high = std::max(scale.high, loss);
     }
   }
-  const double margin = std::max(0.01, (scale.high - scale.low) * 0.05);
+  // Never so little that the ticks of large losses would be lost in their rounding.
+  const double size = std::max(std::abs(scale.low), std::abs(scale.high));
+  const double margin = std::max({0.01, (scale.high - scale.low) * 0.05, size * 1e-6});
   scale.low -= margin;
   scale.high += margin;
 

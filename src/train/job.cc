@@ -64,20 +64,25 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
   });
 }
 
+// The fields whose values differ, each as "spec.width was 16 and is 32".
+void compare(const nlohmann::json& before, const nlohmann::json& now, const std::string& name,
+             std::vector<std::string>& changed) {
+  if (before == now) return;
+  if (!now.is_object() || !before.is_object()) {
+    changed.push_back(fmt::format("{} was {} and is {}", name,
+                                  before.is_null() ? "absent" : brief(before), brief(now)));
+    return;
+  }
+  for (const auto& [key, value] : now.items())
+    compare(before.value(key, nlohmann::json()), value, name.empty() ? key : name + "." + key,
+            changed);
+}
+
 // Where a run would go wrong without noticing: its snapshot was made with other numbers.
 void check_settings(const Job& job) {
-  // Flat, so that of a Spec only the fields that differ are named.
-  const nlohmann::json before = job.snapshot->state.at("settings").flatten();
-  const nlohmann::json now = nlohmann::json(settings(job)).flatten();
   std::vector<std::string> changed;
-  for (const auto& [path, value] : now.items()) {
-    if (before.contains(path) && before[path] == value) continue;
-    std::string name = path.substr(1);
-    std::replace(name.begin(), name.end(), '/', '.');
-    changed.push_back(fmt::format("{} was {} and is {}", name,
-                                  before.contains(path) ? brief(before[path]) : "absent",
-                                  brief(value)));
-  }
+  compare(job.snapshot->state.value("settings", nlohmann::json::object()), settings(job), "",
+          changed);
   if (!changed.empty() && !job.options.allow_change) {
     fail(ErrorKind::InvalidArgument,
          "--out: {} holds a run with other settings ({}); expected the same, another directory, or "
@@ -97,6 +102,7 @@ void choose_model(Job& job, const std::function<void(std::string)>& say) {
     ModelFiles files = open_model_files(o.from, Weights::owned);
     for (std::string& warning : files.warnings) say(std::move(warning));
     job.model = std::move(files.model);
+    job.model.spec = job.spec;  // its context may be the shorter one asked for
     job.plan.from = o.from;
   } else {
     job.model = Transformer(job.spec);
@@ -181,6 +187,11 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
     job.spec = fresh;
     if (spec.context > 0 && spec.context < fresh.context && fresh.position == Position::none)
       job.spec.context = spec.context;
+    if (job.tokenizer->size() > fresh.vocabulary) {
+      fail(ErrorKind::BadFile,
+           "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
+           options.from, job.tokenizer->size(), fresh.vocabulary);
+    }
   }
   job.spec.vocabulary = std::max<int64_t>(job.spec.vocabulary, job.tokenizer->size());
   job.spec = validated(job.spec);

@@ -29,6 +29,43 @@ double estimated_seconds(Job& job) {
          2;
 }
 
+// Nothing is left on the disk for input that is refused. Preparing a run in a new folder makes it
+// only for the token cache of a large text; this takes both away again unless told to keep them.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(path), existing_(path) {
+    while (!is_folder(existing_) && existing_ != "." && existing_ != "/")
+      existing_ = parent_of(existing_);
+  }
+  ~NewFolder() {
+    if (existing_ == path_) return;
+    system_calls().unlink((path_ + "/tokens.bin").c_str());
+    for (std::string made = path_; made != existing_; made = parent_of(made))
+      system_calls().rmdir(made.c_str());  // which leaves what is not empty
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  void keep() { existing_ = path_; }
+
+ private:
+  std::string path_, existing_;  // the second: the part of the path that was there before
+};
+
+// What the last snapshot tells of a run that has nothing left to do.
+std::optional<TrainResult> result_of_finished(const Job& job) {
+  if (!job.snapshot) return std::nullopt;
+  const nlohmann::json& state = job.snapshot->state;
+  TrainResult result;
+  result.step = job.snapshot->step;
+  result.stopped_early = job.options.patience > 0 && result.step < job.options.steps &&
+                         state.value("stale", int64_t{0}) >= job.options.patience;
+  if (result.step < job.options.steps && !result.stopped_early) return std::nullopt;
+  result.loss = state.value("loss", 0.0);
+  result.best_loss = state.value("best_loss", 0.0);
+  result.bits_per_byte = state.value("bits_per_byte", 0.0);
+  return result;
+}
+
 }  // namespace
 
 TrainPlan plan_training(const Spec& spec, const TrainOptions& options) {
@@ -46,15 +83,19 @@ TrainResult train(const Spec& spec, const TrainOptions& options,
   std::vector<std::string> notes;
   const auto note = [&](std::string text) { notes.push_back(std::move(text)); };
   check(!options.out.empty(), "--out: no directory; expected one for the model");
-  if (!is_folder(options.out))
-    prepare(spec, options, true, note);  // nothing is made on disk for what will be refused
-  make_directories(options.out);
-  SnapshotFolder folder(options.out);
+  std::optional<SnapshotFolder> folder;  // from before its snapshots are read, if there is one
+  if (is_folder(options.out)) folder.emplace(options.out);
+  NewFolder created(options.out);
   Job job = prepare(spec, options, false, note);
-  job.plan.seconds = estimated_seconds(job);
   job.plan.notes = notes;
+  const std::optional<TrainResult> finished = result_of_finished(job);
+  if (!finished) job.plan.seconds = estimated_seconds(job);
   if (planned && !planned(job.plan)) return {.step = job.plan.first_step};
-  return Trainer(job, folder, progress).run();
+  if (finished) return *finished;
+  make_directories(options.out);
+  created.keep();
+  if (!folder) folder.emplace(options.out);
+  return Trainer(job, *folder, progress).run();
 }
 
 }  // namespace fovea

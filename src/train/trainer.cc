@@ -115,6 +115,7 @@ void Trainer::resume() {
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
+  progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
 }
 
 TrainResult Trainer::run() {
@@ -177,9 +178,26 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
                   outcome.loss, outcome.gradient_norm, outcome.bad_tensor);
   if (bad_in_row_ >= options_.bad_steps) {
     fail(ErrorKind::Failed, "train: {} ({} such steps in a row); the last good snapshot is {}",
-         what, bad_in_row_, saved_step_ >= 0 ? snapshot_path(options_.out, saved_step_) : "none");
+         what, bad_in_row_, last_good());
   }
   progress_.warning = what + "; skipped";
+}
+
+// Before anything is written: what is on the disk stays good. A weight or moment that is not finite
+// never becomes so again.
+void Trainer::require_finite() const {
+  for (const auto& [name, tensor] : stepper_.optimizer.state()) {
+    const int64_t bad = count_nonfinite(tensor);
+    if (bad == 0) continue;
+    fail(ErrorKind::Failed,
+         "train: step {}: {} of {} elements of {} are not finite; nothing is saved, the last good "
+         "snapshot is {}",
+         progress_.step, bad, tensor.size(), name, last_good());
+  }
+}
+
+std::string Trainer::last_good() const {
+  return saved_step_ >= 0 ? snapshot_path(options_.out, saved_step_) : "none";
 }
 
 void Trainer::evaluate() {
@@ -215,20 +233,25 @@ void Trainer::write_sample() {
 }
 
 void Trainer::write_model() {
+  require_finite();
   save_model_files(options_.out, job_.model, job_.tokenizer->eos_id());
 }
 
 void Trainer::save() {
+  require_finite();
+  // Until an evaluation has chosen the best, the newest is in the directory; before the snapshot,
+  // so that the snapshot of the last step says that all is there.
+  if (!progress_.best_loss) write_model();
   nlohmann::ordered_json state;
   state["step"] = progress_.step;
+  if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
+  state["bits_per_byte"] = progress_.bits_per_byte;
   if (progress_.best_loss) state["best_loss"] = *progress_.best_loss;
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
   state["settings"] = settings(job_);
   folder_.save(progress_.step, {stepper_.optimizer.state(), state, {}});
   folder_.prune(static_cast<int>(options_.keep));
-  if (!progress_.best_loss)
-    write_model();  // until an evaluation has chosen the best, the newest is in the directory
   record_.draw();
   saved_step_ = progress_.step;
   progress_.saved = snapshot_path(options_.out, progress_.step);

@@ -50,6 +50,8 @@ class Trainer {
   void save();
   void write_model();
   void guard(const Stepper::Outcome& outcome);
+  void require_finite() const;
+  std::string last_good() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
 
   Job& job_;

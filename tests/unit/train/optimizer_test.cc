@@ -1,0 +1,140 @@
+#include "train/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tensor/tape.h"
+#include "unit/train/runs.h"
+
+namespace fovea {
+namespace {
+
+TrainOptions schedule(Schedule kind) {
+  TrainOptions o;
+  o.schedule = kind;
+  o.steps = 100;
+  o.warmup = 9;
+  o.learning_rate = 1e-2;
+  o.final_rate = 0.1;
+  return o;
+}
+
+TEST(LearningRate, WarmsUpAndFallsByTheCosine) {
+  const TrainOptions o = schedule(Schedule::cosine);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 0), 1e-3);  // the first step already moves
+  EXPECT_DOUBLE_EQ(learning_rate(o, 8), 9e-3);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 9), 1e-2);  // the peak
+  EXPECT_LT(learning_rate(o, 10), 1e-2);
+  EXPECT_NEAR(learning_rate(o, 99), 1e-3, 5e-6);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 100), 1e-3);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 1000), 1e-3);  // and stays there
+}
+
+TEST(LearningRate, HasNoWarmUpOfZeroSteps) {
+  for (const Schedule kind : {Schedule::cosine, Schedule::trapezoid, Schedule::constant}) {
+    TrainOptions o = schedule(kind);
+    o.warmup = 0;
+    EXPECT_DOUBLE_EQ(learning_rate(o, 0), 1e-2);
+  }
+}
+
+TEST(LearningRate, IsFlatThenLinearAsTrapezoid) {
+  const TrainOptions o = schedule(Schedule::trapezoid);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 0), 1e-3);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 9), 1e-2);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 80), 1e-2);
+  EXPECT_NEAR(learning_rate(o, 90), 5.5e-3, 1e-15);  // half the way down
+  EXPECT_NEAR(learning_rate(o, 100), 1e-3, 1e-15);
+}
+
+TEST(LearningRate, StaysConstant) {
+  const TrainOptions o = schedule(Schedule::constant);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 9), 1e-2);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 99), 1e-2);
+}
+
+TEST(LearningRate, IsFiniteWhereWarmUpIsLongerThanTheRun) {
+  TrainOptions o = schedule(Schedule::cosine);
+  o.warmup = 200;
+  for (int64_t step = 0; step <= 100; ++step)
+    EXPECT_LT(learning_rate(o, step), 1e-2) << "step " << step;
+}
+
+// AdamW written out in double: Loshchilov and Hutter 2019, algorithm 2.
+struct PlainAdamW {
+  std::vector<double> w, m, v;
+
+  void update(const std::vector<float>& gradient, const TrainOptions& o, double scale, double decay,
+              double rate, int step) {
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double g = scale * static_cast<double>(gradient[i]);
+      m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
+      v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
+      const double m_hat = m[i] / (1 - std::pow(o.beta1, step));
+      const double v_hat = v[i] / (1 - std::pow(o.beta2, step));
+      w[i] -= rate * (m_hat / (std::sqrt(v_hat) + o.epsilon) + decay * w[i]);
+    }
+  }
+};
+
+// Fills the gradients with those of a sum over made-up ids.
+void make_gradients(const Transformer& model, int32_t shift) {
+  const Tensor ids = empty({2, 16}, DType::i32), targets = empty({2, 16}, DType::i32);
+  for (int32_t i = 0; i < 32; ++i) {
+    ids.data_as<int32_t>()[i] = (i * 3 + shift) % 11;
+    targets.data_as<int32_t>()[i] = (i * 5 + shift) % 11;
+  }
+  Pass pass;
+  pass.mask.causal = true;
+  backward(cross_entropy(model.logits(model.hidden(ids, pass)), targets, 32));
+}
+
+void compare_with_plain(double clip) {
+  Spec spec = small_spec();
+  spec.vocabulary = 11;
+  Transformer model(validated(spec));
+  initialise(model, 3);
+  TrainOptions o;
+  o.clip = clip;
+  o.weight_decay = 0.3;  // strong, so that a wrong group is seen
+  o.epsilon = 1e-3;      // tames the division of rounding errors by their own size
+  Optimizer optimizer(model, o);
+  std::map<std::string, PlainAdamW> plain;
+  model.each([&](const std::string& name, Parameter& p) {
+    const std::vector<float> w = to_floats(p.value);
+    plain[name] = {
+        {w.begin(), w.end()}, std::vector<double>(w.size()), std::vector<double>(w.size())};
+  });
+  for (int step = 1; step <= 5; ++step) {
+    const double rate = 1e-2 * step;
+    make_gradients(model, step);
+    double squares = 0;
+    model.each([&](const std::string&, Parameter& p) {
+      for (const float g : to_floats(p.value.gradient())) squares += double{g} * double{g};
+    });
+    const double norm = std::sqrt(squares);
+    EXPECT_NEAR(optimizer.gradient_norm(), norm, 1e-6 * norm);
+    model.each([&](const std::string& name, Parameter& p) {
+      const bool is_matrix =
+          p.shape.size() == 2 && name != "embedding.position";  // gains and biases are vectors
+      plain[name].update(to_floats(p.value.gradient()), o,
+                         clip > 0 && norm > clip ? clip / norm : 1, is_matrix ? o.weight_decay : 0,
+                         rate, step);
+    });
+    optimizer.update(step, rate, norm);
+  }
+  model.each([&](const std::string& name, Parameter& p) {
+    const std::vector<float> w = to_floats(p.value);
+    for (size_t i = 0; i < w.size(); ++i)
+      ASSERT_NEAR(w[i], plain[name].w[i], 2e-5) << name << " " << i << ", clip " << clip;
+    EXPECT_FALSE(p.value.gradient()) << name;  // forgotten
+  });
+}
+
+TEST(OptimizerTest, AgreesWithPlainAdamW) { compare_with_plain(0); }
+TEST(OptimizerTest, ClipsTheNormOfAllGradientsTogether) { compare_with_plain(0.1); }
+TEST(OptimizerTest, LeavesSmallGradientsAlone) { compare_with_plain(1e6); }
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/snapshot.h"
+#include "fovea/train.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+
+// Text of a few characters that can be learnt: words of a small vocabulary in a random order.
+inline std::string words(int64_t count) {
+  const char* const all[] = {"the ", "cat ", "sat ", "on ", "a ", "mat\n"};
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += all[philox(7, Stream::shuffle, 1, static_cast<uint64_t>(i))[0] % std::size(all)];
+  return text;
+}
+
+inline Spec small_spec(float dropout = 0) {
+  Spec spec;
+  spec.width = 16;
+  spec.context = 16;
+  spec.decoder.layers = 1;
+  spec.decoder.attention.heads = 2;
+  spec.dropout = {dropout, dropout, dropout};
+  return spec;
+}
+
+// A folder with a text and the options of a run of a few milliseconds on it.
+class Runs {
+ public:
+  Runs() { write_file_atomically(folder_ / "text.txt", words(600)); }
+
+  TrainOptions options(const std::string& out) const {
+    TrainOptions o;
+    o.data = {folder_ / "text.txt"};
+    o.out = folder_ / out;
+    o.steps = 20;
+    o.batch = 4;
+    o.warmup = 3;
+    o.precision = Precision::fp32;
+    o.evaluate_every = o.save_every = o.sample_every = 0;
+    o.sample_tokens = 0;
+    return o;
+  }
+  std::string operator/(const std::string& name) const { return folder_ / name; }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+inline std::string state_bytes(const TrainOptions& options, int64_t step) {
+  return read_file(snapshot_path(options.out, step) + "/state.safetensors");
+}
+
+// Leaves the run after the given step.
+inline auto stop_after(int64_t step) {
+  return [step](const TrainProgress& progress) { return progress.step < step; };
+}
+
+}  // namespace fovea
