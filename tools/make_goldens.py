@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Writes tests/goldens: tiny GPT-2 checkpoints and what transformers computes from them.
+
+Needs torch, transformers (made with 5.23) and safetensors; run in the project's root. Each folder holds config.json,
+model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss,
+grad.*, padded.* (a second row with four pads on the left) and greedy (the prompt and 24 tokens, end token ignored).
+"""
+import json
+import pathlib
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GPT2Config, GPT2LMHeadModel
+
+SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
+         "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+VARIANTS = {
+    "gpt2_relu": {"activation_function": "relu"},
+    "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
+    "gpt2_bf16": {},
+    "gpt2_bare_names": {},
+}
+TOKENS, NEW, PADS = 11, 24, 4
+
+
+def build(seed, options):
+    """A model whose weights are large enough that every term of the computation shows in its output."""
+    torch.manual_seed(seed)
+    model = GPT2LMHeadModel(GPT2Config(**SIZES, **options, attn_implementation="eager")).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.15)
+    return model
+
+
+def expected(model):
+    ids = torch.randint(3, SIZES["vocab_size"], (1, TOKENS))
+    mask = torch.ones_like(ids)
+    out = model(input_ids=ids, attention_mask=mask, labels=ids, output_hidden_states=True, output_attentions=True)
+    out.loss.backward()
+    found = {"input_ids": ids, "attention_mask": mask, "labels": ids.clone(), "logits": out.logits,
+             "loss": out.loss.reshape(1)}
+    found |= {f"hidden.{i}": hidden for i, hidden in enumerate(out.hidden_states)}
+    found |= {f"attention.{i}": attention for i, attention in enumerate(out.attentions)}
+    found |= {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters()}
+    with torch.no_grad():
+        short = ids[:, PADS:]
+        pads = torch.zeros(1, PADS, dtype=ids.dtype)
+        found["padded.input_ids"] = torch.cat([ids, torch.cat([pads, short], 1)])
+        found["padded.attention_mask"] = torch.cat([mask, torch.cat([pads, torch.ones_like(short)], 1)])
+        found["padded.logits"] = model(input_ids=short).logits
+        row = ids
+        for _ in range(NEW):
+            row = torch.cat([row, model(input_ids=row).logits[:, -1].argmax(-1, keepdim=True)], 1)
+        found["greedy"] = row
+    return {name: value.detach().contiguous().clone() for name, value in found.items()}
+
+
+def write(name, seed, options):
+    folder = pathlib.Path("tests/goldens") / name
+    model = build(seed, options)
+    if name == "gpt2_bf16":
+        model.to(torch.bfloat16)
+        model.save_pretrained(folder)
+        model.float()  # what is stored is rounded, what is computed from it is not
+    else:
+        model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    values = expected(model)
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    if name == "gpt2_bf16":
+        config["torch_dtype"] = config.pop("dtype")  # as transformers 4 spells it
+    path.write_text(json.dumps(config, indent=2) + "\n")
+    if name == "gpt2_bare_names":
+        # As the first GPT-2 checkpoints: no prefix, and the causal mask among the weights.
+        weights = {key.removeprefix("transformer."): value for key, value in load_file(folder / "model.safetensors").items()}
+        side = SIZES["n_positions"]
+        for i in range(SIZES["n_layer"]):
+            weights[f"h.{i}.attn.bias"] = torch.tril(torch.ones(side, side)).reshape(1, 1, side, side)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(values, folder / "expected.safetensors")
+
+
+if __name__ == "__main__":
+    for number, (variant, chosen) in enumerate(VARIANTS.items()):
+        write(variant, 1000 + number, chosen)
