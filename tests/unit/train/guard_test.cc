@@ -189,6 +189,32 @@ TEST_F(Guard, OutlivesAFullDisk) {
   EXPECT_GT(at, 50);  // otherwise nothing was tried
 }
 
+TEST_F(Guard, SurvivesTheWildestRate) {
+  TrainOptions o = runs_.options("out");
+  o.learning_rate = 10;
+  o.warmup = 0;
+  o.clip = 0;
+  o.save_every = o.evaluate_every = 1;
+  o.keep = 100;
+  try {
+    EXPECT_EQ(train(small_spec(), o).step, 20);
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(ErrorKind::Failed)) << error.what();
+  }
+  expect_good_folder(o.out);
+}
+
+TEST_F(Guard, GivesWayToARunThatWasFaster) {
+  TrainOptions o = runs_.options("out");
+  expect_error(ErrorKind::Failed, {"--out", "another run meanwhile"}, [&] {
+    train(small_spec(), o, [&](const TrainPlan&) {
+      train(small_spec(), o);
+      return true;
+    });
+  });
+  EXPECT_EQ(train(small_spec(), o).step, 20);
+}
+
 TEST_F(Guard, LeavesNothingOfRefusedInput) {
   TrainOptions o = runs_.options("new/deep/out");
   o.token_cache = 0;  // through a file
