@@ -92,9 +92,14 @@ TrainResult train(const Spec& spec, const TrainOptions& options,
   if (!finished) job.plan.seconds = estimated_seconds(job);
   if (planned && !planned(job.plan)) return {.step = job.plan.first_step};
   if (finished) return *finished;
-  make_directories(options.out);
   created.keep();
-  if (!folder) folder.emplace(options.out);
+  if (!folder) {
+    folder.emplace(options.out);
+    if (!find_snapshots(options.out).empty()) {
+      fail(ErrorKind::Failed,
+           "--out: {} has come to hold another run meanwhile; expected a new one", options.out);
+    }
+  }
   return Trainer(job, *folder, progress).run();
 }
 

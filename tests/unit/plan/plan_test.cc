@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "model/transformer.h"
+#include "plan/estimate.h"
+#include "plan/machine.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+// The most that tensors hold in a forward and backward pass of a model, its weights, gradients and
+// moments included.
+size_t measured_peak(const Spec& spec, int64_t batch, DType compute) {
+  Transformer model(spec);
+  initialise(model, 1);
+  std::vector<Tensor> moments;
+  model.each([&](const std::string&, Parameter& p) {
+    p.value.want_gradient();
+    moments.push_back(zeros(p.shape));
+    moments.push_back(zeros(p.shape));
+  });
+  Pass pass;
+  pass.compute = compute;
+  pass.mask.causal = true;
+  pass.training = true;
+  const Tensor ids = zeros({batch, spec.context}, DType::i32);
+  reset_peak_memory();
+  for (uint64_t step = 0; step < 2; ++step) {
+    pass.dropout.step = step;  // the second finds gradients that are there
+    backward(cross_entropy(model.logits(model.hidden(ids, pass)), ids));
+  }
+  return tensor_memory().peak;
+}
+
+struct Case {
+  std::string name;
+  int64_t batch;
+  DType compute;
+  bool variant = false;  // with dropout and a gated feed-forward of another norm
+};
+class EstimateTest : public testing::TestWithParam<Case> {};
+
+TEST_P(EstimateTest, IsNearWhatAStepTakes) {
+  const auto& [name, batch, compute, variant] = GetParam();
+  Spec spec = preset(name);
+  spec.vocabulary = 65;
+  if (variant) {
+    spec.dropout = {0.1f, 0.1f, 0.1f};
+    spec.decoder.norm.kind = NormKind::rms;
+    spec.decoder.ffn.gated = true;
+    spec.decoder.ffn.activation = ActivationKind::silu;
+    spec.tied_head = false;
+  }
+  spec = validated(spec);
+  const auto before = static_cast<double>(tensor_memory().live);
+  const auto measured = static_cast<double>(measured_peak(spec, batch, compute)) - before;
+  const Cost cost = training_cost(spec, batch, spec.context, 1, compute);
+  const auto planned =
+      static_cast<double>(cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes);
+  EXPECT_GT(planned, 0.75 * measured) << "measured " << measured << ", planned " << planned;
+  EXPECT_LT(planned, 1.35 * measured) << "measured " << measured << ", planned " << planned;
+}
+
+INSTANTIATE_TEST_SUITE_P(Presets, EstimateTest,
+                         testing::Values(Case{"tiny", 16, DType::f32},
+                                         Case{"tiny", 16, DType::bf16},
+                                         Case{"nano", 12, DType::f32},
+                                         Case{"nano", 12, DType::bf16}, Case{"nano", 2, DType::f32},
+                                         Case{"nano", 12, DType::f32, true},
+                                         Case{"nano", 12, DType::bf16, true}),
+                         [](const auto& c) {
+                           return c.param.name + "_" + std::to_string(c.param.batch) + "_" +
+                                  std::string(name_of(c.param.compute)) +
+                                  (c.param.variant ? "_variant" : "");
+                         });
+
+TEST(Cost, CountsByTheFormulas) {
+  Spec spec = preset("nano");
+  spec.vocabulary = 65;
+  spec = validated(spec);
+  const Cost one = training_cost(spec, 12, 64, 1, DType::f32);
+  // A layer: 12 C^2 + 13 C; embeddings (65 + 64) C; the final norm 2 C.
+  EXPECT_EQ(one.parameters, 4 * (12 * 128 * 128 + 13 * 128) + (65 + 64) * 128 + 2 * 128);
+  EXPECT_EQ(one.weight_bytes, static_cast<uint64_t>(one.parameters) * 8);
+  EXPECT_EQ(one.optimizer_bytes, static_cast<uint64_t>(one.parameters) * 8);
+  // 6 N per token, and attention's part.
+  const double matrices = 4.0 * 12 * 128 * 128 + 65 * 128;
+  EXPECT_NEAR(one.flops_per_step, 12 * 64 * (6 * matrices + 3 * 4 * 4 * 128 * 32.5), 1);
+
+  const Cost four = training_cost(spec, 3, 64, 4, DType::f32);
+  EXPECT_NEAR(four.flops_per_step, one.flops_per_step, 1);     // the same samples
+  EXPECT_LT(four.activation_bytes, one.activation_bytes / 3);  // a quarter at a time
+}
+
+TEST(Machine, MeasuresItself) {
+  EXPECT_GT(measured_flops(DType::f32, 0.001), 0);
+  EXPECT_TRUE(std::isfinite(measured_flops(DType::bf16, 0.001)));
+  EXPECT_GT(total_memory(), 0u);
+  EXPECT_GT(resident_peak(), 0u);
+  EXPECT_GT(available_memory(), 0u);
+  EXPECT_LE(available_memory(), total_memory());
+  EXPECT_FALSE(cpu_name().empty());
+}
+
+TEST(Machine, RespectsTheLimitOfTheAddressSpace) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::ifstream file("/proc/self/statm");
+    uint64_t pages = 0;
+    file >> pages;
+    constexpr uint64_t kFree = 64 << 20;
+    const rlim_t limit = pages * static_cast<uint64_t>(getpagesize()) + kFree;
+    const rlimit space{limit, limit};
+    if (setrlimit(RLIMIT_AS, &space) != 0) _exit(2);
+    const uint64_t available = available_memory();
+    _exit(available > 0 && available <= kFree ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace fovea
