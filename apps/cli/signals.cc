@@ -30,6 +30,7 @@ void handle(int signal) {
 
 void start_signals() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file over `ulimit -f` is then an error of write()
   struct sigaction action = {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
