@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -94,8 +93,9 @@ void Config::operator()(const char* key, int64_t& field, int64_t absent) {
 void Config::operator()(const char* key, float& field, float absent) {
   if (!reading_) return write(key, std::stod(fmt::format("{}", field)));
   const auto* value = find(key);
-  if (value != nullptr && !(value->is_number() && std::abs(value->get<double>()) <= 1e30))
-    refuse(key, *value, "a number");
+  // Shares, deviations and epsilons: none is negative or above 1.
+  if (value != nullptr && !(value->is_number() && *value >= 0.0 && *value <= 1.0))
+    refuse(key, *value, "a number from 0 to 1");
   field = value == nullptr ? absent : value->get<float>();
 }
 

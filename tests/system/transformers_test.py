@@ -1,0 +1,22 @@
+"""What fovea saves, transformers reads as it is and computes the same from it."""
+import os
+import subprocess
+import unittest
+
+from support import FOVEA, ROOT, FoveaTest
+
+PYTHON = os.environ.get("PEERS_PYTHON")
+
+
+@unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with transformers")
+class Transformers(FoveaTest):
+    def test_a_trained_model_gives_the_same_ids_and_logits(self):
+        done = subprocess.run([PYTHON, str(ROOT / "tools/check_with_transformers.py"), str(self.model(steps=5)), "--fovea", FOVEA,
+                               "--text", "The fox sees."], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=240, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
+        self.assertTrue(done.stdout.endswith("ok\n"), done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+#include "checkpoint/names.h"
+
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+Transformer small() {
+  Spec spec;
+  spec.vocabulary = 5;
+  spec.context = 4;
+  spec.width = 4;
+  spec.decoder.layers = 12;  // a number with two digits
+  spec.decoder.attention.heads = 2;
+  return Transformer(validated(spec));
+}
+
+// Names every parameter; the rules under test come first.
+Names with_the_rest(Names rules) {
+  for (const NameRule& rule :
+       Names{{"embedding.{token,position}.weight", "embedding.{token,position}"},
+             {"ln.{i}.{a,f}.{w,b}", "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+             {"qkv.{i}.{w,b}", "decoder.{i}.attention.{query+key+value}.{weight,bias}",
+              Stored::transposed},
+             {"o.{i}.{w,b}", "decoder.{i}.attention.output.{weight,bias}"},
+             {"mlp.{i}.{u,d}.{w,b}", "decoder.{i}.ffn.{up,down}.{weight,bias}"},
+             {"ln_f.{w,b}", "decoder.norm.{weight,bias}"}}) {
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+const FileTensor* find(const std::vector<FileTensor>& tensors, const std::string& name) {
+  for (const FileTensor& tensor : tensors)
+    if (tensor.name == name) return &tensor;
+  return nullptr;
+}
+
+TEST(Names, GroupsGoTogetherItemByItem) {
+  Transformer model = small();
+  const auto tensors = file_tensors(with_the_rest({}), model);
+  for (const auto& [theirs, ours] : std::vector<std::pair<std::string, std::string>>{
+           {"ln.0.a.w", "decoder.0.norm.attention.input.weight"},
+           {"ln.11.f.b", "decoder.11.norm.ffn.input.bias"},
+           {"mlp.3.u.b", "decoder.3.ffn.up.bias"},
+           {"mlp.3.d.w", "decoder.3.ffn.down.weight"},
+           {"embedding.position.weight", "embedding.position"}}) {
+    const FileTensor* tensor = find(tensors, theirs);
+    ASSERT_NE(tensor, nullptr) << theirs;
+    EXPECT_EQ(tensor->parts, std::vector<std::string>{ours});
+  }
+}
+
+TEST(Names, FusedPartsStandInTheirOrderAndOnce) {
+  Transformer model = small();
+  const auto tensors = file_tensors(with_the_rest({}), model);
+  const FileTensor* fused = find(tensors, "qkv.10.b");
+  ASSERT_NE(fused, nullptr);
+  EXPECT_EQ(fused->parts, (std::vector<std::string>{"decoder.10.attention.query.bias",
+                                                    "decoder.10.attention.key.bias",
+                                                    "decoder.10.attention.value.bias"}));
+  // 2 embeddings, 12 layers of 4 norm, 2 fused, 2 output and 4 feed-forward tensors, the last norm.
+  EXPECT_EQ(tensors.size(), 2u + 12 * 12 + 2);
+}
+
+TEST(Names, WithoutRulesOurOwnNames) {
+  Transformer model = small();
+  const auto tensors = file_tensors({}, model);
+  ASSERT_NE(find(tensors, "decoder.11.attention.key.weight"), nullptr);
+  EXPECT_EQ(tensors[0].name, "embedding.token");
+}
+
+TEST(Names, AParameterWithoutRuleIsABug) {
+  Transformer model = small();
+  expect_error(ErrorKind::Internal, {"embedding.position: no rule"}, [&] {
+    file_tensors({{"wte", "embedding.token"}}, model);
+  });
+}
+
+TEST(Names, FusedAndTransposedThereAndBack) {
+  const FileTensor rule = {"qk", Stored::transposed, {"q", "k"}};
+  const std::vector<Tensor> parts = {from({1, 2, 3, 4}, {2, 2}), from({5, 6}, {1, 2})};
+  EXPECT_EQ(shape_in_file(rule, {{2, 2}, {1, 2}}), (Shape{2, 3}));
+  const Tensor file = to_file(rule, parts);
+  ASSERT_EQ(file.shape(), (Shape{2, 3}));
+  const float* x = file.data_as<float>();
+  EXPECT_EQ(std::vector<float>(x, x + 6), (std::vector<float>{1, 3, 5, 2, 4, 6}));
+  const auto back = from_file(rule, file, {{2, 2}, {1, 2}});
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].data_as<float>()[2], 3);
+  EXPECT_EQ(back[1].data_as<float>()[1], 6);
+}
+
+TEST(Names, ABiasIsNotTransposed) {
+  const FileTensor rule = {"b", Stored::transposed, {"a", "b"}};
+  EXPECT_EQ(to_file(rule, {from({1, 2}, {2}), from({3}, {1})}).shape(), Shape{3});
+}
+
+}  // namespace
+}  // namespace fovea

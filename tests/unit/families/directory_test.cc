@@ -1,0 +1,184 @@
+// A GPT-2 directory, whole and damaged: what is wrong is refused by name, what is odd is told.
+
+#include "families/directory.h"
+
+#include <cmath>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+Spec small() {
+  Spec spec;
+  spec.vocabulary = 11;
+  spec.context = 8;
+  spec.width = 8;
+  spec.decoder.layers = 2;
+  spec.decoder.attention.heads = 2;
+  return validated(spec);
+}
+
+class Directory : public testing::Test {
+ protected:
+  Directory() : model_(small()) {
+    initialise(model_, 1);
+    save_model_files(folder_.path(), model_, 2);
+    config_ = read_json(folder_ / "config.json");
+    tensors_ = checkpoint_tensors(model_, gpt2);
+  }
+  void write_config(const nlohmann::json& config) {
+    std::string text = config.dump();
+    // JSON's own type has no place for it.
+    if (const size_t at = text.find("\"1e400\""); at != text.npos) text.replace(at, 7, "1e400");
+    write_file_atomically(folder_ / "config.json", text);
+  }
+  void write_tensors() { write_safetensors(folder_ / "model.safetensors", tensors_); }
+  ModelFiles open() { return open_model_files(folder_.path(), Weights::owned); }
+
+  // The message, or "" where the directory is accepted.
+  std::string message_with(const char* key, const nlohmann::json& value) {
+    nlohmann::json config = config_;
+    if (value.is_discarded())
+      config.erase(key);
+    else
+      config[key] = value;
+    write_config(config);
+    try {
+      open();
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.kind() == ErrorKind::BadFile || error.kind() == ErrorKind::Unsupported)
+          << error.what();
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+  Transformer model_;
+  nlohmann::json config_;
+  std::map<std::string, Tensor> tensors_;
+};
+
+const nlohmann::json kAbsent(nlohmann::json::value_t::discarded);
+
+TEST_F(Directory, EveryKeyIsHeldToItsValues) {
+  struct Key {
+    const char* name;
+    bool optional, zero;  // may be absent or null; may be 0
+  };
+  for (const Key& key : std::vector<Key>{{"vocab_size", false, false},
+                                         {"n_positions", false, false},
+                                         {"n_embd", false, false},
+                                         {"n_layer", false, false},
+                                         {"n_head", false, false},
+                                         {"n_inner", true, false},
+                                         {"activation_function", true, false},
+                                         {"layer_norm_epsilon", true, true},
+                                         {"initializer_range", true, true},
+                                         {"embd_pdrop", true, true},
+                                         {"attn_pdrop", true, true},
+                                         {"resid_pdrop", true, true},
+                                         {"tie_word_embeddings", true, false},
+                                         {"scale_attn_weights", true, false},
+                                         {"scale_attn_by_inverse_layer_idx", true, false},
+                                         {"add_cross_attention", true, false}}) {
+    const auto expect = [&](const nlohmann::json& value, bool accepted) {
+      const std::string message = message_with(key.name, value);
+      if (accepted)
+        EXPECT_EQ(message, "") << key.name;
+      else
+        EXPECT_NE(message.find(key.name), message.npos) << key.name << ": " << message;
+    };
+    expect(kAbsent, key.optional);
+    expect(nullptr, key.optional);
+    expect("seven", false);
+    expect(-1, false);
+    expect(0, key.zero);
+    expect(int64_t{1} << 31, false);
+    EXPECT_NE(message_with(key.name, "1e400").find("config.json"), std::string::npos) << key.name;
+  }
+}
+
+TEST_F(Directory, AnUnknownKeyIsRefused) {
+  EXPECT_NE(message_with("rope_theta", 10000).find("rope_theta is not known"), std::string::npos);
+}
+
+TEST_F(Directory, AnUnknownFamilyIsRefused) {
+  EXPECT_NE(message_with("model_type", "gpt3").find("nearest is \"gpt2\""), std::string::npos);
+}
+
+TEST_F(Directory, AllWrongTensorsInOneMessage) {
+  tensors_.erase("transformer.ln_f.bias");
+  tensors_["transformer.h.0.ln_1.weight"] = zeros({9});
+  tensors_["transformer.h.7.ln_1.weight"] = zeros({8});
+  write_tensors();
+  expect_error(ErrorKind::BadFile,
+               {"1 missing: transformer.ln_f.bias", "1 misshapen: transformer.h.0.ln_1.weight",
+                "[9], expected [8]", "1 unknown: transformer.h.7.ln_1.weight"},
+               [&] { open(); });
+}
+
+TEST_F(Directory, TheFilesOwnHeadWins) {
+  tensors_["lm_head.weight"] = full({11, 8}, 0.5);
+  write_tensors();
+  const ModelFiles files = open();
+  ASSERT_EQ(files.warnings.size(), 1u);
+  EXPECT_NE(files.warnings[0].find("the file's is used"), std::string::npos);
+  EXPECT_FALSE(files.model.spec.tied_head);
+  EXPECT_EQ(files.model.head.weight.value.data_as<float>()[3], 0.5f);
+}
+
+TEST_F(Directory, TheSameHeadTwiceIsTied) {
+  tensors_["lm_head.weight"] = tensors_["transformer.wte.weight"];
+  write_tensors();
+  const ModelFiles files = open();
+  EXPECT_TRUE(files.warnings.empty());
+  EXPECT_TRUE(files.model.spec.tied_head);
+}
+
+TEST_F(Directory, WeightsThatAreNoNumbersAreTold) {
+  tensors_["transformer.ln_f.bias"].data_as<float>()[1] = NAN;
+  write_tensors();
+  const auto warnings = open().warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("1 of 8 elements of transformer.ln_f.bias"), std::string::npos);
+}
+
+TEST_F(Directory, EndIdsComeFromTheGenerationConfig) {
+  EXPECT_EQ(open().end_ids, std::vector<int32_t>{2});
+}
+
+TEST(Registry, TheFirstFamilyThatCanSayIt) {
+  EXPECT_STREQ(family_for(small()).model_type, "gpt2");
+  const auto change = [](auto f) {
+    Spec spec = small();
+    f(spec);
+    return validated(spec);
+  };
+  for (const Spec& spec : {change([](Spec& s) { s.decoder.norm.kind = NormKind::rms; }),
+                           change([](Spec& s) { s.decoder.attention.bias = false; }),
+                           change([](Spec& s) { s.position = Position::none; })}) {
+    EXPECT_STREQ(family_for(spec).model_type, "fovea") << write_spec(spec);
+    const TemporaryFolder folder;
+    Transformer model(spec);
+    initialise(model, 3);
+    save_model_files(folder.path(), model, {});
+    ModelFiles files = open_model_files(folder.path(), Weights::mapped);
+    EXPECT_EQ(write_spec(files.model.spec), write_spec(spec));
+    std::map<std::string, std::string> bytes;
+    model.each([&](const std::string& name, Parameter& p) {
+      bytes[name] = std::string(p.value.data_as<char>(), p.value.bytes());
+    });
+    files.model.each([&](const std::string& name, Parameter& p) {
+      EXPECT_EQ(std::string(p.value.data_as<char>(), p.value.bytes()), bytes[name]) << name;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace fovea

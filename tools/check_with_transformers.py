@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Loads a model directory with transformers and compares token ids and logits with what `fovea trace` computes.
+
+Usage: check_with_transformers.py DIR [--text TEXT] [--fovea PROGRAM]. Prints "ok" or the first difference; exit code 0 or 1.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+TOLERANCE = 1e-4  # of the largest logit: sums in another order differ by about 1e-6
+
+
+def trace(program, folder, *how):
+    with tempfile.TemporaryDirectory() as holder:
+        out = pathlib.Path(holder) / "trace.safetensors"
+        subprocess.run([program, "trace", folder, *how, "--out", str(out)], check=True, stdout=subprocess.DEVNULL)
+        return load_file(out)["logits"]
+
+
+def difference(program, folder, text):
+    """None, or what differs first."""
+    ids = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    model = AutoModelForCausalLM.from_pretrained(folder).eval().float()
+    # The logits of fovea's reading of the text and of transformers' ids are the same only if the ids are.
+    read, given = trace(program, folder, "--text", text), trace(program, folder, "--ids", ",".join(map(str, ids)))
+    if read.shape != given.shape:
+        return f"transformers reads {len(ids)} tokens, fovea {read.shape[1]}"
+    if not torch.equal(read, given):
+        return f"the token ids differ; transformers has {ids}"
+    with torch.no_grad():
+        expected = model(torch.tensor([ids])).logits
+    if read.shape != expected.shape:
+        return f"logits have the shape {tuple(read.shape)}, transformers' {tuple(expected.shape)}"
+    apart = (read - expected).abs() / expected.abs().max()
+    if not apart.max() <= TOLERANCE:  # so that NaN is a difference
+        position = (~(apart <= TOLERANCE)).nonzero()[0].tolist()
+        return f"logits{position} is {read[tuple(position)]:.8g}, transformers has {expected[tuple(position)]:.8g}"
+    print(f"{len(ids)} tokens, logits within {apart.max():.1e} of the largest")
+    return None
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--text", default="The eye of a fox sees what light falls on it.")
+    parser.add_argument("--fovea", default=os.environ.get("FOVEA_BIN", "build/release/fovea"))
+    options = parser.parse_args()
+    found = difference(options.fovea, options.folder, options.text)
+    print(found or "ok")
+    sys.exit(found is not None)
