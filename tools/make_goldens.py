@@ -4,6 +4,7 @@
 Needs torch, transformers (made with 5.23) and safetensors; run in the project's root. Each folder holds config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss,
 grad.*, padded.* (a second row with four pads on the left) and greedy (the prompt and 24 tokens, end token ignored).
+adamw.safetensors holds ten optimiser steps from gpt2_relu.
 """
 import json
 import pathlib
@@ -19,14 +20,16 @@ VARIANTS = {
     "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
     "gpt2_bf16": {},
     "gpt2_bare_names": {},
+    "gpt2_fp16_shards": {"layer_norm_epsilon": 1e-3, "activation_function": "gelu", "n_head": 4},
 }
+STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
 
 
 def build(seed, options):
     """A model whose weights are large enough that every term of the computation shows in its output."""
     torch.manual_seed(seed)
-    model = GPT2LMHeadModel(GPT2Config(**SIZES, **options, attn_implementation="eager")).eval()
+    model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.15)
@@ -59,12 +62,9 @@ def expected(model):
 def write(name, seed, options):
     folder = pathlib.Path("tests/goldens") / name
     model = build(seed, options)
-    if name == "gpt2_bf16":
-        model.to(torch.bfloat16)
-        model.save_pretrained(folder)
-        model.float()  # what is stored is rounded, what is computed from it is not
-    else:
-        model.save_pretrained(folder)
+    model.to(STORED.get(name, torch.float32))
+    model.save_pretrained(folder, max_shard_size="10KB" if name == "gpt2_fp16_shards" else "1GB")
+    model.float()  # what is stored is rounded, what is computed from it is not
     (folder / "generation_config.json").unlink(missing_ok=True)
     values = expected(model)
     path = folder / "config.json"
@@ -82,6 +82,33 @@ def write(name, seed, options):
     save_file(values, folder / "expected.safetensors")
 
 
+def write_optimizer_steps():
+    """Ten steps of PyTorch's AdamW from gpt2_relu, with clipping: the losses, norms and weights that come of it."""
+    torch.manual_seed(2000)
+    model = GPT2LMHeadModel.from_pretrained("tests/goldens/gpt2_relu", attn_implementation="eager").train()
+    named = dict(model.named_parameters())
+    decays = [p for name, p in named.items() if p.dim() == 2 and "wpe" not in name]
+    others = [p for name, p in named.items() if p.dim() != 2 or "wpe" in name]
+    # The large epsilon keeps gradients that are nothing but rounding from becoming steps of full size.
+    optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+                                  lr=1e-2, betas=(0.9, 0.99), eps=1e-4, foreach=False)
+    ids = torch.randint(3, SIZES["vocab_size"], (10, 2, TOKENS))
+    losses, norms, found = [], [], {"ids": ids}
+    for step, batch in enumerate(ids, 1):
+        optimizer.zero_grad()
+        loss = model(input_ids=batch, labels=batch).loss
+        loss.backward()
+        losses.append(loss.detach())
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).detach())
+        optimizer.step()
+        if step in (1, 10):
+            found |= {f"step{step}.{name}": p.detach().clone() for name, p in named.items()}
+    found |= {"losses": torch.stack(losses), "norms": torch.stack(norms)}
+    save_file(found, "tests/goldens/adamw.safetensors")
+
+
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the order of a sum must not depend on the machine
     for number, (variant, chosen) in enumerate(VARIANTS.items()):
         write(variant, 1000 + number, chosen)
+    write_optimizer_steps()

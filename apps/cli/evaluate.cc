@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "files.h"
 #include "progress.h"
 #include "signals.h"
 #include "terminal.h"
@@ -33,7 +34,7 @@ class EvalCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (data_.empty()) throw UsageError("DATA: not given; expected text files or folders");
     catch_signals();
-    const Model model = Model::open(model_);
+    const Model model = open_model(model_);
     ProgressLine line;
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fovea/error.h"
+#include "terminal.h"
 
 namespace fovea::cli {
 namespace {
@@ -46,6 +47,13 @@ std::string read_text(const std::string& path, size_t most) {
     ~Closer() { close(descriptor); }
   } closer{descriptor};
   return read_all(descriptor, path, most);
+}
+
+Model open_model(const std::string& folder) {
+  std::vector<std::string> warnings;
+  Model model = Model::open(folder, &warnings);
+  for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+  return model;
 }
 
 }  // namespace fovea::cli

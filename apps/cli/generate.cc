@@ -66,9 +66,7 @@ class GenerateCommand : public Command {
     read_prompt(table);
     if (greedy_) options_.sampling.temperature = 0;
     options_.sampling.seed = seed_ < 0 ? std::random_device{}() : static_cast<uint64_t>(seed_);
-    std::vector<std::string> warnings;
-    const Model model = Model::open(model_, &warnings);
-    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    const Model model = open_model(model_);
     warn_unknown(model);
     return write(model);
   }

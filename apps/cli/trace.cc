@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "files.h"
 #include "terminal.h"
 
 namespace fovea::cli {
@@ -58,7 +59,7 @@ class TraceCommand : public Command {
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
     if (options_.out.empty()) throw UsageError("--out: not given; expected the file to write");
     if (table.given("--ids")) options_.ids = parse_ids(ids_);
-    const std::vector<std::string> names = trace(Model::open(model_), options_);
+    const std::vector<std::string> names = trace(open_model(model_), options_);
     if (json) {
       print(Json({{"out", options_.out}, {"tensors", names}}).dump() + "\n");
     } else {

@@ -127,7 +127,11 @@ void Config::spec(const char* key, Spec& field) {
   if (!reading_) return write(key, nlohmann::ordered_json::parse(write_spec(field)));
   const auto* value = find(key);
   if (value == nullptr) fail(ErrorKind::BadFile, "{}: {} is missing; expected a Spec", name_, key);
-  field = read_spec(value->dump(), name_ + ": " + key);
+  try {
+    field = read_spec(value->dump(), name_ + ": " + key);
+  } catch (const Error& error) {  // here the Spec is a file's, not the caller's
+    fail(ErrorKind::BadFile, "{}", error.what());
+  }
 }
 
 void Config::only(const char* key, const nlohmann::json& value) {

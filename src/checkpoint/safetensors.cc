@@ -27,17 +27,9 @@ bool is_pickled(const std::string& path) {
                      [&](auto ending) { return path.ends_with(ending); });
 }
 
-[[noreturn]] void refuse_pickle(const std::string& path) {
-  fail(ErrorKind::Unsupported,
-       "{}: pickle is not read, since it can run any program; expected {} (convert with "
-       "transformers: "
-       "from_pretrained, then save_pretrained)",
-       path, kModelFile);
-}
-
 [[noreturn]] void refuse_folder(const std::string& folder) {
   for (const std::string& name : list_files(folder)) {
-    if (is_pickled(name)) refuse_pickle(folder + "/" + name);
+    refuse_pickle(folder + "/" + name);
   }
   fail(ErrorKind::BadFile, "{}: holds no model; expected {} or {}", folder, kModelFile, kIndexFile);
 }
@@ -89,12 +81,20 @@ void refuse_if_any(const std::string& index, const std::vector<std::string>& nam
 }  // namespace
 
 SafeTensors::SafeTensors(const std::string& path, Links links) {
-  if (is_pickled(path)) refuse_pickle(path);
+  refuse_pickle(path);
   auto file = std::make_shared<const MappedFile>(path, MappedFile::Access::sequential, links);
   SafeTensorsHeader header = read_safetensors_header(*file);
   stored_ = std::move(header.tensors);
   metadata_ = std::move(header.metadata);
   files_ = {std::move(file)};
+}
+
+void refuse_pickle(const std::string& path) {
+  if (!is_pickled(path)) return;
+  fail(ErrorKind::Unsupported,
+       "{}: pickle is not read, since it can run any program; expected {} (convert with "
+       "transformers: from_pretrained, then save_pretrained)",
+       path, kModelFile);
 }
 
 SafeTensors SafeTensors::open_model(const std::string& path) {

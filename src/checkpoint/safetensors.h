@@ -80,6 +80,9 @@ class SafeTensorsImage {
 // what was read from it.
 void write_safetensors(const std::string& path, std::map<std::string, Tensor> tensors);
 
+// Unsupported where the name says that the file is a pickle or the like; the file is not opened.
+void refuse_pickle(const std::string& path);
+
 float widen_half(uint16_t half);            // IEEE binary16, exactly; NaN payloads stay
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
 int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers

@@ -64,6 +64,10 @@ class Loader {
       }
       Tensor value = file_.tensor(stored->name);
       if (value.dtype() == DType::f16) value = widen_halves(value);
+      if (value.dtype() == DType::i32 || value.dtype() == DType::i64) {
+        fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16 or fp16", folder_,
+             tensor.name, name_of(value.dtype()));
+      }
       const auto values = from_file(tensor, value, shapes);
       for (size_t i = 0; i < parts.size(); ++i) {
         parts[i]->value =
@@ -122,7 +126,7 @@ class Loader {
 // file is right.
 bool has_other_head(const SafeTensors& file, const Loader& loader, const std::string& embedding) {
   const StoredTensor *head = file.find("lm_head.weight"), *table = loader.find(embedding);
-  return head != nullptr && table != nullptr && head->shape == table->shape &&
+  return head != nullptr && table != nullptr &&
          (head->bytes != table->bytes || std::memcmp(head->data, table->data, head->bytes) != 0);
 }
 
@@ -130,6 +134,7 @@ bool has_other_head(const SafeTensors& file, const Loader& loader, const std::st
 
 ModelFiles open_model_files(const std::string& folder, Weights weights) {
   if (!is_folder(folder)) {
+    refuse_pickle(folder);
     fail(ErrorKind::BadFile,
          "{}: not a folder; expected a model's directory with config.json in it", folder);
   }

@@ -5,7 +5,10 @@ namespace {
 
 // What no other family can express: the Spec itself, under its own names (an empty table changes
 // none).
-void config(Config& io, Spec& s) { io.spec("spec", s); }
+void config(Config& io, Spec& s) {
+  io.spec("spec", s);
+  if (io.reading()) io.refuse_unknown({});
+}
 
 }  // namespace
 

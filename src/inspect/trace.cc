@@ -45,6 +45,16 @@ Tensor shifted(const Tensor& labels) {
   return targets;
 }
 
+// Named as the caller knows them; the operations behind would only name themselves. `other` is
+// allowed beside the vocabulary.
+void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t other) {
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    const int32_t id = ids.data_as<int32_t>()[i];
+    check((id >= 0 && id < vocabulary) || id == other, "{}: {} at place {}; expected 0 to {}", name,
+          id, i, vocabulary - 1);
+  }
+}
+
 void add_gradients(Transformer& model, const Family& family, std::map<std::string, Tensor>& found) {
   std::map<std::string, Tensor> gradients;
   model.each([&](const std::string& name, Parameter& p) {
@@ -70,6 +80,8 @@ std::map<std::string, Tensor> trace_model(Transformer& model, const Family& fami
         describe(input.ids.shape()));
   check(!input.labels || input.labels.shape() == input.ids.shape(), "labels: shape {}; expected {}",
         describe(input.labels.shape()), describe(input.ids.shape()));
+  check_ids(input.ids, "input_ids", model.spec.vocabulary, 0);
+  if (input.labels) check_ids(input.labels, "labels", model.spec.vocabulary, -100);
   const int64_t T = input.ids.dim(1);
   check(T <= model.spec.context, "input: {} tokens; expected at most {}, the model's context", T,
         model.spec.context);

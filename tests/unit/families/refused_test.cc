@@ -1,0 +1,148 @@
+// Directories that hold something else than they seem to.
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "families/directory.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+class Refused : public testing::Test {
+ protected:
+  void save(void (*change)(Spec&) = [](Spec&) {}) {
+    Spec spec;
+    spec.vocabulary = 11;
+    spec.context = 6;
+    spec.width = 8;
+    spec.decoder.layers = 1;
+    spec.decoder.attention.heads = 2;
+    change(spec);
+    Transformer model(validated(spec));
+    initialise(model, 1);
+    save_model_files(folder_.path(), model, 3);
+    config_ = read_json(folder_ / "config.json");
+    tensors_ = checkpoint_tensors(model, family_for(model.spec));
+  }
+  void open() { open_model_files(folder_.path(), Weights::mapped); }
+  void expect(ErrorKind kind, std::initializer_list<std::string> texts) {
+    write_safetensors(folder_ / "model.safetensors", tensors_);
+    expect_error(kind, texts, [&] { open(); });
+  }
+
+  TemporaryFolder folder_;
+  nlohmann::json config_;
+  std::map<std::string, Tensor> tensors_;
+};
+
+TEST_F(Refused, MoreThanFiveNamesAreCounted) {
+  save();
+  const size_t all = tensors_.size();
+  tensors_.clear();
+  expect(ErrorKind::BadFile, {fmt::format("{} missing", all), fmt::format("and {} more", all - 5)});
+}
+
+TEST_F(Refused, ATiedHeadOfAnotherShape) {
+  save();
+  tensors_["lm_head.weight"] = zeros({12, 8});
+  expect(ErrorKind::BadFile, {"1 misshapen: lm_head.weight is [12, 8], expected [11, 8]"});
+}
+
+TEST_F(Refused, ATensorUnderBothNames) {
+  save();
+  tensors_["wte.weight"] = zeros({11, 8});
+  expect(ErrorKind::BadFile, {"1 unknown: wte.weight"});
+}
+
+TEST_F(Refused, WholeNumbersAsWeights) {
+  for (const DType dtype : {DType::i32, DType::i64}) {
+    save();
+    tensors_["transformer.ln_f.bias"] = zeros({8}, dtype);
+    expect(ErrorKind::Unsupported, {folder_.path(), "transformer.ln_f.bias is int", "fp32"});
+  }
+}
+
+TEST_F(Refused, PickledWeights) {
+  save();
+  const std::string pickled = folder_ / "pytorch_model.bin";
+  std::filesystem::rename(folder_ / "model.safetensors", pickled);
+  for (const std::string& path : {folder_.path(), pickled}) {
+    expect_error(ErrorKind::Unsupported, {pickled, "pickle is not read", "convert with"},
+                 [&] { open_model_files(path, Weights::mapped); });
+  }
+}
+
+TEST_F(Refused, HostileTexts) {
+  save();
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("null"), std::string("3"),
+        std::string("\xff\xfe{}"), std::string(64, '\0'),
+        std::string(R"({"model_type": "gpt2", "n_embd": 8, "n_embd": 8})"),
+        std::string(R"({"model_type": "gpt2", "n_embd": NaN})"), std::string(100'000, '['),
+        objects}) {
+    write_file_atomically(folder_ / "config.json", text);
+    expect_error(ErrorKind::BadFile, {"config.json"}, [&] { open(); });
+  }
+}
+
+TEST_F(Refused, SizesBeyondEveryMachineWithoutAllocatingThem) {
+  save();
+  for (const char* key : {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"}) {
+    for (const nlohmann::json& value :
+         {nlohmann::json(4096), nlohmann::json(1 << 24), nlohmann::json(1e12),
+          nlohmann::json(uint64_t{1} << 63), nlohmann::json(UINT64_MAX)}) {
+      nlohmann::json config = config_;
+      config[key] = value;
+      write_file_atomically(folder_ / "config.json", config.dump());
+      expect_error(ErrorKind::BadFile, {folder_.path(), "expected"}, [&] { open(); });
+    }
+  }
+}
+
+TEST_F(Refused, FeaturesThatAreNotThere) {
+  save();
+  const std::pair<const char*, nlohmann::json> features[] = {
+      {"scale_attn_weights", false},
+      {"scale_attn_by_inverse_layer_idx", true},
+      {"add_cross_attention", true},
+      {"sliding_window", 128},
+      {"rope_scaling", {{"type", "linear"}}},
+      {"attn_logit_softcapping", 50.0},
+      {"num_key_value_heads", 1},
+      {"attention_bias", false},
+      {"quantization_config", {{"bits", 4}}},
+      {"is_encoder_decoder", true}};
+  for (const auto& [key, value] : features) {
+    nlohmann::json config = config_;
+    config[key] = value;
+    write_file_atomically(folder_ / "config.json", config.dump());
+    expect_error(ErrorKind::Unsupported, {"config.json", key}, [&] { open(); });
+  }
+}
+
+TEST_F(Refused, ASpecOfOurOwnThatCannotBe) {
+  save([](Spec& s) { s.decoder.ffn.gated = true; });
+  const auto refused = [&](ErrorKind kind, const char* place, const nlohmann::json& value) {
+    nlohmann::json config = config_;
+    config[nlohmann::json::json_pointer(place)] = value;
+    write_file_atomically(folder_ / "config.json", config.dump());
+    expect_error(kind, {"config.json"}, [&] { open(); });
+  };
+  refused(ErrorKind::BadFile, "/spec/width", 0);
+  refused(ErrorKind::BadFile, "/spec/width", "8");
+  refused(ErrorKind::BadFile, "/spec/decoder/layers", 1e12);
+  refused(ErrorKind::BadFile, "/spec/decoder/attention/heads", 3);
+  refused(ErrorKind::BadFile, "/spec/decoder/norm/kind", "batch");
+  refused(ErrorKind::BadFile, "/spec/sliding", true);
+  refused(ErrorKind::BadFile, "/spec", nullptr);
+  refused(ErrorKind::Unsupported, "/rope_theta", 10000);
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,88 @@
+// Every axis of a Spec: which family says it, and that saving and opening change nothing.
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "families/directory.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+struct Variant {
+  const char* name;
+  const char* family;
+  void (*change)(Spec&);
+};
+
+class RoundTrip : public testing::TestWithParam<Variant> {
+ protected:
+  static Spec spec() {
+    Spec s;
+    s.vocabulary = 11;
+    s.context = 6;
+    s.width = 8;
+    s.decoder.layers = 2;
+    s.decoder.attention.heads = 2;
+    GetParam().change(s);
+    return validated(s);
+  }
+};
+
+TEST_P(RoundTrip, ChangesNothing) {
+  const TemporaryFolder folder;
+  const Spec before = spec();
+  Transformer model(before);
+  initialise(model, 1);
+  EXPECT_STREQ(family_for(before).model_type, GetParam().family);
+  save_model_files(folder.path(), model, 3);
+
+  ModelFiles files = open_model_files(folder.path(), Weights::owned);
+  EXPECT_STREQ(files.family->model_type, GetParam().family);
+  EXPECT_EQ(write_spec(files.model.spec), write_spec(before));
+  EXPECT_EQ(files.end_ids, std::vector<int32_t>{3});
+  EXPECT_TRUE(files.warnings.empty());
+
+  const std::string weights = read_file(folder / "model.safetensors"),
+                    config = read_file(folder / "config.json");
+  save_model_files(folder.path(), files.model, 3);
+  EXPECT_EQ(read_file(folder / "model.safetensors"), weights);
+  EXPECT_EQ(read_file(folder / "config.json"), config);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Spec, RoundTrip,
+    ::testing::ValuesIn(std::vector<Variant>{
+        {"plain", "gpt2", [](Spec&) {}},
+        {"untied", "gpt2", [](Spec& s) { s.tied_head = false; }},
+        {"ffn_width", "gpt2", [](Spec& s) { s.decoder.ffn.width = 5; }},
+        {"relu", "gpt2", [](Spec& s) { s.decoder.ffn.activation = ActivationKind::relu; }},
+        {"gelu", "gpt2", [](Spec& s) { s.decoder.ffn.activation = ActivationKind::gelu; }},
+        {"silu", "gpt2", [](Spec& s) { s.decoder.ffn.activation = ActivationKind::silu; }},
+        {"epsilon", "gpt2", [](Spec& s) { s.decoder.norm.epsilon = 1e-3f; }},
+        {"epsilon_0", "gpt2", [](Spec& s) { s.decoder.norm.epsilon = 0; }},
+        {"dropout", "gpt2",
+         [](Spec& s) {
+           s.dropout = {0.1f, 0.2f, 0.3f};
+         }},
+        {"deviation", "gpt2", [](Spec& s) { s.init_deviation = 0.07f; }},
+        // What no config.json of GPT-2 can hold.
+        {"large_deviation", "fovea", [](Spec& s) { s.init_deviation = 2; }},
+        {"no_position", "fovea", [](Spec& s) { s.position = Position::none; }},
+        {"rms", "fovea", [](Spec& s) { s.decoder.norm.kind = NormKind::rms; }},
+        {"norm_bias", "fovea", [](Spec& s) { s.decoder.norm.bias = false; }},
+        {"post_norm", "fovea", [](Spec& s) { s.decoder.placement = {false, false, true}; }},
+        {"output_norm", "fovea", [](Spec& s) { s.decoder.placement.output = true; }},
+        {"parallel", "fovea", [](Spec& s) { s.decoder.parallel = true; }},
+        {"final_norm", "fovea", [](Spec& s) { s.decoder.final_norm = false; }},
+        {"kv_heads", "fovea", [](Spec& s) { s.decoder.attention.kv_heads = 1; }},
+        {"head_width", "fovea", [](Spec& s) { s.decoder.attention.head_width = 2; }},
+        {"window", "fovea", [](Spec& s) { s.decoder.attention.window = 3; }},
+        {"attention_bias", "fovea", [](Spec& s) { s.decoder.attention.bias = false; }},
+        {"output_bias", "fovea", [](Spec& s) { s.decoder.attention.output_bias = false; }},
+        {"gated", "fovea", [](Spec& s) { s.decoder.ffn.gated = true; }},
+        {"ffn_bias", "fovea", [](Spec& s) { s.decoder.ffn.bias = false; }}}),
+    [](const auto& chosen) { return chosen.param.name; });
+
+}  // namespace
+}  // namespace fovea

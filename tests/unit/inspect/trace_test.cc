@@ -1,0 +1,122 @@
+// What a pass is asked for, and what it refuses. The numbers themselves: tests/parity.
+
+#include "inspect/trace.h"
+
+#include <cmath>
+
+#include "families/directory.h"
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+Tensor row(const std::vector<int32_t>& ids) {
+  Tensor x = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
+  std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
+  return x;
+}
+
+class Trace : public testing::Test {
+ protected:
+  Trace() {
+    Spec spec;
+    spec.vocabulary = 11;
+    spec.context = 6;
+    spec.width = 8;
+    spec.decoder.layers = 2;
+    spec.decoder.attention.heads = 2;
+    model_ = Transformer(validated(spec));
+    initialise(model_, 1);
+    input_.ids = row({1, 2, 3, 4});
+  }
+  std::map<std::string, Tensor> traced() { return trace_model(model_, gpt2, input_); }
+  void refused(std::initializer_list<std::string> texts) {
+    expect_error(ErrorKind::InvalidArgument, texts, [&] { traced(); });
+  }
+
+  Transformer model_;
+  TraceInput input_;
+};
+
+TEST_F(Trace, GivesTheNamesAndShapes) {
+  const auto found = traced();
+  const std::map<std::string, Shape> expected = {
+      {"attention.0", {1, 2, 4, 4}}, {"attention.1", {1, 2, 4, 4}}, {"hidden.0", {1, 4, 8}},
+      {"hidden.1", {1, 4, 8}},       {"hidden.2", {1, 4, 8}},       {"logits", {1, 4, 11}}};
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, shape] : expected) EXPECT_EQ(found.at(name).shape(), shape) << name;
+}
+
+TEST_F(Trace, AttentionSeesWhatCameBefore) {
+  const Tensor attention = traced().at("attention.1");
+  const float* weights = attention.data_as<float>();
+  for (int64_t r = 0; r < 2 * 4; ++r) {
+    double sum = 0;
+    for (int64_t c = 0; c < 4; ++c) {
+      sum += double{weights[r * 4 + c]};
+      if (c > r % 4) {
+        EXPECT_EQ(weights[r * 4 + c], 0.0f) << r << " " << c;
+      }
+    }
+    EXPECT_NEAR(sum, 1, 1e-6) << r;
+  }
+}
+
+TEST_F(Trace, GradientsGoByTheNamesOfTheCheckpoint) {
+  input_.labels = row({1, 2, -100, 4});
+  input_.gradients = true;
+  const auto found = traced();
+  for (const auto& [name, value] : checkpoint_tensors(model_, gpt2)) {
+    ASSERT_TRUE(found.contains("grad." + name)) << name;
+    EXPECT_EQ(found.at("grad." + name).shape(), value.shape()) << name;
+  }
+  EXPECT_EQ(found.at("loss").size(), 1);
+  model_.each([](const std::string& name, Parameter& p) {
+    EXPECT_FALSE(p.value.gradient()) << name << ": left behind";
+  });
+}
+
+TEST_F(Trace, IgnoredLabelsGiveNoGradient) {
+  input_.labels = row({-100, -100, -100, -100});
+  input_.gradients = true;
+  for (const auto& [name, value] : traced()) {
+    if (!name.starts_with("grad.") && name != "loss") continue;
+    for (const float x : to_floats(value)) ASSERT_EQ(x, 0.0f) << name;
+  }
+}
+
+TEST_F(Trace, ARowOfPaddingIsNoDivisionByZero) {
+  input_.attention_mask = row({0, 0, 0, 0});
+  for (const auto& [name, value] : traced())
+    for (const float x : to_floats(value)) ASSERT_TRUE(std::isfinite(x)) << name;
+}
+
+TEST_F(Trace, WrongInputsAreNamed) {
+  for (const int32_t id : {11, -1, INT32_MAX}) {
+    input_.ids = row({1, 2, id});
+    refused({"input_ids: ", " at place 2; expected 0 to 10"});
+  }
+  input_.ids = row({1, 2, 3, 4, 5, 6, 7});
+  refused({"7 tokens", "at most 6"});
+  input_.ids = zeros({4}, DType::i32);
+  refused({"input_ids: shape [4]; expected [B, T]"});
+  input_.ids = row({});
+  refused({"input_ids: shape [1, 0]"});
+}
+
+TEST_F(Trace, WrongLabelsAndMasksAreNamed) {
+  for (const int32_t label : {11, -1, -101}) {
+    input_.labels = row({1, label, 3, 4});
+    refused({"labels: ", " at place 1; expected 0 to 10"});
+  }
+  input_.labels = row({1, 2});
+  refused({"labels: shape [1, 2]; expected [1, 4]"});
+  input_.labels = {};
+  input_.attention_mask = row({1, 0, 1, 1});
+  refused({"attention_mask: row 0 has a gap at 1"});
+  input_.attention_mask = row({1});
+  refused({"attention_mask: shape [1, 1]; expected [1, 4]"});
+}
+
+}  // namespace
+}  // namespace fovea
