@@ -377,7 +377,7 @@ TEST_P(Attention, NeedsMemoryLinearInTheLength) {
   const Backward gradients = cpu_backward(x, result);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-#ifndef __SANITIZE_ADDRESS__  // its shadow memory counts as ours
+#ifndef __SANITIZE_ADDRESS__              // its shadow memory counts as ours
   EXPECT_LT(usage.ru_maxrss, 300 << 10);  // KiB
 #endif
   EXPECT_EQ(result.y.get(0), x.v.get(0));
