@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   try {
     // A model is a value: start from a preset, or fill in every field yourself.
     fovea::Spec spec = fovea::preset("tiny");
-    spec.decoder.norm.kind = fovea::NormKind::rms;
+    spec.decoder->norm.kind = fovea::NormKind::rms;
     spec.context = 32;
 
     fovea::TrainOptions options = fovea::preset_training("tiny");

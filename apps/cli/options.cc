@@ -172,6 +172,24 @@ Option integer(std::string name, Names aliases, std::string help, int64_t& value
   return finish(std::move(option));
 }
 
+Option integers(std::string name, Names aliases, std::string help, std::vector<int64_t>& values,
+                int64_t least, int64_t most) {
+  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::text,
+                       range(least, most) + ", or several, separated by commas");
+  option.set = [=, &values, title = option.name,
+                expected = option.expected](const std::string& typed) {
+    std::vector<int64_t> read;
+    for (size_t begin = 0, end = 0; begin <= typed.size(); begin = end + 1) {
+      end = std::min(typed.find(',', begin), typed.size());
+      read.push_back(
+          parse_integer(title, typed.substr(begin, end - begin), least, most, expected));
+    }
+    values = std::move(read);
+  };
+  option.get = [&values] { return fmt::format("{}", fmt::join(values, ",")); };
+  return finish(std::move(option));
+}
+
 Option number(std::string name, Names aliases, std::string help, double& value, double least,
               double most) {
   return any_number(std::move(name), std::move(aliases), std::move(help), value, least, most);

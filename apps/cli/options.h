@@ -37,6 +37,9 @@ Option flag(std::string name, std::vector<std::string> aliases, std::string help
 Option boolean(std::string name, std::vector<std::string> aliases, std::string help, bool& value);
 Option integer(std::string name, std::vector<std::string> aliases, std::string help, int64_t& value,
                int64_t least, int64_t most);
+// Whole numbers, separated by commas.
+Option integers(std::string name, std::vector<std::string> aliases, std::string help,
+                std::vector<int64_t>& values, int64_t least, int64_t most);
 Option number(std::string name, std::vector<std::string> aliases, std::string help, double& value,
               double least, double most);
 Option number(std::string name, std::vector<std::string> aliases, std::string help, float& value,

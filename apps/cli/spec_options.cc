@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "fovea/error.h"
+
 namespace fovea::cli {
 namespace {
 
@@ -22,31 +24,41 @@ std::vector<std::string> aliases_of(const std::string& flag) {
   return found == aliases.end() ? std::vector<std::string>{} : found->second;
 }
 
-// Shows each field as an Option, which lives only during the visit.
+// Shows each field as an Option, which lives only during the visit. The fields of a stack that is
+// not there are shown if `wanted` is one of them, or empty.
 class Fields : public SpecVisitor {
  public:
   using Use = std::function<void(Option field)>;
-  explicit Fields(Use use) : use_(std::move(use)) {}
+  Fields(std::string wanted, Use use) : wanted_(std::move(wanted)), use_(std::move(use)) {}
 
-  void integer(const char*, const char* flag, const char* help, int64_t& value, int64_t least,
-               int64_t most) override {
+  void integer(Text, Text flag, Text help, int64_t& value, int64_t least, int64_t most) override {
     use_(cli::integer(flag, aliases_of(flag), help, value, least, most));
   }
-  void number(const char*, const char* flag, const char* help, float& value, float least,
-              float most) override {
+  void integers(Text, Text flag, Text help, std::vector<int64_t>& values, int64_t least,
+                int64_t most) override {
+    use_(cli::integers(flag, aliases_of(flag), help, values, least, most));
+  }
+  void number(Text, Text flag, Text help, float& value, float least, float most) override {
     // Through text, so that 0.95f reads 0.95 as a double too.
     use_(cli::number(flag, aliases_of(flag), help, value, widened(least), widened(most)));
   }
-  void boolean(const char*, const char* flag, const char* help, bool& value) override {
+  // Tables of factors belong in a file.
+  void numbers(Text, Text, Text, std::vector<float>&, float, float) override {}
+  void boolean(Text, Text flag, Text help, bool& value) override {
     use_(cli::boolean(flag, aliases_of(flag), help, value));
   }
-  void choice(const char*, const char* flag, const char* help, int& value,
+  void choice(Text, Text flag, Text help, int& value,
               const std::vector<std::string>& names) override {
     use_(cli::choice(flag, aliases_of(flag), help, value, names));
+  }
+  void group(Text, Text flag, Text help, bool& present) override {
+    use_(cli::boolean(flag, {}, help, present));
+    if (wanted_.empty() || wanted_.starts_with(flag + "-")) present = true;
   }
 
  private:
   static double widened(float value);
+  std::string wanted_;
   Use use_;
 };
 
@@ -59,29 +71,38 @@ double Fields::widened(float value) {
 // A visited value may be a passing copy of the field, so each reading and each writing is a visit
 // of its own.
 void with_field(Spec& spec, const std::string& name, const Fields::Use& use) {
-  Fields fields([&](Option field) {
-    if (field.name == name) use(std::move(field));
+  bool found = false;
+  Fields fields(name, [&](Option field) {
+    if (field.name != name) return;
+    found = true;
+    use(std::move(field));
   });
   visit(spec, fields);
+  if (!found)
+    throw Error(ErrorKind::InvalidArgument,
+                name + ": the model has no decoder; expected one, or --encoder-" + name.substr(2));
 }
 
 }  // namespace
 
 void add_spec_options(OptionTable& table, Spec& spec) {
-  Fields fields([&](Option option) {
+  Fields fields("", [&](Option option) {
     const std::string name = option.name;
     option.set = [&spec, name](const std::string& typed) {
       with_field(spec, name, [&](const Option& field) { field.set(typed); });
     };
     option.get = [&spec, name] {
       std::string value;
-      with_field(spec, name, [&](const Option& field) { value = field.get(); });
+      Spec copy = spec;
+      if (!copy.decoder) copy.decoder.emplace();
+      with_field(copy, name, [&](const Option& field) { value = field.get(); });
       return value;
     };
     option.of_spec = true;
     table.add(std::move(option));
   });
-  visit(spec, fields);
+  Spec all = spec;
+  visit(all, fields);
 }
 
 }  // namespace fovea::cli

@@ -21,7 +21,7 @@ std::string row(const char* name, const std::string& value) {
 }
 
 std::string model_row(const TrainPlan& plan) {
-  const StackSpec& d = plan.spec.decoder;
+  const StackSpec& d = *plan.spec.decoder;
   return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
                      amount(static_cast<double>(plan.parameters)), d.layers, d.attention.heads,
                      plan.spec.width, plan.spec.context, plan.vocabulary);

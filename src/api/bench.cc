@@ -33,9 +33,9 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   spec.vocabulary = kVocabulary;
   // The architecture that the peers are measured on: no biases, exact GELU, no dropout.
   spec.dropout = {};
-  spec.decoder.norm.bias = spec.decoder.attention.bias = spec.decoder.attention.output_bias = false;
-  spec.decoder.ffn.bias = false;
-  spec.decoder.ffn.activation = ActivationKind::gelu;
+  spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias = false;
+  spec.decoder->ffn.bias = false;
+  spec.decoder->ffn.activation = ActivationKind::gelu;
   spec = validated(spec);
   TrainOptions options = preset_training(preset_name);
   options.batch = batch > 0 ? batch : preset_name == "baby" ? 16 : options.batch;

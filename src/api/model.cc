@@ -11,7 +11,7 @@ Model Model::open(const std::string& folder, std::vector<std::string>* warnings)
   if (warnings != nullptr) *warnings = files.warnings;
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
-  parts->family = files.family;
+  parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
   if (is_file(folder + "/tokenizer.json")) parts->tokenizer = Tokenizer::open(folder);
   return Model(std::move(parts));
@@ -22,7 +22,7 @@ Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed)
   if (sized.vocabulary == 0) sized.vocabulary = tokenizer.size();
   auto parts = std::make_shared<Parts>();
   parts->transformer = Transformer(validated(sized));
-  parts->family = &family_for(parts->transformer.spec);
+  parts->origin.family = &family_for(parts->transformer.spec);
   parts->tokenizer = tokenizer;
   if (const auto end = tokenizer.eos_id()) parts->end_ids = {*end};
   initialise(parts->transformer, seed);
@@ -33,7 +33,7 @@ void Model::save(const std::string& folder) const {
   make_directories(folder);
   const auto& ends = parts_->end_ids;
   save_model_files(folder, parts_->transformer,
-                   ends.empty() ? std::nullopt : std::optional(ends[0]));
+                   ends.empty() ? std::nullopt : std::optional(ends[0]), parts_->origin);
   if (parts_->tokenizer) parts_->tokenizer->save(folder);
 }
 

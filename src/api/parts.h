@@ -9,7 +9,7 @@ namespace fovea {
 
 struct Model::Parts {
   Transformer transformer;
-  const Family* family = nullptr;
+  Origin origin;
   std::optional<Tokenizer> tokenizer;
   std::vector<int32_t> end_ids;
 };

@@ -42,21 +42,30 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
   input.gradients = options.gradients;
   if (!options.input.empty()) {
     const SafeTensors file(options.input);
+    const Spec& spec = model.spec();
+    const bool text = spec.input.kind == InputKind::tokens;
     input.ids = as_int32(file, options.input, "input_ids");
-    if (!input.ids)
+    if (text && !input.ids)
       fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", options.input);
     input.attention_mask = as_int32(file, options.input, "attention_mask");
+    input.token_types = as_int32(file, options.input, "token_type_ids");
+    const char* signal = spec.input.kind == InputKind::image ? "pixel_values" : "input_features";
+    if (!text && file.find(signal) != nullptr)
+      input.signal = convert(file.tensor(signal), DType::f32);
     input.labels = as_int32(file, options.input, "labels");
   } else {
     const auto ids = options.ids.empty() ? model.tokenizer().encode(options.text) : options.ids;
     check(!ids.empty(), "trace: no tokens; expected one of --text, --ids, --input");
     input.ids = row_of(ids);
   }
+  const Origin& origin = model.parts().origin;
+  input.start = special_id(origin, "decoder_start_token_id").value_or(0);
+  input.padding = special_id(origin, "pad_token_id").value_or(0);
   if (options.gradients && !input.labels) input.labels = input.ids;
 
   // A model of its own, so that gradients do not touch the caller's weights.
   Transformer transformer = model.parts().transformer;
-  const auto found = trace_model(transformer, *model.parts().family, input);
+  const auto found = trace_model(transformer, *origin.family, input);
   std::vector<std::string> names;
   for (const auto& [name, value] : found) names.push_back(name);
   write_safetensors(options.out, found);

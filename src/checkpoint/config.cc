@@ -90,12 +90,11 @@ void Config::operator()(const char* key, int64_t& field, int64_t absent) {
     (*this)(key, field);
 }
 
-void Config::operator()(const char* key, float& field, float absent) {
+void Config::operator()(const char* key, float& field, float absent, float most) {
   if (!reading_) return write(key, std::stod(fmt::format("{}", field)));
   const auto* value = find(key);
-  // Shares, deviations and epsilons: none is negative or above 1.
-  if (value != nullptr && !(value->is_number() && *value >= 0.0 && *value <= 1.0))
-    refuse(key, *value, "a number from 0 to 1");
+  if (value != nullptr && !(value->is_number() && *value >= 0.0 && *value <= most))
+    refuse(key, *value, fmt::format("a number from 0 to {}", most));
   field = value == nullptr ? absent : value->get<float>();
 }
 
@@ -104,6 +103,32 @@ void Config::operator()(const char* key, bool& field, bool absent) {
   const auto* value = find(key);
   if (value != nullptr && !value->is_boolean()) refuse(key, *value, "true or false");
   field = value == nullptr ? absent : value->get<bool>();
+}
+
+void Config::operator()(const char* key, std::vector<int64_t>& field) {
+  if (!reading_) return write(key, field);
+  field.clear();
+  const auto* value = find(key);
+  if (value == nullptr) return;
+  if (!value->is_array()) refuse(key, *value, "a list of whole numbers");
+  for (const auto& item : *value) {
+    if (!item.is_number_integer() || item < 0 || item > kMost)
+      refuse(key, *value, fmt::format("whole numbers from 0 to {}", kMost));
+    field.push_back(item.get<int64_t>());
+  }
+}
+
+nlohmann::json Config::value(const char* key) {
+  const auto* found = reading_ ? find(key) : nullptr;
+  return found == nullptr ? nlohmann::json() : *found;
+}
+
+nlohmann::ordered_json Config::carried() const {
+  nlohmann::ordered_json carried = nlohmann::ordered_json::object();
+  if (!reading_) return carried;
+  for (const auto& [key, value] : json_->items())
+    if (!known_.contains(key)) carried[key] = value;
+  return carried;
 }
 
 void Config::operator()(const char* key, ActivationKind& field, const char* absent) {

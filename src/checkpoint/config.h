@@ -23,29 +23,46 @@ class Config {
   Config() = default;
 
   bool reading() const { return reading_; }
+  const std::string& name() const { return name_; }  // of the file
 
   void operator()(const char* key, int64_t& field);
   // A null in the file counts as absent.
   void operator()(const char* key, int64_t& field, int64_t absent);
-  void operator()(const char* key, float& field, float absent);
+  void operator()(const char* key, float& field, float absent, float most = 1);
   void operator()(const char* key, bool& field, bool absent);
   void operator()(const char* key, ActivationKind& field, const char* absent);
+  // A list of whole numbers; absent = empty.
+  void operator()(const char* key, std::vector<int64_t>& field);
   void spec(const char* key, Spec& field);  // a whole Spec, as spec.json has it
+  // Rotary positions in both spellings: rope_theta, partial_rotary_factor and rope_scaling at the
+  // root (before transformers 5), or all in rope_parameters; with `by_layer_type` one of these for
+  // full_attention and one for sliding_attention. A scaling that is not known is refused.
+  void rope(RotarySpec& field, float theta, bool by_layer_type = false);
+  // Which layers have a window of `window` keys: layer_types, or what the family's pattern says
+  // where the file does not.
+  void layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern);
   // Only this value is understood: any other changes the arithmetic and is refused by name.
   void only(const char* key, const nlohmann::json& value);
   // Said for other readers; without effect here.
   void write(const char* key, const nlohmann::ordered_json& value);
+
+  // The value under a key as it is; null where there is none, and when writing.
+  nlohmann::json value(const char* key);
 
   // After a family's function has run: refuses what it did not ask for and what is not known to be
   // harmless.
   void refuse_unknown(std::initializer_list<const char*> harmless) const;
 
   const nlohmann::ordered_json& written() const { return written_; }
+  // What was read, without effect on the arithmetic, and not asked for: to be written again.
+  nlohmann::ordered_json carried() const;
 
  private:
   const nlohmann::json* find(const char* key);
   [[noreturn]] void refuse(const char* key, const nlohmann::json& value,
                            const std::string& expected) const;
+
+  RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key, float theta);
 
   bool reading_ = false;
   const nlohmann::json* json_ = nullptr;

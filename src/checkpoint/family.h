@@ -5,15 +5,25 @@
 
 namespace fovea {
 
+// A class of transformers and the head that it puts on a model.
+struct Architecture {
+  const char* name;
+  HeadSpec head;
+};
+
 // A two-way table between a kind of Hugging Face directory and a Spec.
 struct Family {
   const char* model_type;
-  const char* architecture;
+  // The first is the language model, or what else the family is mainly for. Its head is set before
+  // `config` runs, which may refine it.
+  std::vector<Architecture> architectures;
   void (*config)(Config& io, Spec& spec);
   Names names;
   const char* prefix = "";  // of tensor names that some files leave out
-  // Parts of tensor names that are no weights (buffers of masks): ignored.
-  std::vector<std::string> buffers;
+  // Ends of tensor names that are no weights of their own: buffers, and copies of tied weights.
+  std::vector<std::string> buffers = {};
+  // transformers reports the last hidden state before the final norm.
+  bool reports_unnormed = false;
 };
 
 }  // namespace fovea

@@ -10,11 +10,16 @@ namespace {
 
 using Alternatives = std::vector<std::string>;
 
-// "a.{x,y}.b" -> {"a.", "{x,y}", ".b"}; {i} stays part of the text around it.
+// Whether a number of a layer ({i}) or an expert ({e}) stands at `at`.
+bool is_number_place(const std::string& pattern, size_t at) {
+  return pattern.compare(at, 3, "{i}") == 0 || pattern.compare(at, 3, "{e}") == 0;
+}
+
+// "a.{x,y}.b" -> {"a.", "{x,y}", ".b"}; {i} and {e} stay part of the text around them.
 std::vector<std::string> pieces_of(const std::string& pattern) {
   std::vector<std::string> pieces(1);
   for (size_t at = 0; at < pattern.size();) {
-    if (pattern[at] == '{' && pattern.compare(at, 3, "{i}") != 0) {
+    if (pattern[at] == '{' && !is_number_place(pattern, at)) {
       const size_t end = pattern.find('}', at) + 1;
       pieces.push_back(pattern.substr(at, end - at));
       pieces.emplace_back();
@@ -72,22 +77,31 @@ std::vector<Expanded> expand(const NameRule& rule) {
   return all;
 }
 
-// The layer number with which `pattern` is `name`: "" where it has none.
-std::optional<std::string> match(const std::string& pattern, const std::string& name) {
-  const size_t at = pattern.find("{i}");
-  if (at == std::string::npos)
-    return pattern == name ? std::optional<std::string>("") : std::nullopt;
-  const std::string head = pattern.substr(0, at), tail = pattern.substr(at + 3);
-  if (!name.starts_with(head) || !name.ends_with(tail) || name.size() <= head.size() + tail.size())
-    return std::nullopt;
-  const std::string number = name.substr(at, name.size() - head.size() - tail.size());
-  if (number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return number;
+// The numbers with which `pattern` is `name`, in the order i, e.
+struct Numbers {
+  std::string layer, expert;
+};
+
+std::optional<Numbers> match(const std::string& pattern, const std::string& name) {
+  Numbers numbers;
+  size_t n = 0;
+  for (size_t p = 0; p < pattern.size();) {
+    if (!is_number_place(pattern, p)) {
+      if (n >= name.size() || name[n++] != pattern[p++]) return std::nullopt;
+      continue;
+    }
+    std::string& number = pattern[p + 1] == 'i' ? numbers.layer : numbers.expert;
+    while (n < name.size() && name[n] >= '0' && name[n] <= '9') number += name[n++];
+    if (number.empty()) return std::nullopt;
+    p += 3;
+  }
+  return n == name.size() ? std::optional(numbers) : std::nullopt;
 }
 
-std::string with_layer(std::string pattern, const std::string& number) {
-  const size_t at = pattern.find("{i}");
-  return at == std::string::npos ? pattern : pattern.replace(at, 3, number);
+std::string with_numbers(std::string pattern, const Numbers& numbers) {
+  for (const auto& [place, number] : {std::pair("{i}", numbers.layer), {"{e}", numbers.expert}})
+    if (const size_t at = pattern.find(place); at != std::string::npos) pattern.replace(at, 3, number);
+  return pattern;
 }
 
 Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
@@ -98,6 +112,32 @@ Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   for (int64_t c = 0; c < columns; ++c)
     for (int64_t r = 0; r < rows; ++r) to[c * rows + r] = from[r * columns + c];
   return y;
+}
+
+// Rows of fused parts in the file's order: part by part of each head in turn.
+template <class Move>
+void each_head(const std::vector<int64_t>& rows, int64_t group, Move&& move) {
+  int64_t in_file = 0;
+  for (int64_t head = 0; head < rows[0] / group; ++head)
+    for (size_t part = 0; part < rows.size(); ++part, in_file += group)
+      move(part, head * group, in_file);
+}
+
+std::vector<int64_t> rows_in(const std::vector<Shape>& shapes) {
+  std::vector<int64_t> rows;
+  for (const Shape& shape : shapes) rows.push_back(shape[0]);
+  return rows;
+}
+
+int64_t group_of(Stored stored, const Transformer& model) {
+  const Spec& spec = model.spec;
+  switch (stored) {
+    case Stored::by_head:
+      return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
+    case Stored::convolution: return 3;
+    case Stored::image_convolution: return spec.input.patch;
+    default: return 0;
+  }
 }
 
 }  // namespace
@@ -113,13 +153,13 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
     if (rules.empty()) return tensors.push_back({name, Stored::plain, {name}});
     for (const Expanded& rule : rules) {
       for (const std::string& pattern : rule.ours) {
-        const auto layer = match(pattern, name);
-        if (!layer) continue;
-        const std::string theirs = with_layer(rule.theirs, *layer);
+        const auto numbers = match(pattern, name);
+        if (!numbers) continue;
+        const std::string theirs = with_numbers(rule.theirs, *numbers);
         if (known.emplace(theirs, tensors.size()).second) {
-          tensors.push_back({theirs, rule.stored, {}});
+          tensors.push_back({theirs, rule.stored, {}, group_of(rule.stored, model)});
           for (const std::string& part : rule.ours)
-            tensors.back().parts.push_back(with_layer(part, *layer));
+            tensors.back().parts.push_back(with_numbers(part, *numbers));
         }
         return;
       }
@@ -131,31 +171,67 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
 
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) {
   Shape shape = shapes[0];
+  const int64_t n = tensor.group;
   for (size_t i = 1; i < shapes.size(); ++i) shape[0] += shapes[i][0];
-  if (tensor.stored == Stored::transposed && shape.size() == 2) std::swap(shape[0], shape[1]);
+  switch (tensor.stored) {
+    case Stored::transposed:
+      if (shape.size() == 2) std::swap(shape[0], shape[1]);
+      break;
+    case Stored::batched: shape.insert(shape.begin(), 1); break;
+    case Stored::convolution:
+      if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};
+      break;
+    case Stored::image_convolution:
+      if (shape.size() == 2) shape = {shape[0], shape[1] / (n * n), n, n};
+      break;
+    default: break;
+  }
   return shape;
 }
 
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
   Tensor whole = parts[0].detach();
+  std::vector<Shape> shapes;
+  for (const Tensor& part : parts) shapes.push_back(part.shape());
   if (parts.size() > 1) {
     Shape shape = whole.shape();
     for (size_t i = 1; i < parts.size(); ++i) shape[0] += parts[i].dim(0);
     whole = empty(shape, parts[0].dtype());
-    char* to = whole.data_as<char>();
-    for (const Tensor& part : parts) {
-      std::memcpy(to, part.data(), part.bytes());
-      to += part.bytes();
+    const size_t row = whole.bytes() / static_cast<size_t>(shape[0]);
+    const auto move = [&](size_t part, int64_t from, int64_t to, int64_t rows) {
+      std::memcpy(whole.data_as<char>() + static_cast<size_t>(to) * row,
+                  parts[part].data_as<char>() + static_cast<size_t>(from) * row,
+                  static_cast<size_t>(rows) * row);
+    };
+    int64_t at = 0;
+    if (tensor.stored == Stored::by_head) {
+      each_head(rows_in(shapes), tensor.group,
+                [&](size_t part, int64_t from, int64_t to) { move(part, from, to, tensor.group); });
+    } else {
+      for (size_t part = 0; part < parts.size(); at += parts[part++].dim(0))
+        move(part, 0, at, parts[part].dim(0));
     }
   }
-  return tensor.stored == Stored::transposed && whole.rank() == 2 ? transpose(whole) : whole;
+  if (tensor.stored == Stored::transposed && whole.rank() == 2) return transpose(whole);
+  return whole.view(shape_in_file(tensor, shapes));
 }
 
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes) {
   Tensor whole = value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
+  if (shapes.size() == 1) return {whole.view(shapes[0])};
   std::vector<Tensor> parts;
+  if (tensor.stored == Stored::by_head) {
+    for (const Shape& shape : shapes) parts.push_back(empty(shape));
+    const size_t row = whole.bytes() / static_cast<size_t>(whole.dim(0));
+    each_head(rows_in(shapes), tensor.group, [&](size_t part, int64_t to, int64_t from) {
+      std::memcpy(parts[part].data_as<char>() + static_cast<size_t>(to) * row,
+                  whole.data_as<char>() + static_cast<size_t>(from) * row,
+                  static_cast<size_t>(tensor.group) * row);
+    });
+    return parts;
+  }
   int64_t row = 0;
   for (const Shape& shape : shapes) {
     parts.push_back(whole.rows(row, row + shape[0]));

@@ -8,12 +8,14 @@
 
 namespace fovea {
 
-// How a tensor lies in the file where we keep [out, in]: `transposed` is [in, out].
-enum class Stored { plain, transposed };
+// How a tensor lies in the file where we keep [out, in]. transposed: [in, out]. by_head: fused
+// parts alternate head by head. batched: with an axis of 1 in front. convolution: [out, in / n, n],
+// or [out, in / (n n), n, n] of an image.
+enum class Stored { plain, transposed, by_head, batched, convolution, image_convolution };
 
 // One rule of a family's table, read from left to right when loading and from right to left when
 // saving.
-//   {i}      any layer number, the same on both sides
+//   {i} {e}  any layer's and expert's number, the same on both sides
 //   {a,b}    alternatives; the n-th group on the left goes with the n-th on the right, item by item
 //   {a+b}    on the right only: one tensor in the file, these one after the other along the outputs
 struct NameRule {
@@ -27,6 +29,7 @@ struct FileTensor {
   std::string name;
   Stored stored = Stored::plain;
   std::vector<std::string> parts;
+  int64_t group = 0;  // by_head: a head's width; convolutions: n
 };
 
 // The file's tensors for a model's parameters, by the rules; Internal if a parameter has no rule.

@@ -76,12 +76,15 @@ class Loader {
     }
   }
 
+  // A copy of a tied weight.
+  void pass_over(const std::string& name) { passed_over_ = name; }
+
   // One message for all that was wrong.
-  void report(std::vector<std::string>& warnings, bool tied) const {
+  void report(std::vector<std::string>& warnings) const {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
       if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
-      if (tied && stored.name == "lm_head.weight") continue;
+      if (stored.name == passed_over_) continue;
       unknown.push_back(stored.name);
     }
     std::vector<std::string> wrong;
@@ -117,20 +120,37 @@ class Loader {
   const SafeTensors& file_;
   const Family& family_;
   Weights weights_;
-  std::string folder_;
+  std::string folder_, passed_over_;
   std::set<std::string> used_;
   std::vector<std::string> missing_, misshapen_;
 };
 
 // A file may hold a head of its own although config.json says that it is the embedding: then the
-// file is right.
-bool has_other_head(const SafeTensors& file, const Loader& loader, const std::string& embedding) {
-  const StoredTensor *head = file.find("lm_head.weight"), *table = loader.find(embedding);
-  return head != nullptr && table != nullptr &&
-         (head->bytes != table->bytes || std::memcmp(head->data, table->data, head->bytes) != 0);
+// file is right. Returns the name under which such a head would lie.
+std::string name_of_head(const Spec& spec, const Family& family) {
+  Spec untied = spec;
+  untied.head.tied = false;
+  Transformer model(untied);
+  for (const FileTensor& tensor : file_tensors(family.names, model))
+    if (tensor.parts[0] == "head.output.weight") return tensor.name;
+  return "";
+}
+
+bool is_another(const SafeTensors& file, const std::string& head, const StoredTensor* table) {
+  const StoredTensor* found = file.find(head);
+  return found != nullptr && table != nullptr &&
+         (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
 }
 
 }  // namespace
+
+std::optional<int32_t> special_id(const Origin& origin, const char* key) {
+  for (const nlohmann::json json : {origin.generation, origin.carried}) {
+    if (!json.is_object()) continue;
+    if (const auto ids = ids_under(json, key); !ids.empty()) return ids[0];
+  }
+  return std::nullopt;
+}
 
 ModelFiles open_model_files(const std::string& folder, Weights weights) {
   if (!is_folder(folder)) {
@@ -143,32 +163,34 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
   ModelFiles files;
-  files.family = &family_named(get_string(config, "model_type", path), path);
+  const Family& family = family_named(get_string(config, "model_type", path), path);
+  files.origin.family = &family;
   Spec spec;
   Config reader(config, path);
-  files.family->config(reader, spec);
-  try {
-    spec = validated(spec);
-  } catch (const Error& error) {
-    fail(ErrorKind::BadFile, "{}: {}", path, error.what());
-  }
+  describe(reader, family, spec);
+  files.origin.carried = reader.carried();
+  if (const std::string generation = folder + "/generation_config.json"; is_file(generation))
+    files.origin.generation = read_json(generation);
 
   const SafeTensors file = SafeTensors::open_model(folder);
-  Loader loader(file, *files.family, weights, folder);
-  if (spec.tied_head) {
+  Loader loader(file, family, weights, folder);
+  if (spec.head.tied) {
     Transformer tied(spec);
-    const auto tensors = file_tensors(files.family->names, tied);
-    if (has_other_head(file, loader, tensors.front().name)) {
-      spec.tied_head = false;
+    const std::string head = name_of_head(spec, family);
+    const auto tensors = file_tensors(family.names, tied);
+    if (is_another(file, head, loader.find(tensors.front().name))) {
+      spec.head.tied = false;
       files.warnings.push_back(
           fmt::format("{}: config.json ties the head to the embedding, but the file has another "
                       "one; the file's is used",
                       folder));
+    } else {
+      loader.pass_over(head);
     }
   }
   files.model = Transformer(spec);
   loader.load(files.model);
-  loader.report(files.warnings, spec.tied_head);
+  loader.report(files.warnings);
   files.end_ids = end_ids(folder, config);
   return files;
 }
@@ -184,23 +206,34 @@ std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Famil
   return tensors;
 }
 
-std::string config_json(const Transformer& model, const Family& family,
+const Family& family_to_save(const Spec& spec, const Origin& origin) {
+  const bool same = origin.family != nullptr && can_express(*origin.family, spec);
+  return same ? *origin.family : family_for(spec);
+}
+
+std::string config_json(const Transformer& model, const Origin& origin,
                         std::optional<int32_t> end_id) {
   Config config;
-  config.write("architectures", {family.architecture});
-  config.write("model_type", family.model_type);
   Spec spec = model.spec;
-  family.config(config, spec);
+  const Family& family = family_to_save(spec, origin);
+  describe(config, family, spec);
   config.write("dtype", "float32");
+  nlohmann::ordered_json written = config.written();
+  if (&family == origin.family) {
+    for (const auto& [key, value] : origin.carried.items())
+      if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
+    return pretty(written);
+  }
   // Said even where there is none: transformers' own defaults are those of the original vocabulary.
   const nlohmann::ordered_json end =
       end_id ? nlohmann::ordered_json(*end_id) : nlohmann::ordered_json();
-  config.write("bos_token_id", end);
-  config.write("eos_token_id", end);
-  return pretty(config.written());
+  written["bos_token_id"] = end;
+  written["eos_token_id"] = end;
+  return pretty(written);
 }
 
-std::string generation_config_json(std::optional<int32_t> end_id) {
+std::string generation_config_json(const Origin& origin, std::optional<int32_t> end_id) {
+  if (!origin.generation.is_null()) return pretty(origin.generation);
   nlohmann::ordered_json json;
   json["_from_model_config"] = false;
   if (end_id) json["bos_token_id"] = json["eos_token_id"] = *end_id;
@@ -208,12 +241,13 @@ std::string generation_config_json(std::optional<int32_t> end_id) {
   return pretty(json);
 }
 
-void save_model_files(const std::string& folder, Transformer& model,
-                      std::optional<int32_t> end_id) {
-  const Family& family = family_for(model.spec);
+void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
+                      const Origin& origin) {
+  const Family& family = family_to_save(model.spec, origin);
   write_safetensors(folder + "/model.safetensors", checkpoint_tensors(model, family));
-  write_file_atomically(folder + "/config.json", config_json(model, family, end_id));
-  write_file_atomically(folder + "/generation_config.json", generation_config_json(end_id));
+  write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
+  write_file_atomically(folder + "/generation_config.json",
+                        generation_config_json(origin, end_id));
 }
 
 }  // namespace fovea

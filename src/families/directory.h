@@ -11,9 +11,19 @@
 
 namespace fovea {
 
+// Where a model came from, so that it is saved as the same kind of directory.
+struct Origin {
+  const Family* family = nullptr;
+  nlohmann::ordered_json carried;     // keys of config.json that change no arithmetic
+  nlohmann::ordered_json generation;  // generation_config.json, if there was one
+};
+
+// A token id that generation_config.json or config.json names.
+std::optional<int32_t> special_id(const Origin& origin, const char* key);
+
 struct ModelFiles {
   Transformer model;
-  const Family* family = nullptr;
+  Origin origin;
   std::vector<int32_t> end_ids;       // generation stops at any of these
   std::vector<std::string> warnings;  // odd but harmless
 };
@@ -28,11 +38,15 @@ ModelFiles open_model_files(const std::string& folder, Weights weights);
 
 // The files that make the model's directory, by name; everything but the tokenizer.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);
-std::string config_json(const Transformer& model, const Family& family,
+std::string config_json(const Transformer& model, const Origin& origin,
                         std::optional<int32_t> end_id);
-std::string generation_config_json(std::optional<int32_t> end_id);
+std::string generation_config_json(const Origin& origin, std::optional<int32_t> end_id);
+
+// The origin's family if it can still express the Spec, else the first that can.
+const Family& family_to_save(const Spec& spec, const Origin& origin);
 
 // Writes all of these into an existing folder, each file atomically.
-void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id);
+void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
+                      const Origin& origin = {});
 
 }  // namespace fovea

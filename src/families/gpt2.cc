@@ -6,8 +6,9 @@ namespace {
 // GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], query, key and value in
 // one.
 void config(Config& io, Spec& s) {
-  StackSpec& d = s.decoder;
+  StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
+  d.position.kind = PositionKind::learned;
   io("n_positions", s.context);
   io("n_embd", s.width);
   io("n_layer", d.layers);
@@ -19,7 +20,7 @@ void config(Config& io, Spec& s) {
   io("embd_pdrop", s.dropout.embedding, 0.1f);
   io("attn_pdrop", s.dropout.attention, 0.1f);
   io("resid_pdrop", s.dropout.residual, 0.1f);
-  io("tie_word_embeddings", s.tied_head, true);
+  io("tie_word_embeddings", s.head.tied, true);
   io.only("scale_attn_weights", true);
   io.only("scale_attn_by_inverse_layer_idx", false);
   io.only("add_cross_attention", false);
@@ -31,7 +32,7 @@ void config(Config& io, Spec& s) {
 }
 
 const Names names = {
-    {"transformer.w{t,p}e.weight", "embedding.{token,position}"},
+    {"transformer.w{t,p}e.weight", "{embedding.token,decoder.position}"},
     {"transformer.h.{i}.ln_{1,2}.{weight,bias}",
      "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
     {"transformer.h.{i}.attn.c_attn.{weight,bias}",
@@ -40,13 +41,17 @@ const Names names = {
      Stored::transposed},
     {"transformer.h.{i}.mlp.c_{fc,proj}.{weight,bias}", "decoder.{i}.ffn.{up,down}.{weight,bias}",
      Stored::transposed},
-    {"transformer.ln_f.{weight,bias}", "decoder.norm.{weight,bias}"},
-    {"lm_head.weight", "head.weight"},
+    {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
+    {"lm_head.weight", "head.output.weight"},
 };
 
 }  // namespace
 
-const Family gpt2 = {"gpt2", "GPT2LMHeadModel", config,
-                     names,  "transformer.",    {".attn.bias", ".attn.masked_bias"}};
+const Family gpt2 = {"gpt2",
+                     {{"GPT2LMHeadModel", {}}},
+                     config,
+                     names,
+                     "transformer.",
+                     {".attn.bias", ".attn.masked_bias"}};
 
 }  // namespace fovea

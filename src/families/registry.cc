@@ -1,9 +1,44 @@
 #include "families/registry.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/nearest.h"
 
 namespace fovea {
+namespace {
+
+const Architecture& architecture_named(const Family& family, const std::string& name,
+                                       const Config& io) {
+  std::vector<std::string> names;
+  for (const Architecture& architecture : family.architectures) {
+    if (name == architecture.name) return architecture;
+    names.emplace_back(architecture.name);
+  }
+  fail(ErrorKind::Unsupported, "{}: architecture \"{}\" is not known; expected {}", io.name(), name,
+       fmt::join(names, " or "));
+}
+
+// How many outputs a head has that is no language model's: num_labels, or the names of the labels.
+int64_t labels_of(Config& io, int64_t absent) {
+  const nlohmann::json count = io.value("num_labels"), names = io.value("id2label");
+  if (names.is_object() && !names.empty()) return std::ssize(names);
+  return count.is_number_integer() && count > 0 ? count.get<int64_t>() : absent;
+}
+
+void write_labels(Config& io, const Spec& spec) {
+  if (spec.head.labels == 0) return;
+  nlohmann::ordered_json names, numbers;
+  for (int64_t i = 0; i < spec.head.labels; ++i) {
+    const std::string label = fmt::format("LABEL_{}", i);
+    names[std::to_string(i)] = label;
+    numbers[label] = i;
+  }
+  io.write("id2label", names);
+  io.write("label2id", numbers);
+}
+
+}  // namespace
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all = {&gpt2, &own};
@@ -21,19 +56,48 @@ const Family& family_named(const std::string& model_type, const std::string& fil
        model_type, nearest(model_type, names), fmt::join(names, ", "));
 }
 
-const Family& family_for(const Spec& spec) {
-  for (const Family* family : families()) {
+void describe(Config& io, const Family& family, Spec& spec) {
+  if (!io.reading()) {
+    const auto found = std::find_if(family.architectures.begin(), family.architectures.end(),
+                                    [&](auto& a) { return a.head.kind == spec.head.kind; });
+    if (found == family.architectures.end())
+      fail(ErrorKind::Unsupported, "{}: it has no such head", family.model_type);
+    io.write("architectures", {found->name});
+    io.write("model_type", family.model_type);
+    write_labels(io, spec);
+    return family.config(io, spec);
+  }
+  const nlohmann::json names = io.value("architectures");
+  const Architecture* architecture = &family.architectures[0];
+  if (names.is_array() && !names.empty() && names[0].is_string())
+    architecture = &architecture_named(family, names[0].get<std::string>(), io);
+  spec.head = architecture->head;
+  if (spec.head.labels > 0) spec.head.labels = labels_of(io, spec.head.labels);
+  family.config(io, spec);
+  try {
+    spec = validated(spec);
+  } catch (const Error& error) {
+    fail(ErrorKind::BadFile, "{}: {}", io.name(), error.what());
+  }
+}
+
+bool can_express(const Family& family, const Spec& spec) {
+  try {
     Config writer;
     Spec copy = spec, back;
-    family->config(writer, copy);
+    describe(writer, family, copy);
     const nlohmann::json json = writer.written();
-    Config reader(json, family->model_type);
-    try {
-      family->config(reader, back);
-      if (write_spec(validated(back)) == write_spec(spec)) return *family;
-    } catch (const Error&) {  // a value that this family's files cannot hold
-    }
+    Config reader(json, family.model_type);
+    describe(reader, family, back);
+    return write_spec(back) == write_spec(spec);
+  } catch (const Error&) {  // a value that this family's files cannot hold
+    return false;
   }
+}
+
+const Family& family_for(const Spec& spec) {
+  for (const Family* family : families())
+    if (can_express(*family, spec)) return *family;
   fail(ErrorKind::Internal, "no family can express the Spec");
 }
 

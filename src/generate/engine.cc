@@ -27,8 +27,8 @@ std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
 Engine::Engine(const Transformer& model, DType compute)
     : model_(model),
       compute_(compute),
-      cache_(model.spec.decoder.layers, 1, model.spec.context,
-             model.spec.decoder.attention.kv_heads, model.spec.decoder.attention.head_width,
+      cache_(model.spec.decoder->layers, 1, model.spec.context,
+             model.spec.decoder->attention.kv_heads, model.spec.decoder->attention.head_width,
              compute) {}
 
 void Engine::read(const std::vector<int32_t>& tokens) {
@@ -52,7 +52,6 @@ void Engine::forward(const std::vector<int32_t>& tokens) {
   std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
   Pass pass;
   pass.compute = compute_;
-  pass.mask.causal = true;
   pass.cache = &cache_;
   const Tensor hidden = model_.hidden(ids, pass);                           // [1, T, C]
   logits_ = model_.logits(hidden.view({T, hidden.dim(2)}).rows(T - 1, T));  // [1, V]

@@ -1,5 +1,7 @@
 #include "inspect/trace.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tensor/tape.h"
 
@@ -45,6 +47,17 @@ Tensor shifted(const Tensor& labels) {
   return targets;
 }
 
+// What a decoder reads to say the labels: all of them one place later, behind the start token.
+Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
+  const int64_t T = labels.dim(1);
+  const Tensor ids = empty(labels.shape(), DType::i32);
+  for (int64_t i = 0; i < labels.size(); ++i) {
+    const int32_t before = i % T == 0 ? start : labels.data_as<int32_t>()[i - 1];
+    ids.data_as<int32_t>()[i] = before == -100 ? padding : before;
+  }
+  return ids;
+}
+
 // Named as the caller knows them; the operations behind would only name themselves. `other` is
 // allowed beside the vocabulary.
 void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t other) {
@@ -69,42 +82,89 @@ void add_gradients(Transformer& model, const Family& family, std::map<std::strin
   }
 }
 
+void check_input(const Spec& spec, const TraceInput& input) {
+  const bool text = spec.input.kind == InputKind::tokens || !spec.encoder;
+  if (text) {
+    check(input.ids && input.ids.rank() == 2 && input.ids.size() > 0,
+          "input_ids: shape {}; expected [B, T]", describe(input.ids.shape()));
+    const int64_t known =
+        spec.encoder && spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
+    check_ids(input.ids, "input_ids", known, 0);
+    check(input.ids.dim(1) <= spec.context,
+          "input: {} tokens; expected at most {}, the model's context", input.ids.dim(1),
+          spec.context);
+  } else {
+    check(input.signal && input.signal.rank() >= 3 && input.signal.size() > 0,
+          "input: no {}; expected them in the file",
+          spec.input.kind == InputKind::image ? "pixel_values" : "input_features");
+  }
+  for (const auto& [name, tensor] : {std::pair("attention_mask", &input.attention_mask),
+                                     {"token_type_ids", &input.token_types}}) {
+    check(!*tensor || tensor->shape() == input.ids.shape(), "{}: shape {}; expected {}", name,
+          describe(tensor->shape()), describe(input.ids.shape()));
+  }
+  if (!input.labels) return;
+  const bool words = spec.head.kind == HeadKind::language_model;
+  check_ids(input.labels, "labels", words ? spec.vocabulary : spec.head.labels, -100);
+  const bool same_shape = !text || (spec.encoder && spec.decoder) ||
+                          spec.head.kind == HeadKind::sequence ||
+                          input.labels.shape() == input.ids.shape();
+  check(same_shape, "labels: shape {}; expected {}", describe(input.labels.shape()),
+        describe(input.ids.shape()));
+}
+
+// The model's outputs, and what its loss compares them with.
+struct Outcome {
+  Tensor logits, targets;
+};
+
+Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
+  const Spec& spec = model.spec;
+  Sequence sequence{input.ids, {}, input.token_types, input.signal};
+  if (input.attention_mask) pass.mask.valid = valid_keys(input.attention_mask);
+  const auto valid = pass.mask.valid;
+  if (!spec.decoder) return {model.logits(model.encode(sequence, pass), valid), input.labels};
+  if (!spec.encoder) {
+    if (input.attention_mask) sequence.places = positions_of(valid, input.ids.dim(1));
+    const bool words = spec.head.kind == HeadKind::language_model;
+    const Tensor targets = input.labels && words ? shifted(input.labels) : input.labels;
+    return {model.logits(model.decode(sequence, pass), valid), targets};
+  }
+  pass.memory = model.encode(sequence, pass);
+  pass.memory_valid = valid;
+  pass.mask.valid.clear();
+  Tensor ids = full({pass.memory.dim(0), 1}, 0, DType::i32);
+  std::fill_n(ids.data_as<int32_t>(), ids.size(), input.start);
+  if (input.labels) ids = read_before(input.labels, input.start, input.padding);
+  return {model.logits(model.decode({ids, {}, {}, {}}, pass)), input.labels};
+}
+
 }  // namespace
 
 std::map<std::string, Tensor> trace_model(Transformer& model, const Family& family,
                                           const TraceInput& input) {
-  check(input.ids.rank() == 2 && input.ids.size() > 0, "input_ids: shape {}; expected [B, T]",
-        describe(input.ids.shape()));
-  check(!input.attention_mask || input.attention_mask.shape() == input.ids.shape(),
-        "attention_mask: shape {}; expected {}", describe(input.attention_mask.shape()),
-        describe(input.ids.shape()));
-  check(!input.labels || input.labels.shape() == input.ids.shape(), "labels: shape {}; expected {}",
-        describe(input.labels.shape()), describe(input.ids.shape()));
-  check_ids(input.ids, "input_ids", model.spec.vocabulary, 0);
-  if (input.labels) check_ids(input.labels, "labels", model.spec.vocabulary, -100);
-  const int64_t T = input.ids.dim(1);
-  check(T <= model.spec.context, "input: {} tokens; expected at most {}, the model's context", T,
-        model.spec.context);
-
+  check_input(model.spec, input);
   std::map<std::string, Tensor> found;
   const Probe probe{
       [&](const std::string& name, const Tensor& value) { found[name] = value.detach(); },
       [](const std::string&) { return true; }};
   Pass pass;
-  pass.mask.causal = true;
   pass.probe = &probe;
-  Tensor positions;
-  if (input.attention_mask) {
-    pass.mask.valid = valid_keys(input.attention_mask);
-    positions = positions_of(pass.mask.valid, T);
-  }
   if (input.gradients)
     model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
 
-  const Tensor logits = model.logits(model.hidden(input.ids, pass, positions));  // [B, T, V]
-  found["logits"] = logits.detach();
-  if (input.labels) {
-    const Tensor loss = cross_entropy(logits, shifted(input.labels));
+  const Outcome outcome = run(model, input, pass);
+  found["logits"] = outcome.logits.detach();
+  for (const auto& [stack, layers] :
+       {std::pair("", std::max(model.encoder.blocks.size(), model.decoder.blocks.size())),
+        {"encoder_", model.encoder.blocks.size()},
+        {"decoder_", model.decoder.blocks.size()}}) {
+    const auto unnormed = found.extract(std::string(stack) + "hidden.unnormed");
+    if (unnormed && family.reports_unnormed)
+      found[fmt::format("{}hidden.{}", stack, layers)] = unnormed.mapped();
+  }
+  if (outcome.targets) {
+    const Tensor loss = cross_entropy(outcome.logits, outcome.targets);
     found["loss"] = loss.detach();
     if (input.gradients) backward(loss);
   }

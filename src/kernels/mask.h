@@ -19,6 +19,7 @@ struct Mask {
   // The position, among the keys, of query row 0; when decoding, the number of cached keys.
   int64_t first_query = 0;
   int64_t window = 0;  // causal only: a query sees this many keys, itself included; 0 = no limit
+  int64_t global = 0;
   // Per batch row, the keys that are not padding; empty = all are valid.
   std::vector<Interval> valid;
 

@@ -10,8 +10,8 @@ Spec gpt(int64_t layers, int64_t heads, int64_t width, int64_t context, float dr
   Spec s;
   s.width = width;
   s.context = context;
-  s.decoder.layers = layers;
-  s.decoder.attention.heads = heads;
+  s.decoder->layers = layers;
+  s.decoder->attention.heads = heads;
   s.dropout = {dropout, dropout, dropout};
   return s;
 }

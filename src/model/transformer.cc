@@ -6,55 +6,106 @@
 #include "base/random.h"
 
 namespace fovea {
+namespace {
+
+Shape table(int64_t rows, int64_t width, bool present) {
+  return present ? Shape{rows, width} : Shape{};
+}
+
+}  // namespace
 
 Transformer::Transformer(const Spec& s)
     : spec(s),
-      token_embedding{{s.vocabulary, s.width}, Role::token_embedding, {}},
-      position_embedding{s.position == Position::learned ? Shape{s.context, s.width} : Shape{},
-                         Role::position_embedding,
-                         {}},
-      decoder(s.decoder, s.dropout, s.width),
-      head(s.tied_head ? Linear() : Linear(s.width, s.vocabulary, false)) {}
-
-Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& positions) const {
-  const int64_t B = ids.dim(0), T = ids.dim(1);
-  Tensor x = embedding(ids, token_embedding.value);  // [B, T, C]
-  if (position_embedding.present()) {
-    Tensor places = positions;
-    if (!places) {
-      places = empty({B, T}, DType::i32);
-      const int64_t first = pass.cache != nullptr ? pass.cache->length() : 0;
-      check(first + T <= spec.context, "{} tokens; expected at most {}, the model's context",
-            first + T, spec.context);
-      for (int64_t i = 0; i < B * T; ++i)
-        places.data_as<int32_t>()[i] = static_cast<int32_t>(first + i % T);
-    }
-    x = add(x, embedding(places, position_embedding.value));
+      token_embedding{table(s.vocabulary, s.width, s.decoder || s.input.kind == InputKind::tokens),
+                      Role::token_embedding,
+                      {}},
+      source_embedding{table(s.source_vocabulary, s.width, s.source_vocabulary > 0),
+                       Role::token_embedding,
+                       {}},
+      type_embedding{table(s.token_types, s.width, s.token_types > 0), Role::token_embedding, {}},
+      input(s.input, s.width),
+      head(s, s.decoder ? s.decoder->norm : s.encoder->norm) {
+  if (s.encoder) {
+    const int64_t context = s.input.kind == InputKind::tokens ? s.context : input.length();
+    encoder = Stack(*s.encoder, s.dropout, s.width, context, Stack::Kind::encoder);
   }
-  return decoder(dropout(x, pass.drop(spec.dropout.embedding, 0)), pass);
+  if (s.decoder) {
+    decoder = Stack(*s.decoder, s.dropout, s.width, s.context,
+                    s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder);
+  }
 }
 
-Tensor Transformer::logits(const Tensor& hidden) const {
-  const DType out = hidden.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  return linear(hidden, spec.tied_head ? token_embedding.value : head.weight.value, {}, out);
+const char* Transformer::head_name() const {
+  switch (spec.head.kind) {
+    case HeadKind::language_model: return "head";
+    case HeadKind::pooled: return "pooler";
+    case HeadKind::sequence: return "sequence";
+    case HeadKind::token: return "tagger";
+    case HeadKind::span: return "span";
+  }
+  return "";
+}
+
+Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
+  Tensor x = embedding(sequence.ids, table.value);  // [B, T, C]
+  if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
+  if (!type_embedding.present()) return x;
+  const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);
+  return add(x, embedding(types, type_embedding.value));
+}
+
+Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
+  Pass pass = given;
+  pass.cache = nullptr;
+  if (spec.decoder) pass.stack = "encoder_";
+  const Parameter& table = source_embedding.present() ? source_embedding : token_embedding;
+  const Tensor x = spec.input.kind == InputKind::tokens ? embed(source, table)
+                                                        : input(source.signal, pass.compute);
+  return encoder(x, pass, source.places);
+}
+
+Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
+  Pass pass = given;
+  if (spec.encoder) pass.stack = "decoder_";
+  return decoder(embed(tokens, token_embedding), pass, tokens.places);
+}
+
+Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& places) const {
+  const Sequence sequence{ids, places, {}, {}};
+  return spec.decoder ? decode(sequence, pass) : encode(sequence, pass);
+}
+
+Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& valid) const {
+  return head(hidden, token_embedding.value, valid);
 }
 
 // Radford et al. 2019: normal weights; those that write into the residual stream are smaller by the
 // root of their number.
 void initialise(Transformer& model, uint64_t seed) {
-  const float deviation = model.spec.init_deviation;
-  const float residual =
-      deviation / std::sqrt(2.0f * static_cast<float>(model.spec.decoder.layers));
+  const Spec& spec = model.spec;
+  const float deviation = spec.init_deviation;
+  const auto residual = [&](const StackSpec& stack) {
+    return deviation / std::sqrt(2.0f * static_cast<float>(stack.layers));
+  };
   uint32_t index = 0;  // each parameter draws from its own part of the stream
-  model.each([&](const std::string&, Parameter& p) {
+  model.each([&](const std::string& name, Parameter& p) {
+    const bool encodes = name.starts_with("encoder.");
     p.value = zeros(p.shape);
     Random random(seed, Stream::init, index++);
     float* w = p.value.data_as<float>();
+    if (p.role == Role::sinusoids) {
+      const auto& position = (encodes ? spec.encoder : spec.decoder)->position;
+      p.value = sinusoids(p.shape[0], p.shape[1], position.waves);
+      return;
+    }
     for (int64_t i = 0; i < p.value.size(); ++i) {
       switch (p.role) {
         case Role::gain: w[i] = 1.0f; break;
+        case Role::gain_minus_one:
         case Role::bias: break;
-        case Role::residual_matrix: w[i] = residual * random.normal(); break;
+        case Role::residual_matrix:
+          w[i] = residual(encodes ? *spec.encoder : *spec.decoder) * random.normal();
+          break;
         default: w[i] = deviation * random.normal();
       }
     }

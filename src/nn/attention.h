@@ -2,19 +2,23 @@
 
 #include "fovea/spec.h"
 #include "nn/linear.h"
+#include "nn/norm.h"
 #include "nn/pass.h"
 
 namespace fovea {
 
-// Self-attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al.,
-// 2023).
+// Attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al. 2023):
+// of tokens to one another, or `across` to what an encoder made.
 struct Attention {
+  AttentionSpec spec;
   Linear query, key, value, output;
-  int64_t layer = 0, heads = 0, kv_heads = 0, head_width = 0, window = 0;
-  float dropout_probability = 0;
+  Norm query_norm, key_norm;
+  int64_t layer = 0, window = 0;
+  bool across = false;
+  Dropout place;  // probability and substream of the weights' dropout
 
   Attention() = default;
-  Attention(const AttentionSpec& spec, int64_t width, int64_t layer, float dropout);
+  Attention(const StackSpec& stack, int64_t width, int64_t layer, bool across, Dropout place);
 
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
 
@@ -23,8 +27,16 @@ struct Attention {
     query.each(f, name + ".query");
     key.each(f, name + ".key");
     value.each(f, name + ".value");
+    query_norm.each(f, name + ".query_norm");
+    key_norm.each(f, name + ".key_norm");
     output.each(f, name + ".output");
   }
+
+ private:
+  Tensor heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
+                  const Rotation& rotation, const Pass& pass) const;
+  void look_across(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
+  void look_back(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
 };
 
 }  // namespace fovea

@@ -6,17 +6,18 @@
 
 namespace fovea {
 
-// One layer: two sublayers on the residual stream.
+// One layer: two sublayers on the residual stream, or three where a decoder attends to an encoder.
 struct Block {
-  Attention attention;
+  Attention attention, cross;
   FeedForward ffn;
-  Norms attention_norm, ffn_norm;
+  Norms attention_norm, cross_norm, ffn_norm;
   bool parallel = false;
-  int64_t layer = 0;
-  float dropout_probability = 0;
+  Dropout attention_place, cross_place, ffn_place;  // of the sublayers' outputs
 
   Block() = default;
-  Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer);
+  // `places` is the first of the stack's places of dropout.
+  Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
+        bool with_cross, uint32_t places);
 
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
 
@@ -24,6 +25,8 @@ struct Block {
   void each(Visitor& f, const std::string& name) {
     attention_norm.each(f, name + ".norm.attention");
     attention.each(f, name + ".attention");
+    cross_norm.each(f, name + ".norm.cross");
+    cross.each(f, name + ".cross");
     ffn_norm.each(f, name + ".norm.ffn");
     ffn.each(f, name + ".ffn");
   }

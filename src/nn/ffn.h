@@ -1,43 +1,47 @@
 #pragma once
 
+#include <vector>
+
 #include "fovea/spec.h"
 #include "nn/linear.h"
+#include "nn/pass.h"
 
 namespace fovea {
 
-// y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020).
-// x [..., C] -> [..., C]
+// y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020); or a mixture of
+// experts, each of them such a layer (Shazeer et al. 2017).   x [B, T, C] -> [B, T, C]
 struct FeedForward {
   Linear gate, up, down;
+  ExpertsSpec spec;
+  Linear router;  // [E, C]
+  struct Expert {
+    Linear gate, up, down;
+  };
+  std::vector<Expert> experts;
   Activation kind = Activation::gelu_tanh;
   bool gated = false;
 
   FeedForward() = default;
-  FeedForward(const FeedForwardSpec& spec, int64_t width)
-      : gate(spec.gated ? Linear(width, spec.width, spec.bias) : Linear()),
-        up(width, spec.width, spec.bias),
-        down(spec.width, width, spec.bias, Role::residual_matrix),
-        kind(static_cast<Activation>(spec.activation)),
-        gated(spec.gated) {}
+  FeedForward(const StackSpec& stack, int64_t width, int64_t layer);
 
-  Tensor operator()(const Tensor& x) const {
-    if (gated) return down(multiply(activation(gate(x), kind), up(x)));
-    return down(activation(up(x), kind));
-  }
+  Tensor operator()(const Tensor& x, const Pass& pass) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     gate.each(f, name + ".gate");
     up.each(f, name + ".up");
     down.each(f, name + ".down");
+    router.each(f, name + ".router");
+    for (size_t e = 0; e < experts.size(); ++e) {
+      const std::string expert = name + ".experts." + std::to_string(e);
+      experts[e].gate.each(f, expert + ".gate");
+      experts[e].up.each(f, expert + ".up");
+      experts[e].down.each(f, expert + ".down");
+    }
   }
-};
 
-// The public names and the kernels' are the same list.
-static_assert(static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
-              static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
-              static_cast<int>(ActivationKind::gelu_tanh) ==
-                  static_cast<int>(Activation::gelu_tanh) &&
-              static_cast<int>(ActivationKind::silu) == static_cast<int>(Activation::silu));
+ private:
+  Tensor mix(const Tensor& x, const Pass& pass) const;
+};
 
 }  // namespace fovea

@@ -21,11 +21,16 @@ void put(const Tensor& cache, const Tensor& fresh, int64_t begin) {
 
 KvCache::KvCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads,
                  int64_t head_width, DType dtype)
-    : capacity_(capacity) {
+    : capacity_(capacity), memory_(static_cast<size_t>(layers)) {
   for (int64_t layer = 0; layer < layers; ++layer) {
     keys_.push_back(empty({batch, capacity, kv_heads, head_width}, dtype));
     values_.push_back(empty({batch, capacity, kv_heads, head_width}, dtype));
   }
+}
+
+void KvCache::clear() {
+  length_ = 0;
+  memory_.assign(memory_.size(), {});
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {

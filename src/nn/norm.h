@@ -8,23 +8,24 @@ namespace fovea {
 
 // LayerNorm or RMSNorm; one that is absent is the identity.   x [..., C] -> [..., C] of dtype `out`
 struct Norm {
-  NormKind kind = NormKind::layer;
-  float epsilon = 1e-5f;
+  NormSpec spec;
   Parameter weight, bias;
 
   Norm() = default;
-  Norm(const NormSpec& spec, int64_t width, bool present = true)
-      : kind(spec.kind),
-        epsilon(spec.epsilon),
-        weight{present ? Shape{width} : Shape{}, Role::gain, {}},
-        bias{present && spec.bias && spec.kind == NormKind::layer ? Shape{width} : Shape{},
+  Norm(const NormSpec& norm, int64_t width, bool present = true)
+      : spec(norm),
+        weight{present ? Shape{width} : Shape{},
+               norm.unit_offset ? Role::gain_minus_one : Role::gain,
+               {}},
+        bias{present && norm.bias && norm.kind == NormKind::layer ? Shape{width} : Shape{},
              Role::bias,
              {}} {}
 
   Tensor operator()(const Tensor& x, DType out) const {
     if (!weight.present()) return cast(x, out);
-    if (kind == NormKind::rms) return rms_norm(x, weight.value, epsilon, out);
-    return layer_norm(x, weight.value, bias.value, epsilon, out);
+    const Tensor gain = spec.unit_offset ? shift(weight.value, 1) : weight.value;
+    if (spec.kind == NormKind::rms) return rms_norm(x, gain, spec.epsilon, out);
+    return layer_norm(x, gain, bias.value, spec.epsilon, out);
   }
 
   template <class Visitor>

@@ -6,8 +6,18 @@
 
 namespace fovea {
 
-// What a parameter is for: decides how it begins and whether weight decay pulls on it.
-enum class Role { matrix, residual_matrix, token_embedding, position_embedding, gain, bias };
+// What a parameter is for: decides how it begins, whether weight decay pulls on it, and whether it
+// is trained at all (sinusoids are not).
+enum class Role {
+  matrix,
+  residual_matrix,
+  token_embedding,
+  position_embedding,
+  gain,
+  gain_minus_one,
+  bias,
+  sinusoids
+};
 
 // A weight as its layer declares it: the shape is known before there are elements. An empty shape =
 // absent.
@@ -22,6 +32,8 @@ struct Parameter {
 inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding;
 }
+
+inline bool trains(Role role) { return role != Role::sinusoids; }
 
 // A visit of one parameter, for the each(f) members of the layers: calls f(name, parameter) if it
 // is there.

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "nn/kv_cache.h"
 #include "ops/ops.h"
@@ -15,6 +16,11 @@ struct Probe {
   std::function<bool(const std::string& name)> wants_weights;
 };
 
+// By what queries and keys are turned: cos and sin f32 [T or B*T, R/2]; absent = they are not.
+struct Rotation {
+  Tensor cosines, sines;
+};
+
 // What one forward pass carries through the layers.
 struct Pass {
   DType compute = DType::f32;  // of the matrix products; the residual stream stays f32
@@ -23,6 +29,19 @@ struct Pass {
   const Probe* probe = nullptr;
   Dropout dropout;  // seed and step of this pass; probability 0 = not training
   bool training = false;
+
+  // What an encoder made, for a decoder's cross-attention: [B, S, C] in `compute`, and per batch
+  // row the part of it that is no padding (empty = all).
+  Tensor memory;
+  std::vector<Interval> memory_valid;
+  // Receives the losses that layers want added to the model's, if it is there.
+  std::vector<Tensor>* side_losses = nullptr;
+
+  // Set by the stack for its layers.
+  Rotation rotation, local_rotation;  // the second in layers with a window
+  Pairing pairing = Pairing::halves;
+  Tensor distance_bias;  // see AttentionOptions
+  const char* stack = "";  // in the names that a probe sees: "", "encoder_" or "decoder_"
 
   // The dropout of one place in the model.
   Dropout drop(float probability, uint32_t place) const {
@@ -33,14 +52,16 @@ struct Pass {
   }
 };
 
-// Places of dropout: 0 is the embedding's; each layer has three, of its attention weights and of
-// its two sublayers.
-inline uint32_t place_of_dropout(int64_t layer, int which) {
-  return static_cast<uint32_t>(1 + 3 * layer + which);
+// Places of dropout: of each stack, 0 is the embedding's, and each layer has three, of its
+// attention weights and of its two sublayers; cross-attention's two have a range of their own.
+enum class Sublayer : uint32_t { attention_weights, attention, ffn };
+inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer which) {
+  return first_place + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);
 }
+constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16;
 
 inline void probe(const Pass& pass, const std::string& name, const Tensor& value) {
-  if (pass.probe != nullptr && pass.probe->see) pass.probe->see(name, value);
+  if (pass.probe != nullptr && pass.probe->see) pass.probe->see(pass.stack + name, value);
 }
 
 }  // namespace fovea

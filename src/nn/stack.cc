@@ -4,18 +4,32 @@
 
 namespace fovea {
 
-Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width)
-    : norm(spec.norm, width, spec.final_norm) {
+Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
+             Kind kind)
+    : positions(spec, context, width, kind != Kind::encoder),
+      embedding_norm(spec.norm, width, spec.embedding_norm),
+      norm(spec.norm, width, spec.final_norm),
+      decodes(kind != Kind::encoder) {
+  const uint32_t places = decodes ? kDecoderPlaces : kEncoderPlaces;
+  embedding_place.probability = dropout.embedding;
+  embedding_place.substream = places;
   for (int64_t layer = 0; layer < spec.layers; ++layer)
-    blocks.emplace_back(spec, dropout, width, layer);
+    blocks.emplace_back(spec, dropout, width, layer, kind == Kind::decoder_across, places);
 }
 
-Tensor Stack::operator()(Tensor x, const Pass& pass) const {
+Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& places) const {
+  Pass pass = given;
+  pass.mask.causal = decodes;
+  const int64_t first = pass.cache != nullptr ? pass.cache->length() : 0;
+  positions.prepare(pass, x.dim(1), places, first);
+  x = embedding_norm(positions.add_to(x, places, first), x.dtype());
+  x = dropout(x, pass.drop(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
     probe(pass, fmt::format("hidden.{}", i), x);
     x = blocks[i](x, pass);
   }
   if (pass.cache != nullptr) pass.cache->advance(x.dim(1));
+  probe(pass, "hidden.unnormed", x);
   const Tensor y = norm(x, pass.compute);
   probe(pass, fmt::format("hidden.{}", blocks.size()), y);
   return y;

@@ -3,24 +3,34 @@
 #include <vector>
 
 #include "nn/block.h"
+#include "nn/positions.h"
 
 namespace fovea {
 
-// The blocks one after the other, and the norm behind the last.
+// Positions, the blocks one after the other, and the norm behind the last.
 struct Stack {
+  Positions positions;
+  Norm embedding_norm;
   std::vector<Block> blocks;
   Norm norm;
+  Dropout embedding_place;
+  bool decodes = false;
 
   Stack() = default;
-  Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width);
+  enum class Kind { encoder, decoder, decoder_across };
+  Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
+        Kind kind);
 
-  // x [B, T, C], f32 -> [B, T, C] in pass.compute
-  Tensor operator()(Tensor x, const Pass& pass) const;
+  // x [B, T, C], f32, embedded tokens; places i32 [B, T], or absent: 0, 1, ... from the cache's
+  // length on. -> [B, T, C] in pass.compute
+  Tensor operator()(Tensor x, const Pass& pass, const Tensor& places) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
+    positions.each(f, name);
+    embedding_norm.each(f, name + ".norm.embedding");
     for (size_t i = 0; i < blocks.size(); ++i) blocks[i].each(f, name + "." + std::to_string(i));
-    norm.each(f, name + ".norm");
+    norm.each(f, name + ".norm.final");
   }
 };
 

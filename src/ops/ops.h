@@ -34,6 +34,8 @@ struct AttentionOptions {
   Mask mask;
   Dropout dropout;    // of the softmax's weights
   int64_t keys = -1;  // -1 = all of k
+  float softcap = 0;
+  Tensor bias;
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
@@ -59,5 +61,26 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 // logits [..., V], targets i32 [...] -> [1]. Divisor 0 = the number of targets that count: the
 // mean.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0);
+
+enum class Pairing : uint8_t { halves, neighbours };
+Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairing pairing);
+Tensor scale(const Tensor& x, float factor);
+Tensor shift(const Tensor& x, float offset);
+Tensor softcap(const Tensor& x, float cap);
+struct Routing {
+  Tensor weights, experts;
+};
+Routing route(const Tensor& logits, int64_t k, bool normalise);
+struct Groups {
+  Tensor rows, places;
+  std::vector<int64_t> counts;
+};
+Groups group_by_expert(const Tensor& experts, int64_t expert_count);
+Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases);
+Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights);
+Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& valid = {});
+Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding);
+Tensor patches(const Tensor& image, int64_t size);
+Tensor concat_tokens(const Tensor& first, const Tensor& second);
 
 }  // namespace fovea

@@ -10,7 +10,7 @@ double bytes_of(DType dtype) { return static_cast<double>(size_of(dtype)); }
 }  // namespace
 
 Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute) {
-  const StackSpec& d = s.decoder;
+  const StackSpec& d = *s.decoder;
   const double tokens = static_cast<double>(batch * context), C = static_cast<double>(s.width);
   const double V = static_cast<double>(s.vocabulary), F = static_cast<double>(d.ffn.width);
   const double HD = static_cast<double>(d.attention.heads * d.attention.head_width);

@@ -12,7 +12,6 @@ double mean_loss(const Transformer& model, DType compute, int64_t windows, int64
   const NoGradient off;
   Pass pass;
   pass.compute = compute;
-  pass.mask.causal = true;
   double sum = 0;
   for (int64_t first = 0; first < windows; first += batch) {
     const int64_t count = std::min(batch, windows - first);

@@ -15,6 +15,7 @@ Optimizer::Optimizer(Transformer& model, const TrainOptions& options)
       decay_(options.weight_decay),
       clip_(options.clip) {
   model.each([&](const std::string& name, Parameter& p) {
+    if (!trains(p.role)) return;
     p.value.want_gradient();
     all_.push_back({name, &p, zeros(p.shape), zeros(p.shape)});
   });

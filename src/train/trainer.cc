@@ -24,7 +24,6 @@ double seconds_since(Clock::time_point start) {
 Pass Stepper::training_pass(int64_t pass_number) const {
   Pass pass;
   pass.compute = compute_;
-  pass.mask.causal = true;
   pass.training = true;
   pass.dropout.seed = options_.seed;
   pass.dropout.step = static_cast<uint64_t>(pass_number);

@@ -30,7 +30,7 @@ Batch batch_of(const Tensor& all, int64_t step) {
 
 void expect_weights(const ModelFiles& files, Transformer& model, const SafeTensors& expected,
                     int64_t step) {
-  for (const auto& [name, found] : checkpoint_tensors(model, *files.family)) {
+  for (const auto& [name, found] : checkpoint_tensors(model, *files.origin.family)) {
     const Tensor want = expected.tensor("step" + std::to_string(step) + "." + name);
     ASSERT_EQ(found.shape(), want.shape()) << name;
     double worst = 0, scale = 0;

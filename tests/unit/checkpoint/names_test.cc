@@ -10,8 +10,8 @@ Transformer small() {
   spec.vocabulary = 5;
   spec.context = 4;
   spec.width = 4;
-  spec.decoder.layers = 12;  // a number with two digits
-  spec.decoder.attention.heads = 2;
+  spec.decoder->layers = 12;  // a number with two digits
+  spec.decoder->attention.heads = 2;
   return Transformer(validated(spec));
 }
 

@@ -18,8 +18,8 @@ Spec small() {
   spec.vocabulary = 11;
   spec.context = 8;
   spec.width = 8;
-  spec.decoder.layers = 2;
-  spec.decoder.attention.heads = 2;
+  spec.decoder->layers = 2;
+  spec.decoder->attention.heads = 2;
   return validated(spec);
 }
 
@@ -129,7 +129,7 @@ TEST_F(Directory, TheFilesOwnHeadWins) {
   const ModelFiles files = open();
   ASSERT_EQ(files.warnings.size(), 1u);
   EXPECT_NE(files.warnings[0].find("the file's is used"), std::string::npos);
-  EXPECT_FALSE(files.model.spec.tied_head);
+  EXPECT_FALSE(files.model.spec.head.tied);
   EXPECT_EQ(files.model.head.weight.value.data_as<float>()[3], 0.5f);
 }
 
@@ -138,7 +138,7 @@ TEST_F(Directory, TheSameHeadTwiceIsTied) {
   write_tensors();
   const ModelFiles files = open();
   EXPECT_TRUE(files.warnings.empty());
-  EXPECT_TRUE(files.model.spec.tied_head);
+  EXPECT_TRUE(files.model.spec.head.tied);
 }
 
 TEST_F(Directory, WeightsThatAreNoNumbersAreTold) {
@@ -160,9 +160,9 @@ TEST(Registry, TheFirstFamilyThatCanSayIt) {
     f(spec);
     return validated(spec);
   };
-  for (const Spec& spec : {change([](Spec& s) { s.decoder.norm.kind = NormKind::rms; }),
-                           change([](Spec& s) { s.decoder.attention.bias = false; }),
-                           change([](Spec& s) { s.position = Position::none; })}) {
+  for (const Spec& spec : {change([](Spec& s) { s.decoder->norm.kind = NormKind::rms; }),
+                           change([](Spec& s) { s.decoder->attention.bias = false; }),
+                           change([](Spec& s) { s.decoder->position.kind = PositionKind::none; })}) {
     EXPECT_STREQ(family_for(spec).model_type, "fovea") << write_spec(spec);
     const TemporaryFolder folder;
     Transformer model(spec);

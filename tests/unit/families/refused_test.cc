@@ -19,8 +19,8 @@ class Refused : public testing::Test {
     spec.vocabulary = 11;
     spec.context = 6;
     spec.width = 8;
-    spec.decoder.layers = 1;
-    spec.decoder.attention.heads = 2;
+    spec.decoder->layers = 1;
+    spec.decoder->attention.heads = 2;
     change(spec);
     Transformer model(validated(spec));
     initialise(model, 1);
@@ -127,7 +127,7 @@ TEST_F(Refused, FeaturesThatAreNotThere) {
 }
 
 TEST_F(Refused, ASpecOfOurOwnThatCannotBe) {
-  save([](Spec& s) { s.decoder.ffn.gated = true; });
+  save([](Spec& s) { s.decoder->ffn.gated = true; });
   const auto refused = [&](ErrorKind kind, const char* place, const nlohmann::json& value) {
     nlohmann::json config = config_;
     config[nlohmann::json::json_pointer(place)] = value;

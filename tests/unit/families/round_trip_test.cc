@@ -22,8 +22,8 @@ class RoundTrip : public testing::TestWithParam<Variant> {
     s.vocabulary = 11;
     s.context = 6;
     s.width = 8;
-    s.decoder.layers = 2;
-    s.decoder.attention.heads = 2;
+    s.decoder->layers = 2;
+    s.decoder->attention.heads = 2;
     GetParam().change(s);
     return validated(s);
   }
@@ -54,13 +54,13 @@ INSTANTIATE_TEST_SUITE_P(
     Spec, RoundTrip,
     ::testing::ValuesIn(std::vector<Variant>{
         {"plain", "gpt2", [](Spec&) {}},
-        {"untied", "gpt2", [](Spec& s) { s.tied_head = false; }},
-        {"ffn_width", "gpt2", [](Spec& s) { s.decoder.ffn.width = 5; }},
-        {"relu", "gpt2", [](Spec& s) { s.decoder.ffn.activation = ActivationKind::relu; }},
-        {"gelu", "gpt2", [](Spec& s) { s.decoder.ffn.activation = ActivationKind::gelu; }},
-        {"silu", "gpt2", [](Spec& s) { s.decoder.ffn.activation = ActivationKind::silu; }},
-        {"epsilon", "gpt2", [](Spec& s) { s.decoder.norm.epsilon = 1e-3f; }},
-        {"epsilon_0", "gpt2", [](Spec& s) { s.decoder.norm.epsilon = 0; }},
+        {"untied", "gpt2", [](Spec& s) { s.head.tied = false; }},
+        {"ffn_width", "gpt2", [](Spec& s) { s.decoder->ffn.width = 5; }},
+        {"relu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = ActivationKind::relu; }},
+        {"gelu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = ActivationKind::gelu; }},
+        {"silu", "gpt2", [](Spec& s) { s.decoder->ffn.activation = ActivationKind::silu; }},
+        {"epsilon", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 1e-3f; }},
+        {"epsilon_0", "gpt2", [](Spec& s) { s.decoder->norm.epsilon = 0; }},
         {"dropout", "gpt2",
          [](Spec& s) {
            s.dropout = {0.1f, 0.2f, 0.3f};
@@ -68,20 +68,20 @@ INSTANTIATE_TEST_SUITE_P(
         {"deviation", "gpt2", [](Spec& s) { s.init_deviation = 0.07f; }},
         // What no config.json of GPT-2 can hold.
         {"large_deviation", "fovea", [](Spec& s) { s.init_deviation = 2; }},
-        {"no_position", "fovea", [](Spec& s) { s.position = Position::none; }},
-        {"rms", "fovea", [](Spec& s) { s.decoder.norm.kind = NormKind::rms; }},
-        {"norm_bias", "fovea", [](Spec& s) { s.decoder.norm.bias = false; }},
-        {"post_norm", "fovea", [](Spec& s) { s.decoder.placement = {false, false, true}; }},
-        {"output_norm", "fovea", [](Spec& s) { s.decoder.placement.output = true; }},
-        {"parallel", "fovea", [](Spec& s) { s.decoder.parallel = true; }},
-        {"final_norm", "fovea", [](Spec& s) { s.decoder.final_norm = false; }},
-        {"kv_heads", "fovea", [](Spec& s) { s.decoder.attention.kv_heads = 1; }},
-        {"head_width", "fovea", [](Spec& s) { s.decoder.attention.head_width = 2; }},
-        {"window", "fovea", [](Spec& s) { s.decoder.attention.window = 3; }},
-        {"attention_bias", "fovea", [](Spec& s) { s.decoder.attention.bias = false; }},
-        {"output_bias", "fovea", [](Spec& s) { s.decoder.attention.output_bias = false; }},
-        {"gated", "fovea", [](Spec& s) { s.decoder.ffn.gated = true; }},
-        {"ffn_bias", "fovea", [](Spec& s) { s.decoder.ffn.bias = false; }}}),
+        {"no_position", "fovea", [](Spec& s) { s.decoder->position.kind = PositionKind::none; }},
+        {"rms", "fovea", [](Spec& s) { s.decoder->norm.kind = NormKind::rms; }},
+        {"norm_bias", "fovea", [](Spec& s) { s.decoder->norm.bias = false; }},
+        {"post_norm", "fovea", [](Spec& s) { s.decoder->placement = {false, false, true}; }},
+        {"output_norm", "fovea", [](Spec& s) { s.decoder->placement.output = true; }},
+        {"parallel", "fovea", [](Spec& s) { s.decoder->parallel = true; }},
+        {"final_norm", "fovea", [](Spec& s) { s.decoder->final_norm = false; }},
+        {"kv_heads", "fovea", [](Spec& s) { s.decoder->attention.kv_heads = 1; }},
+        {"head_width", "fovea", [](Spec& s) { s.decoder->attention.head_width = 2; }},
+        {"window", "fovea", [](Spec& s) { s.decoder->attention.windows = {3}; }},
+        {"attention_bias", "fovea", [](Spec& s) { s.decoder->attention.bias = false; }},
+        {"output_bias", "fovea", [](Spec& s) { s.decoder->attention.output_bias = false; }},
+        {"gated", "fovea", [](Spec& s) { s.decoder->ffn.gated = true; }},
+        {"ffn_bias", "fovea", [](Spec& s) { s.decoder->ffn.bias = false; }}}),
     [](const auto& chosen) { return chosen.param.name; });
 
 }  // namespace

@@ -70,9 +70,9 @@ Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
   spec.vocabulary = vocabulary;
   spec.context = context;
   spec.width = 12;
-  spec.decoder.layers = 2;
-  spec.decoder.attention.heads = 2;
-  spec.tied_head = false;  // else a random model says the same token over and over
+  spec.decoder->layers = 2;
+  spec.decoder->attention.heads = 2;
+  spec.head.tied = false;  // else a random model says the same token over and over
   return test::made(validated(spec));
 }
 

@@ -23,8 +23,8 @@ class Trace : public testing::Test {
     spec.vocabulary = 11;
     spec.context = 6;
     spec.width = 8;
-    spec.decoder.layers = 2;
-    spec.decoder.attention.heads = 2;
+    spec.decoder->layers = 2;
+    spec.decoder->attention.heads = 2;
     model_ = Transformer(validated(spec));
     initialise(model_, 1);
     input_.ids = row({1, 2, 3, 4});

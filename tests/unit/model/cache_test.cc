@@ -23,8 +23,8 @@ Spec small() {
   s.vocabulary = 37;
   s.context = 80;
   s.width = 36;
-  s.decoder.layers = 2;
-  s.decoder.attention.heads = 3;
+  s.decoder->layers = 2;
+  s.decoder->attention.heads = 3;
   return s;
 }
 
@@ -42,8 +42,8 @@ Tensor piece(const Tensor& ids, int64_t begin, int64_t end) {  // of [B, T]
 }
 
 KvCache cache_for(const Spec& spec, int64_t batch, DType compute) {
-  return KvCache(spec.decoder.layers, batch, spec.context, spec.decoder.attention.kv_heads,
-                 spec.decoder.attention.head_width, compute);
+  return KvCache(spec.decoder->layers, batch, spec.context, spec.decoder->attention.kv_heads,
+                 spec.decoder->attention.head_width, compute);
 }
 
 // The logits of all places, read whole: [B * T, V].
@@ -120,7 +120,7 @@ TEST_P(ReadingTest, FromTheCacheGivesTheBitsOfTheWhole) {
 
 TEST_P(ReadingTest, WithPaddingOnTheLeftGivesTheBitsOfTheWhole) {
   Spec spec = small();
-  spec.decoder.attention.window = 40;
+  spec.decoder->attention.windows = {40};
   const Transformer model = made(validated(spec));
   const Tensor ids = some_ids({3, kTokens}, spec.vocabulary);
   const Tensor positions = empty({3, kTokens}, DType::i32);
@@ -180,8 +180,8 @@ TEST_P(ReadingTest, WithAnyNumberOfThreadsGivesTheSameBits) {
 
 TEST_P(ReadingTest, SeesNothingBeforeTheWindowOrAfterItself) {
   Spec spec = small();
-  spec.decoder.layers = 1;  // a window of each layer adds up over layers
-  spec.decoder.attention.window = 10;
+  spec.decoder->layers = 1;  // a window of each layer adds up over layers
+  spec.decoder->attention.windows = {10};
   const Transformer model = made(validated(spec));
   const Tensor ids = some_ids({1, kTokens}, spec.vocabulary);
   const Tensor before = read_whole(model, ids, causal_pass());

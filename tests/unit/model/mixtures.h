@@ -15,7 +15,7 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
   std::vector<std::pair<std::string, Spec>> all;
   const auto put = [&](const char* name, auto&& change) {
     Spec s = base;
-    change(s, s.decoder);
+    change(s, *s.decoder);
     all.emplace_back(name, validated(s));
   };
   put("pre-norm", [](Spec&, StackSpec&) {});
@@ -31,17 +31,17 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.attention.bias = d.attention.output_bias = false;
   });
   put("untied", [](Spec& s, StackSpec& d) {
-    s.tied_head = false;
+    s.head.tied = false;
     d.norm.bias = false;
     d.ffn.activation = ActivationKind::gelu;
   });
   put("no position", [](Spec& s, StackSpec& d) {
-    s.position = Position::none;
+    s.decoder->position.kind = PositionKind::none;
     d.ffn.activation = ActivationKind::relu;
   });
   put("grouped and windowed", [](Spec&, StackSpec& d) {
     d.attention.kv_heads = 1;
-    d.attention.window = 3;
+    d.attention.windows = {3};
   });
   put("every norm, heads of their own width", [](Spec&, StackSpec& d) {
     d.placement = {true, true, true};

@@ -24,19 +24,19 @@ class Fields : public SpecVisitor {
  public:
   std::vector<Field> all;
 
-  void integer(const char* path, const char* flag, const char* help, int64_t&, int64_t least,
+  void integer(Text path, Text flag, Text help, int64_t&, int64_t least,
                int64_t most) override {
     add(path, flag, help, {least, most}, {least - 1, most + 1, 1.5, 1e300, UINT64_MAX, "1", true});
   }
-  void number(const char* path, const char* flag, const char* help, float&, float least,
+  void number(Text path, Text flag, Text help, float&, float least,
               float most) override {
     const double top = std::stod(fmt::format("{}", most));  // as one would write it: 0.95
     add(path, flag, help, {least, top, 0}, {least - 0.001, top + 0.001, 1e300, "1", true});
   }
-  void boolean(const char* path, const char* flag, const char* help, bool&) override {
+  void boolean(Text path, Text flag, Text help, bool&) override {
     add(path, flag, help, {true, false}, {0, 1, "true"});
   }
-  void choice(const char* path, const char* flag, const char* help, int&,
+  void choice(Text path, Text flag, Text help, int&,
               const std::vector<std::string>& names) override {
     add(path, flag, help, {names.front(), names.back()}, {"nonsense", "", 0, true});
   }
@@ -69,18 +69,18 @@ std::string json_with(std::string path, const Json& value) {
 class Randomiser : public SpecVisitor {
  public:
   explicit Randomiser(uint64_t seed) : random_(seed, Stream::init) {}
-  void integer(const char*, const char*, const char*, int64_t& value, int64_t least,
+  void integer(Text, Text, Text, int64_t& value, int64_t least,
                int64_t most) override {
     value = least + random_.word() % (most - least + 1);
   }
-  void number(const char*, const char*, const char*, float& value, float least,
+  void number(Text, Text, Text, float& value, float least,
               float most) override {
     value = least + (most - least) * random_.uniform();
   }
-  void boolean(const char*, const char*, const char*, bool& value) override {
+  void boolean(Text, Text, Text, bool& value) override {
     value = random_.word() % 2 == 0;
   }
-  void choice(const char*, const char*, const char*, int& value,
+  void choice(Text, Text, Text, int& value,
               const std::vector<std::string>& names) override {
     value = static_cast<int>(random_.word() % names.size());
   }
@@ -93,16 +93,16 @@ class Randomiser : public SpecVisitor {
 class Values : public SpecVisitor {
  public:
   std::vector<std::string> all;
-  void integer(const char*, const char*, const char*, int64_t& value, int64_t, int64_t) override {
+  void integer(Text, Text, Text, int64_t& value, int64_t, int64_t) override {
     all.push_back(std::to_string(value));
   }
-  void number(const char*, const char*, const char*, float& value, float, float) override {
+  void number(Text, Text, Text, float& value, float, float) override {
     all.push_back(fmt::format("{:a}", value));
   }
-  void boolean(const char*, const char*, const char*, bool& value) override {
+  void boolean(Text, Text, Text, bool& value) override {
     all.push_back(value ? "true" : "false");
   }
-  void choice(const char*, const char*, const char*, int& value,
+  void choice(Text, Text, Text, int& value,
               const std::vector<std::string>&) override {
     all.push_back(std::to_string(value));
   }
@@ -129,8 +129,8 @@ TEST(Specs, KeepTheDefaultsOfAbsentKeys) {
   EXPECT_EQ(values_of(read_spec("{}", "spec.json")), values_of(Spec()));
   EXPECT_EQ(values_of(read_spec(R"({"decoder": {}})", "spec.json")), values_of(Spec()));
   const Spec spec = read_spec(R"({"decoder": {"norm": {"kind": "rms"}}})", "spec.json");
-  EXPECT_EQ(spec.decoder.norm.kind, NormKind::rms);
-  EXPECT_EQ(spec.decoder.norm.epsilon, 1e-5f);
+  EXPECT_EQ(spec.decoder->norm.kind, NormKind::rms);
+  EXPECT_EQ(spec.decoder->norm.epsilon, 1e-5f);
 }
 
 TEST(Specs, RefuseEveryIllegalValueByName) {
@@ -169,21 +169,21 @@ Spec small() {
   s.vocabulary = 10;
   s.context = 8;
   s.width = 12;
-  s.decoder.layers = 1;
-  s.decoder.attention.heads = 6;
+  s.decoder->layers = 1;
+  s.decoder->attention.heads = 6;
   return s;
 }
 
 TEST(ValidSpecs, FillWhatFollowsFromTheRest) {
   const Spec s = validated(small());
-  EXPECT_EQ(s.decoder.attention.kv_heads, 6);
-  EXPECT_EQ(s.decoder.attention.head_width, 2);
-  EXPECT_EQ(s.decoder.ffn.width, 48);
+  EXPECT_EQ(s.decoder->attention.kv_heads, 6);
+  EXPECT_EQ(s.decoder->attention.head_width, 2);
+  EXPECT_EQ(s.decoder->ffn.width, 48);
   EXPECT_EQ(values_of(validated(s)), values_of(s));
   Spec given = small();
-  given.decoder.attention.kv_heads = 3;
-  given.decoder.attention.head_width = 5;
-  given.decoder.ffn.width = 7;
+  given.decoder->attention.kv_heads = 3;
+  given.decoder->attention.head_width = 5;
+  given.decoder->ffn.width = 7;
   EXPECT_EQ(values_of(validated(given)), values_of(given));
 }
 
@@ -199,24 +199,24 @@ TEST(ValidSpecs, RefuseWhatCannotBeTogether) {
       {[](Spec& s) { s.width = 0; }, {"width is 0"}},
       {[](Spec& s) { s.width = int64_t{1} << 40; }, {"width is 1099511627776", "16777216"}},
       {[](Spec& s) { s.width = 13; }, {"heads 6", "width 13", "divisor"}},
-      {[](Spec& s) { s.decoder.layers = 0; }, {"decoder.layers is 0", "1 to 4096"}},
-      {[](Spec& s) { s.decoder.attention.heads = 0; }, {"decoder.attention.heads is 0"}},
-      {[](Spec& s) { s.decoder.attention.heads = 5; }, {"heads 5", "width 12"}},
-      {[](Spec& s) { s.decoder.attention.kv_heads = 4; }, {"kv_heads 4", "heads 6", "divisor"}},
-      {[](Spec& s) { s.decoder.attention.kv_heads = -1; }, {"decoder.attention.kv_heads is -1"}},
-      {[](Spec& s) { s.decoder.attention.head_width = 257; }, {"head_width is 257", "256"}},
+      {[](Spec& s) { s.decoder->layers = 0; }, {"decoder.layers is 0", "1 to 4096"}},
+      {[](Spec& s) { s.decoder->attention.heads = 0; }, {"decoder.attention.heads is 0"}},
+      {[](Spec& s) { s.decoder->attention.heads = 5; }, {"heads 5", "width 12"}},
+      {[](Spec& s) { s.decoder->attention.kv_heads = 4; }, {"kv_heads 4", "heads 6", "divisor"}},
+      {[](Spec& s) { s.decoder->attention.kv_heads = -1; }, {"decoder.attention.kv_heads is -1"}},
+      {[](Spec& s) { s.decoder->attention.head_width = 257; }, {"head_width is 257", "256"}},
       {[](Spec& s) { s.width = 6 * 257; }, {"257 wide", "256"}},
-      {[](Spec& s) { s.decoder.attention.window = -1; }, {"decoder.attention.window is -1"}},
-      {[](Spec& s) { s.decoder.ffn.width = -4; }, {"decoder.ffn.width is -4"}},
-      {[](Spec& s) { s.decoder.norm.epsilon = -1; }, {"decoder.norm.epsilon is -1"}},
-      {[](Spec& s) { s.decoder.norm.epsilon = NAN; }, {"decoder.norm.epsilon is nan"}},
+      {[](Spec& s) { s.decoder->attention.window = -1; }, {"decoder.attention.window is -1"}},
+      {[](Spec& s) { s.decoder->ffn.width = -4; }, {"decoder.ffn.width is -4"}},
+      {[](Spec& s) { s.decoder->norm.epsilon = -1; }, {"decoder.norm.epsilon is -1"}},
+      {[](Spec& s) { s.decoder->norm.epsilon = NAN; }, {"decoder.norm.epsilon is nan"}},
       {[](Spec& s) { s.dropout.attention = 1; }, {"dropout.attention is 1", "0.95"}},
       {[](Spec& s) { s.init_deviation = INFINITY; }, {"init_deviation is inf"}},
       {[](Spec& s) { s.position = static_cast<Position>(7); }, {"position is 7"}},
-      {[](Spec& s) { s.decoder.parallel = s.decoder.placement.sum = true; },
+      {[](Spec& s) { s.decoder->parallel = s.decoder->placement.sum = true; },
        {"parallel", "input only"}},
-      {[](Spec& s) { s.decoder.parallel = s.decoder.placement.output = true; }, {"parallel"}},
-      {[](Spec& s) { s.decoder.parallel = true, s.decoder.placement.input = false; }, {"parallel"}},
+      {[](Spec& s) { s.decoder->parallel = s.decoder->placement.output = true; }, {"parallel"}},
+      {[](Spec& s) { s.decoder->parallel = true, s.decoder->placement.input = false; }, {"parallel"}},
   };
   for (const Case& c : cases) {
     Spec s = small();

@@ -21,8 +21,8 @@ Spec tiny() {
   s.vocabulary = 7;
   s.context = 6;
   s.width = 6;
-  s.decoder.layers = 2;
-  s.decoder.attention.heads = 2;
+  s.decoder->layers = 2;
+  s.decoder->attention.heads = 2;
   return s;
 }
 
@@ -125,7 +125,7 @@ TEST(Transformers, CountTheirParameters) {
   Spec gpt = preset("gpt2");
   gpt.vocabulary = 50257;
   EXPECT_EQ(count(gpt), 124439808);  // as published
-  gpt.tied_head = false;
+  gpt.head.tied = false;
   EXPECT_EQ(count(gpt), 124439808 + 50257 * 768);
   const Spec s = tiny();
   constexpr int64_t kAttention = 4 * (6 * 6 + 6), kFfn = 2 * 24 * 6 + 24 + 6, kNorm = 12;

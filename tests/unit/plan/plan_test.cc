@@ -52,10 +52,10 @@ TEST_P(EstimateTest, IsNearWhatAStepTakes) {
   spec.vocabulary = 65;
   if (variant) {
     spec.dropout = {0.1f, 0.1f, 0.1f};
-    spec.decoder.norm.kind = NormKind::rms;
-    spec.decoder.ffn.gated = true;
-    spec.decoder.ffn.activation = ActivationKind::silu;
-    spec.tied_head = false;
+    spec.decoder->norm.kind = NormKind::rms;
+    spec.decoder->ffn.gated = true;
+    spec.decoder->ffn.activation = ActivationKind::silu;
+    spec.head.tied = false;
   }
   spec = validated(spec);
   const auto before = static_cast<double>(tensor_memory().live);

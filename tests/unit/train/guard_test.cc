@@ -80,7 +80,7 @@ TEST_F(Guard, SavesNoBadNumbers) {
 TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   TrainOptions o = runs_.options("first");
   Spec spec = small_spec();
-  spec.position = Position::none;
+  spec.decoder->position.kind = PositionKind::none;
   train(spec, o);
   o.from = o.out;
   o.out = runs_ / "second";

@@ -58,7 +58,7 @@ TEST_F(Resume, NamesEverySettingThatChanged) {
   other.batch = 5;
   other.learning_rate = 0.5;
   Spec spec = small_spec();
-  spec.decoder.ffn.width = 24;
+  spec.decoder->ffn.width = 24;
   expect_error(ErrorKind::InvalidArgument,
                {"--out", "batch was 4 and is 5", "learning_rate was 0.001 and is 0.5", "spec.",
                 "was 64 and is 24", "--allow-change"},

@@ -24,8 +24,8 @@ inline Spec small_spec(float dropout = 0) {
   Spec spec;
   spec.width = 16;
   spec.context = 16;
-  spec.decoder.layers = 1;
-  spec.decoder.attention.heads = 2;
+  spec.decoder->layers = 1;
+  spec.decoder->attention.heads = 2;
   spec.dropout = {dropout, dropout, dropout};
   return spec;
 }

@@ -1,0 +1,182 @@
+// Rotary positions and windows in config.json: what transformers writes before and since version 5.
+
+#include "base/error.h"
+#include "checkpoint/config.h"
+
+namespace fovea {
+namespace {
+
+struct ScalingName {
+  const char* name;
+  RotaryScaling scaling;
+};
+constexpr ScalingName kScalings[] = {{"default", RotaryScaling::none},
+                                     {"linear", RotaryScaling::linear},
+                                     {"llama3", RotaryScaling::llama3},
+                                     {"yarn", RotaryScaling::yarn},
+                                     {"longrope", RotaryScaling::longrope}};
+
+double short_number(float value) { return std::stod(fmt::format("{}", value)); }
+
+// What each kind of scaling has beside its factor. Reads or writes.
+template <class Field>
+void scaling_fields(RotarySpec& s, Field&& field) {
+  field("factor", s.factor);
+  if (s.scaling == RotaryScaling::llama3) {
+    field("low_freq_factor", s.low_frequency);
+    field("high_freq_factor", s.high_frequency);
+  } else if (s.scaling == RotaryScaling::yarn) {
+    field("beta_fast", s.fast);
+    field("beta_slow", s.slow);
+  }
+  if (s.scaling == RotaryScaling::yarn || s.scaling == RotaryScaling::longrope)
+    field("attention_factor", s.attention_factor);
+}
+
+nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
+  nlohmann::ordered_json json;
+  for (const auto& [name, scaling] : kScalings)
+    if (scaling == s.scaling) json["rope_type"] = name;
+  if (with_theta) {
+    json["rope_theta"] = short_number(s.theta);
+    if (s.share != 1) json["partial_rotary_factor"] = short_number(s.share);
+  }
+  if (s.scaling == RotaryScaling::none) return json;
+  scaling_fields(s, [&](const char* key, float value) {
+    if (value != 0) json[key] = short_number(value);
+  });
+  if (s.scaling != RotaryScaling::linear)
+    json["original_max_position_embeddings"] = s.original_context;
+  if (s.scaling == RotaryScaling::longrope) {
+    for (const float f : s.short_factors) json["short_factor"].push_back(short_number(f));
+    for (const float f : s.long_factors) json["long_factor"].push_back(short_number(f));
+  }
+  return json;
+}
+
+}  // namespace
+
+RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string& key,
+                             float theta) {
+  RotarySpec s;
+  s.theta = theta;
+  if (!parameters.is_object()) refuse(key.c_str(), parameters, "an object");
+  std::set<std::string> known = {"rope_type", "type", "original_max_position_embeddings",
+                                 "short_factor", "long_factor"};
+  const auto number = [&](const char* name, float& field) {
+    known.insert(name);
+    const auto at = parameters.find(name);
+    if (at == parameters.end() || at->is_null()) return;
+    const std::string path = key + "." + name;
+    if (!at->is_number() || !(*at >= 0.0 && *at <= 1e9)) refuse(path.c_str(), *at, "a number");
+    field = at->get<float>();
+  };
+  const auto numbers = [&](const char* name, std::vector<float>& field) {
+    const auto at = parameters.find(name);
+    if (at == parameters.end() || at->is_null()) return;
+    const std::string path = key + "." + name;
+    if (!at->is_array()) refuse(path.c_str(), *at, "a list of numbers");
+    for (const auto& item : *at) {
+      if (!item.is_number()) refuse(path.c_str(), item, "a number");
+      field.push_back(item.get<float>());
+    }
+  };
+  const auto kind = parameters.find(parameters.contains("rope_type") ? "rope_type" : "type");
+  const std::string name =
+      kind != parameters.end() && kind->is_string() ? kind->get<std::string>() : "default";
+  bool found = false;
+  for (const auto& scaling : kScalings)
+    if (name == scaling.name) s.scaling = scaling.scaling, found = true;
+  if (!found) {
+    fail(ErrorKind::Unsupported,
+         "{}: {}.rope_type is \"{}\"; expected default, linear, llama3, yarn or longrope", name_,
+         key, name);
+  }
+  number("rope_theta", s.theta);
+  number("partial_rotary_factor", s.share);
+  scaling_fields(s, number);
+  float original = 0;
+  if (s.scaling != RotaryScaling::none) {
+    number("original_max_position_embeddings", original);
+    s.original_context = static_cast<int64_t>(original);
+  }
+  if (s.scaling == RotaryScaling::longrope) {
+    numbers("short_factor", s.short_factors);
+    numbers("long_factor", s.long_factors);
+  }
+  for (const auto& [other, value] : parameters.items()) {
+    const bool harmless = s.scaling == RotaryScaling::none && other == "factor";
+    if (known.contains(other) || harmless || value.is_null()) continue;
+    fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected none such",
+         name_, key, other, name);
+  }
+  return s;
+}
+
+void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
+  if (!reading_) {
+    RotarySpec local;
+    local.theta = field.local_theta;
+    const auto full = written_scaling(field, true);
+    if (by_layer_type) {
+      write("rope_parameters", {{"full_attention", full},
+                                {"sliding_attention", written_scaling(local, true)}});
+      return;
+    }
+    write("rope_parameters", full);
+    write("rope_theta", short_number(field.theta));
+    if (field.share != 1) write("partial_rotary_factor", short_number(field.share));
+    if (field.scaling != RotaryScaling::none) write("rope_scaling", written_scaling(field, false));
+    return;
+  }
+  const nlohmann::json parameters = value("rope_parameters");
+  nlohmann::json root = nlohmann::json::object();
+  const nlohmann::json scaling = value("rope_scaling");
+  if (scaling.is_object()) root = scaling;
+  for (const char* key : {"rope_theta", "partial_rotary_factor"})
+    if (const auto at = value(key); !at.is_null()) root[key] = at;
+  if (parameters.is_null()) {
+    field = rope_from(root, "rope_scaling", theta);
+    return;
+  }
+  if (!by_layer_type) {
+    field = rope_from(parameters, "rope_parameters", theta);
+    return;
+  }
+  const auto part = [&](const char* type) {
+    return parameters.is_object() && parameters.contains(type) ? parameters[type]
+                                                               : nlohmann::json::object();
+  };
+  field = rope_from(part("full_attention"), "rope_parameters.full_attention", theta);
+  const float local = field.local_theta;
+  field.local_theta =
+      rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local).theta;
+}
+
+void Config::layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern) {
+  auto& windows = stack.attention.windows;
+  if (!reading_) {
+    nlohmann::ordered_json types = nlohmann::ordered_json::array();
+    for (int64_t i = 0; i < stack.layers; ++i) {
+      const bool local = !windows.empty() && windows[static_cast<size_t>(i)] > 0;
+      types.push_back(local ? "sliding_attention" : "full_attention");
+    }
+    return write("layer_types", types);
+  }
+  windows.clear();
+  const nlohmann::json types = value("layer_types");
+  if (types.is_null()) {
+    for (int64_t i = 0; i < stack.layers && !pattern.empty(); ++i)
+      windows.push_back(pattern[static_cast<size_t>(i) % pattern.size()] ? window : 0);
+    return;
+  }
+  if (!types.is_array() || std::ssize(types) != stack.layers)
+    refuse("layer_types", types, fmt::format("a list of {} names", stack.layers));
+  for (const auto& type : types) {
+    if (type != "full_attention" && type != "sliding_attention")
+      refuse("layer_types", type, "full_attention or sliding_attention");
+    windows.push_back(type == "sliding_attention" ? window : 0);
+  }
+}
+
+}  // namespace fovea

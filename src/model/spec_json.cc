@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "fovea/spec.h"
+
+namespace fovea {
+namespace {
+
+class Reader : public SpecVisitor {
+ public:
+  Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
+
+  void integer(Text path, Text, Text, int64_t& value, int64_t least,
+               int64_t most) override {
+    const auto* found = find(path);
+    if (found == nullptr) return;
+    if (!found->is_number_integer() || *found < least || *found > most) {
+      refuse(path, *found, fmt::format("a whole number from {} to {}", least, most));
+    }
+    value = found->get<int64_t>();
+  }
+  void number(Text path, Text, Text, float& value, float least,
+              float most) override {
+    const auto* found = find(path);
+    if (found == nullptr) return;
+    // As a float, for 0.95 is more than the float nearest to it.
+    if (!found->is_number() || !(found->get<float>() >= least && found->get<float>() <= most)) {
+      refuse(path, *found, fmt::format("a number from {} to {}", least, most));
+    }
+    value = found->get<float>();
+  }
+  void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t least,
+                int64_t most) override {
+    const auto* found = find(path);
+    if (found == nullptr) return;
+    values.clear();
+    for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
+      if (!value.is_number_integer() || value < least || value > most)
+        refuse(path, *found, fmt::format("whole numbers from {} to {}", least, most));
+      values.push_back(value.get<int64_t>());
+    }
+  }
+  void numbers(Text path, Text, Text, std::vector<float>& values, float least,
+               float most) override {
+    const auto* found = find(path);
+    if (found == nullptr) return;
+    values.clear();
+    for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
+      if (!value.is_number() || !(value.get<float>() >= least && value.get<float>() <= most))
+        refuse(path, *found, fmt::format("numbers from {} to {}", least, most));
+      values.push_back(value.get<float>());
+    }
+  }
+  void boolean(Text path, Text, Text, bool& value) override {
+    const auto* found = find(path);
+    if (found == nullptr) return;
+    if (!found->is_boolean()) refuse(path, *found, "true or false");
+    value = found->get<bool>();
+  }
+  void choice(Text path, Text, Text, int& value,
+              const std::vector<std::string>& names) override {
+    const auto* found = find(path);
+    if (found == nullptr) return;
+    const auto at = found->is_string()
+                        ? std::find(names.begin(), names.end(), found->get<std::string>())
+                        : names.end();
+    if (at == names.end()) refuse(path, *found, fmt::format("one of {}", fmt::join(names, ", ")));
+    value = static_cast<int>(at - names.begin());
+  }
+
+  // A file that names one stack means that one alone; a file that names none, the default.
+  void group(Text path, Text, Text, bool& present) override {
+    const auto* found = find(path);
+    if (found != nullptr)
+      present = !found->is_null();
+    else if (json_.is_object() && (json_.contains("encoder") || json_.contains("decoder")))
+      present = false;
+  }
+
+  // Every key must have been asked for: a misspelt one would otherwise be silently without effect.
+  void refuse_unknown() const { refuse_unknown(json_, ""); }
+
+ private:
+  const nlohmann::json* find(const std::string& path) {
+    known_.push_back(path);
+    const nlohmann::json* at = &json_;
+    size_t begin = 0;
+    while (begin <= path.size()) {
+      const size_t end = std::min(path.find('.', begin), path.size());
+      const std::string key = path.substr(begin, end - begin);
+      if (!at->is_object() || !at->contains(key)) return nullptr;
+      at = &(*at)[key];
+      begin = end + 1;
+    }
+    return at;
+  }
+  [[noreturn]] void refuse(const std::string& path, const nlohmann::json& value,
+                           const std::string& expected) const {
+    fail(ErrorKind::InvalidArgument, "{}: {} is {}; expected {}", name_, path, value.dump(),
+         expected);
+  }
+  void refuse_unknown(const nlohmann::json& part, const std::string& prefix) const {
+    check(part.is_object(), "{}: {} is not an object; expected fields in braces", name_,
+          prefix.empty() ? "the file" : prefix);
+    for (const auto& [key, value] : part.items()) {
+      const std::string path = prefix.empty() ? key : prefix + "." + key;
+      if (std::find(known_.begin(), known_.end(), path) != known_.end()) continue;
+      const bool group = std::any_of(known_.begin(), known_.end(),
+                                     [&](auto& k) { return k.starts_with(path + "."); });
+      check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path,
+            nearest(path, fields_and_groups()));
+      refuse_unknown(value, path);
+    }
+  }
+
+  std::vector<std::string> fields_and_groups() const {
+    std::vector<std::string> paths = known_;
+    for (const std::string& path : known_)
+      for (size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1))
+        paths.push_back(path.substr(0, dot));
+    return paths;
+  }
+
+  const nlohmann::json& json_;
+  std::string name_;
+  std::vector<std::string> known_;
+};
+
+class Writer : public SpecVisitor {
+ public:
+  void integer(Text path, Text, Text, int64_t& value, int64_t,
+               int64_t) override {
+    put(path, value);
+  }
+  void number(Text path, Text, Text, float& value, float, float) override {
+    put(path, std::stod(fmt::format("{}", value)));  // 0.1, not 0.10000000149
+  }
+  void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t, int64_t) override {
+    put(path, values);
+  }
+  void numbers(Text path, Text, Text, std::vector<float>& values, float, float) override {
+    std::vector<double> shown;
+    for (const float value : values) shown.push_back(std::stod(fmt::format("{}", value)));
+    put(path, shown);
+  }
+  void group(Text, Text, Text, bool&) override {}
+  void boolean(Text path, Text, Text, bool& value) override {
+    put(path, value);
+  }
+  void choice(Text path, Text, Text, int& value,
+              const std::vector<std::string>& names) override {
+    put(path, names[static_cast<size_t>(value)]);
+  }
+  std::string text() const { return json_.dump(2) + "\n"; }
+
+ private:
+  template <class T>
+  void put(std::string path, const T& value) {
+    std::replace(path.begin(), path.end(), '.', '/');
+    json_[nlohmann::ordered_json::json_pointer("/" + path)] = value;
+  }
+  nlohmann::ordered_json json_;
+};
+
+}  // namespace
+
+Spec read_spec(const std::string& text, const std::string& name) {
+  const nlohmann::json json = parse_json(text, name);
+  Spec spec;
+  Reader reader(json, name);
+  visit(spec, reader);
+  reader.refuse_unknown();
+  return spec;
+}
+
+std::string write_spec(const Spec& spec) {
+  Spec copy = spec;
+  Writer writer;
+  visit(copy, writer);
+  return writer.text();
+}
+
+}  // namespace fovea

@@ -1,0 +1,206 @@
+#include "nn/positions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+// cos and sin of position * frequency, rounded where Hugging Face rounds: long texts would differ
+// otherwise.   positions [rows] -> [rows, pairs]
+Rotation turn(const std::vector<float>& frequencies, float factor,
+              const std::vector<float>& positions) {
+  const auto rows = std::ssize(positions), pairs = std::ssize(frequencies);
+  Rotation rotation{empty({rows, pairs}), empty({rows, pairs})};
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const float angle = positions[static_cast<size_t>(r)] * frequencies[static_cast<size_t>(i)];
+      rotation.cosines.data_as<float>()[r * pairs + i] = std::cos(angle) * factor;
+      rotation.sines.data_as<float>()[r * pairs + i] = std::sin(angle) * factor;
+    }
+  }
+  return rotation;
+}
+
+// Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
+// the factor, short ones are kept, and those between are mixed.
+float llama3_scaled(const RotarySpec& s, float frequency) {
+  const auto original = static_cast<float>(s.original_context);
+  const float turns = original * frequency / (2 * std::numbers::pi_v<float>);
+  if (turns < s.low_frequency) return frequency / s.factor;
+  if (turns > s.high_frequency) return frequency;
+  const float smooth = (turns - s.low_frequency) / (s.high_frequency - s.low_frequency);
+  return (1 - smooth) * frequency / s.factor + smooth * frequency;
+}
+
+// Peng et al. 2023, 3.2: pairs that turn more than `fast` times over the original context are kept,
+// those under `slow` times are stretched, with a ramp between.
+float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t turned) {
+  const auto pair_of_turns = [&](float turns) {
+    return static_cast<float>(turned) *
+           std::log(static_cast<float>(s.original_context) /
+                    (turns * 2 * std::numbers::pi_v<float>)) /
+           (2 * std::log(s.theta));
+  };
+  const float low = std::max(std::floor(pair_of_turns(s.fast)), 0.0f);
+  float high = std::min(std::ceil(pair_of_turns(s.slow)), static_cast<float>(turned - 1));
+  if (low == high) high += 0.001f;  // a ramp of no width is a step
+  const float ramp = std::clamp((static_cast<float>(pair) - low) / (high - low), 0.0f, 1.0f);
+  return frequency / s.factor * ramp + frequency * (1 - ramp);
+}
+
+}  // namespace
+
+std::vector<float> rotary_frequencies(const RotarySpec& s, int64_t turned, int64_t length) {
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < turned / 2; ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(turned);
+    float f = 1.0f / std::pow(s.theta, exponent);
+    switch (s.scaling) {
+      case RotaryScaling::none: break;
+      case RotaryScaling::linear: f /= s.factor; break;
+      case RotaryScaling::llama3: f = llama3_scaled(s, f); break;
+      case RotaryScaling::yarn: f = yarn_scaled(s, f, i, turned); break;
+      case RotaryScaling::longrope: {
+        const auto& factors = length > s.original_context ? s.long_factors : s.short_factors;
+        f = 1.0f / (factors[static_cast<size_t>(i)] * std::pow(s.theta, exponent));
+        break;
+      }
+    }
+    frequencies.push_back(f);
+  }
+  return frequencies;
+}
+
+float rotary_attention_factor(const RotarySpec& s) {
+  if (s.scaling != RotaryScaling::yarn && s.scaling != RotaryScaling::longrope) return 1;
+  if (s.attention_factor > 0) return s.attention_factor;
+  if (s.factor <= 1) return 1;
+  if (s.scaling == RotaryScaling::yarn) return 0.1f * std::log(s.factor) + 1;
+  return std::sqrt(1 + std::log(s.factor) / std::log(static_cast<float>(s.original_context)));
+}
+
+int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest) {
+  int64_t first = 0;
+  if (causal) {
+    distance = std::max<int64_t>(-distance, 0);
+  } else {
+    buckets /= 2;
+    if (distance > 0) first = buckets;
+    distance = std::abs(distance);
+  }
+  const int64_t single = buckets / 2;
+  if (distance < single) return first + distance;
+  const float share =
+      std::log(static_cast<float>(distance) / static_cast<float>(single)) /
+      static_cast<float>(std::log(static_cast<double>(largest) / static_cast<double>(single)));
+  const auto bucket =
+      single + static_cast<int64_t>(share * static_cast<float>(buckets - single));
+  return first + std::min(bucket, buckets - 1);
+}
+
+float alibi_slope(int64_t head, int64_t heads) {
+  int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  const auto slope = [](double step, int64_t nth) {
+    return static_cast<float>(std::pow(2.0, -step * static_cast<double>(nth)));
+  };
+  if (head < power) return slope(8.0 / static_cast<double>(power), head + 1);
+  return slope(4.0 / static_cast<double>(power), 2 * (head - power) + 1);
+}
+
+Tensor sinusoids(int64_t rows, int64_t width, Waves waves) {
+  Tensor table = empty({rows, width});
+  const int64_t half = width / 2;
+  for (int64_t i = 0; i < half; ++i) {
+    const double exponent = waves == Waves::spread
+                                ? static_cast<double>(i) / static_cast<double>(std::max<int64_t>(half - 1, 1))
+                                : static_cast<double>(2 * i) / static_cast<double>(width);
+    const double frequency = std::pow(10000.0, -exponent);
+    const int64_t sine = waves == Waves::neighbours ? 2 * i : i;
+    const int64_t cosine = waves == Waves::neighbours ? 2 * i + 1 : half + i;
+    for (int64_t p = 0; p < rows; ++p) {
+      const double angle = static_cast<double>(p) * frequency;
+      table.data_as<float>()[p * width + sine] = static_cast<float>(std::sin(angle));
+      table.data_as<float>()[p * width + cosine] = static_cast<float>(std::cos(angle));
+    }
+  }
+  return table;
+}
+
+Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bool causal_)
+    : spec(stack.position), attention(stack.attention), context(context_), causal(causal_) {
+  const Shape shape{spec.offset + context, width};
+  if (spec.kind == PositionKind::learned) table = {shape, Role::position_embedding, {}};
+  if (spec.kind == PositionKind::sinusoidal && spec.stored) table = {shape, Role::sinusoids, {}};
+  if (spec.kind == PositionKind::relative)
+    bias = {{attention.heads, spec.buckets}, Role::position_embedding, {}};
+}
+
+Tensor Positions::indices(const Tensor& x, const Tensor& positions, int64_t first) const {
+  const int64_t B = x.dim(0), T = x.dim(1);
+  check(first + T <= context, "{} tokens; expected at most {}, the model's context", first + T,
+        context);
+  const Tensor places = empty({B, T}, DType::i32);
+  for (int64_t i = 0; i < B * T; ++i) {
+    const int64_t at = positions ? positions.data_as<int32_t>()[i] : first + i % T;
+    places.data_as<int32_t>()[i] = static_cast<int32_t>(spec.offset + at);
+  }
+  return places;
+}
+
+Tensor Positions::add_to(const Tensor& x, const Tensor& positions, int64_t first) const {
+  if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
+  const Tensor places = indices(x, positions, first);
+  if (table.present()) return add(x, embedding(places, table.value));
+  const Tensor waves = sinusoids(spec.offset + context, x.dim(2), spec.waves);
+  return add(x, cast(embedding(places, waves), x.dtype()));
+}
+
+void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t first) const {
+  if (spec.kind == PositionKind::rotary) {
+    std::vector<float> places;
+    for (int64_t i = 0; i < (positions ? positions.size() : T); ++i)
+      places.push_back(
+          static_cast<float>(positions ? positions.data_as<int32_t>()[i] : first + i));
+    const auto turned =
+        static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
+    pass.rotation = turn(rotary_frequencies(spec.rotary, turned, first + T),
+                         rotary_attention_factor(spec.rotary), places);
+    pass.local_rotation = pass.rotation;
+    pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
+    if (spec.rotary.local_theta > 0) {
+      RotarySpec local;
+      local.theta = spec.rotary.local_theta;
+      pass.local_rotation = turn(rotary_frequencies(local, turned, first + T), 1, places);
+    }
+  }
+  if (spec.kind == PositionKind::alibi || spec.kind == PositionKind::relative)
+    pass.distance_bias = bias_by_distance(T, first + T, first);
+}
+
+// Entry n is for key - query = n - (queries - 1) - first.   -> [H, queries + keys - 1]
+Tensor Positions::bias_by_distance(int64_t queries, int64_t keys, int64_t first) const {
+  const int64_t H = attention.heads, N = queries + keys - 1;
+  const int64_t least = -(queries - 1) - first;
+  if (spec.kind == PositionKind::alibi) {
+    Tensor slopes = empty({H, N});
+    for (int64_t h = 0; h < H; ++h) {
+      // Key and query may change sides where the mask shows both.
+      for (int64_t n = 0; n < N; ++n)
+        slopes.data_as<float>()[h * N + n] =
+            -alibi_slope(h, H) * static_cast<float>(std::abs(least + n));
+    }
+    return slopes;
+  }
+  Tensor picks = zeros({N, spec.buckets});  // one of each row, so that the product picks columns
+  for (int64_t n = 0; n < N; ++n)
+    picks.data_as<float>()[n * spec.buckets +
+                           distance_bucket(least + n, causal, spec.buckets, spec.distance)] = 1;
+  return linear(bias.value, picks);
+}
+
+}  // namespace fovea

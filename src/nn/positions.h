@@ -1,0 +1,54 @@
+#pragma once
+
+#include "fovea/spec.h"
+#include "nn/parameter.h"
+#include "nn/pass.h"
+
+namespace fovea {
+
+// How a stack's tokens know their places. Learned tables and sinusoids are added to the embeddings;
+// rotations and biases by distance act inside attention.
+struct Positions {
+  PositionSpec spec;
+  AttentionSpec attention;
+  int64_t context = 0;
+  bool causal = false;
+  Parameter table;  // [offset + context, C]: learned, or sinusoids that lie in the checkpoint
+  Parameter bias;   // [H, buckets]
+
+  Positions() = default;
+  Positions(const StackSpec& stack, int64_t context, int64_t width, bool causal);
+
+  // positions i32 [B, T], or absent: first, first + 1, ... in every row.  x [B, T, C] -> the same
+  Tensor add_to(const Tensor& x, const Tensor& positions, int64_t first) const;
+  // Sets what attention needs of T tokens behind the `first` in the cache.
+  void prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t first) const;
+
+  template <class Visitor>
+  void each(Visitor& f, const std::string& name) {
+    visit(f, name + ".position", table);
+    visit(f, name + ".distance", bias);
+  }
+
+ private:
+  Tensor indices(const Tensor& x, const Tensor& positions, int64_t first) const;
+  Tensor bias_by_distance(int64_t queries, int64_t keys, int64_t first) const;
+};
+
+// Waves by position [rows, C] (Vaswani et al. 2017, 3.5): row p has sin and cos of p * f_i with
+// f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) where they are spread.
+Tensor sinusoids(int64_t rows, int64_t width, Waves waves);
+
+// The frequencies of the D/2 pairs that are turned, scaled as the Spec says for `length` tokens.
+std::vector<float> rotary_frequencies(const RotarySpec& spec, int64_t turned, int64_t length);
+float rotary_attention_factor(const RotarySpec& spec);
+
+// The bucket of key - query (Raffel et al. 2020): half of them (of each sign, unless causal) for
+// single distances, the rest logarithmic up to the largest.
+int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest);
+
+// The slope of head h of H: 2^(-8 (h+1) / H) where H is a power of two (Press et al. 2022), else
+// interleaved as in the authors' code.
+float alibi_slope(int64_t head, int64_t heads);
+
+}  // namespace fovea
