@@ -10,11 +10,14 @@ namespace fovea {
 enum class NormKind { layer, rms };
 enum class ActivationKind { relu, gelu, gelu_tanh, silu };
 
-// none: the order is unknown. learned: a table, added to the embeddings. sinusoidal: waves, added
-// (Vaswani et al. 2017, 3.5). rotary: queries and keys are turned (Su et al. 2021). alibi: a
-// penalty by distance, a slope for each head (Press et al. 2022). relative: a learned bias by
-// distance bucket and head (Raffel et al. 2020, 2.1).
-enum class PositionKind { none, learned, sinusoidal, rotary, alibi, relative };
+// none: the order is unknown, or told by a bias. learned: a table, added to the embeddings.
+// sinusoidal: waves, added (Vaswani et al. 2017, 3.5). rotary: queries and keys are turned (Su et
+// al. 2021).
+enum class PositionKind { none, learned, sinusoidal, rotary };
+
+// What attention's scores receive by the distance of key and query. alibi: a slope for each head
+// (Press et al. 2022). relative: learned, by bucket of distances and head (Raffel et al. 2020, 2.1).
+enum class DistanceBias { none, alibi, relative };
 
 // Where sin and cos of frequency i = 0 .. C/2 - 1 stand: neighbours (2i, 2i + 1) as in the paper;
 // halves (i, i + C/2); spread: halves, the last frequency being exactly 1 / 10000.
@@ -43,6 +46,7 @@ struct PositionSpec {
   Waves waves = Waves::neighbours;
   bool stored = false;  // sinusoidal: the table lies in the checkpoint, although it never changes
   RotarySpec rotary = {};
+  DistanceBias bias = DistanceBias::none;
   int64_t buckets = 32, distance = 128;  // relative: distances from `distance` on share a bucket
 };
 

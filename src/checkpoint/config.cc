@@ -25,30 +25,59 @@ constexpr std::array<ActivationName, 8> kActivations = {
      {"swish", ActivationKind::silu}}};
 
 // Keys that any config.json may carry and that change nothing that fovea computes.
-constexpr std::array<const char*, 24> kHarmless = {"architectures",
-                                                   "model_type",
-                                                   "transformers_version",
-                                                   "dtype",
-                                                   "torch_dtype",
-                                                   "use_cache",
-                                                   "bos_token_id",
-                                                   "eos_token_id",
-                                                   "pad_token_id",
-                                                   "_name_or_path",
-                                                   "name_or_path",
-                                                   "return_dict",
-                                                   "output_attentions",
-                                                   "output_hidden_states",
-                                                   "task_specific_params",
-                                                   "id2label",
-                                                   "label2id",
-                                                   "num_labels",
-                                                   "problem_type",
-                                                   "gradient_checkpointing",
-                                                   "initializer_range",
-                                                   "sep_token_id",
-                                                   "unk_token_id",
-                                                   "chunk_size_feed_forward"};
+const std::set<std::string, std::less<>> kHarmless = {
+    "architectures",
+    "model_type",
+    "transformers_version",
+    "dtype",
+    "torch_dtype",
+    "use_cache",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "sep_token_id",
+    "cls_token_id",
+    "unk_token_id",
+    "mask_token_id",
+    "decoder_start_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "bad_words_ids",
+    "_name_or_path",
+    "name_or_path",
+    "return_dict",
+    "output_attentions",
+    "output_hidden_states",
+    "output_router_logits",
+    "task_specific_params",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "problem_type",
+    "finetuning_task",
+    "tokenizer_class",
+    "gradient_checkpointing",
+    "initializer_range",
+    "init_std",
+    "initializer_factor",
+    "initializer_cutoff_factor",
+    "chunk_size_feed_forward",
+    "is_encoder_decoder",
+    "pretraining_tp",
+    "layerdrop",
+    "encoder_layerdrop",
+    "decoder_layerdrop",
+    "classifier_dropout",
+    "activation_dropout",
+    "max_length",
+    "min_length",
+    "num_beams",
+    "length_penalty",
+    "early_stopping",
+    "no_repeat_ngram_size",
+};
 
 constexpr int64_t kMost = int64_t{1} << 24;
 
@@ -178,7 +207,7 @@ void Config::write(const char* key, const nlohmann::ordered_json& value) {
 void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
   for (const auto& [key, value] : json_->items()) {
     const auto same = [&key = key](const char* name) { return key == name; };
-    if (known_.contains(key) || std::any_of(kHarmless.begin(), kHarmless.end(), same) ||
+    if (known_.contains(key) || kHarmless.contains(key) || value.is_null() ||
         std::any_of(harmless.begin(), harmless.end(), same)) {
       continue;
     }

@@ -34,9 +34,11 @@ class Config {
   // A list of whole numbers; absent = empty.
   void operator()(const char* key, std::vector<int64_t>& field);
   void spec(const char* key, Spec& field);  // a whole Spec, as spec.json has it
-  // Rotary positions in both spellings: rope_theta, partial_rotary_factor and rope_scaling at the
+  // Rotary positions in both spellings (what the field has of share and local_theta is the
+  // family's default): rope_theta, partial_rotary_factor and rope_scaling at the
   // root (before transformers 5), or all in rope_parameters; with `by_layer_type` one of these for
-  // full_attention and one for sliding_attention. A scaling that is not known is refused.
+  // full_attention and one for sliding_attention (or, in an old spelling, what field.local_theta
+  // is). A scaling that is not known is refused.
   void rope(RotarySpec& field, float theta, bool by_layer_type = false);
   // Which layers have a window of `window` keys: layer_types, or what the family's pattern says
   // where the file does not.
@@ -46,6 +48,8 @@ class Config {
   // Said for other readers; without effect here.
   void write(const char* key, const nlohmann::ordered_json& value);
 
+  // Whether the file has the key, be it null.
+  bool says(const char* key) const { return reading_ && json_->contains(key); }
   // The value under a key as it is; null where there is none, and when writing.
   nlohmann::json value(const char* key);
 
@@ -62,7 +66,8 @@ class Config {
   [[noreturn]] void refuse(const char* key, const nlohmann::json& value,
                            const std::string& expected) const;
 
-  RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key, float theta);
+  RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key, float theta,
+                       float share);
 
   bool reading_ = false;
   const nlohmann::json* json_ = nullptr;

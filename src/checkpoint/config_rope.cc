@@ -14,7 +14,8 @@ constexpr ScalingName kScalings[] = {{"default", RotaryScaling::none},
                                      {"linear", RotaryScaling::linear},
                                      {"llama3", RotaryScaling::llama3},
                                      {"yarn", RotaryScaling::yarn},
-                                     {"longrope", RotaryScaling::longrope}};
+                                     {"longrope", RotaryScaling::longrope},
+                                     {"su", RotaryScaling::longrope}};
 
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
@@ -36,7 +37,7 @@ void scaling_fields(RotarySpec& s, Field&& field) {
 nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
   nlohmann::ordered_json json;
   for (const auto& [name, scaling] : kScalings)
-    if (scaling == s.scaling) json["rope_type"] = name;
+    if (scaling == s.scaling && !json.contains("rope_type")) json["rope_type"] = name;
   if (with_theta) {
     json["rope_theta"] = short_number(s.theta);
     if (s.share != 1) json["partial_rotary_factor"] = short_number(s.share);
@@ -56,10 +57,11 @@ nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
 
 }  // namespace
 
-RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string& key,
-                             float theta) {
+RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string& key, float theta,
+                             float share) {
   RotarySpec s;
   s.theta = theta;
+  s.share = share;
   if (!parameters.is_object()) refuse(key.c_str(), parameters, "an object");
   std::set<std::string> known = {"rope_type", "type", "original_max_position_embeddings",
                                  "short_factor", "long_factor"};
@@ -114,6 +116,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
 }
 
 void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
+  const float local = field.local_theta, share = field.share;
   if (!reading_) {
     RotarySpec local;
     local.theta = field.local_theta;
@@ -136,21 +139,21 @@ void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
   for (const char* key : {"rope_theta", "partial_rotary_factor"})
     if (const auto at = value(key); !at.is_null()) root[key] = at;
   if (parameters.is_null()) {
-    field = rope_from(root, "rope_scaling", theta);
+    field = rope_from(root, "rope_scaling", theta, share);
+    field.local_theta = local;
     return;
   }
   if (!by_layer_type) {
-    field = rope_from(parameters, "rope_parameters", theta);
+    field = rope_from(parameters, "rope_parameters", theta, share);
     return;
   }
   const auto part = [&](const char* type) {
     return parameters.is_object() && parameters.contains(type) ? parameters[type]
                                                                : nlohmann::json::object();
   };
-  field = rope_from(part("full_attention"), "rope_parameters.full_attention", theta);
-  const float local = field.local_theta;
+  field = rope_from(part("full_attention"), "rope_parameters.full_attention", theta, share);
   field.local_theta =
-      rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local).theta;
+      rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local, share).theta;
 }
 
 void Config::layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern) {

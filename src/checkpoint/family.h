@@ -7,7 +7,7 @@ namespace fovea {
 
 // A class of transformers and the head that it puts on a model.
 struct Architecture {
-  const char* name;
+  std::string name;
   HeadSpec head;
 };
 
@@ -25,5 +25,16 @@ struct Family {
   // transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;
 };
+
+// The file's tensors for a model of this family. A model without a head is stored without the
+// prefix.
+inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& model) {
+  std::vector<FileTensor> tensors = file_tensors(family.names, model);
+  const std::string prefix = family.prefix;
+  if (model.spec.head.kind != HeadKind::pooled) return tensors;
+  for (FileTensor& tensor : tensors)
+    if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());
+  return tensors;
+}
 
 }  // namespace fovea

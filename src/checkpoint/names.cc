@@ -144,8 +144,10 @@ int64_t group_of(Stored stored, const Transformer& model) {
 
 std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
   std::vector<Expanded> rules;
-  for (const NameRule& rule : names)
+  for (const NameRule& rule : names) {
+    if (rule.when != nullptr && !rule.when(model.spec)) continue;
     for (Expanded& e : expand(rule)) rules.push_back(std::move(e));
+  }
 
   std::vector<FileTensor> tensors;
   std::map<std::string, size_t> known;

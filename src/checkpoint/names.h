@@ -21,6 +21,7 @@ enum class Stored { plain, transposed, by_head, batched, convolution, image_conv
 struct NameRule {
   std::string theirs, ours;
   Stored stored = Stored::plain;
+  bool (*when)(const Spec&) = nullptr;  // null = always
 };
 using Names = std::vector<NameRule>;  // empty: the file uses our own names
 

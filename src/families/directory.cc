@@ -43,7 +43,7 @@ class Loader {
   void load(Transformer& model) {
     std::map<std::string, Parameter*> parameters;
     model.each([&](const std::string& name, Parameter& p) { parameters[name] = &p; });
-    for (const FileTensor& tensor : file_tensors(family_.names, model)) {
+    for (const FileTensor& tensor : file_tensors(family_, model)) {
       std::vector<Parameter*> parts;
       std::vector<Shape> shapes;
       for (const std::string& part : tensor.parts) {
@@ -109,11 +109,19 @@ class Loader {
     }
   }
 
+  // Under its name, with or without the family's prefix, or as a norm was once called.
   const StoredTensor* find(const std::string& name) const {
-    if (const auto* stored = file_.find(name)) return stored;
     const std::string prefix = family_.prefix;
-    return !prefix.empty() && name.starts_with(prefix) ? file_.find(name.substr(prefix.size()))
-                                                       : nullptr;
+    std::vector<std::string> spellings = {name, prefix + name};
+    if (!prefix.empty() && name.starts_with(prefix)) spellings[1] = name.substr(prefix.size());
+    for (size_t i = 0; i < 2; ++i) {
+      for (const auto& [now, once] : {std::pair(".weight", ".gamma"), {".bias", ".beta"}})
+        if (spellings[i].ends_with(std::string("LayerNorm") + now))
+          spellings.push_back(spellings[i].substr(0, spellings[i].rfind('.')) + once);
+    }
+    for (const std::string& spelling : spellings)
+      if (const auto* stored = file_.find(spelling)) return stored;
+    return nullptr;
   }
 
  private:
@@ -131,7 +139,7 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   Spec untied = spec;
   untied.head.tied = false;
   Transformer model(untied);
-  for (const FileTensor& tensor : file_tensors(family.names, model))
+  for (const FileTensor& tensor : file_tensors(family, model))
     if (tensor.parts[0] == "head.output.weight") return tensor.name;
   return "";
 }
@@ -177,7 +185,7 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
   if (spec.head.tied) {
     Transformer tied(spec);
     const std::string head = name_of_head(spec, family);
-    const auto tensors = file_tensors(family.names, tied);
+    const auto tensors = file_tensors(family, tied);
     if (is_another(file, head, loader.find(tensors.front().name))) {
       spec.head.tied = false;
       files.warnings.push_back(
@@ -198,7 +206,7 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family) {
   std::map<std::string, Tensor> values, tensors;
   model.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
-  for (const FileTensor& tensor : file_tensors(family.names, model)) {
+  for (const FileTensor& tensor : file_tensors(family, model)) {
     std::vector<Tensor> parts;
     for (const std::string& part : tensor.parts) parts.push_back(values.at(part));
     tensors[tensor.name] = to_file(tensor, parts);

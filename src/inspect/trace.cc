@@ -75,7 +75,7 @@ void add_gradients(Transformer& model, const Family& family, std::map<std::strin
     gradients[name] = gradient ? gradient : zeros(p.shape);
     p.value = p.value.detach();
   });
-  for (const FileTensor& tensor : file_tensors(family.names, model)) {
+  for (const FileTensor& tensor : file_tensors(family, model)) {
     std::vector<Tensor> parts;
     for (const std::string& part : tensor.parts) parts.push_back(gradients.at(part));
     found["grad." + tensor.name] = to_file(tensor, parts);

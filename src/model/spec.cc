@@ -76,19 +76,19 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
   PositionSpec& p = s.position;
   PositionSpec plain;
   plain.kind = p.kind;
+  plain.bias = p.bias;
+  if (p.bias == DistanceBias::relative) {
+    plain.buckets = p.buckets, plain.distance = p.distance;
+    check(p.distance > p.buckets / 2, "spec: {}.position.distance is {}; expected more than {}",
+          name, p.distance, p.buckets / 2);
+  }
   switch (p.kind) {
-    case PositionKind::none:
-    case PositionKind::alibi: break;
+    case PositionKind::none: break;
     case PositionKind::learned: plain.offset = p.offset; break;
     case PositionKind::sinusoidal:
       plain.offset = p.offset, plain.waves = p.waves, plain.stored = p.stored;
       check(whole.width % 2 == 0, "spec: width is {}; expected an even one for sinusoids",
             whole.width);
-      break;
-    case PositionKind::relative:
-      plain.buckets = p.buckets, plain.distance = p.distance;
-      check(p.distance > p.buckets / 2, "spec: {}.position.distance is {}; expected more than {}",
-            name, p.distance, p.buckets / 2);
       break;
     case PositionKind::rotary: {
       plain.rotary = p.rotary;

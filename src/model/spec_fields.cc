@@ -59,7 +59,7 @@ void visit(RotarySpec& r, SpecVisitor& v, const Place& p) {
 
 void visit(PositionSpec& s, SpecVisitor& v, const Place& p) {
   choose(v, p.at("kind"), p.option("position"), "how a token knows its place", s.kind,
-         {"none", "learned", "sinusoidal", "rotary", "alibi", "relative"});
+         {"none", "learned", "sinusoidal", "rotary"});
   v.integer(p.at("offset"), p.option("position-offset"), "the table's row of position 0", s.offset,
             0, 1024);
   choose(v, p.at("waves"), p.option("waves"), "order of the sinusoids", s.waves,
@@ -67,6 +67,8 @@ void visit(PositionSpec& s, SpecVisitor& v, const Place& p) {
   v.boolean(p.at("stored"), p.option("stored-waves"), "the sinusoids lie in the checkpoint",
             s.stored);
   visit(s.rotary, v, {p.at("rotary"), p.flag});
+  choose(v, p.at("bias"), p.option("distance-bias"), "what scores receive by distance", s.bias,
+         {"none", "alibi", "relative"});
   v.integer(p.at("buckets"), p.option("position-buckets"), "of relative distances", s.buckets, 4,
             65536);
   v.integer(p.at("distance"), p.option("position-distance"), "from which on all share a bucket",

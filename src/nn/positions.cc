@@ -136,7 +136,7 @@ Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bo
   const Shape shape{spec.offset + context, width};
   if (spec.kind == PositionKind::learned) table = {shape, Role::position_embedding, {}};
   if (spec.kind == PositionKind::sinusoidal && spec.stored) table = {shape, Role::sinusoids, {}};
-  if (spec.kind == PositionKind::relative)
+  if (spec.bias == DistanceBias::relative)
     bias = {{attention.heads, spec.buckets}, Role::position_embedding, {}};
 }
 
@@ -178,7 +178,7 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t 
       pass.local_rotation = turn(rotary_frequencies(local, turned, first + T), 1, places);
     }
   }
-  if (spec.kind == PositionKind::alibi || spec.kind == PositionKind::relative)
+  if (spec.bias != DistanceBias::none)
     pass.distance_bias = bias_by_distance(T, first + T, first);
 }
 
@@ -186,7 +186,7 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t 
 Tensor Positions::bias_by_distance(int64_t queries, int64_t keys, int64_t first) const {
   const int64_t H = attention.heads, N = queries + keys - 1;
   const int64_t least = -(queries - 1) - first;
-  if (spec.kind == PositionKind::alibi) {
+  if (spec.bias == DistanceBias::alibi) {
     Tensor slopes = empty({H, N});
     for (int64_t h = 0; h < H; ++h) {
       // Key and query may change sides where the mask shows both.
