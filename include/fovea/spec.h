@@ -8,7 +8,7 @@ namespace fovea {
 
 enum class Position { none, learned };
 enum class NormKind { layer, rms };
-enum class ActivationKind { relu, gelu, gelu_tanh, silu };
+enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh, quick_gelu, relu_squared, sigmoid };
 
 // Which of a sublayer's three norms are there:
 //   y = sum_norm(x + output_norm(sublayer(input_norm(x))))

@@ -197,7 +197,8 @@ void visit(Spec& s, SpecVisitor& v) {
   v.boolean("decoder.attention.output_bias", "--attention-output-bias",
             "bias of attention's output", d.attention.output_bias);
   choose(v, "decoder.ffn.activation", "--activation", "of the feed-forward layers",
-         d.ffn.activation, {"relu", "gelu", "gelu_tanh", "silu"});
+         d.ffn.activation,
+         {"relu", "gelu", "gelu_tanh", "silu", "tanh", "quick_gelu", "relu_squared", "sigmoid"});
   v.boolean("decoder.ffn.gated", "--gated", "gated feed-forward layers (GEGLU, SwiGLU)",
             d.ffn.gated);
   v.integer("decoder.ffn.width", "--ffn-width", "of the feed-forward layers; 0 = 4 x width",
