@@ -31,10 +31,6 @@ void bart_sizes(Config& io, Spec& s) {
 
 namespace {
 
-// Norms stand on the sums (BART, Marian) or on the inputs (Whisper).
-bool sums(const Spec& s) { return s.decoder->placement.sum; }
-bool inputs(const Spec& s) { return !sums(s); }
-
 // BART (Lewis et al. 2020). Its learned positions begin at row 2.
 void config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
@@ -70,10 +66,9 @@ Names bart_stack_names(const std::string& stack) {
        stack + ".norm.embedding.{weight,bias}"},
       {"model." + stack + ".layer_norm.{weight,bias}", stack + ".norm.final.{weight,bias}"},
   };
-  for (const auto& [place, when] : {std::pair("sum", sums), {"input", inputs}}) {
+  for (const char* place : {"sum", "input"}) {
     names.push_back({layer + "{self_attn,encoder_attn,final}_layer_norm.{weight,bias}",
-                     ours + "norm.{attention,cross,ffn}." + place + ".{weight,bias}",
-                     Stored::plain, when});
+                     ours + "norm.{attention,cross,ffn}." + place + ".{weight,bias}"});
   }
   return names;
 }

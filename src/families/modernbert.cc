@@ -35,8 +35,8 @@ void config(Config& io, Spec& s) {
   if (s.head.kind == HeadKind::language_model) io("decoder_bias", s.head.bias, true);
   if (s.head.kind == HeadKind::sequence) {
     bool mean = s.head.pooling == Pooling::mean;
-    if (const auto pooling = io.value("classifier_pooling"); io.reading())
-      mean = pooling == "mean";
+    if (const auto pooling = io.value("classifier_pooling"); pooling.is_string())
+      mean = pooling.get<std::string>() == "mean";
     io.write("classifier_pooling", mean ? "mean" : "cls");
     s.head.pooling = mean ? Pooling::mean : Pooling::first;
   }

@@ -94,7 +94,8 @@ TEST(Elementwise, RefusesTypesThatItDoesNotComputeWith) {
 class ActivationTest : public testing::TestWithParam<Activation> {};
 INSTANTIATE_TEST_SUITE_P(All, ActivationTest,
                          testing::Values(Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::silu));
+                                         Activation::silu, Activation::tanh, Activation::quick_gelu,
+                                         Activation::relu_squared, Activation::sigmoid));
 
 TEST_P(ActivationTest, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, int64_t size) {

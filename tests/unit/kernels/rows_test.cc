@@ -182,13 +182,14 @@ TEST(CrossEntropy, MatchesTheReference) {
     const Array logits = Array::normal(rows.count * rows.width, in, 1, 4);
     const Array losses(rows.count, DType::f32),
         dlogits = Array::normal(rows.count * rows.width, out, 2, 0.1);
-    compare_everywhere({losses, losses, dlogits}, describe("cross_entropy", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(),
-                                               rows);
-                         kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(),
-                                                        targets.data(), 0.5f, rows);
-                       });
+    for (const float smoothing : {0.0f, 0.1f})
+      compare_everywhere({losses, losses, dlogits}, describe("cross_entropy", rows, out, in, added),
+                         [&](const Kernels& kernels, std::vector<Array>& o) {
+                           kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(),
+                                                 targets.data(), smoothing, rows);
+                           kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(),
+                                                          targets.data(), 0.5f, smoothing, rows);
+                         });
   });
 }
 
@@ -206,8 +207,8 @@ TEST(CrossEntropy, TakesExtremeLogits) {
     compare_everywhere(
         {one, one, three}, fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
         [&](const Kernels& kernels, std::vector<Array>& o) {
-          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, {1, 3});
-          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, 1, {1, 3});
+          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, 0, {1, 3});
+          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, 1, 0, {1, 3});
         });
   }
 }
@@ -217,12 +218,13 @@ TEST(CrossEntropy, SumsALongRowPrecisely) {
   const std::vector<int32_t> targets = {50256, 17};
   const Array logits = Array::normal(rows.count * rows.width, DType::bf16, 1);
   const Array losses(2, DType::f32), dlogits(logits.size(), DType::f32);
-  compare_everywhere(
-      {losses, losses, dlogits}, "cross_entropy over a vocabulary",
-      [&](const Kernels& kernels, std::vector<Array>& o) {
-        kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), rows);
-        kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(), targets.data(), 1, rows);
-      });
+  compare_everywhere({losses, losses, dlogits}, "cross_entropy over a vocabulary",
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0,
+                                             rows);
+                       kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(),
+                                                      targets.data(), 1, 0, rows);
+                     });
 }
 
 }  // namespace
