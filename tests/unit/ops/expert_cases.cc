@@ -43,6 +43,7 @@ void add_routers(std::vector<Case>& all) {
     const Tensor chosen = some_experts(rows, k, experts);
     all.push_back({"pick", what, {logits}, [=](auto& in) { return pick(in[0], chosen); }});
     if (k == experts) continue;  // all shares are equal, and nothing is left of the gradient
+    const Tensor uneven = some_experts(rows, k, (experts + 1) / 2);
     std::vector<int32_t> some(static_cast<size_t>(rows), 1), none(static_cast<size_t>(rows), 0);
     for (size_t i = 1; i < some.size(); i += 3) some[i] = 0;
     for (const Tensor& valid : {Tensor(), integers(some, {rows}), integers(none, {rows})}) {
@@ -50,7 +51,7 @@ void add_routers(std::vector<Case>& all) {
           {"balance_loss",
            what + (valid ? fmt::format(", first valid {}", *valid.data_as<int32_t>()) : ""),
            {logits},
-           [=](auto& in) { return balance_loss(in[0], chosen, valid); }});
+           [=](auto& in) { return balance_loss(in[0], uneven, valid); }});
     }
   }
 }
