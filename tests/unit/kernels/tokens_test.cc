@@ -82,13 +82,13 @@ TEST(Combine, MatchesTheReference) {
   for (const auto& [count, width, choices] :
        {std::array<int64_t, 3>{1, 1, 1}, {3, 33, 2}, {67, 130, 3}, {130, 257, 8}, {5, 7, 7}}) {
     const Rows rows{count, width};
-    const int64_t k = choices, size = count * k;
+    const int64_t k = choices, size = count * k, input = size * width, output = count * width;
     const std::vector<int32_t> places = shuffled(size);
     const Array weights = Array::normal(size, DType::f32, 1),
-                dy = Array::normal(count * width, DType::f32, 2);
+                dy = Array::normal(output, DType::f32, 2);
     each_type([&](DType out, DType in, bool added) {
-      const Array z = Array::normal(size * width, in, 3);
-      compare_everywhere({Array::normal(count * width, out, 4), Array::normal(size * width, out, 5),
+      const Array z = Array::normal(input, in, 3);
+      compare_everywhere({Array::normal(output, out, 4), Array::normal(input, out, 5),
                           Array::normal(size, DType::f32, 6)},
                          fmt::format("combine {} of {} rows", k, rows.count),
                          [&](const Kernels& kernels, std::vector<Array>& o) {
