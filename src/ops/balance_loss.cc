@@ -11,7 +11,7 @@ namespace {
 Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) {
   const auto counts = [&](int64_t row) { return !valid || valid.data_as<int32_t>()[row] != 0; };
   const int64_t k = experts.dim(1);
-  std::vector<float> chosen(static_cast<size_t>(r.width));
+  std::vector<double> chosen(static_cast<size_t>(r.width));
   double rows = 0;
   for (int64_t row = 0; row < r.count; ++row) {
     rows += counts(row) ? 1 : 0;
@@ -19,7 +19,7 @@ Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) 
       const int32_t expert = experts.data_as<int32_t>()[j];
       check(expert >= 0 && expert < r.width,
             "balance_loss: expert {} at place {}; expected 0 to {}", expert, j, r.width - 1);
-      chosen[static_cast<size_t>(expert)] += counts(row) ? 1.0f : 0.0f;
+      chosen[static_cast<size_t>(expert)] += counts(row) ? 1 : 0;
     }
   }
   const double factor = rows == 0 ? 0 : static_cast<double>(r.width) / (rows * rows);

@@ -102,7 +102,8 @@ Tensor patches(const Tensor& image, int64_t size);
 
 // The k largest of each row of logits [R, E]. weights f32 (f64 of f64) [R, k]: their softmax over
 // all experts, or with `normalise` over those k (the same divided by their sum); experts i32 [R,
-// k], by descending logit, of equal ones the lower expert first.
+// k], by descending logit, of equal ones the lower expert first (torch.topk leaves their order
+// open).
 struct Routing {
   Tensor weights, experts;
 };

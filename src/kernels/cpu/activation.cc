@@ -20,7 +20,10 @@ struct Relu {
 };
 
 struct ReluSquared {
-  static HWY_INLINE Vector value(Vector x) { return hn::Mul(x, Relu::value(x)); }
+  static HWY_INLINE Vector value(Vector x) {
+    const Vector positive = Relu::value(x);
+    return hn::Mul(positive, positive);
+  }
   static HWY_INLINE Vector derivative(Vector x) { return hn::Mul(all(2), Relu::value(x)); }
 };
 

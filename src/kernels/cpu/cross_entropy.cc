@@ -72,8 +72,9 @@ void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, floa
       float loss = 0, scratch = 0, kept = static_cast<float>(log_sum);
       if (targets[i] >= 0) {
         const double target = *widened(logits, i * rows.width + targets[i], 1, &scratch);
-        const double mean = smoothing > 0 ? row_mean(logits, i, rows.width) : 0;
-        loss = static_cast<float>(log_sum - (1.0 - smoothing) * target - smoothing * mean);
+        double value = log_sum - target;
+        if (smoothing > 0) value += smoothing * (target - row_mean(logits, i, rows.width));
+        loss = static_cast<float>(value);
       }
       narrow_into(losses, i, 1, &loss);
       narrow_into(lse, i, 1, &kept);
@@ -84,6 +85,8 @@ void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, floa
 void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
                        float smoothing, Rows rows) {
   const float others = smoothing / static_cast<float>(rows.width);
+  const float own =
+      static_cast<float>(1.0 - smoothing + smoothing / static_cast<double>(rows.width));
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch output;
     for (int64_t i = first; i < last; ++i) {
@@ -102,9 +105,9 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
         else
           map(room, count, gradient, x);
         if (target >= 0 && target < count) {
-          // (p - 1) * factor from p itself, as p * factor - factor would round twice.
+          // (p - own) * factor from p itself, as p * factor - factor would round twice.
           const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
-          room[target] = (p - (1 - smoothing) - others) * factor;
+          room[target] = (p - own) * factor;
         }
         narrow_into(dlogits, i * rows.width + begin, count, room);
       });

@@ -175,6 +175,30 @@ TEST(Embedding, MatchesTheReference) {
   });
 }
 
+TEST(Softmax, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    if (rows.width == 1) return;  // dx would be a difference of equal numbers
+    const int64_t size = rows.count * rows.width;
+    const Array x = Array::normal(size, in, 1), dy = Array::normal(size, DType::bf16, 2);
+    const Array y = Array::normal(size, out, 3), probabilities(size, DType::f32);
+    compare_everywhere({y, probabilities, y}, describe("softmax", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.softmax(o[0].out(added), x.in(), rows);
+                         kernels.softmax(o[1].out(), x.in(), rows);
+                         kernels.softmax_backward(o[2].out(added), dy.in(), o[1].in(), rows);
+                       });
+  });
+}
+
+TEST(Softmax, ANaNStaysInItsRow) {
+  const Array x({1, 2, std::nan(""), 3, 4, 5, 3e38, -3e38, 0}, DType::f32);
+  const Array y(9, DType::f32);
+  compare_everywhere({y}, "softmax of a NaN", [&](const Kernels& kernels, std::vector<Array>& o) {
+    kernels.softmax(o[0].out(), x.in(), {3, 3});
+    for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(o[0][i]), i < 3) << i;
+  });
+}
+
 TEST(CrossEntropy, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, Rows rows) {
     std::vector<int32_t> targets = random_ids(rows.count, rows.width);
