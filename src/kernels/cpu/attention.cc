@@ -167,12 +167,12 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
       load_tile(block.rows, v, queries, tile);
     }
     for (int64_t row = 0; row < rows; row += kStrip) {
-      const Interval ahead{tile + kTile + kTile * row / rows,
-                           tile + kTile + kTile * (row + kStrip) / rows};
+      const int64_t end = std::min(row + kStrip, rows);
+      const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
       prefetch_keys(k, queries, ahead);
       prefetch_keys(v, queries, ahead);
-      add_tile_to_strip(block, row, std::min(kStrip, rows - row),
-                        sights[static_cast<size_t>(row / kStrip)], values, tile);
+      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], values,
+                        tile);
     }
   }
   finish(block, y, lse);
