@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
@@ -211,11 +210,6 @@ HWY_EXPORT(attention_forward);
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
-}
-
-// Only inspection asks for these, a few rows at a time.
-void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
-  reference::attention_weights(w, q, k, shape);
 }
 
 }  // namespace fovea::cpu
