@@ -26,8 +26,8 @@ struct Mask {
   // Per batch row, the keys that are not padding; empty = all are valid.
   std::vector<Interval> valid;
 
-  // Writes at most kMostIntervals of query row `query` of batch row `batch` among `keys` keys, and returns
-  // how many there are.
+  // Writes at most kMostIntervals of query row `query` of batch row `batch` among `keys` keys, and
+  // returns how many there are.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
     const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;

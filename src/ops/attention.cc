@@ -21,8 +21,8 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
         "attention: the mask has {} rows, the batch {}", options.mask.valid.size(), q.dim(0));
   check_probability(options.dropout, "attention");
   const Shape distances{q.dim(2), q.dim(1) + keys - 1};
-  check(!options.bias || (options.bias.shape() == distances &&
-                          options.bias.dtype() == working_type(q)),
+  check(!options.bias ||
+            (options.bias.shape() == distances && options.bias.dtype() == working_type(q)),
         "attention: the bias is {} {}; expected {} {}", name_of(options.bias.dtype()),
         options.bias.shape(), name_of(working_type(q)), distances);
   return {.batch = q.dim(0),

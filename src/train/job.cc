@@ -185,7 +185,8 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
   if (!options.from.empty()) {
     const Spec fresh = open_model_files(options.from, Weights::mapped).model.spec;
     job.spec = fresh;
-    if (spec.context > 0 && spec.context < fresh.context && fresh.decoder->position.kind == PositionKind::none)
+    if (spec.context > 0 && spec.context < fresh.context &&
+        fresh.decoder->position.kind == PositionKind::none)
       job.spec.context = spec.context;
     if (job.tokenizer->size() > fresh.vocabulary) {
       fail(ErrorKind::BadFile,

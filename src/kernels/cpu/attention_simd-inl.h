@@ -163,9 +163,8 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   const int64_t end = std::min(columns.end, shape.keys - tile);  // the rest is hidden
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
-    const float* bias = static_cast<const float*>(shape.bias.data) +
-                        queries.head(row) * distances + tile - queries.position(row) +
-                        shape.queries - 1;
+    const float* bias = static_cast<const float*>(shape.bias.data) + queries.head(row) * distances +
+                        tile - queries.position(row) + shape.queries - 1;
     for (int64_t c = columns.begin; c < end; ++c) scores[r * kTile + c] += bias[c] * kLog2e;
   }
 }

@@ -23,8 +23,7 @@ Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
       sight.merge({seen[0].begin, seen[0].end, seen[0].begin, seen[0].end, 0, 0});
     } else {
       sight.all_end = 0;  // with a gap or without any key: never whole
-      if (count > 1)
-        sight.merge({seen[0].begin, seen[1].end, 0, 0, seen[0].end, seen[1].begin});
+      if (count > 1) sight.merge({seen[0].begin, seen[1].end, 0, 0, seen[0].end, seen[1].begin});
     }
   }
   return sight;
