@@ -189,7 +189,7 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
         },
         {"width is 9", "even", "sinusoids"}},
        {[](Spec& s) {
-          s.decoder->position.kind = PositionKind::relative;
+          s.decoder->position.bias = DistanceBias::relative;
           s.decoder->position.distance = 16;
         },
         {"decoder.position.distance is 16", "more than 16"}},
