@@ -100,6 +100,13 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
               "spec: {}.position.rotary has {} factors; expected {}", name, factors->size(),
               wanted ? turned / 2 : 0);
       }
+      check(p.rotary.scaling != RotaryScaling::llama3 ||
+                p.rotary.high_frequency > p.rotary.low_frequency,
+            "spec: {}.position.rotary.high_frequency is {}; expected more than {}, low_frequency",
+            name, p.rotary.high_frequency, p.rotary.low_frequency);
+      check(p.rotary.scaling != RotaryScaling::yarn || p.rotary.theta > 1,
+            "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name,
+            p.rotary.theta);
       if (plain.rotary.original_context == 0 && p.rotary.scaling != RotaryScaling::none)
         plain.rotary.original_context = whole.context;
       break;
@@ -156,6 +163,8 @@ Spec validated(Spec s) {
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);
+  check(!s.encoder || !s.decoder || !s.decoder->parallel,
+        "spec: decoder.parallel beside an encoder; expected sublayers one after the other");
   complete(s.head);
   if (s.source_vocabulary == s.vocabulary) s.source_vocabulary = 0;
   const bool tokens = s.input.kind == InputKind::tokens;
@@ -171,6 +180,8 @@ Spec validated(Spec s) {
   if (s.input.kind != InputKind::audio) s.input.bins = 80, s.input.frames = 1500;
   const bool reads_text = s.decoder || tokens;
   check(s.vocabulary > 0 || !reads_text, "spec: vocabulary is 0; expected at least 1");
+  check(s.token_types == 0 || reads_text, "spec: token_types is {} without tokens; expected 0",
+        s.token_types);
   check(s.head.kind != HeadKind::language_model || reads_text,
         "spec: head.kind is language_model without tokens; expected another");
   return s;

@@ -69,9 +69,9 @@ class Reader : public SpecVisitor {
 
   // A file that names one stack means that one alone; a file that names none, the default.
   void group(Text path, Text, Text, bool& present) override {
-    const auto* found = find(path);
-    if (found != nullptr)
-      present = !found->is_null();
+    groups_.push_back(path);
+    if (json_.is_object() && json_.contains(path))
+      present = !json_[path].is_null();
     else if (json_.is_object() && (json_.contains("encoder") || json_.contains("decoder")))
       present = false;
   }
@@ -104,6 +104,8 @@ class Reader : public SpecVisitor {
     for (const auto& [key, value] : part.items()) {
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       if (std::find(known_.begin(), known_.end(), path) != known_.end()) continue;
+      if (value.is_null() && std::find(groups_.begin(), groups_.end(), path) != groups_.end())
+        continue;
       const bool group = std::any_of(known_.begin(), known_.end(),
                                      [&](auto& k) { return k.starts_with(path + "."); });
       check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path,
@@ -114,6 +116,7 @@ class Reader : public SpecVisitor {
 
   std::vector<std::string> fields_and_groups() const {
     std::vector<std::string> paths = known_;
+    paths.insert(paths.end(), groups_.begin(), groups_.end());
     for (const std::string& path : known_)
       for (size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1))
         paths.push_back(path.substr(0, dot));
@@ -122,7 +125,7 @@ class Reader : public SpecVisitor {
 
   const nlohmann::json& json_;
   std::string name_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_, groups_;  // groups: those that may be absent
 };
 
 class Writer : public SpecVisitor {

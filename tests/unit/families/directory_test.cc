@@ -130,7 +130,7 @@ TEST_F(Directory, TheFilesOwnHeadWins) {
   ASSERT_EQ(files.warnings.size(), 1u);
   EXPECT_NE(files.warnings[0].find("the file's is used"), std::string::npos);
   EXPECT_FALSE(files.model.spec.head.tied);
-  EXPECT_EQ(files.model.head.weight.value.data_as<float>()[3], 0.5f);
+  EXPECT_EQ(files.model.head.output.weight.value.data_as<float>()[3], 0.5f);
 }
 
 TEST_F(Directory, TheSameHeadTwiceIsTied) {
