@@ -8,7 +8,7 @@
 namespace fovea {
 
 enum class NormKind { layer, rms };
-enum class ActivationKind { relu, gelu, gelu_tanh, silu };
+enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh, quick_gelu, relu_squared, sigmoid };
 
 // none: the order is unknown, or told by a bias. learned: a table, added to the embeddings.
 // sinusoidal: waves, added (Vaswani et al. 2017, 3.5). rotary: queries and keys are turned (Su et

@@ -14,7 +14,7 @@ struct ActivationName {
   const char* name;
   ActivationKind kind;
 };
-constexpr std::array<ActivationName, 8> kActivations = {
+constexpr std::array<ActivationName, 12> kActivations = {
     {{"relu", ActivationKind::relu},
      {"gelu", ActivationKind::gelu},
      {"gelu_python", ActivationKind::gelu},
@@ -22,7 +22,11 @@ constexpr std::array<ActivationName, 8> kActivations = {
      {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
      {"gelu_fast", ActivationKind::gelu_tanh},
      {"silu", ActivationKind::silu},
-     {"swish", ActivationKind::silu}}};
+     {"swish", ActivationKind::silu},
+     {"tanh", ActivationKind::tanh},
+     {"quick_gelu", ActivationKind::quick_gelu},
+     {"relu2", ActivationKind::relu_squared},
+     {"sigmoid", ActivationKind::sigmoid}}};
 
 // Keys that any config.json may carry and that change nothing that fovea computes.
 const std::set<std::string, std::less<>> kHarmless = {
@@ -171,8 +175,10 @@ void Config::operator()(const char* key, ActivationKind& field, const char* abse
   const auto at = std::find_if(kActivations.begin(), kActivations.end(),
                                [&](const auto& a) { return name == a.name; });
   if (at == kActivations.end()) {
-    fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected relu, gelu, gelu_new or silu", name_,
-         key, name);
+    fail(
+        ErrorKind::Unsupported,
+        "{}: {} is \"{}\"; expected relu, relu2, gelu, gelu_new, quick_gelu, silu, tanh or sigmoid",
+        name_, key, name);
   }
   field = at->kind;
 }

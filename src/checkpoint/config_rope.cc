@@ -118,12 +118,12 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
 void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
   const float local = field.local_theta, share = field.share;
   if (!reading_) {
-    RotarySpec local;
-    local.theta = field.local_theta;
+    RotarySpec sliding;
+    sliding.theta = local;
     const auto full = written_scaling(field, true);
     if (by_layer_type) {
       write("rope_parameters", {{"full_attention", full},
-                                {"sliding_attention", written_scaling(local, true)}});
+                                {"sliding_attention", written_scaling(sliding, true)}});
       return;
     }
     write("rope_parameters", full);

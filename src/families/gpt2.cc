@@ -1,4 +1,5 @@
 #include "families/registry.h"
+#include "families/shared.h"
 
 namespace fovea {
 namespace {
@@ -31,7 +32,7 @@ void config(Config& io, Spec& s) {
   }
 }
 
-const Names names = {
+const Names names = with_decoder_heads({
     {"transformer.w{t,p}e.weight", "{embedding.token,decoder.position}"},
     {"transformer.h.{i}.ln_{1,2}.{weight,bias}",
      "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
@@ -43,12 +44,12 @@ const Names names = {
      Stored::transposed},
     {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
     {"lm_head.weight", "head.output.weight"},
-};
+});
 
 }  // namespace
 
 const Family gpt2 = {"gpt2",
-                     {{"GPT2LMHeadModel", {}}},
+                     decoder_architectures("GPT2", "GPT2LMHeadModel"),
                      config,
                      names,
                      "transformer.",

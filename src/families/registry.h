@@ -8,6 +8,29 @@
 namespace fovea {
 
 extern const Family gpt2;
+extern const Family llama;
+extern const Family mistral;
+extern const Family mixtral;
+extern const Family qwen2;
+extern const Family qwen3;
+extern const Family qwen3_moe;
+extern const Family gemma2;
+extern const Family gemma3;
+extern const Family phi3;
+extern const Family olmo2;
+extern const Family opt;
+extern const Family bloom;
+extern const Family gpt_neox;
+extern const Family bert;
+extern const Family roberta;
+extern const Family distilbert;
+extern const Family mpnet;
+extern const Family modernbert;
+extern const Family t5;
+extern const Family bart;
+extern const Family marian;
+extern const Family vit;
+extern const Family whisper;
 extern const Family own;
 
 // Every family, in the order in which saving tries them: the last can express any Spec.

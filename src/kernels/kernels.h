@@ -45,8 +45,36 @@ struct Rows {
   int64_t count = 0, width = 0;
 };
 
-// gelu: exact, by erf; gelu_tanh: its approximation by tanh (Hendrycks and Gimpel 2016).
-enum class Activation : uint8_t { relu, gelu, gelu_tanh, silu };
+// gelu: exact, by erf; gelu_tanh and quick_gelu, x sigmoid(1.702 x): its approximations (Hendrycks
+// and Gimpel 2016); relu_squared: max(x, 0)^2 (So et al. 2021).
+enum class Activation : uint8_t {
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  tanh,
+  quick_gelu,
+  relu_squared,
+  sigmoid
+};
+
+// Which elements of a head rotary positions turn together: i and i + R/2, or 2i and 2i + 1.
+enum class Pairing : uint8_t { halves, neighbours };
+
+// x [rows, heads, width], of which the first `rotated` elements of each head are turned. Row r
+// takes the angles of row r % angle_rows. `inverse` turns back, which is the gradient.
+struct Rotation {
+  int64_t rows = 0, angle_rows = 0, heads = 0, width = 0, rotated = 0;
+  Pairing pairing = Pairing::halves;
+  bool inverse = false;
+};
+
+// `count` windows of `kernel` tokens, the first beginning `padding` before token 0, each `stride`
+// behind the one before.
+struct Windows {
+  int64_t batch = 0, tokens = 0, width = 0;
+  int64_t kernel = 1, stride = 1, padding = 0, count = 0;
+};
 
 // Inverted dropout: an element is 0 with `probability`, else divided by (1 - probability). The
 // decision for element i is word i % 4 of philox(seed, Stream::dropout, substream, counter) with
@@ -83,6 +111,10 @@ struct Kernels {
   void (*add)(Out y, In a, In b, int64_t size) = nullptr;            // y = a + b
   void (*multiply)(Out y, In a, In b, int64_t size) = nullptr;       // y (+)= a * b
   void (*scale)(Out y, In x, float factor, int64_t size) = nullptr;  // y (+)= factor * x
+  void (*shift)(Out y, In x, float offset, int64_t size) = nullptr;  // y = x + offset
+  void (*softcap)(Out y, In x, float cap, int64_t size) = nullptr;   // y = cap * tanh(x / cap)
+  // dx (+)= dy * (1 - tanh(x / cap)^2)
+  void (*softcap_backward)(Out dx, In dy, In x, float cap, int64_t size) = nullptr;
   void (*activation)(Out y, In x, Activation kind, int64_t size) = nullptr;  // y = f(x)
   // dx (+)= dy * f'(x)
   void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;
@@ -103,6 +135,23 @@ struct Kernels {
   void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,
                             Rows rows) = nullptr;
 
+  void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // of each row
+  void (*softmax_backward)(Out dx, In dy, In y, Rows rows) = nullptr;  // dx (+)= y (dy - dy . y)
+  // Turns pairs of elements by angles of which it gets cosines and sines [angle_rows, rotated / 2]:
+  // (a, b) -> (a cos - b sin, b cos + a sin).
+  void (*rotate)(Out y, In x, In cosines, In sines, const Rotation& rotation) = nullptr;
+  // y [B, count, C * kernel]: element (c, j) of a window at c * kernel + j; zeros beyond x [B, T,
+  // C].
+  void (*unfold)(Out y, In x, const Windows& windows) = nullptr;
+  void (*unfold_backward)(Out dx, In dy, const Windows& windows) = nullptr;
+  // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.
+  void (*combine)(Out y, In z, const int32_t* places, In weights, int64_t choices,
+                  Rows rows) = nullptr;
+  // dz[places[r, j]] (+)= weights[r, j] * dy[r];  dweights[r, j] (+)= dy[r] . z[places[r, j]].
+  // No place occurs twice.
+  void (*combine_backward)(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
+                           int64_t choices, Rows rows) = nullptr;
+
   // y[i] (+)= table[ids[i]], rows of `width`; every id is inside the table (ops check that).
   void (*embedding)(Out y, In table, const int32_t* ids, Rows rows) = nullptr;
   // dtable[ids[i]] += dy[i], in ascending i for each table row; dtable has `entries` rows; without
@@ -119,13 +168,13 @@ struct Kernels {
   // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 
-  // losses[R] = -log softmax(logits[r])[targets[r]], 0 where the target is negative (ignored);
-  // lse[R] for the backward.
-  void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets,
+  // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
+  // 0 where the target is negative (ignored); lse[R] for the backward.
+  void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                         Rows rows) = nullptr;
-  // dlogits (+)= (softmax(logits) - onehot(target)) * factor; 0 in ignored rows.
+  // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows.
   void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets,
-                                 float factor, Rows rows) = nullptr;
+                                 float factor, float smoothing, Rows rows) = nullptr;
 
   // In place, all float: m, v, then weight -= rate * (m / correction1 / (sqrt(v / correction2) +
   // epsilon) + decay * weight) (Loshchilov and Hutter 2019).

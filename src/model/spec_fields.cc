@@ -15,7 +15,8 @@ void choose(SpecVisitor& v, const std::string& path, const std::string& flag,
 }
 
 const std::vector<std::string>& activations() {
-  static const std::vector<std::string> names = {"relu", "gelu", "gelu_tanh", "silu"};
+  static const std::vector<std::string> names = {"relu", "gelu",       "gelu_tanh",    "silu",
+                                                 "tanh", "quick_gelu", "relu_squared", "sigmoid"};
   return names;
 }
 

@@ -31,31 +31,31 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
 
 // x [B, T, C] -> [B, T, heads, D], normalised and turned
 Tensor Attention::heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
-                           const Rotation& rotation, const Pass& pass) const {
+                           const Angles& angles, const Pass& pass) const {
   const int64_t B = x.dim(0), T = x.dim(1), D = spec.head_width;
   Tensor y = linear(x);                                                     // [B, T, heads D]
   if (spec.norm == QueryKeyNorm::all) y = norm(y, pass.compute);
   y = y.view({B, T, heads, D});
   if (spec.norm == QueryKeyNorm::head) y = norm(y, pass.compute);
-  if (!rotation.cosines) return y;
-  return rotate(y, rotation.cosines, rotation.sines, pass.pairing);
+  if (!angles.cosines) return y;
+  return rotate(y, angles.cosines, angles.sines, pass.pairing);
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
-  const Rotation none;
-  const Rotation& rotation = across ? none : window > 0 ? pass.local_rotation : pass.rotation;
+  const Angles none;
+  const Angles& angles = across ? none : window > 0 ? pass.local_angles : pass.angles;
   AttentionOptions options;
   options.scale =
       spec.scale > 0 ? spec.scale : 1.0f / std::sqrt(static_cast<float>(spec.head_width));
   options.softcap = spec.softcap;
   options.dropout = pass.drop(place.probability, place.substream);
 
-  const Tensor q = heads_of(x, query, query_norm, spec.heads, rotation, pass);  // [B, T, H, D]
+  const Tensor q = heads_of(x, query, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
   Tensor k, v;                                                                  // [B, S, G, D]
   if (across) {
     look_across(k, v, options, pass);
   } else {
-    k = heads_of(x, key, key_norm, spec.kv_heads, rotation, pass);
+    k = heads_of(x, key, key_norm, spec.kv_heads, angles, pass);
     v = heads_of(x, value, {}, spec.kv_heads, none, pass);
     look_back(k, v, options, pass);
   }

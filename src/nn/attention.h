@@ -34,7 +34,7 @@ struct Attention {
 
  private:
   Tensor heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
-                  const Rotation& rotation, const Pass& pass) const;
+                  const Angles& angles, const Pass& pass) const;
   void look_across(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
   void look_back(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
 };

@@ -6,11 +6,15 @@ namespace fovea {
 namespace {
 
 // The public names and the kernels' are the same list.
-static_assert(static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
-              static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
-              static_cast<int>(ActivationKind::gelu_tanh) ==
-                  static_cast<int>(Activation::gelu_tanh) &&
-              static_cast<int>(ActivationKind::silu) == static_cast<int>(Activation::silu));
+static_assert(
+    static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
+    static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
+    static_cast<int>(ActivationKind::gelu_tanh) == static_cast<int>(Activation::gelu_tanh) &&
+    static_cast<int>(ActivationKind::silu) == static_cast<int>(Activation::silu) &&
+    static_cast<int>(ActivationKind::tanh) == static_cast<int>(Activation::tanh) &&
+    static_cast<int>(ActivationKind::quick_gelu) == static_cast<int>(Activation::quick_gelu) &&
+    static_cast<int>(ActivationKind::relu_squared) == static_cast<int>(Activation::relu_squared) &&
+    static_cast<int>(ActivationKind::sigmoid) == static_cast<int>(Activation::sigmoid));
 
 bool is_dense(const ExpertsSpec& experts, int64_t layer) {
   const auto& dense = experts.dense_layers;

@@ -17,7 +17,7 @@ struct Probe {
 };
 
 // By what queries and keys are turned: cos and sin f32 [T or B*T, R/2]; absent = they are not.
-struct Rotation {
+struct Angles {
   Tensor cosines, sines;
 };
 
@@ -38,7 +38,7 @@ struct Pass {
   std::vector<Tensor>* side_losses = nullptr;
 
   // Set by the stack for its layers.
-  Rotation rotation, local_rotation;  // the second in layers with a window
+  Angles angles, local_angles;  // the second in layers with a window
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions
   const char* stack = "";  // in the names that a probe sees: "", "encoder_" or "decoder_"

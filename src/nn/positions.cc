@@ -11,18 +11,18 @@ namespace {
 
 // cos and sin of position * frequency, rounded where Hugging Face rounds: long texts would differ
 // otherwise.   positions [rows] -> [rows, pairs]
-Rotation turn(const std::vector<float>& frequencies, float factor,
+Angles turn(const std::vector<float>& frequencies, float factor,
               const std::vector<float>& positions) {
   const auto rows = std::ssize(positions), pairs = std::ssize(frequencies);
-  Rotation rotation{empty({rows, pairs}), empty({rows, pairs})};
+  Angles angles{empty({rows, pairs}), empty({rows, pairs})};
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < pairs; ++i) {
       const float angle = positions[static_cast<size_t>(r)] * frequencies[static_cast<size_t>(i)];
-      rotation.cosines.data_as<float>()[r * pairs + i] = std::cos(angle) * factor;
-      rotation.sines.data_as<float>()[r * pairs + i] = std::sin(angle) * factor;
+      angles.cosines.data_as<float>()[r * pairs + i] = std::cos(angle) * factor;
+      angles.sines.data_as<float>()[r * pairs + i] = std::sin(angle) * factor;
     }
   }
-  return rotation;
+  return angles;
 }
 
 // Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
@@ -168,14 +168,14 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t 
           static_cast<float>(positions ? positions.data_as<int32_t>()[i] : first + i));
     const auto turned =
         static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
-    pass.rotation = turn(rotary_frequencies(spec.rotary, turned, first + T),
+    pass.angles = turn(rotary_frequencies(spec.rotary, turned, first + T),
                          rotary_attention_factor(spec.rotary), places);
-    pass.local_rotation = pass.rotation;
+    pass.local_angles = pass.angles;
     pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
     if (spec.rotary.local_theta > 0) {
       RotarySpec local;
       local.theta = spec.rotary.local_theta;
-      pass.local_rotation = turn(rotary_frequencies(local, turned, first + T), 1, places);
+      pass.local_angles = turn(rotary_frequencies(local, turned, first + T), 1, places);
     }
   }
   if (spec.bias != DistanceBias::none)

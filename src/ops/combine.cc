@@ -1,50 +1,37 @@
-#include <algorithm>
-
 #include "base/error.h"
-#include "base/threads.h"
 #include "ops/ops.h"
-#include "ops/working.h"
+#include "ops/statistics.h"
 #include "tensor/tape.h"
 
 namespace fovea {
+namespace {
+
+void check_places(const Tensor& places, int64_t count) {
+  std::vector<bool> seen(static_cast<size_t>(count));
+  for (int64_t i = 0; i < places.size(); ++i) {
+    const int32_t place = places.data_as<int32_t>()[i];
+    check(place >= 0 && place < count && !seen[static_cast<size_t>(place)],
+          "combine: place {} at {}; expected 0 to {}, each once", place, i, count - 1);
+    seen[static_cast<size_t>(place)] = true;
+  }
+}
+
+}  // namespace
 
 Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights) {
-  check(z.rank() == 2 && places.shape() == weights.shape() && places.rank() == 2,
-        "combine: z {}, places {}, weights {}; expected [N, C], [R, k], [R, k]", z.shape(),
-        places.shape(), weights.shape());
-  const int64_t R = places.dim(0), k = places.dim(1), C = z.dim(1);
-  const Tensor from = working(z), y = zeros({R, C}, from.dtype());
-  const Tensor w = convert(weights, from.dtype());
-  const int32_t* place = places.data_as<int32_t>();
-  with_working_type(from.dtype(), [&]<class T>(T) {
-    parallel_for(R, 1 + 8192 / (k * C), [&](int64_t first, int64_t last) {
-      for (int64_t i = first * k; i < last * k; ++i) {
-        const T* row = from.data_as<T>() + place[i] * C;
-        const T weight = w.data_as<T>()[i];
-        T* sum = y.data_as<T>() + i / k * C;
-        for (int64_t c = 0; c < C; ++c) sum[c] += weight * row[c];
-      }
-    });
-  });
-  return record(y, {z, weights}, [=](const Tensor& dy, Gradients& d) {
-    // dz[places[r, j]] += w[r, j] dy[r],  dw[r, j] = dy[r] . z[places[r, j]]
-    const Tensor up = convert(dy, from.dtype()), rows = working(z);
-    const Tensor dz = zeros(z.shape(), from.dtype()), dw = zeros(w.shape(), from.dtype());
-    with_working_type(from.dtype(), [&]<class T>(T) {
-      for (int64_t i = 0; i < R * k; ++i) {
-        const T* dyr = up.data_as<T>() + i / k * C;
-        const T* zr = rows.data_as<T>() + places.data_as<int32_t>()[i] * C;
-        T* dzr = dz.data_as<T>() + places.data_as<int32_t>()[i] * C;
-        T dot = 0;
-        for (int64_t c = 0; c < C; ++c) {
-          dzr[c] += w.data_as<T>()[i] * dyr[c];
-          dot += dyr[c] * zr[c];
-        }
-        dw.data_as<T>()[i] = dot;
-      }
-    });
-    if (d.wants(z)) deliver(d[z], dz);
-    if (d.wants(weights)) deliver(d[weights], dw);
+  check(z.rank() == 2 && places.rank() == 2 && places.dtype() == DType::i32 &&
+            places.size() == z.dim(0) && weights.shape() == places.shape(),
+        "combine: z is {}, places are {} {}, weights {}; expected [R*k, C], int32 [R, k], [R, k]",
+        z.shape(), name_of(places.dtype()), places.shape(), weights.shape());
+  check_places(places, z.dim(0));
+  const Rows r{places.dim(0), z.dim(1)};
+  const int64_t choices = places.dim(1);
+  Tensor y = empty({r.count, r.width}, working_type(z));
+  kernels(z).combine(y, z, places.data_as<int32_t>(), weights, choices, r);
+  return record(y, {z, weights}, [=, z = Saved(z)](const Tensor& dy, Gradients& d) {
+    // dz[place] = weight * dy,   dweight = dy . z[place]
+    kernels(dy).combine_backward(d[z], d[weights], dy, z.elements(), places.data_as<int32_t>(),
+                                 weights, choices, r);
   });
 }
 

@@ -5,11 +5,13 @@
 
 namespace fovea {
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor, float smoothing) {
   const Rows r = rows_of(logits);
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
         "cross_entropy: targets are {} {}, logits {}; expected one int32 a row",
         name_of(targets.dtype()), targets.shape(), logits.shape());
+  check(smoothing >= 0 && smoothing <= 1, "cross_entropy: smoothing {}; expected 0 to 1",
+        smoothing);
   const int32_t* target = targets.data_as<int32_t>();
   int64_t counted = 0;
   for (int64_t i = 0; i < r.count; ++i) {
@@ -21,14 +23,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
 
   Tensor losses = statistics(logits, r), lse = statistics(logits, r);
   const Kernels& k = kernels(logits);
-  k.cross_entropy(losses, lse, logits, target, r);
+  k.cross_entropy(losses, lse, logits, target, smoothing, r);
   Tensor loss = full({1}, k.sum(losses, r.count) / divisor, losses.dtype());
 
   return record(loss, {logits}, [=, divisor = divisor](const Tensor& dy, Gradients& d) {
-    // dlogits = (softmax(logits) - onehot(target)) / divisor * dy
+    // dlogits = (softmax(logits) - (1 - smoothing) onehot(target) - smoothing / V) / divisor * dy
     const double upstream = dy.dtype() == DType::f64 ? *dy.data_as<double>() : *dy.data_as<float>();
     kernels(logits).cross_entropy_backward(d[logits], logits, lse, targets.data_as<int32_t>(),
-                                           static_cast<float>(upstream / divisor), r);
+                                           static_cast<float>(upstream / divisor), smoothing, r);
   });
 }
 

@@ -1,59 +1,87 @@
-#include <cstring>
-
 #include "base/error.h"
+#include "ops/in_dtype.h"
 #include "ops/ops.h"
+#include "ops/place.h"
 #include "tensor/tape.h"
 
 namespace fovea {
 namespace {
 
-In at(const Tensor& x, int64_t row) {
-  const size_t bytes = static_cast<size_t>(row * x.dim(1)) * size_of(x.dtype());
-  return {x.data_as<char>() + bytes, x.dtype()};
+struct Group {
+  size_t expert;
+  int64_t begin, count;  // rows
+};
+
+// Those that have rows.
+std::vector<Group> groups_of(const std::vector<int64_t>& counts) {
+  std::vector<Group> groups;
+  int64_t begin = 0;
+  for (size_t e = 0; e < counts.size(); ++e) {
+    if (counts[e] > 0) groups.push_back({e, begin, counts[e]});
+    begin += counts[e];
+  }
+  return groups;
 }
 
-Out place(Out all, int64_t element) {
-  if (all.data != nullptr)
-    all.data = static_cast<char*>(all.data) + static_cast<size_t>(element) * size_of(all.dtype);
-  return all;
+void check_shapes(const Tensor& x, const std::vector<int64_t>& counts,
+                  const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
+  check(!weights.empty() && counts.size() == weights.size() &&
+            (biases.empty() || biases.size() == weights.size()),
+        "grouped_linear: {} counts, {} weights, {} biases; expected as many of each", counts.size(),
+        weights.size(), biases.size());
+  int64_t rows = 0;
+  for (const int64_t count : counts) {
+    check(count >= 0, "grouped_linear: a group of {} rows; expected at least 0", count);
+    rows += count;
+  }
+  const Shape& shape = weights[0].shape();
+  check(x.rank() == 2 && x.dim(0) == rows && shape.size() == 2 && shape[1] == x.dim(1),
+        "grouped_linear: x is {}, {} rows are in groups, weights are {}; expected [rows, C] and "
+        "[N, C]",
+        x.shape(), rows, shape);
+  for (const Tensor& weight : weights) {
+    check(weight.shape() == shape, "grouped_linear: weights are {} and {}; expected equal shapes",
+          shape, weight.shape());
+  }
+  for (const Tensor& bias : biases) {
+    check(bias.shape() == Shape{shape[0]}, "grouped_linear: a bias is {}, weights are {}",
+          bias.shape(), shape);
+  }
 }
 
 }  // namespace
 
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
-  const int64_t C = x.dim(1), N = weights[0].dim(0);
-  int64_t total = 0;
-  for (const int64_t count : counts) total += count;
-  check(x.rank() == 2 && total == x.dim(0) && counts.size() == weights.size() &&
-            (biases.empty() || biases.size() == weights.size()) && weights[0].dim(1) == C,
-        "grouped_linear: x {}, {} groups of {} rows, {} weights {}; expected them to fit", x.shape(),
-        counts.size(), total, weights.size(), weights[0].shape());
-  const Tensor y = empty({total, N}, x.dtype());
-  int64_t row = 0;
-  for (size_t e = 0; e < counts.size(); row += counts[e++]) {
-    if (counts[e] == 0) continue;
-    const In bias = biases.empty() ? In{nullptr, DType::f32} : In(biases[e]);
-    kernels(x).gemm(place(y, row * N), at(x, row), weights[e], bias,
-                    {counts[e], N, C, false, true});
+  check_shapes(x, counts, weights, biases);
+  const int64_t outputs = weights[0].dim(0), width = x.dim(1);
+  const std::vector<Group> groups = groups_of(counts);
+  Tensor y = empty({x.dim(0), outputs}, x.dtype());
+  for (const auto& [e, begin, count] : groups) {
+    kernels(x).gemm(at(Out(y), begin * outputs), at(In(x), begin * width),
+                    in_dtype(weights[e], x.dtype()), biases.empty() ? In{} : In(biases[e]),
+                    {count, outputs, width, false, true});
   }
-  std::vector<Tensor> inputs = {x};
+  std::vector<Tensor> inputs{x};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
   inputs.insert(inputs.end(), biases.begin(), biases.end());
-  return record(y, inputs, [=](const Tensor& dy, Gradients& d) {
-    // of each group: dx = dy W,  dW = dy^T x,  db = the sum of dy's rows
+
+  return record(y, inputs, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
+    // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy, of each group's own rows
+    const Kernels& k = kernels(dy);
+    const Tensor elements = x.elements();
     const Out dx = d[x];
-    int64_t begin = 0;
-    for (size_t e = 0; e < counts.size(); begin += counts[e++]) {
-      const int64_t rows = counts[e];
-      if (rows == 0) continue;
-      const Kernels& k = kernels(dy);
-      if (dx.data != nullptr)
-        k.gemm(place(dx, begin * C), at(dy, begin), weights[e], {}, {rows, C, N, false, false});
-      if (d.wants(weights[e]))
-        k.gemm(d[weights[e]], at(dy, begin), at(x, begin), {}, {N, C, rows, true, false});
-      if (!biases.empty() && d.wants(biases[e]))
-        k.sum_rows(d[biases[e]], at(dy, begin), {rows, N});
+    for (const auto& [e, begin, count] : groups) {
+      const In part = at(In(dy), begin * outputs);
+      if (!biases.empty() && d.wants(biases[e])) k.sum_rows(d[biases[e]], part, {count, outputs});
+      if (d.wants(weights[e])) {
+        k.gemm(d[weights[e]], part, at(In(elements), begin * width), {},
+               {outputs, width, count, true, false});
+      }
+      if (dx.data != nullptr) {
+        k.gemm(at(dx, begin * width), part, in_dtype(weights[e], dy.dtype()), {},
+               {count, width, outputs, false, false});
+      }
     }
   });
 }

@@ -1,15 +1,9 @@
 #include "base/error.h"
+#include "ops/in_dtype.h"
 #include "ops/ops.h"
 #include "tensor/tape.h"
 
 namespace fovea {
-namespace {
-
-Tensor in_dtype(const Tensor& x, DType dtype) {
-  return x.dtype() == dtype ? x.detach() : convert(x, dtype);
-}
-
-}  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType out) {
   check(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),

@@ -42,11 +42,28 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 // The weights alone, for inspection; not differentiable. -> f32 [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);
 
-// y = f(x), elementwise: relu, gelu (exact), gelu_tanh (GPT-2's), silu.
+// Rotary positions (Su et al. 2021, eq. 34): pairs of the first R of D elements turned by an angle,
+// (a, b) -> (a cos - b sin, b cos + a sin); elements from R on are copied. Pairing: halves (i,
+// i + R/2), as Hugging Face stores; neighbours (2i, 2i + 1), as the paper.
+// x [B, T, H, D]; cosines, sines f32 [T, R/2] for all batch rows, or [B*T, R/2] -> [B, T, H, D]
+Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairing pairing);
+
+// y = f(x), elementwise: relu, gelu (exact), gelu_tanh (GPT-2's), silu, tanh, quick_gelu (CLIP's),
+// relu_squared, sigmoid.
 Tensor activation(const Tensor& x, Activation kind);
 
 // y = a + b, of a's dtype: a is the residual stream.
 Tensor add(const Tensor& a, const Tensor& b);
+
+// y = factor * x, and y = x + offset (a norm's gain of 1 + w), elementwise.
+Tensor scale(const Tensor& x, float factor);
+Tensor shift(const Tensor& x, float offset);
+
+// y = cap * tanh(x / cap), elementwise: below cap in size, x itself where it is small.
+Tensor softcap(const Tensor& x, float cap);
+
+// y = softmax over the last axis, as f32 (f64 of f64).   x [..., C] -> [..., C]
+Tensor softmax(const Tensor& x);
 
 // y = x in another dtype; the same tensor where it has that dtype.
 Tensor cast(const Tensor& x, DType dtype);
@@ -59,28 +76,63 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 
 // sum over rows of -log softmax(logits[r])[targets[r]] / divisor; targets < 0 are ignored.
 // logits [..., V], targets i32 [...] -> [1]. Divisor 0 = the number of targets that count: the
-// mean.
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0);
+// mean. With smoothing (Szegedy et al. 2016, eq. 6) the target has 1 - smoothing of the weight and
+// all V classes share the rest.
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
+                     float smoothing = 0);
 
-enum class Pairing : uint8_t { halves, neighbours };
-Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairing pairing);
-Tensor scale(const Tensor& x, float factor);
-Tensor shift(const Tensor& x, float offset);
-Tensor softcap(const Tensor& x, float cap);
+// first in front of second along the tokens, of second's dtype.
+// first [B, N, C] or [1, N, C] (the same for every batch row), second [B, T, C] -> [B, N + T, C]
+Tensor concat_tokens(const Tensor& first, const Tensor& second);
+
+// Windows of a sequence, so that a convolution is a linear layer: element (c, j) of a window at
+// c * kernel + j, as a weight [out, C, kernel] lies; zeros outside.
+// x [B, T, C] -> [B, (T + 2 * padding - kernel) / stride + 1, C * kernel]
+Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding);
+
+// Squares of an image, row by row, as a weight [out, channels, size, size] lies. An input: not
+// differentiable. image [B, channels, H, W] -> [B, (H / size) * (W / size), channels * size * size]
+Tensor patches(const Tensor& image, int64_t size);
+
+// Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
+// choices of each row. For rows x [R, C], with one weight (and bias) of each expert:
+//   auto [weights, experts] = route(logits, k, true);
+//   auto [rows, places, counts] = group_by_expert(experts, E);
+//   y = combine(grouped_linear(embedding(rows, x), counts, expert_weights, {}), places, weights)
+
+// The k largest of each row of logits [R, E]. weights f32 (f64 of f64) [R, k]: their softmax over
+// all experts, or with `normalise` over those k (the same divided by their sum); experts i32 [R,
+// k], by descending logit, of equal ones the lower expert first (torch.topk leaves their order
+// open).
 struct Routing {
   Tensor weights, experts;
 };
 Routing route(const Tensor& logits, int64_t k, bool normalise);
+
+// The choices [R, k] sorted by expert, those of one expert by row. rows i32 [R*k]: whose choice
+// each is; places i32 [R, k]: where each choice went; counts: how many each of the E experts has.
 struct Groups {
   Tensor rows, places;
   std::vector<int64_t> counts;
 };
 Groups group_by_expert(const Tensor& experts, int64_t expert_count);
-Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts, const std::vector<Tensor>& weights, const std::vector<Tensor>& biases);
+
+// y = x weight^T + bias, the next counts[e] rows of x through weights[e] [N, C] and biases[e] [N]
+// (or no biases at all). x [sum of counts, C] -> [sum of counts, N]. Unused weights get no
+// gradient.
+Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
+                      const std::vector<Tensor>& weights, const std::vector<Tensor>& biases);
+
+// y[r] = sum over j, ascending, of weights[r, j] * z[places[r, j]].
+// z [R*k, C], places i32 [R, k], each place once, weights [R, k] -> f32 (f64 of f64) [R, C]
 Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights);
+
+// E * sum over experts of (choices of it / rows) * (mean of its softmax) (Fedus et al. 2021, eq. 4,
+// there with k = 1), over the rows whose `valid` is not 0.
+// logits [R, E], experts i32 [R, k], valid i32 [R] or absent -> [1]
 Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& valid = {});
-Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding);
-Tensor patches(const Tensor& image, int64_t size);
-Tensor concat_tokens(const Tensor& first, const Tensor& second);
+
+// y[r, j] = x[r, columns[r, j]].   x [R, C], columns i32 [R, k], none twice in a row -> [R, k]
+Tensor pick(const Tensor& x, const Tensor& columns);
 
 }  // namespace fovea

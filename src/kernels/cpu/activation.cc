@@ -4,8 +4,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/activation.cc"
 #include <hwy/foreach_target.h>
 
-#include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/map-inl.h"
+#include "kernels/cpu/sigmoid-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -19,17 +19,22 @@ struct Relu {
   }
 };
 
-// s = 1 / (1 + exp(-x)) and its slope s (1 - s), both by exp(-|x|), which neither overflows nor
-// cancels.
-struct Sigmoid {
-  Vector value, slope;
-
-  HWY_INLINE explicit Sigmoid(Vector x) {
-    const Vector e = exp_of(hn::Neg(hn::Abs(x)));
-    const Vector larger = hn::Div(all(1), hn::Add(all(1), e)), smaller = hn::Mul(e, larger);
-    value = hn::IfThenElse(hn::Lt(x, all(0)), smaller, larger);
-    slope = hn::Mul(smaller, larger);
+struct ReluSquared {
+  static HWY_INLINE Vector value(Vector x) {
+    const Vector positive = Relu::value(x);
+    return hn::Mul(positive, positive);
   }
+  static HWY_INLINE Vector derivative(Vector x) { return hn::Mul(all(2), Relu::value(x)); }
+};
+
+struct Tanh {
+  static HWY_INLINE Vector value(Vector x) { return tanh_of(x); }
+  static HWY_INLINE Vector derivative(Vector x) { return tanh_slope_of(x); }
+};
+
+struct Logistic {
+  static HWY_INLINE Vector value(Vector x) { return Sigmoid(x).value; }
+  static HWY_INLINE Vector derivative(Vector x) { return Sigmoid(x).slope; }
 };
 
 struct Silu {
@@ -39,6 +44,19 @@ struct Silu {
   static HWY_INLINE Vector derivative(Vector x) {
     const Sigmoid s(x);
     return hn::MulAdd(x, s.slope, s.value);
+  }
+};
+
+// x sigmoid(1.702 x), which is silu's with another slope.
+struct QuickGelu {
+  static constexpr float kSlope = 1.702f;
+
+  static HWY_INLINE Vector value(Vector x) {
+    return hn::Div(x, hn::Add(all(1), exp_of(hn::Mul(x, all(-kSlope)))));
+  }
+  static HWY_INLINE Vector derivative(Vector x) {
+    const Sigmoid s(hn::Mul(x, all(kSlope)));
+    return hn::MulAdd(x, hn::Mul(s.slope, all(kSlope)), s.value);
   }
 };
 
@@ -104,6 +122,10 @@ void activate(Out y, In x, Activation kind, int64_t size) {
     case Activation::gelu: return forward_with<Gelu>(y, x, size);
     case Activation::gelu_tanh: return forward_with<GeluTanh>(y, x, size);
     case Activation::silu: return forward_with<Silu>(y, x, size);
+    case Activation::tanh: return forward_with<Tanh>(y, x, size);
+    case Activation::quick_gelu: return forward_with<QuickGelu>(y, x, size);
+    case Activation::relu_squared: return forward_with<ReluSquared>(y, x, size);
+    case Activation::sigmoid: return forward_with<Logistic>(y, x, size);
   }
 }
 
@@ -113,6 +135,10 @@ void activate_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
     case Activation::gelu: return backward_with<Gelu>(dx, dy, x, size);
     case Activation::gelu_tanh: return backward_with<GeluTanh>(dx, dy, x, size);
     case Activation::silu: return backward_with<Silu>(dx, dy, x, size);
+    case Activation::tanh: return backward_with<Tanh>(dx, dy, x, size);
+    case Activation::quick_gelu: return backward_with<QuickGelu>(dx, dy, x, size);
+    case Activation::relu_squared: return backward_with<ReluSquared>(dx, dy, x, size);
+    case Activation::sigmoid: return backward_with<Logistic>(dx, dy, x, size);
   }
 }
 

@@ -38,6 +38,18 @@ HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), most[0]));
 }
 
+// In double by blocks, as log_sum_exp.
+double row_mean(In logits, int64_t i, int64_t width) {
+  double sum = 0;
+  each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
+    Sum block;
+    each_vector(count, [&](int64_t j, int64_t part, auto access)
+                           HWY_ATTR { block.add(access.load(x + j), part, access); });
+    sum += block.total();
+  });
+  return sum / static_cast<double>(width);
+}
+
 // log(sum(exp(row))); the blocks' sums are added in double, as a vocabulary has many.
 double log_sum_exp(In logits, int64_t i, int64_t width) {
   const float most = row_maximum(logits, i, width);
@@ -52,14 +64,17 @@ double log_sum_exp(In logits, int64_t i, int64_t width) {
   return most + std::log(sum);
 }
 
-void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) {
+void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
+                    Rows rows) {
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     for (int64_t i = first; i < last; ++i) {
       const double log_sum = log_sum_exp(logits, i, rows.width);
       float loss = 0, scratch = 0, kept = static_cast<float>(log_sum);
       if (targets[i] >= 0) {
-        loss = static_cast<float>(log_sum -
-                                  *widened(logits, i * rows.width + targets[i], 1, &scratch));
+        const double target = *widened(logits, i * rows.width + targets[i], 1, &scratch);
+        double value = log_sum - target;
+        if (smoothing > 0) value += smoothing * (target - row_mean(logits, i, rows.width));
+        loss = static_cast<float>(value);
       }
       narrow_into(losses, i, 1, &loss);
       narrow_into(lse, i, 1, &kept);
@@ -68,7 +83,10 @@ void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, Rows
 }
 
 void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                       Rows rows) {
+                       float smoothing, Rows rows) {
+  const float others = smoothing / static_cast<float>(rows.width);
+  const float own =
+      static_cast<float>(1.0 - smoothing + smoothing / static_cast<double>(rows.width));
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch output;
     for (int64_t i = first; i < last; ++i) {
@@ -78,7 +96,7 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
       each_block(logits, i, rows.width, [&](const float* x, int64_t begin, int64_t count) HWY_ATTR {
         float* room = room_for(dlogits, i * rows.width + begin, output.values);
         const auto gradient = [&](Vector v) HWY_ATTR {
-          return hn::Mul(exp_of(hn::Sub(v, all(log_sum))), all(factor));
+          return hn::Mul(hn::Sub(exp_of(hn::Sub(v, all(log_sum))), all(others)), all(factor));
         };
         const int64_t target = targets[i] - begin;
         const float target_logit = target >= 0 && target < count ? x[target] : 0;
@@ -87,9 +105,9 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
         else
           map(room, count, gradient, x);
         if (target >= 0 && target < count) {
-          // (p - 1) * factor from p itself, as p * factor - factor would round twice.
+          // (p - own) * factor from p itself, as p * factor - factor would round twice.
           const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
-          room[target] = (p - 1) * factor;
+          room[target] = (p - own) * factor;
         }
         narrow_into(dlogits, i * rows.width + begin, count, room);
       });
@@ -106,15 +124,16 @@ namespace fovea::cpu {
 HWY_EXPORT(losses_of_rows);
 HWY_EXPORT(gradients_of_rows);
 
-void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) {
+void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
+                   Rows rows) {
   check_stored_types(losses, lse, logits);
-  HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, rows);
+  HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, smoothing, rows);
 }
 
 void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            Rows rows) {
+                            float smoothing, Rows rows) {
   check_stored_types(dlogits, logits, lse);
-  HWY_DYNAMIC_DISPATCH(gradients_of_rows)(dlogits, logits, lse, targets, factor, rows);
+  HWY_DYNAMIC_DISPATCH(gradients_of_rows)(dlogits, logits, lse, targets, factor, smoothing, rows);
 }
 
 }  // namespace fovea::cpu

@@ -29,6 +29,11 @@ void scale_all(Out y, In x, float factor, int64_t size) {
       y, size, [factor](Vector v) HWY_ATTR { return hn::Mul(v, all(factor)); }, x);
 }
 
+void shift_all(Out y, In x, float offset, int64_t size) {
+  map_all(
+      y, size, [offset](Vector v) HWY_ATTR { return hn::Add(v, all(offset)); }, x);
+}
+
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -39,6 +44,7 @@ HWY_EXPORT(convert_all);
 HWY_EXPORT(add_all);
 HWY_EXPORT(multiply_all);
 HWY_EXPORT(scale_all);
+HWY_EXPORT(shift_all);
 
 void convert(Out y, In x, int64_t size) {
   check_stored_types(y, x);
@@ -58,6 +64,11 @@ void multiply(Out y, In a, In b, int64_t size) {
 void scale(Out y, In x, float factor, int64_t size) {
   check_stored_types(y, x);
   HWY_DYNAMIC_DISPATCH(scale_all)(y, x, factor, size);
+}
+
+void shift(Out y, In x, float offset, int64_t size) {
+  check_stored_types(y, x);
+  HWY_DYNAMIC_DISPATCH(shift_all)(y, x, offset, size);
 }
 
 }  // namespace fovea::cpu

@@ -10,6 +10,7 @@ namespace {
 // gelu_tanh (Hendrycks and Gimpel 2016): x / 2 * (1 + tanh(kSlope * (x + kCubic * x^3))).
 const double kSlope = std::sqrt(2 / std::numbers::pi);
 constexpr double kCubic = 0.044715;
+constexpr double kQuick = 1.702;  // quick_gelu, ibid.
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }
@@ -21,6 +22,10 @@ double value(Activation kind, double x) {
     case Activation::gelu: return x * normal_cdf(x);
     case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(kSlope * (x + kCubic * x * x * x)));
     case Activation::silu: return x * sigmoid(x);
+    case Activation::tanh: return std::tanh(x);
+    case Activation::quick_gelu: return x * sigmoid(kQuick * x);
+    case Activation::relu_squared: return x < 0 ? 0 : x * x;
+    case Activation::sigmoid: return sigmoid(x);
   }
   return x;
 }
@@ -34,6 +39,13 @@ double derivative(Activation kind, double x) {
       return (1 + tanh) / 2 + x / 2 * (1 - tanh * tanh) * kSlope * (1 + 3 * kCubic * x * x);
     }
     case Activation::silu: return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+    case Activation::tanh: return 1 - std::tanh(x) * std::tanh(x);
+    case Activation::quick_gelu: {
+      const double s = sigmoid(kQuick * x);
+      return s * (1 + kQuick * x * (1 - s));
+    }
+    case Activation::relu_squared: return x < 0 ? 0 : 2 * x;
+    case Activation::sigmoid: return sigmoid(x) * (1 - sigmoid(x));
   }
   return 1;
 }

@@ -6,7 +6,8 @@
 
 namespace fovea::reference {
 
-void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows rows) {
+void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
+                   Rows rows) {
   for (int64_t i = 0; i < rows.count; ++i) {
     const int64_t row = i * rows.width;
     double most = get(logits, row), sum = 0;
@@ -14,17 +15,23 @@ void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows 
     for (int64_t j = 0; j < rows.width; ++j) sum += std::exp(get(logits, row + j) - most);
     const double log_sum = most + std::log(sum);
     put(lse, i, log_sum);
-    put(losses, i, targets[i] < 0 ? 0 : log_sum - get(logits, row + targets[i]));
+    double loss = targets[i] < 0 ? 0 : log_sum - get(logits, row + targets[i]);
+    for (int64_t j = 0; smoothing > 0 && targets[i] >= 0 && j < rows.width; ++j) {
+      const double above = get(logits, row + targets[i]) - get(logits, row + j);
+      loss += smoothing * above / static_cast<double>(rows.width);
+    }
+    put(losses, i, loss);
   }
 }
 
 void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            Rows rows) {
+                            float smoothing, Rows rows) {
+  const double others = smoothing / static_cast<double>(rows.width), own = 1.0 - smoothing + others;
   for (int64_t i = 0; i < rows.count; ++i) {
     const int64_t row = i * rows.width;
     for (int64_t j = 0; j < rows.width; ++j) {
       const double probability = std::exp(get(logits, row + j) - get(lse, i));
-      const double gradient = (probability - (j == targets[i] ? 1 : 0)) * factor;
+      const double gradient = (probability - (j == targets[i] ? own : others)) * factor;
       put(dlogits, row + j, targets[i] < 0 ? 0 : gradient);
     }
   }

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 
@@ -17,6 +19,21 @@ void multiply(Out y, In a, In b, int64_t size) {
 
 void scale(Out y, In x, float factor, int64_t size) {
   for (int64_t i = 0; i < size; ++i) put(y, i, get(x, i) * factor);
+}
+
+void shift(Out y, In x, float offset, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, get(x, i) + offset);
+}
+
+void softcap(Out y, In x, float cap, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, cap * std::tanh(get(x, i) / cap));
+}
+
+void softcap_backward(Out dx, In dy, In x, float cap, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) {
+    const double tanh = std::tanh(get(x, i) / cap);
+    put(dx, i, get(dy, i) * (1 - tanh * tanh));
+  }
 }
 
 }  // namespace fovea::reference

@@ -12,6 +12,9 @@ void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);
 void multiply(Out y, In a, In b, int64_t size);
 void scale(Out y, In x, float factor, int64_t size);
+void shift(Out y, In x, float offset, int64_t size);
+void softcap(Out y, In x, float cap, int64_t size);
+void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
 void activation(Out y, In x, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
@@ -23,15 +26,24 @@ void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, I
                          Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
+void softmax(Out y, In x, Rows rows);
+void softmax_backward(Out dx, In dy, In y, Rows rows);
+void rotate(Out y, In x, In cosines, In sines, const Rotation& rotation);
+void unfold(Out y, In x, const Windows& windows);
+void unfold_backward(Out dx, In dy, const Windows& windows);
+void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Rows rows);
+void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
+                      int64_t choices, Rows rows);
 void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
 void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape);
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
-void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, Rows rows);
+void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
+                   Rows rows);
 void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            Rows rows);
+                            float smoothing, Rows rows);
 void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
            int64_t size);
 

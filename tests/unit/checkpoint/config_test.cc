@@ -40,7 +40,7 @@ TEST(Config, OneLineReadsAndWrites) {
 }
 
 TEST(Config, WhatIsNotUnderstoodIsRefusedByName) {
-  const nlohmann::json json = {{"n", 1.5}, {"f", "tanh"}, {"x", 2}, {"b", 1}, {"scale", false}};
+  const nlohmann::json json = {{"n", 1.5}, {"f", "mish"}, {"x", 2}, {"b", 1}, {"scale", false}};
   Config io(json, "config.json");
   int64_t n = 0;
   float x = 0;
@@ -49,7 +49,7 @@ TEST(Config, WhatIsNotUnderstoodIsRefusedByName) {
   expect_error(ErrorKind::BadFile, {"config.json: n is 1.5; expected a whole number"},
                [&] { io("n", n); });
   expect_error(ErrorKind::BadFile, {"config.json: m is missing"}, [&] { io("m", n); });
-  expect_error(ErrorKind::Unsupported, {"config.json: f is \"tanh\""}, [&] { io("f", f, "relu"); });
+  expect_error(ErrorKind::Unsupported, {"config.json: f is \"mish\""}, [&] { io("f", f, "relu"); });
   expect_error(ErrorKind::BadFile, {"x is 2; expected a number from 0 to 1"},
                [&] { io("x", x, 0); });
   expect_error(ErrorKind::BadFile, {"b is 1; expected true or false"}, [&] { io("b", b, true); });

@@ -53,12 +53,12 @@ class Array {
 
 // How far a result may be from the reference's: the mean squared error over the mean square, and
 // the largest error over the largest number. It belongs to the stored type, not to the test: bf16
-// rounds to 2^-9, whatever was computed.
+// rounds to 2^-8 of a number, whatever was computed.
 struct Tolerance {
   double nmse, most;
 };
 inline Tolerance tolerance(DType dtype) {
-  return dtype == DType::bf16 ? Tolerance{1e-5, 0x1p-7} : Tolerance{1e-12, 4e-6};
+  return dtype == DType::bf16 ? Tolerance{0x1p-16, 0x1p-7} : Tolerance{1e-12, 4e-6};
 }
 
 inline testing::AssertionResult close(const Array& actual, const Array& expected) {

@@ -54,6 +54,35 @@ TEST(Elementwise, MatchesTheReference) {
   });
 }
 
+TEST(Elementwise, ShiftAndSoftcapMatchTheReference) {
+  each_case([](DType out, DType in, bool added, int64_t size) {
+    const Array x = Array::normal(size, in, 1, 20), dy = Array::normal(size, DType::bf16, 2),
+                y = Array::normal(size, out, 3);
+    compare_everywhere({y, y, y}, describe("shift, softcap", size, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.shift(outputs[0].out(added), x.in(), 1, size);
+                         kernels.softcap(outputs[1].out(added), x.in(), 30, size);
+                         kernels.softcap_backward(outputs[2].out(added), dy.in(), x.in(), 30, size);
+                       });
+  });
+}
+
+// A cap far above the numbers must leave them as they are, to a few units in the last place.
+TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
+  for (const double value : {1e-30, 1e-6, 0.01, 1.0, 18.0, 32.0, 100.0, 1e30}) {
+    const Array x({value, -value}, DType::f32);
+    for (const std::string& isa : available_isas()) {
+      use_isa(isa);
+      Array y(2, DType::f32);
+      cpu_kernels().softcap(y.out(), x.in(), 50, 2);
+      const double expected = 50 * std::tanh(x[0] / 50);
+      EXPECT_NEAR(y[0], expected, 4e-7 * expected) << isa;
+      EXPECT_EQ(y[1], -y[0]);
+    }
+  }
+  use_isa("auto");
+}
+
 TEST(Elementwise, ConvertNarrowsAsTheScalarFunctionDoes) {
   std::vector<double> values = extremes();
   Random random(1, Stream::init);
@@ -94,7 +123,8 @@ TEST(Elementwise, RefusesTypesThatItDoesNotComputeWith) {
 class ActivationTest : public testing::TestWithParam<Activation> {};
 INSTANTIATE_TEST_SUITE_P(All, ActivationTest,
                          testing::Values(Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::silu));
+                                         Activation::silu, Activation::tanh, Activation::quick_gelu,
+                                         Activation::relu_squared, Activation::sigmoid));
 
 TEST_P(ActivationTest, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, int64_t size) {

@@ -175,6 +175,30 @@ TEST(Embedding, MatchesTheReference) {
   });
 }
 
+TEST(Softmax, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    if (rows.width == 1) return;  // dx would be a difference of equal numbers
+    const int64_t size = rows.count * rows.width;
+    const Array x = Array::normal(size, in, 1), dy = Array::normal(size, DType::bf16, 2);
+    const Array y = Array::normal(size, out, 3), probabilities(size, DType::f32);
+    compare_everywhere({y, probabilities, y}, describe("softmax", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.softmax(o[0].out(added), x.in(), rows);
+                         kernels.softmax(o[1].out(), x.in(), rows);
+                         kernels.softmax_backward(o[2].out(added), dy.in(), o[1].in(), rows);
+                       });
+  });
+}
+
+TEST(Softmax, ANaNStaysInItsRow) {
+  const Array x({1, 2, std::nan(""), 3, 4, 5, 3e38, -3e38, 0}, DType::f32);
+  const Array y(9, DType::f32);
+  compare_everywhere({y}, "softmax of a NaN", [&](const Kernels& kernels, std::vector<Array>& o) {
+    kernels.softmax(o[0].out(), x.in(), {3, 3});
+    for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(o[0][i]), i < 3) << i;
+  });
+}
+
 TEST(CrossEntropy, MatchesTheReference) {
   each_case([](DType out, DType in, bool added, Rows rows) {
     std::vector<int32_t> targets = random_ids(rows.count, rows.width);
@@ -182,13 +206,14 @@ TEST(CrossEntropy, MatchesTheReference) {
     const Array logits = Array::normal(rows.count * rows.width, in, 1, 4);
     const Array losses(rows.count, DType::f32),
         dlogits = Array::normal(rows.count * rows.width, out, 2, 0.1);
-    compare_everywhere({losses, losses, dlogits}, describe("cross_entropy", rows, out, in, added),
-                       [&](const Kernels& kernels, std::vector<Array>& o) {
-                         kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(),
-                                               rows);
-                         kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(),
-                                                        targets.data(), 0.5f, rows);
-                       });
+    for (const float smoothing : {0.0f, 0.1f})
+      compare_everywhere({losses, losses, dlogits}, describe("cross_entropy", rows, out, in, added),
+                         [&](const Kernels& kernels, std::vector<Array>& o) {
+                           kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(),
+                                                 targets.data(), smoothing, rows);
+                           kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(),
+                                                          targets.data(), 0.5f, smoothing, rows);
+                         });
   });
 }
 
@@ -206,8 +231,8 @@ TEST(CrossEntropy, TakesExtremeLogits) {
     compare_everywhere(
         {one, one, three}, fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
         [&](const Kernels& kernels, std::vector<Array>& o) {
-          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, {1, 3});
-          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, 1, {1, 3});
+          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, 0, {1, 3});
+          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, 1, 0, {1, 3});
         });
   }
 }
@@ -217,12 +242,13 @@ TEST(CrossEntropy, SumsALongRowPrecisely) {
   const std::vector<int32_t> targets = {50256, 17};
   const Array logits = Array::normal(rows.count * rows.width, DType::bf16, 1);
   const Array losses(2, DType::f32), dlogits(logits.size(), DType::f32);
-  compare_everywhere(
-      {losses, losses, dlogits}, "cross_entropy over a vocabulary",
-      [&](const Kernels& kernels, std::vector<Array>& o) {
-        kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), rows);
-        kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(), targets.data(), 1, rows);
-      });
+  compare_everywhere({losses, losses, dlogits}, "cross_entropy over a vocabulary",
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0,
+                                             rows);
+                       kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(),
+                                                      targets.data(), 1, 0, rows);
+                     });
 }
 
 }  // namespace

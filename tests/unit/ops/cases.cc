@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 namespace fovea::test {
-namespace {
 
-Tensor rounded(Shape shape, uint64_t seed, double deviation = 1) {
+Tensor rounded(Shape shape, uint64_t seed, double deviation) {
   return convert(convert(normal(std::move(shape), seed, deviation), DType::bf16), DType::f64);
 }
 
@@ -14,6 +13,8 @@ Tensor integers(const std::vector<int32_t>& values, Shape shape) {
   std::copy(values.begin(), values.end(), y.data_as<int32_t>());
   return y;
 }
+
+namespace {
 
 const std::vector<Shape> kShapes = {{1, 1}, {3, 7}, {2, 3, 5}, {1, 131}, {67, 3}, {9, 65}};
 
@@ -44,6 +45,12 @@ void add_embedding(std::vector<Case>& all) {
   }
   all.push_back({"embedding", "one row", {rounded({1, 3}, 1)}, [](auto& in) {
                    return embedding(integers({0}, {1}), in[0]);
+                 }});
+  // Rows of what another op made, used twice: as experts take their tokens.
+  all.push_back({"embedding", "of rows", {rounded({5, 9}, 1)}, [](auto& in) {
+                   const Tensor x = scale(in[0], 2);
+                   return add(embedding(integers({4, 1, 1, 0, 3, 4, 4, 2, 1}, {9}), x),
+                              embedding(integers({0, 0, 4, 4, 1, 3, 1, 2, 2}, {9}), x));
                  }});
 }
 
@@ -84,13 +91,23 @@ void add_elementwise(std::vector<Case>& all) {
                      const DType other = from == DType::f32 ? DType::bf16 : DType::f32;
                      return cast(in[0], from == DType::f64 ? DType::f64 : other);
                    }});
-    for (const Activation kind :
-         {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+    for (const Activation kind : {Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                  Activation::silu, Activation::tanh, Activation::quick_gelu,
+                                  Activation::relu_squared, Activation::sigmoid}) {
       all.push_back(
           {"activation", fmt::format("{} of {}", static_cast<int>(kind), what), {a}, [=](auto& in) {
              return activation(in[0], kind);
            }});
     }
+    all.push_back({"scale", what, {a}, [](auto& in) { return scale(in[0], -0.75f); }});
+    all.push_back({"shift", what, {a}, [](auto& in) { return shift(in[0], 1.5f); }});
+    for (const float cap : {0.5f, 30.0f}) {
+      all.push_back({"softcap", fmt::format("{} of {}", cap, what), {a}, [=](auto& in) {
+                       return softcap(in[0], cap);
+                     }});
+    }
+    if (shape.back() > 1)
+      all.push_back({"softmax", what, {a}, [](auto& in) { return softmax(in[0]); }});
     for (const float probability : {0.0f, 0.2f, 0.9f}) {
       const Dropout options{.probability = probability, .seed = 3, .substream = 2, .step = 9};
       all.push_back({"dropout", fmt::format("{} of {}", probability, what), {a}, [=](auto& in) {
@@ -101,19 +118,24 @@ void add_elementwise(std::vector<Case>& all) {
 }
 
 void add_cross_entropy(std::vector<Case>& all) {
-  const auto put = [&](Shape shape, const std::vector<int32_t>& targets, double divisor) {
+  const auto put = [&](Shape shape, const std::vector<int32_t>& targets, double divisor,
+                       float smoothing = 0) {
     const Shape places(shape.begin(), shape.end() - 1);
-    all.push_back(
-        {"cross_entropy",
-         fmt::format("{}, divisor {}, first target {}", describe(shape), divisor, targets[0]),
-         {rounded(shape, 1, 2)},
-         [=](auto& in) { return cross_entropy(in[0], integers(targets, places), divisor); }});
+    all.push_back({"cross_entropy",
+                   fmt::format("{}, divisor {}, first target {}, smoothing {}", describe(shape),
+                               divisor, targets[0], smoothing),
+                   {rounded(shape, 1, 2)},
+                   [=](auto& in) {
+                     return cross_entropy(in[0], integers(targets, places), divisor, smoothing);
+                   }});
   };
   for (const double divisor : {0.0, 1.0, 7.5}) {
     put({1, 1}, {0}, divisor);
     put({5, 7}, {6, 0, 3, 3, 1}, divisor);
     put({2, 3, 131}, {130, -1, 0, 67, -100, 5}, divisor);
     put({2, 3}, {-1, -100}, divisor);
+    put({5, 7}, {6, 0, -1, 3, 1}, divisor, 0.1f);
+    put({2, 1, 131}, {130, 7}, divisor, 0.75f);
   }
 }
 
@@ -132,9 +154,11 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
   all.push_back({"attention", what + " " + size, {q, k, v}, [=](auto& in) {
                    return attention(in[0], in[1], in[2], options);
                  }});
-  all.push_back({"attention_weights", what + " " + size, {q, k}, [=](auto& in) {
-                   return attention_weights(in[0], in[1], options);
-                 }});
+  all.push_back({"attention_weights",
+                 what + " " + size,
+                 {q, k},
+                 [=](auto& in) { return attention_weights(in[0], in[1], options); },
+                 false});
 }
 
 void add_attentions(std::vector<Case>& all) {
@@ -180,6 +204,8 @@ std::vector<Case> cases() {
   add_elementwise(all);
   add_cross_entropy(all);
   add_attentions(all);
+  add_position_cases(all);
+  add_expert_cases(all);
   return all;
 }
 

@@ -15,8 +15,14 @@ struct Case {
   std::string what;            // the rest, for messages
   std::vector<Tensor> inputs;  // f64, of numbers that bf16 can hold
   Function function;           // works in the dtype of its inputs
+  bool differentiable = true;
 };
 
 std::vector<Case> cases();
+void add_position_cases(std::vector<Case>& all);  // rotations, windows, tokens side by side
+void add_expert_cases(std::vector<Case>& all);
+
+Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);  // normal, bf16 can hold it
+Tensor integers(const std::vector<int32_t>& values, Shape shape);
 
 }  // namespace fovea::test

@@ -104,6 +104,100 @@ TEST(Refuses, TargetsThatDoNotFitTheirLogits) {
   });
 }
 
+TEST(Refuses, SmoothingThatIsNoShare) {
+  for (const float smoothing : {-0.1f, 1.1f, NAN}) {
+    refused({"cross_entropy", "smoothing", "expected 0 to 1"}, [&] {
+      cross_entropy(zeros({1, 3}), integers({0}), 0, smoothing);
+    });
+  }
+}
+
+TEST(Refuses, CapsThatAreNone) {
+  for (const float cap : {0.0f, -1.0f, NAN, INFINITY})
+    refused({"softcap", "expected a positive number"}, [&] { softcap(zeros({2}), cap); });
+}
+
+TEST(Refuses, AnglesThatDoNotFitARotation) {
+  const Tensor x = zeros({2, 3, 2, 5}), angles = zeros({3, 2});
+  const auto rotated = [&](const Tensor& c, const Tensor& s) { rotate(x, c, s, Pairing::halves); };
+  refused({"rotate", "[2, 5]", "[B, T, H, D]"}, [&] {
+    rotate(zeros({2, 5}), angles, angles, Pairing::halves);
+  });
+  refused({"rotate", "[3, 2]", "[3, 1]", "twice"}, [&] { rotated(angles, zeros({3, 1})); });
+  refused({"rotate", "bf16", "fp32"}, [&] { rotated(zeros({3, 2}, DType::bf16), angles); });
+  refused({"rotate", "[2, 2]", "[2, 3, 2, 5]"}, [&] { rotated(zeros({2, 2}), zeros({2, 2})); });
+  refused({"rotate", "[3, 3]", "at most D/2"}, [&] { rotated(zeros({3, 3}), zeros({3, 3})); });
+}
+
+TEST(Refuses, WindowsThatDoNotFit) {
+  const Tensor x = zeros({1, 3, 2});
+  refused({"unfold", "[3, 2]"}, [&] { unfold(zeros({3, 2}), 1, 1, 0); });
+  refused({"unfold", "kernel 6"}, [&] { unfold(x, 6, 1, 1); });
+  refused({"unfold", "kernel 0"}, [&] { unfold(x, 0, 1, 0); });
+  refused({"unfold", "stride 0"}, [&] { unfold(x, 1, 0, 0); });
+  refused({"unfold", "padding -1"}, [&] { unfold(x, 1, 1, -1); });
+  refused({"unfold"}, [&] { unfold(x, 1, 1, INT64_MAX); });
+  refused({"patches", "squares of 2", "[1, 1, 4, 3]"}, [&] { patches(zeros({1, 1, 4, 3}), 2); });
+  refused({"patches", "squares of 0"}, [&] { patches(zeros({1, 1, 4, 4}), 0); });
+  refused({"patches", "[4, 4]"}, [&] { patches(zeros({4, 4}), 2); });
+}
+
+TEST(Refuses, TokensThatDoNotGoSideBySide) {
+  const Tensor second = zeros({3, 4, 5});
+  refused({"concat_tokens", "[1, 1, 4]"}, [&] { concat_tokens(zeros({1, 1, 4}), second); });
+  refused({"concat_tokens", "[2, 1, 5]"}, [&] { concat_tokens(zeros({2, 1, 5}), second); });
+  refused({"concat_tokens", "[1, 5]"}, [&] { concat_tokens(zeros({1, 5}), second); });
+}
+
+TEST(Refuses, ChoicesThatAreNotOfItsExperts) {
+  const Tensor logits = zeros({2, 3}), choices = integers({0, 2, 1, 1}).view({2, 2});
+  refused({"route", "4 choices", "[2, 3]"}, [&] { route(logits, 4, false); });
+  refused({"route", "0 choices"}, [&] { route(logits, 0, false); });
+  refused({"route", "[3]"}, [&] { route(zeros({3}), 1, false); });
+  refused({"pick", "[2, 3]", "fp32 [2, 1]"}, [&] { pick(logits, zeros({2, 1})); });
+  refused({"pick", "column 3 at place 1", "0 to 2"}, [&] {
+    pick(logits, integers({0, 3}).view({2, 1}));
+  });
+  refused({"pick", "column 1 twice in row 1"}, [&] { pick(logits, choices); });
+  refused({"group_by_expert", "expert 2 at place 1", "0 to 1"},
+          [&] { group_by_expert(choices, 2); });
+  refused({"group_by_expert", "int32 [4]"}, [&] { group_by_expert(choices.view({4}), 3); });
+  refused({"balance_loss", "expert 2 at place 1"}, [&] { balance_loss(zeros({2, 2}), choices); });
+  refused({"balance_loss", "int32 [2, 2]"}, [&] { balance_loss(zeros({3, 3}), choices); });
+  refused({"balance_loss", "int32 [3]"}, [&] {
+    balance_loss(logits, choices, integers({1, 1, 1}));
+  });
+}
+
+TEST(Refuses, GroupsThatDoNotFitTheirWeights) {
+  const Tensor x = zeros({5, 3}), weight = zeros({4, 3}), bias = zeros({4});
+  refused({"grouped_linear", "1 counts, 2 weights"}, [&] {
+    grouped_linear(x, {5}, {weight, weight}, {});
+  });
+  refused({"grouped_linear", "1 biases"}, [&] {
+    grouped_linear(x, {2, 3}, {weight, weight}, {bias});
+  });
+  refused({"grouped_linear", "4 rows are in groups", "[5, 3]"},
+          [&] { grouped_linear(x, {4}, {weight}, {}); });
+  refused({"grouped_linear", "-1 rows"}, [&] { grouped_linear(x, {6, -1}, {weight, weight}, {}); });
+  refused({"grouped_linear", "[4, 2]"}, [&] { grouped_linear(x, {5}, {zeros({4, 2})}, {}); });
+  refused({"grouped_linear", "[4, 3] and [5, 3]"}, [&] {
+    grouped_linear(x, {5, 0}, {weight, zeros({5, 3})}, {});
+  });
+  refused({"grouped_linear", "a bias is [3]"},
+          [&] { grouped_linear(x, {5}, {weight}, {zeros({3})}); });
+}
+
+TEST(Refuses, PlacesThatAreNoOrder) {
+  const Tensor z = zeros({4, 3}), weights = zeros({2, 2});
+  const auto combined = [&](std::vector<int32_t> places) {
+    combine(z, integers(std::move(places)).view({2, 2}), weights);
+  };
+  refused({"combine", "place 1 at 3", "each once"}, [&] { combined({0, 2, 1, 1}); });
+  refused({"combine", "place 4 at 0", "0 to 3"}, [&] { combined({4, 2, 1, 0}); });
+  refused({"combine", "[4, 1]"}, [&] { combine(z, integers({0, 1, 2, 3}).view({4, 1}), weights); });
+}
+
 // Kernels work on floating numbers; anything else is a mistake of the library's own.
 TEST(Refuses, ToComputeWithIntegers) {
   const Tensor x = integers({1, 2});

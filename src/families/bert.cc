@@ -1,0 +1,151 @@
+#include "families/bert.h"
+
+#include "families/registry.h"
+
+namespace fovea {
+
+HeadSpec masked_language_model() { return {.bias = true, .transform = true, .transform_norm = true}; }
+HeadSpec labels_of_first(ActivationKind activation) {
+  return {.kind = HeadKind::sequence, .labels = 2, .bias = true, .transform = true,
+          .activation = activation};
+}
+HeadSpec labels_of_each() { return {.kind = HeadKind::token, .labels = 2, .bias = true}; }
+HeadSpec answer_span() { return {.kind = HeadKind::span, .labels = 2, .bias = true}; }
+
+void bert_shape(Spec& s) {
+  if (!s.encoder) s.encoder.emplace();
+  s.decoder.reset();
+  StackSpec& e = *s.encoder;
+  e.position.kind = PositionKind::learned;
+  e.placement = {false, false, true};
+  e.embedding_norm = true;
+  e.final_norm = false;
+}
+
+void bert_sizes(Config& io, Spec& s, float epsilon) {
+  StackSpec& e = *s.encoder;
+  io("vocab_size", s.vocabulary);
+  io("hidden_size", s.width);
+  io("num_hidden_layers", e.layers);
+  io("num_attention_heads", e.attention.heads);
+  io("intermediate_size", e.ffn.width);
+  io("hidden_act", e.ffn.activation, "gelu");
+  io("layer_norm_eps", e.norm.epsilon, epsilon);
+  io("hidden_dropout_prob", s.dropout.residual, 0.1f);
+  io("attention_probs_dropout_prob", s.dropout.attention, 0.1f);
+  s.dropout.embedding = s.dropout.residual;
+  io("tie_word_embeddings", s.head.tied, true);
+  if (s.head.kind == HeadKind::language_model) s.head.activation = e.ffn.activation;
+}
+
+void positions_behind_padding(Config& io, Spec& s, int64_t padding) {
+  int64_t& offset = s.encoder->position.offset;
+  int64_t rows = s.context + offset;
+  if (io.reading()) offset = padding + 1;
+  io("max_position_embeddings", rows, 514);
+  s.context = rows - offset;
+}
+
+namespace {
+
+// BERT (Devlin et al. 2019).
+void bert_config(Config& io, Spec& s) {
+  bert_shape(s);
+  bert_sizes(io, s, 1e-12f);
+  io("max_position_embeddings", s.context, 512);
+  io("type_vocab_size", s.token_types, 2);
+  io.only("position_embedding_type", "absolute");
+  io.only("is_decoder", false);
+  io.only("add_cross_attention", false);
+  if (io.reading())
+    io.refuse_unknown({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+                       "pooler_size_per_head", "pooler_type", "directionality"});
+}
+
+// RoBERTa (Liu et al. 2019): BERT whose positions begin behind the padding token.
+void roberta_config(Config& io, Spec& s) {
+  bert_shape(s);
+  bert_sizes(io, s, 1e-12f);
+  int64_t padding = s.encoder->position.offset - 1;
+  if (const auto given = io.value("pad_token_id"); io.reading())
+    padding = given.is_number_integer() ? given.get<int64_t>() : 1;
+  io.write("pad_token_id", padding);
+  positions_behind_padding(io, s, padding);
+  io("type_vocab_size", s.token_types, 2);
+  io.only("position_embedding_type", "absolute");
+  io.only("is_decoder", false);
+  io.only("add_cross_attention", false);
+  if (io.reading()) io.refuse_unknown({});
+}
+
+Names encoder_names(const std::string& prefix) {
+  const std::string layer = prefix + "encoder.layer.{i}.";
+  return {
+      {prefix + "embeddings.{word,token_type}_embeddings.weight", "embedding.{token,type}"},
+      {prefix + "embeddings.position_embeddings.weight", "encoder.position"},
+      {prefix + "embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
+      {layer + "attention.self.{query,key,value}.{weight,bias}",
+       "encoder.{i}.attention.{query,key,value}.{weight,bias}"},
+      {layer + "attention.output.dense.{weight,bias}",
+       "encoder.{i}.attention.output.{weight,bias}"},
+      {layer + "attention.output.LayerNorm.{weight,bias}",
+       "encoder.{i}.norm.attention.sum.{weight,bias}"},
+      {layer + "{intermediate,output}.dense.{weight,bias}",
+       "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+      {layer + "output.LayerNorm.{weight,bias}", "encoder.{i}.norm.ffn.sum.{weight,bias}"},
+      {prefix + "pooler.dense.{weight,bias}", "pooler.transform.{weight,bias}"},
+      {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
+      {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
+  };
+}
+
+const Names bert_names =
+    encoder_names("bert.") +
+    Names{{"bert.pooler.dense.{weight,bias}", "sequence.transform.{weight,bias}"},
+          {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
+          {"cls.predictions.transform.{dense,LayerNorm}.{weight,bias}",
+           "head.{transform,norm}.{weight,bias}"},
+          {"cls.predictions.bias", "head.output.bias"},
+          {"cls.predictions.decoder.weight", "head.output.weight"}};
+
+const Names roberta_names =
+    encoder_names("roberta.") +
+    Names{{"classifier.{dense,out_proj}.{weight,bias}",
+           "sequence.{transform,output}.{weight,bias}"},
+          {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
+          {"lm_head.bias", "head.output.bias"},
+          {"lm_head.decoder.weight", "head.output.weight"}};
+
+const HeadSpec pooler = {.kind = HeadKind::pooled, .transform = true,
+                         .activation = ActivationKind::tanh};
+
+}  // namespace
+
+const Family bert = {"bert",
+                     {{"BertForMaskedLM", masked_language_model()},
+                      {"BertForPreTraining", masked_language_model()},
+                      {"BertModel", pooler},
+                      {"BertForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+                      {"BertForTokenClassification", labels_of_each()},
+                      {"BertForQuestionAnswering", answer_span()}},
+                     bert_config,
+                     bert_names,
+                     "bert.",
+                     {".position_ids", "cls.predictions.decoder.bias", "bert.pooler.dense.weight",
+                      "bert.pooler.dense.bias", "cls.seq_relationship.weight",
+                      "cls.seq_relationship.bias"}};
+
+const Family roberta = {"roberta",
+                        {{"RobertaForMaskedLM", masked_language_model()},
+                         {"RobertaModel", pooler},
+                         {"RobertaForSequenceClassification",
+                          labels_of_first(ActivationKind::tanh)},
+                         {"RobertaForTokenClassification", labels_of_each()},
+                         {"RobertaForQuestionAnswering", answer_span()}},
+                        roberta_config,
+                        roberta_names,
+                        "roberta.",
+                        {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
+                         "roberta.pooler.dense.bias"}};
+
+}  // namespace fovea

@@ -1,0 +1,82 @@
+#include <cmath>
+
+#include "families/registry.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+// Gemma 2 and 3 (Gemma Team 2024, 2025): norms on both sides of a sublayer, with gains of 1 + w,
+// and local layers between global ones.
+void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
+  StackSpec& d = *s.decoder;
+  d.norm.unit_offset = true;
+  d.placement = {true, true, false};
+  s.scaled_embedding = true;
+  if (io.reading()) d.attention.head_width = 256;
+  llama_sizes(io, s, defaults);
+  io("attention_bias", d.attention.bias, false);
+  d.attention.output_bias = d.attention.bias;
+  // The scores' scale is 1 / sqrt(query_pre_attn_scalar).
+  float scalar = d.attention.scale > 0 ? std::round(1 / (d.attention.scale * d.attention.scale))
+                                       : static_cast<float>(d.attention.head_width);
+  io("query_pre_attn_scalar", scalar, 256, 1e6f);
+  d.attention.scale = 1 / std::sqrt(scalar);
+  io.only("use_bidirectional_attention", false);
+}
+
+void windows(Config& io, StackSpec& d, const std::vector<bool>& pattern) {
+  int64_t window = 4096;
+  for (const int64_t w : d.attention.windows) window = w > 0 ? w : window;
+  io("sliding_window", window, 4096);
+  io.layer_types(d, window, pattern);
+}
+
+void gemma2_config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  common(io, s, {.activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh",
+                 .tied = true});
+  io("attn_logit_softcapping", d.attention.softcap, 0, 1e6f);
+  io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
+  windows(io, d, {true, false});
+  if (io.reading()) io.refuse_unknown({"hidden_act", "cache_implementation"});
+}
+
+void gemma3_config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.attention.norm = QueryKeyNorm::head;
+  if (io.reading()) {
+    const auto theta = io.value("rope_local_base_freq");
+    d.position.rotary.local_theta = theta.is_number() ? theta.get<float>() : 10000.0f;
+  }
+  common(io, s, {.theta = 1e6f, .activation_key = "hidden_activation",
+                 .activation = "gelu_pytorch_tanh", .tied = true, .rope_by_layer_type = true});
+  io("attn_logit_softcapping", d.attention.softcap, 0, 1e6f);
+  io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
+  const auto period = io.value("sliding_window_pattern");
+  std::vector<bool> pattern(period.is_number_integer() && period > 0 ? period.get<size_t>() : 6,
+                            true);
+  pattern.back() = false;
+  windows(io, d, pattern);
+  if (io.reading()) io.refuse_unknown({"hidden_act", "cache_implementation",
+                                       "_sliding_window_pattern"});
+}
+
+const Names names =
+    with_decoder_heads(llama_attention_names) +
+    Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
+           "decoder.{i}.norm.attention.{input,output}.weight"},
+          {"model.layers.{i}.{pre,post}_feedforward_layernorm.weight",
+           "decoder.{i}.norm.ffn.{input,output}.weight"},
+          {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
+           "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
+
+}  // namespace
+
+const Family gemma2 = {"gemma2", decoder_architectures("Gemma2", "Gemma2ForCausalLM"),
+                       gemma2_config, names, "model."};
+const Family gemma3 = {"gemma3_text",
+                       decoder_architectures("Gemma3Text", "Gemma3ForCausalLM"), gemma3_config,
+                       names, "model."};
+
+}  // namespace fovea

@@ -1,0 +1,55 @@
+#include "families/registry.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+// GPT-NeoX (Black et al. 2022): rotary positions of a part of each head, sublayers side by side.
+void config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  io("vocab_size", s.vocabulary);
+  io("max_position_embeddings", s.context, 2048);
+  io("hidden_size", s.width);
+  io("num_hidden_layers", d.layers);
+  io("num_attention_heads", d.attention.heads);
+  io("intermediate_size", d.ffn.width);
+  io("hidden_act", d.ffn.activation, "gelu");
+  io("layer_norm_eps", d.norm.epsilon, 1e-5f);
+  io("use_parallel_residual", d.parallel, true);
+  io("attention_bias", d.attention.bias, true);
+  d.attention.output_bias = d.attention.bias;
+  io("attention_dropout", s.dropout.attention, 0);
+  io("hidden_dropout", s.dropout.residual, 0);
+  s.dropout.embedding = s.dropout.residual;
+  io("tie_word_embeddings", s.head.tied, false);
+  d.position.kind = PositionKind::rotary;
+  const auto share = io.value("rotary_pct"), theta = io.value("rotary_emb_base");
+  RotarySpec& rotary = d.position.rotary;
+  if (io.reading()) rotary.share = share.is_number() ? share.get<float>() : 0.25f;
+  io.rope(rotary, theta.is_number() ? theta.get<float>() : 10000.0f);
+  if (io.reading()) io.refuse_unknown({});
+}
+
+const Names names = with_decoder_heads(
+    {{"gpt_neox.embed_in.weight", "embedding.token"},
+     {"gpt_neox.layers.{i}.attention.query_key_value.{weight,bias}",
+      "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::by_head},
+     {"gpt_neox.layers.{i}.attention.dense.{weight,bias}",
+      "decoder.{i}.attention.output.{weight,bias}"},
+     {"gpt_neox.layers.{i}.{input,post_attention}_layernorm.{weight,bias}",
+      "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+     {"gpt_neox.layers.{i}.mlp.dense_{h_to_4h,4h_to_h}.{weight,bias}",
+      "decoder.{i}.ffn.{up,down}.{weight,bias}"},
+     {"gpt_neox.final_layer_norm.{weight,bias}", "decoder.norm.final.{weight,bias}"},
+     {"embed_out.weight", "head.output.weight"}});
+
+}  // namespace
+
+const Family gpt_neox = {"gpt_neox",
+                         decoder_architectures("GPTNeoX", "GPTNeoXForCausalLM"),
+                         config,
+                         names,
+                         "gpt_neox.",
+                         {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"}};
+
+}  // namespace fovea

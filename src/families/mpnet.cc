@@ -1,0 +1,54 @@
+#include "families/bert.h"
+#include "families/registry.h"
+
+namespace fovea {
+namespace {
+
+// MPNet (Song et al. 2020): BERT without token types, with relative positions beside the learned
+// ones, which begin behind row 1.
+void config(Config& io, Spec& s) {
+  bert_shape(s);
+  PositionSpec& position = s.encoder->position;
+  position.bias = DistanceBias::relative;
+  bert_sizes(io, s, 1e-12f);
+  positions_behind_padding(io, s, 1);
+  io("relative_attention_num_buckets", position.buckets, 32);
+  if (io.reading()) io.refuse_unknown({});
+}
+
+const Names names = {
+    {"mpnet.embeddings.{word,position}_embeddings.weight", "{embedding.token,encoder.position}"},
+    {"mpnet.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
+    {"mpnet.encoder.relative_attention_bias.weight", "encoder.distance", Stored::transposed},
+    {"mpnet.encoder.layer.{i}.attention.attn.{q,k,v,o}.{weight,bias}",
+     "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+    {"mpnet.encoder.layer.{i}.{attention,output}.LayerNorm.{weight,bias}",
+     "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
+    {"mpnet.encoder.layer.{i}.{intermediate,output}.dense.{weight,bias}",
+     "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+    {"mpnet.pooler.dense.{weight,bias}", "pooler.transform.{weight,bias}"},
+    {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
+    {"lm_head.bias", "head.output.bias"},
+    {"lm_head.decoder.weight", "head.output.weight"},
+    {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
+    {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
+    {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
+};
+
+}  // namespace
+
+const Family mpnet = {"mpnet",
+                      {{"MPNetForMaskedLM", masked_language_model()},
+                       {"MPNetModel",
+                        {.kind = HeadKind::pooled, .transform = true,
+                         .activation = ActivationKind::tanh}},
+                       {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+                       {"MPNetForTokenClassification", labels_of_each()},
+                       {"MPNetForQuestionAnswering", answer_span()}},
+                      config,
+                      names,
+                      "mpnet.",
+                      {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
+                       "mpnet.pooler.dense.bias"}};
+
+}  // namespace fovea

@@ -1,0 +1,41 @@
+#include "families/registry.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+// Phi 3 (Abdin et al. 2024): LLaMA with fused matrices, and longrope for its long variants.
+void config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  RotarySpec& rotary = d.position.rotary;
+  llama_sizes(io, s, {.epsilon = 1e-5f});
+  window_of_all(io, d, 0);
+  int64_t original = rotary.original_context > 0 ? rotary.original_context : 4096;
+  io("original_max_position_embeddings", original, 4096);
+  if (rotary.scaling == RotaryScaling::longrope) {
+    rotary.original_context = original;
+    rotary.factor = static_cast<float>(s.context) / static_cast<float>(original);
+  }
+  io("embd_pdrop", s.dropout.embedding, 0);
+  io("resid_pdrop", s.dropout.residual, 0);
+  if (io.reading()) io.refuse_unknown({});
+}
+
+const Names names = with_decoder_heads(
+    {{"model.embed_tokens.weight", "embedding.token"},
+     {"model.layers.{i}.self_attn.qkv_proj.weight",
+      "decoder.{i}.attention.{query+key+value}.weight"},
+     {"model.layers.{i}.self_attn.o_proj.weight", "decoder.{i}.attention.output.weight"},
+     {"model.layers.{i}.{input,post_attention}_layernorm.weight",
+      "decoder.{i}.norm.{attention,ffn}.input.weight"},
+     {"model.layers.{i}.mlp.gate_up_proj.weight", "decoder.{i}.ffn.{gate+up}.weight"},
+     {"model.layers.{i}.mlp.down_proj.weight", "decoder.{i}.ffn.down.weight"},
+     {"model.norm.weight", "decoder.norm.final.weight"},
+     {"lm_head.weight", "head.output.weight"}});
+
+}  // namespace
+
+const Family phi3 = {"phi3", decoder_architectures("Phi3", "Phi3ForCausalLM"), config, names,
+                     "model."};
+
+}  // namespace fovea

@@ -1,0 +1,59 @@
+#include "families/shared.h"
+
+namespace fovea {
+
+Names operator+(Names a, const Names& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Architecture> decoder_architectures(const std::string& stem,
+                                                const std::string& language_model) {
+  return {{language_model, {}},
+          {stem + "ForSequenceClassification",
+           {.kind = HeadKind::sequence, .labels = 2, .pooling = Pooling::last}},
+          {stem + "ForTokenClassification",
+           {.kind = HeadKind::token, .labels = 2, .bias = true}},
+          {stem + "Model", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
+}
+
+Names with_decoder_heads(Names names) {
+  return std::move(names) + Names{{"score.weight", "sequence.output.weight"},
+                                  {"score.{weight,bias}", "tagger.output.{weight,bias}"}};
+}
+
+void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
+  StackSpec& d = *s.decoder;
+  d.norm.kind = NormKind::rms;
+  d.position.kind = PositionKind::rotary;
+  d.attention.bias = d.attention.output_bias = false;
+  d.ffn.gated = true;
+  d.ffn.bias = false;
+  io("vocab_size", s.vocabulary);
+  io("max_position_embeddings", s.context, 2048);
+  io("hidden_size", s.width);
+  io("num_hidden_layers", d.layers);
+  io("num_attention_heads", d.attention.heads);
+  io("num_key_value_heads", d.attention.kv_heads, 0);
+  io("head_dim", d.attention.head_width, 0);
+  io("intermediate_size", d.ffn.width);
+  io(defaults.activation_key, d.ffn.activation, defaults.activation);
+  io("rms_norm_eps", d.norm.epsilon, defaults.epsilon);
+  io("attention_dropout", s.dropout.attention, 0);
+  io("tie_word_embeddings", s.head.tied, defaults.tied);
+  io.rope(d.position.rotary, defaults.theta, defaults.rope_by_layer_type);
+}
+
+void window_of_all(Config& io, StackSpec& stack, int64_t absent) {
+  auto& windows = stack.attention.windows;
+  if (!io.reading()) {
+    const int64_t window = windows.empty() ? 0 : windows[0];
+    io.write("sliding_window", window > 0 ? nlohmann::ordered_json(window) : nullptr);
+    return;
+  }
+  int64_t window = io.says("sliding_window") ? 0 : absent;
+  io("sliding_window", window, window);
+  windows = {window};
+}
+
+}  // namespace fovea

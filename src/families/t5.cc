@@ -1,0 +1,94 @@
+#include "families/registry.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+// feed_forward_proj: relu, or gated-gelu for what is now called gelu_new.
+void feed_forward(Config& io, FeedForwardSpec& ffn) {
+  const std::string relu = "relu", gated_gelu = "gated-gelu", gated_silu = "gated-silu";
+  if (!io.reading()) {
+    const bool gelu = ffn.activation == ActivationKind::gelu_tanh;
+    return io.write("feed_forward_proj", !ffn.gated ? relu : gelu ? gated_gelu : gated_silu);
+  }
+  const auto given = io.value("feed_forward_proj");
+  const std::string name = given.is_string() ? given.get<std::string>() : relu;
+  if (name != relu && name != gated_gelu && name != gated_silu)
+    io.only("feed_forward_proj", gated_gelu);
+  ffn.gated = name != relu;
+  ffn.activation = name == relu         ? ActivationKind::relu
+                   : name == gated_gelu ? ActivationKind::gelu_tanh
+                                        : ActivationKind::silu;
+}
+
+// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers.
+void config(Config& io, Spec& s) {
+  if (!s.encoder) s.encoder.emplace();
+  StackSpec& d = *s.decoder;
+  int64_t encoder_layers = s.encoder->layers, decoder_layers = d.layers;
+  d.norm.kind = NormKind::rms;
+  d.position = {.kind = PositionKind::none, .bias = DistanceBias::relative,
+                .buckets = d.position.buckets, .distance = d.position.distance};
+  d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
+  d.attention.scale = 1;
+  io("vocab_size", s.vocabulary);
+  io("n_positions", s.context, 512);
+  io("d_model", s.width);
+  io("d_kv", d.attention.head_width);
+  io("d_ff", d.ffn.width);
+  io("num_layers", encoder_layers);
+  io("num_decoder_layers", decoder_layers, encoder_layers);
+  io("num_heads", d.attention.heads);
+  io("relative_attention_num_buckets", d.position.buckets, 32);
+  io("relative_attention_max_distance", d.position.distance, 128);
+  io("dropout_rate", s.dropout.residual, 0.1f);
+  s.dropout.embedding = s.dropout.attention = s.dropout.residual;
+  io("layer_norm_epsilon", d.norm.epsilon, 1e-6f);
+  feed_forward(io, d.ffn);
+  io("tie_word_embeddings", s.head.tied, true);
+  io("scale_decoder_outputs", s.head.scaled, s.head.tied);
+  s.encoder = d;
+  s.encoder->layers = encoder_layers;
+  d.layers = decoder_layers;
+  if (io.reading())
+    io.refuse_unknown({"dense_act_fn", "is_gated_act", "output_past", "is_decoder"});
+}
+
+bool is_gated(const Spec& s) { return s.decoder->ffn.gated; }
+bool is_plain(const Spec& s) { return !s.decoder->ffn.gated; }
+
+// A stack's blocks: self-attention is layer 0, the feed-forward layer `ffn`.
+Names stack_names(const std::string& stack, const std::string& ffn) {
+  const std::string block = stack + ".block.{i}.layer.", ours = stack + ".{i}.";
+  return {
+      {block + "0.SelfAttention.{q,k,v,o}.weight",
+       ours + "attention.{query,key,value,output}.weight"},
+      {stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+       stack + ".distance", Stored::transposed},
+      {block + "0.layer_norm.weight", ours + "norm.attention.input.weight"},
+      {block + ffn + ".DenseReluDense.wi.weight", ours + "ffn.up.weight", Stored::plain, is_plain},
+      {block + ffn + ".DenseReluDense.wi_{0,1}.weight", ours + "ffn.{gate,up}.weight",
+       Stored::plain, is_gated},
+      {block + ffn + ".DenseReluDense.wo.weight", ours + "ffn.down.weight"},
+      {block + ffn + ".layer_norm.weight", ours + "norm.ffn.input.weight"},
+      {stack + ".final_layer_norm.weight", stack + ".norm.final.weight"},
+  };
+}
+
+const Names names =
+    stack_names("encoder", "1") + stack_names("decoder", "2") +
+    Names{{"shared.weight", "embedding.token"},
+          {"decoder.block.{i}.layer.1.EncDecAttention.{q,k,v,o}.weight",
+           "decoder.{i}.cross.{query,key,value,output}.weight"},
+          {"decoder.block.{i}.layer.1.layer_norm.weight", "decoder.{i}.norm.cross.input.weight"},
+          {"lm_head.weight", "head.output.weight"}};
+
+}  // namespace
+
+const Family t5 = {
+    "t5",  {{"T5ForConditionalGeneration", {}}},
+    config, names,
+    "",    {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+            "layer.1.EncDecAttention.relative_attention_bias.weight"}};
+
+}  // namespace fovea

@@ -1,0 +1,93 @@
+#include "kernels/cpu/cpu.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/softmax.cc"
+#include <hwy/foreach_target.h>
+
+#include <limits>
+#include <vector>
+
+#include "base/threads.h"
+#include "kernels/cpu/exp-inl.h"
+#include "kernels/cpu/stored.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// For rows of a router or a head's classes, which are short enough to widen whole.
+
+HWY_INLINE float largest(const float* x, int64_t width) {
+  Vector most[kParts];
+  std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));
+  each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+    // Of two numbers one of which is NaN, x86's max is the second.
+    most[part] = access.keep(hn::Max(access.load(x + j), most[part]), most[part]);
+  });
+  for (int64_t part = 1; part < kParts; ++part) most[0] = hn::Max(most[0], most[part]);
+  return hn::GetLane(hn::MaxOfLanes(Floats(), most[0]));
+}
+
+void softmax_of_rows(Out y, In x, Rows rows) {
+  const int64_t width = rows.width;
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    std::vector<float> scratch(static_cast<size_t>(2 * width));
+    for (int64_t i = first; i < last; ++i) {
+      const float* from = widened(x, i * width, width, scratch.data() + width);
+      float* room = room_for(y, i * width, scratch.data());
+      const float most = largest(from, width);
+      Sum sum;
+      each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+        const Vector e = exp_of(hn::Sub(access.load(from + j), all(most)));
+        access.store(e, room + j);
+        sum.add(e, part, access);
+      });
+      const float total = sum.total();
+      map(
+          room, width, [total](Vector e) HWY_ATTR { return hn::Div(e, all(total)); }, room);
+      narrow_into(y, i * width, width, room);
+    }
+  });
+}
+
+void softmax_of_rows_backward(Out dx, In dy, In y, Rows rows) {
+  const int64_t width = rows.width;
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    std::vector<float> scratch(static_cast<size_t>(3 * width));
+    for (int64_t i = first; i < last; ++i) {
+      const float* g = widened(dy, i * width, width, scratch.data() + width);
+      const float* p = widened(y, i * width, width, scratch.data() + 2 * width);
+      Sum sum;
+      each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+        sum.add_product(access.load(g + j), access.load(p + j), part, access);
+      });
+      const float dot = sum.total();
+      float* room = room_for(dx, i * width, scratch.data());
+      const auto gradient = [dot](Vector a, Vector b)
+                                HWY_ATTR { return hn::Mul(b, hn::Sub(a, all(dot))); };
+      map(room, width, gradient, g, p);
+      narrow_into(dx, i * width, width, room);
+    }
+  });
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+
+HWY_EXPORT(softmax_of_rows);
+HWY_EXPORT(softmax_of_rows_backward);
+
+void softmax(Out y, In x, Rows rows) {
+  check_stored_types(y, x);
+  HWY_DYNAMIC_DISPATCH(softmax_of_rows)(y, x, rows);
+}
+
+void softmax_backward(Out dx, In dy, In y, Rows rows) {
+  check_stored_types(dx, dy, y);
+  HWY_DYNAMIC_DISPATCH(softmax_of_rows_backward)(dx, dy, y, rows);
+}
+
+}  // namespace fovea::cpu
+#endif

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include "unit/ops/cases.h"
+
+namespace fovea::test {
+namespace {
+
+// Logits that differ by far more than a finite difference: a change of choice has no gradient.
+Tensor distinct_logits(int64_t rows, int64_t experts) {
+  Tensor x = empty({rows, experts}, DType::f64);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t row = i / experts, expert = i % experts;
+    x.data_as<double>()[i] = 0.125 * static_cast<double>((expert * 7 + row * 3) % experts) - 1;
+  }
+  return x;
+}
+
+// Row r's choices: r, r + 3, ...
+Tensor some_experts(int64_t rows, int64_t k, int64_t experts) {
+  std::vector<int32_t> values;
+  for (int64_t i = 0; i < rows * k; ++i)
+    values.push_back(static_cast<int32_t>((i / k + i % k * 3) % experts));
+  return integers(values, {rows, k});
+}
+
+struct Size {
+  int64_t rows, experts, k;
+};
+const std::vector<Size> kSizes = {{1, 1, 1}, {5, 4, 2}, {67, 5, 1}, {3, 65, 7}, {1, 5, 5}};
+
+void add_routers(std::vector<Case>& all) {
+  for (const auto& [rows, experts, k] : kSizes) {
+    const std::string what = fmt::format("{} of {} for {} rows", k, experts, rows);
+    const Tensor logits = distinct_logits(rows, experts);
+    for (const bool normalise : {false, true}) {
+      // One weight that is always 1 has no gradient to compare but rounding.
+      if (experts == 1 || (normalise && k == 1)) continue;
+      all.push_back(
+          {"route", what + (normalise ? ", normalised" : ""), {logits}, [=, choices = k](auto& in) {
+             return route(in[0], choices, normalise).weights;
+           }});
+    }
+    const Tensor chosen = some_experts(rows, k, experts);
+    all.push_back({"pick", what, {logits}, [=](auto& in) { return pick(in[0], chosen); }});
+    if (k == experts) continue;  // all shares are equal, and nothing is left of the gradient
+    const Tensor uneven = some_experts(rows, k, (experts + 1) / 2);
+    std::vector<int32_t> some(static_cast<size_t>(rows), 1), none(static_cast<size_t>(rows), 0);
+    for (size_t i = 1; i < some.size(); i += 3) some[i] = 0;
+    for (const Tensor& valid : {Tensor(), integers(some, {rows}), integers(none, {rows})}) {
+      all.push_back(
+          {"balance_loss",
+           what + (valid ? fmt::format(", first valid {}", *valid.data_as<int32_t>()) : ""),
+           {logits},
+           [=](auto& in) { return balance_loss(in[0], uneven, valid); }});
+    }
+  }
+}
+
+void add_expert_layers(std::vector<Case>& all) {
+  const std::vector<std::vector<int64_t>> counts = {{1}, {3, 0, 5}, {0, 67, 2}, {0, 0}};
+  for (const std::vector<int64_t>& c : counts) {
+    int64_t rows = 0;
+    for (const int64_t count : c) rows += count;
+    std::vector<Tensor> inputs{rounded({rows, 7}, 1)};
+    for (size_t e = 0; e < c.size(); ++e) inputs.push_back(rounded({11, 7}, 2 + e, 0.5));
+    const auto weights = [n = c.size()](auto& in) {
+      return std::vector<Tensor>(in.begin() + 1, in.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+    };
+    const std::string what = fmt::format("{}", fmt::join(c, ", "));
+    all.push_back({"grouped_linear", what, inputs,
+                   [=](auto& in) { return grouped_linear(in[0], c, weights(in), {}); }});
+    for (size_t e = 0; e < c.size(); ++e) inputs.push_back(rounded({11}, 9 + e));
+    all.push_back({"grouped_linear", what + " with biases", inputs, [=](auto& in) {
+                     const auto n = static_cast<std::ptrdiff_t>(c.size());
+                     return grouped_linear(in[0], c, weights(in), {in.begin() + 1 + n, in.end()});
+                   }});
+  }
+  all.push_back({"grouped_linear",
+                 "of one weight twice",
+                 {rounded({5, 3}, 1), rounded({4, 3}, 2)},
+                 [](auto& in) {
+                   return grouped_linear(in[0], {2, 3}, {in[1], in[1]}, {});
+                 }});
+}
+
+void add_combinations(std::vector<Case>& all) {
+  for (const auto& [rows, experts, k] : kSizes) {
+    for (const int64_t width : {1, 7, 67}) {
+      const Tensor places = group_by_expert(some_experts(rows, k, experts), experts).places;
+      all.push_back({"combine",
+                     fmt::format("{} of {} rows, width {}", k, rows, width),
+                     {rounded({rows * k, width}, 1), rounded({rows, k}, 2)},
+                     [=](auto& in) { return combine(in[0], places, in[1]); }});
+    }
+  }
+}
+
+// A whole layer: what reaches the router, the rows and the experts.
+void add_mixture(std::vector<Case>& all) {
+  all.push_back({"combine",
+                 "of a mixture",
+                 {rounded({6, 6}, 1), distinct_logits(6, 4), rounded({3, 6}, 2), rounded({3, 6}, 3),
+                  rounded({3, 6}, 4), rounded({3, 6}, 5)},
+                 [](auto& in) {
+                   const auto [weights, experts] = route(in[1], 2, true);
+                   const auto [rows, places, counts] = group_by_expert(experts, 4);
+                   const Tensor z = grouped_linear(embedding(rows, in[0]), counts,
+                                                   {in.begin() + 2, in.end()}, {});
+                   return cast(combine(z, places, weights), in[0].dtype());
+                 }});
+}
+
+}  // namespace
+
+void add_expert_cases(std::vector<Case>& all) {
+  add_routers(all);
+  add_expert_layers(all);
+  add_combinations(all);
+  add_mixture(all);
+}
+
+}  // namespace fovea::test

@@ -1,0 +1,140 @@
+// Ops whose definition leaves room for mistakes that no gradient check finds, against numbers that
+// PyTorch 2.15 and Transformers 5.23 gave for the same small inputs.
+
+#include <gtest/gtest.h>
+
+#include "tensor/tape.h"
+#include "unit/ops/cases.h"
+
+namespace fovea {
+namespace {
+
+using test::integers;
+
+void expect_near(const Tensor& actual, const std::vector<float>& expected,
+                 float tolerance = 2e-6f) {
+  const std::vector<float> values = to_floats(actual);
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], tolerance) << i;
+}
+
+std::vector<int32_t> list(const Tensor& x) {
+  return {x.data_as<int32_t>(), x.data_as<int32_t>() + x.size()};
+}
+
+Tensor router_logits() {
+  return from({0.5f, 2, 2, -1, 1, 1, 1, 1, -3, 0, -0.0f, 0, 3, 2, 1, 0.5f, 0, 0, 0.25f, 0.25f},
+              {5, 4});
+}
+
+// topk's own weights; its experts where no two logits are equal, since its order of equals is open.
+TEST(Route, ChoosesTheLargestAndOfEqualsTheLower) {
+  const auto [weights, experts] = route(router_logits(), 2, false);
+  EXPECT_EQ(list(experts), (std::vector<int32_t>{1, 2, 0, 1, 1, 2, 0, 1, 2, 3}));
+  expect_near(weights, {0.4399632f, 0.4399632f, 0.25f, 0.25f, 0.3278917f, 0.3278917f, 0.6307955f,
+                        0.2320567f, 0.2810883f, 0.2810883f});
+  expect_near(route(router_logits(), 2, true).weights,
+              {0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.7310585f, 0.2689414f, 0.5f, 0.5f});
+}
+
+TEST(Route, TakesNumbersThatAreNone) {
+  const float nan = std::nanf(""), infinity = HUGE_VALF;
+  const auto [weights, experts] =
+      route(from({nan, nan, nan, 1, nan, 2, -infinity, infinity, 0}, {3, 3}), 2, true);
+  for (const int32_t expert : list(experts)) EXPECT_TRUE(expert >= 0 && expert < 3);
+}
+
+TEST(Route, ARowIsTheSameInAnyCompany) {
+  const Tensor logits = convert(test::normal({9, 37}, 1), DType::f32);
+  const Routing all = route(logits, 3, false);
+  for (int64_t r = 0; r < 9; ++r) {
+    const Routing one = route(logits.rows(r, r + 1), 3, false);
+    EXPECT_EQ(list(one.experts), list(all.experts.rows(r, r + 1)));
+    EXPECT_EQ(to_floats(one.weights), to_floats(all.weights.rows(r, r + 1)));
+  }
+}
+
+TEST(GroupByExpert, SortsAndKeepsTheOrderOfRows) {
+  const Groups groups = group_by_expert(integers({3, 0, 0, 1, 3, 1}, {3, 2}), 5);
+  EXPECT_EQ(list(groups.rows), (std::vector<int32_t>{0, 1, 1, 2, 0, 2}));
+  EXPECT_EQ(list(groups.places), (std::vector<int32_t>{4, 0, 1, 2, 5, 3}));
+  EXPECT_EQ(groups.counts, (std::vector<int64_t>{2, 2, 0, 2, 0}));
+}
+
+// load_balancing_loss_func of one layer, and the mask of a padded batch.
+TEST(BalanceLoss, IsThatOfTransformers) {
+  const Tensor experts = integers({1, 2, 2, 3, 2, 3, 0, 1, 2, 3}, {5, 2});
+  Tensor logits = router_logits().want_gradient();
+  const Tensor loss = balance_loss(logits, experts);
+  expect_near(loss, {1.9979339f});
+  backward(loss);
+  expect_near(logits.gradient(), {-0.0283302f, -0.0565731f, 0.0842152f,  0.0006881f,  -0.0600000f,
+                                  -0.0200000f, 0.0600000f,  0.0200000f,  -0.0051386f, -0.0507498f,
+                                  0.0541756f,  0.0017129f,  -0.0597208f, 0.0151590f,  0.0328947f,
+                                  0.0116671f,  -0.0568944f, -0.0218685f, 0.0618685f,  0.0168944f});
+  expect_near(balance_loss(router_logits(), experts, integers({1, 0, 1, 1, 0}, {5})), {2.1569490f});
+}
+
+// F.cross_entropy(label_smoothing=0.1)
+TEST(CrossEntropy, SmoothsAsPyTorchDoes) {
+  Tensor logits = from({1, -2, 0.5f, 3, 0, 0.25f, -1, 2, 2, 2, 2, -4}, {3, 4}).want_gradient();
+  const Tensor loss = cross_entropy(logits, integers({3, -100, 0}, {3}), 0, 0.1f);
+  expect_near(loss, {0.8445958f});
+  backward(loss);
+  expect_near(logits.gradient(), {0.0427769f, -0.0097479f, 0.0210271f, -0.0540561f, 0, 0, 0, 0,
+                                  -0.2959709f, 0.1540291f, 0.1540291f, -0.0120872f});
+}
+
+Tensor counted(Shape shape, float from_value, float step) {
+  std::vector<float> values(static_cast<size_t>(elements(shape)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = (static_cast<float>(i) + from_value) * step;
+  return from(values, std::move(shape));
+}
+
+// F.conv1d(stride=2, padding=1), F.conv2d(stride=2): the weights as they lie there.
+TEST(Unfold, MakesAConvolutionOfALinearLayer) {
+  const Tensor x = counted({1, 4, 2}, -2, 0.5f), weight = counted({2, 2, 3}, -5, 0.25f);
+  expect_near(linear(unfold(x, 3, 2, 1), weight.view({2, 6})), {1.125f, -0.375f, -3.125f, 8.125f});
+}
+
+TEST(Patches, MakeAConvolutionOfALinearLayer) {
+  const Tensor image = counted({1, 2, 4, 4}, -8, 0.125f), weight = counted({2, 2, 2, 2}, -7, 0.5f);
+  expect_near(linear(patches(image, 2), weight.view({2, 8})),
+              {4.75f, 14.75f, 1.25f, 19.25f, -9.25f, 32.75f, -12.75f, 37.25f});
+}
+
+// LLaMA's apply_rotary_pos_emb, and GPT-J's.
+TEST(Rotate, PairsAsTheFamiliesDo) {
+  const Tensor x = from({1, 2, 3, 4}, {1, 1, 1, 4});
+  const Tensor cosines = from({std::cos(0.5f), std::cos(0.1f)}, {1, 2});
+  const Tensor sines = from({std::sin(0.5f), std::sin(0.1f)}, {1, 2});
+  expect_near(rotate(x, cosines, sines, Pairing::halves),
+              {-0.5606941f, 1.5906746f, 3.1121731f, 4.1796837f});
+  expect_near(rotate(x, cosines, sines, Pairing::neighbours),
+              {-0.0812685f, 2.2345905f, 2.5856788f, 4.2795172f});
+}
+
+// ACT2FN["tanh", "quick_gelu", "relu2", "sigmoid"]
+TEST(Activation, IsThatOfTransformers) {
+  const Tensor x = from({-2, -0.5f, 0, 0.25f, 3}, {5});
+  expect_near(activation(x, Activation::tanh),
+              {-0.9640276f, -0.4621172f, 0, 0.2449187f, 0.9950548f});
+  expect_near(activation(x, Activation::quick_gelu),
+              {-0.0643414f, -0.1496116f, 0, 0.1511997f, 2.9819288f});
+  expect_near(activation(x, Activation::relu_squared), {0, 0, 0, 0.0625f, 9});
+  expect_near(activation(x, Activation::sigmoid),
+              {0.1192029f, 0.3775407f, 0.5f, 0.5621765f, 0.9525741f});
+}
+
+// Experts without rows take no part: no gradient comes, not even of zeros.
+TEST(GroupedLinear, GivesNoGradientToWhatWasNotUsed) {
+  Tensor used = full({2, 3}, 1).want_gradient(), unused = full({2, 3}, 1).want_gradient();
+  const Tensor y = grouped_linear(full({4, 3}, 1), {4, 0}, {used, unused}, {});
+  backward(test::weighted_sum(y));
+  EXPECT_TRUE(used.gradient());
+  EXPECT_FALSE(unused.gradient());
+}
+
+}  // namespace
+}  // namespace fovea
