@@ -21,10 +21,10 @@ constexpr size_t kSpecBytes = 1 << 20;    // far above what a Spec needs
 constexpr int64_t kByteVocabulary = 256;  // of a model whose tokenizer is not there yet
 
 // "300B", "28T", "1.4e12": a number with the letter of a power of a thousand behind it.
-Option scaled(std::string name, std::vector<std::string> aliases, std::string help,
-              double& value) {
-  static const std::map<std::string, double> powers = {
-      {"", 1}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18}};
+Option scaled(std::string name, std::vector<std::string> aliases, std::string help, double& value) {
+  static const std::map<std::string, double> powers = {{"", 1},     {"K", 1e3}, {"M", 1e6},
+                                                       {"B", 1e9},  {"G", 1e9}, {"T", 1e12},
+                                                       {"P", 1e15}, {"E", 1e18}};
   Option option;
   option.name = std::move(name);
   option.aliases = std::move(aliases);
@@ -53,10 +53,11 @@ Spec spec_of(const std::string& name) {
   if (std::filesystem::is_directory(name)) return read_model_spec(name);
   if (std::filesystem::exists(name)) return read_spec(read_text(name, kSpecBytes), name);
   const std::string near = nearest(name, presets);
-  throw Error(ErrorKind::BadFile,
-              fmt::format("{}: neither a preset nor a file nor a folder; {}", name,
-                          near.empty() ? "expected one of " + fmt::format("{}", fmt::join(presets, ", "))
-                                       : "did you mean " + near + "?"));
+  throw Error(
+      ErrorKind::BadFile,
+      fmt::format("{}: neither a preset nor a file nor a folder; {}", name,
+                  near.empty() ? "expected one of " + fmt::format("{}", fmt::join(presets, ", "))
+                               : "did you mean " + near + "?"));
 }
 
 class PlanCommand : public Command {
@@ -75,8 +76,10 @@ class PlanCommand : public Command {
     table.add(integer("--length", {"-n", "--sequence-length"},
                       "tokens in a sequence; 0 = the model's context", options_.length, 0,
                       int64_t{1} << 24));
-    table.add(integer("--source-length", {}, "tokens that the encoder reads before a decoder; 0 = "
-                      "as many as it can", options_.source_length, 0, int64_t{1} << 24));
+    table.add(integer("--source-length", {},
+                      "tokens that the encoder reads before a decoder; 0 = "
+                      "as many as it can",
+                      options_.source_length, 0, int64_t{1} << 24));
     table.add(scaled("--tokens", {"--train-tokens"},
                      "to train on, such as 300B; 0 = 20 for each parameter", options_.tokens));
     table.section("Machine");
@@ -84,8 +87,8 @@ class PlanCommand : public Command {
                      options_.speed));
     table.add(number("--utilisation", {"--utilization", "--mfu"},
                      "share of that speed which training reaches", options_.utilisation, 0.001, 1));
-    table.add(integer("--devices", {}, "that share the work evenly", options_.devices, 1,
-                      1'000'000'000));
+    table.add(
+        integer("--devices", {}, "that share the work evenly", options_.devices, 1, 1'000'000'000));
     table.add(number("--price", {}, "of one device for an hour, in any currency", options_.price, 0,
                      1e9));
     table.section("Model (overrides what was read)");
@@ -103,8 +106,10 @@ class PlanCommand : public Command {
   int run(const OptionTable&) override {
     if (spec_.vocabulary == 0 && (spec_.decoder || spec_.input.kind == InputKind::tokens)) {
       spec_.vocabulary = kByteVocabulary;
-      note(fmt::format("vocabulary: {} assumed, for the text decides it; --vocabulary says "
-                       "otherwise\n", kByteVocabulary));
+      note(
+          fmt::format("vocabulary: {} assumed, for the text decides it; --vocabulary says "
+                      "otherwise\n",
+                      kByteVocabulary));
     }
     const Spec spec = validated(spec_);
     const Plan p = plan(spec, options_);

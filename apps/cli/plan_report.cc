@@ -42,7 +42,9 @@ std::string size(double bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KB", "MB", "GB", "TB"};
   size_t unit = 0;
   for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
-  return fmt::format(bytes < 1000 ? "{:.3g} {}" : "{:.0f} {}", bytes, kUnits[unit]);
+  const bool short_enough = bytes < 1000;  // always but for the last unit
+  return (short_enough ? fmt::format("{:.3g} ", bytes) : fmt::format("{:.0f} ", bytes)) +
+         kUnits[unit];
 }
 
 std::string row(const char* name, const std::string& value) {
@@ -50,8 +52,8 @@ std::string row(const char* name, const std::string& value) {
 }
 
 std::string stack_words(const char* kind, const StackSpec& s) {
-  std::string words = fmt::format("{} of {} layers with {} heads", kind, s.layers,
-                                  s.attention.heads);
+  std::string words =
+      fmt::format("{} of {} layers with {} heads", kind, s.layers, s.attention.heads);
   if (s.attention.kv_heads != s.attention.heads)
     words += fmt::format(" over {} key-value heads", s.attention.kv_heads);
   if (s.ffn.experts.count > 0)
@@ -73,11 +75,10 @@ std::string parts_table(const Spec& spec, const Plan& p) {
   const auto tokens = p.flops / p.flops_per_token;
   for (const Part& part : p.parts) {
     const double share = static_cast<double>(part.parameters) / static_cast<double>(p.parameters);
-    table += fmt::format(
-        "  {:<18}{:>20}{:>9}{:>20}\n", part.name,
-        part.parameters > 0 ? grouped(part.parameters) : "-",
-        part.parameters > 0 ? fmt::format("{:.1f} %", 100 * share) : "-",
-        part.flops > 0 ? grouped(std::llround(part.flops / tokens)) : "-");
+    table += fmt::format("  {:<18}{:>20}{:>9}{:>20}\n", part.name,
+                         part.parameters > 0 ? grouped(part.parameters) : "-",
+                         part.parameters > 0 ? fmt::format("{:.1f} %", 100 * share) : "-",
+                         part.flops > 0 ? grouped(std::llround(part.flops / tokens)) : "-");
   }
   table += fmt::format("  {:<18}{:>20}{:>9}{:>20}\n", "together", grouped(p.parameters), "100 %",
                        grouped(std::llround(p.flops_per_token)));
@@ -87,7 +88,8 @@ std::string parts_table(const Spec& spec, const Plan& p) {
                                                      static_cast<double>(p.parameters)));
   if (spec.head.tied) table += "  The head multiplies by the token embedding, counted there.\n";
   if (p.source_length > 0)
-    table += "  A token goes through one of the two stacks: the rules below take it for both.\n";
+    table +=
+        "  A token goes through one of the two stacks: the rule of 6 below takes it for both.\n";
   return table;
 }
 
@@ -95,13 +97,13 @@ std::string work_rows(const Plan& p) {
   const std::string source =
       p.source_length > 0 ? fmt::format(" and {} of the source", grouped(p.source_length)) : "";
   std::string rows = "\nArithmetic (FLOPs: additions and multiplications of the matrix products)\n";
-  rows += row("forward", fmt::format("{} a token, {} a sequence of {} tokens{}",
-                                     large(p.flops_per_token), large(p.flops), grouped(p.length),
-                                     source));
-  rows += row("training", fmt::format("three times that: {} a token; the rule of 6 a parameter "
-                                      "says {}",
-                                      large(3 * p.flops_per_token),
-                                      large(6 * static_cast<double>(p.active))));
+  rows += row("forward",
+              fmt::format("{} a token, {} a sequence of {} tokens{}", large(p.flops_per_token),
+                          large(p.flops), grouped(p.length), source));
+  rows += row("training",
+              fmt::format("three times that: {} a token; the rule of 6 a parameter "
+                          "says {}",
+                          large(3 * p.flops_per_token), large(6 * static_cast<double>(p.active))));
   std::string shares;
   for (const AttentionShare& a : p.attention)
     shares += fmt::format("{}{:.2g} % at {}", shares.empty() ? "" : ", ", 100 * a.share,
@@ -112,15 +114,15 @@ std::string work_rows(const Plan& p) {
 std::string memory_rows(const Plan& p) {
   const MemoryPlan& m = p.memory;
   std::string rows = "\nMemory\n";
-  rows += row("weights", fmt::format("{} in fp32, {} in bf16, {} in int8, {} in int4",
-                                     size(m.weights.fp32), size(m.weights.bf16),
-                                     size(m.weights.int8), size(m.weights.int4)));
+  rows += row("weights",
+              fmt::format("{} in fp32, {} in bf16, {} in int8, {} in int4", size(m.weights.fp32),
+                          size(m.weights.bf16), size(m.weights.int8), size(m.weights.int4)));
   const double state = m.weights.fp32 + m.gradients + m.moments;
-  rows += row("training", fmt::format("{}: weights {}, gradients {}, AdamW's moments {}, "
-                                      "activations {} ({} in bf16)",
-                                      size(state + m.activations.fp32), size(m.weights.fp32),
-                                      size(m.gradients), size(m.moments),
-                                      size(m.activations.fp32), size(m.activations.bf16)));
+  rows += row("training",
+              fmt::format("{}: weights {}, gradients {}, AdamW's moments {}, "
+                          "activations {} ({} in bf16)",
+                          size(state + m.activations.fp32), size(m.weights.fp32), size(m.gradients),
+                          size(m.moments), size(m.activations.fp32), size(m.activations.bf16)));
   if (m.cache.fp32 > 0)
     rows += row("key-value cache",
                 fmt::format("{} in bf16 ({} in fp32); each further token {}", size(m.cache.bf16),
@@ -139,11 +141,12 @@ std::string training_rows(const Plan& p, const PlanOptions& o) {
     rows += row("best number", fmt::format("{} tokens, 20 a parameter", large(t.optimal_tokens)));
   if (t.loss > 0)
     rows += row("expected loss", fmt::format("{:.2f} nats a token, were it the text and tokens of "
-                                             "Hoffmann et al. 2022", t.loss));
+                                             "Hoffmann et al. 2022",
+                                             t.loss));
   if (o.speed == 0) return rows + row("time", "unknown; --speed says how fast a device is");
-  rows += row("time", fmt::format("{} on {} device{}, {} device hours", long_time(t.seconds),
-                                  grouped(o.devices), o.devices == 1 ? "" : "s",
-                                  large(t.device_hours)));
+  rows += row("time",
+              fmt::format("{} on {} device{}, {} device hours", long_time(t.seconds),
+                          grouped(o.devices), o.devices == 1 ? "" : "s", large(t.device_hours)));
   if (o.price == 0) return rows;
   return rows + row("cost", fmt::format("{}; by the rule 6 N D: {}", large(t.cost),
                                         large(t.cost * t.rule_flops / t.flops)));

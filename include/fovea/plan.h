@@ -54,17 +54,17 @@ struct TrainingPlan {
   double flops = 0;       // by the model's matrices: forward, and twice that backward
   double rule_flops = 0;  // 6 N D (Kaplan et al. 2020), N = active parameters, D = tokens
   double seconds = 0, device_hours = 0, cost = 0;  // of `flops`; 0 where speed or price is unknown
-  double optimal_tokens = 0;  // for this size (Hoffmann et al. 2022)
-  double loss = 0;            // that their fit expects, nats a token
+  double optimal_tokens = 0;                       // for this size (Hoffmann et al. 2022)
+  double loss = 0;                                 // that their fit expects, nats a token
 };
 
 struct Plan {
   int64_t parameters = 0, active = 0;
-  std::vector<Part> parts;           // those that the model has
+  std::vector<Part> parts;  // those that the model has
   int64_t batch = 0;
   int64_t length = 0, source_length = 0;  // as counted; 0 = there is no such stack
-  double flops = 0;                  // of one sequence forward; training takes three times that
-  double flops_per_token = 0;        // the same by each token of it, a source's ones included
+  double flops = 0;            // of one sequence forward; training takes three times that
+  double flops_per_token = 0;  // the same by each token of it, a source's ones included
   std::vector<AttentionShare> attention;
   MemoryPlan memory;
   TrainingPlan training;

@@ -58,6 +58,7 @@ Spec bert(const Size& size) {
   s.decoder.reset();
   s.head.kind = HeadKind::pooled;
   s.head.transform = true;
+  s.head.activation = ActivationKind::tanh;
   set_dropout(s, 0.1f);
   return s;
 }
@@ -188,6 +189,7 @@ Spec vit(const Size& size, int64_t patch) {
   s.decoder.reset();
   s.head.kind = HeadKind::pooled;
   s.head.transform = true;
+  s.head.activation = ActivationKind::tanh;
   return s;
 }
 
@@ -210,42 +212,132 @@ struct Preset {
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
-      {"tiny", [] { return gpt({3, 4, 64}, 64, 0); }},
-      {"nano", [] { return gpt({4, 4, 128}, 64, 0); }},
-      {"baby", [] { return gpt({6, 6, 384}, 256, 0, 0.2f); }},
-      {"gpt2", [] { return gpt2({12, 12, 768}); }},
-      {"gpt2-medium", [] { return gpt2({24, 16, 1024}); }},
-      {"gpt2-large", [] { return gpt2({36, 20, 1280}); }},
-      {"gpt2-xl", [] { return gpt2({48, 25, 1600}); }},
+      {"tiny",
+       [] {
+         return gpt({3, 4, 64}, 64, 0);
+       }},
+      {"nano",
+       [] {
+         return gpt({4, 4, 128}, 64, 0);
+       }},
+      {"baby",
+       [] {
+         return gpt({6, 6, 384}, 256, 0, 0.2f);
+       }},
+      {"gpt2",
+       [] {
+         return gpt2({12, 12, 768});
+       }},
+      {"gpt2-medium",
+       [] {
+         return gpt2({24, 16, 1024});
+       }},
+      {"gpt2-large",
+       [] {
+         return gpt2({36, 20, 1280});
+       }},
+      {"gpt2-xl",
+       [] {
+         return gpt2({48, 25, 1600});
+       }},
       {"gpt3", gpt3},
-      {"llama2-7b", [] { return llama({32, 32, 4096}, {11008, 32, 32000, 4096}); }},
-      {"llama2-13b", [] { return llama({40, 40, 5120}, {13824, 40, 32000, 4096}); }},
-      {"llama2-70b", [] { return llama({80, 64, 8192}, {28672, 8, 32000, 4096}); }},
+      {"llama2-7b",
+       [] {
+         return llama({32, 32, 4096}, {11008, 32, 32000, 4096});
+       }},
+      {"llama2-13b",
+       [] {
+         return llama({40, 40, 5120}, {13824, 40, 32000, 4096});
+       }},
+      {"llama2-70b",
+       [] {
+         return llama({80, 64, 8192}, {28672, 8, 32000, 4096});
+       }},
       {"llama3-8b", llama3},
       {"mistral-7b", mistral},
       {"mixtral-8x7b", mixtral},
-      {"bert-base", [] { return bert({12, 12, 768}); }},
-      {"bert-large", [] { return bert({24, 16, 1024}); }},
+      {"bert-base",
+       [] {
+         return bert({12, 12, 768});
+       }},
+      {"bert-large",
+       [] {
+         return bert({24, 16, 1024});
+       }},
       {"roberta-base", roberta},
       {"distilbert", distilbert},
-      {"transformer-base", [] { return original({6, 8, 512}, 0.1f); }},
-      {"transformer-big", [] { return original({6, 16, 1024}, 0.3f); }},
-      {"t5-small", [] { return t5({6, 8, 512}, 64, 2048); }},
-      {"t5-base", [] { return t5({12, 12, 768}, 64, 3072); }},
-      {"t5-large", [] { return t5({24, 16, 1024}, 64, 4096); }},
-      {"t5-3b", [] { return t5({24, 32, 1024}, 128, 16384); }},
-      {"t5-11b", [] { return t5({24, 128, 1024}, 128, 65536); }},
-      {"bart-base", [] { return bart({6, 12, 768}); }},
-      {"bart-large", [] { return bart({12, 16, 1024}); }},
-      {"vit-base", [] { return vit({12, 12, 768}, 16); }},
-      {"vit-large", [] { return vit({24, 16, 1024}, 16); }},
-      {"vit-huge", [] { return vit({32, 16, 1280}, 14); }},
-      {"whisper-tiny", [] { return whisper({4, 6, 384}); }},
-      {"whisper-base", [] { return whisper({6, 8, 512}); }},
-      {"whisper-small", [] { return whisper({12, 12, 768}); }},
-      {"whisper-medium", [] { return whisper({24, 16, 1024}); }},
-      {"whisper-large", [] { return whisper({32, 20, 1280}); }},
-      {"whisper-large-v3", [] { return whisper({32, 20, 1280}, 128, 51866); }},
+      {"transformer-base",
+       [] {
+         return original({6, 8, 512}, 0.1f);
+       }},
+      {"transformer-big",
+       [] {
+         return original({6, 16, 1024}, 0.3f);
+       }},
+      {"t5-small",
+       [] {
+         return t5({6, 8, 512}, 64, 2048);
+       }},
+      {"t5-base",
+       [] {
+         return t5({12, 12, 768}, 64, 3072);
+       }},
+      {"t5-large",
+       [] {
+         return t5({24, 16, 1024}, 64, 4096);
+       }},
+      {"t5-3b",
+       [] {
+         return t5({24, 32, 1024}, 128, 16384);
+       }},
+      {"t5-11b",
+       [] {
+         return t5({24, 128, 1024}, 128, 65536);
+       }},
+      {"bart-base",
+       [] {
+         return bart({6, 12, 768});
+       }},
+      {"bart-large",
+       [] {
+         return bart({12, 16, 1024});
+       }},
+      {"vit-base",
+       [] {
+         return vit({12, 12, 768}, 16);
+       }},
+      {"vit-large",
+       [] {
+         return vit({24, 16, 1024}, 16);
+       }},
+      {"vit-huge",
+       [] {
+         return vit({32, 16, 1280}, 14);
+       }},
+      {"whisper-tiny",
+       [] {
+         return whisper({4, 6, 384});
+       }},
+      {"whisper-base",
+       [] {
+         return whisper({6, 8, 512});
+       }},
+      {"whisper-small",
+       [] {
+         return whisper({12, 12, 768});
+       }},
+      {"whisper-medium",
+       [] {
+         return whisper({24, 16, 1024});
+       }},
+      {"whisper-large",
+       [] {
+         return whisper({32, 20, 1280});
+       }},
+      {"whisper-large-v3",
+       [] {
+         return whisper({32, 20, 1280}, 128, 51866);
+       }},
   };
   return all;
 }

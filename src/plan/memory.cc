@@ -35,8 +35,7 @@ Hidden hidden_of(const StackSpec& stack) {
 // behind the activation. Norms are computed again.
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
-  const double attention =
-      8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
+  const double attention = 8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
   const double ffn = element * hidden_of(stack).all * (stack.ffn.gated ? 4 : 2);
   return tokens * (static_cast<double>(stack.layers) * attention + ffn + 4 * w.model);
 }
@@ -81,7 +80,8 @@ double cached_per_token(const Spec& s) {
 double cached(const Spec& s, const Lengths& lengths) {
   if (!s.decoder) return 0;
   const StackSpec& d = *s.decoder;
-  double tokens = static_cast<double>(d.layers * (d.attention.windows.empty() ? lengths.target : 0));
+  double tokens =
+      static_cast<double>(d.layers * (d.attention.windows.empty() ? lengths.target : 0));
   for (const int64_t window : d.attention.windows) {
     const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
     tokens += static_cast<double>(std::min(most, lengths.target));

@@ -28,8 +28,8 @@ enum PartIndex {
   kParts
 };
 constexpr const char* kNames[kParts] = {
-    "token embedding",  "token types",  "input",  "positions", "attention", "attention scores",
-    "cross-attention",  "feed-forward", "router", "experts",   "norms",     "head"};
+    "token embedding", "token types",  "input",  "positions", "attention", "attention scores",
+    "cross-attention", "feed-forward", "router", "experts",   "norms",     "head"};
 
 bool contains(const std::string& name, const char* part) {
   return name.find(part) != std::string::npos;
@@ -116,9 +116,9 @@ void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::s
     alike.layer = layer;
     ++alike.count;
   }
-  const double chosen = experts.count == 0 ? 1
-                                           : static_cast<double>(experts.chosen) /
-                                                 static_cast<double>(experts.count);
+  const double chosen =
+      experts.count == 0 ? 1
+                         : static_cast<double>(experts.chosen) / static_cast<double>(experts.count);
   for (const auto& [key, alike] : kinds) {
     Block block(stack, {}, spec_.width, alike.layer, kind == Stack::Kind::decoder_across, 0);
     const auto visitor = [&, copies = alike.count](const std::string& parameter, Parameter& p) {
@@ -197,12 +197,12 @@ std::vector<Part> parts_of(const Spec& s, const Lengths& lengths) {
       [&](const std::string& name, Parameter& p) { counter.add(name, p, 1, 1); });
   if (s.encoder) counter.count_stack(*s.encoder, Stack::Kind::encoder, "encoder");
   if (s.decoder)
-    counter.count_stack(*s.decoder,
-                        s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder, "decoder");
+    counter.count_stack(*s.decoder, s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder,
+                        "decoder");
   counter[kScores].flops = score_flops(s, lengths);
   if (s.head.tied)
-    counter[kHead].flops += 2 * static_cast<double>(s.vocabulary * s.width) *
-                            static_cast<double>(counter.outputs());
+    counter[kHead].flops +=
+        2 * static_cast<double>(s.vocabulary * s.width) * static_cast<double>(counter.outputs());
   return counter.present();
 }
 

@@ -14,7 +14,9 @@ constexpr double kDataExponent = 0.095, kData = 5.4e13;
 
 }  // namespace
 
-double kaplan_loss_of_size(double parameters) { return std::pow(kSize / parameters, kSizeExponent); }
+double kaplan_loss_of_size(double parameters) {
+  return std::pow(kSize / parameters, kSizeExponent);
+}
 double kaplan_loss_of_data(double tokens) { return std::pow(kData / tokens, kDataExponent); }
 
 double kaplan_loss(double parameters, double tokens) {

@@ -25,24 +25,23 @@ TEST_P(PublishedTest, HasThePublishedSize) {
 
 INSTANTIATE_TEST_SUITE_P(
     Presets, PublishedTest,
-    testing::Values(
-        Published{"gpt2", 124439808}, Published{"gpt2-medium", 354823168},
-        Published{"gpt2-large", 774030080}, Published{"gpt2-xl", 1557611200},
-        Published{"gpt3", 174604259328}, Published{"llama2-7b", 6738415616},
-        Published{"llama2-13b", 13015864320}, Published{"llama2-70b", 68976648192},
-        Published{"llama3-8b", 8030261248}, Published{"mistral-7b", 7241732096},
-        Published{"mixtral-8x7b", 46702792704}, Published{"bert-base", 109482240},
-        Published{"bert-large", 335141888}, Published{"roberta-base", 124645632},
-        Published{"distilbert", 66362880}, Published{"transformer-base", 63045632},
-        Published{"transformer-big", 214171648}, Published{"t5-small", 60506624},
-        Published{"t5-base", 222903552}, Published{"t5-large", 737668096},
-        Published{"t5-3b", 2851598336}, Published{"t5-11b", 11307321344},
-        Published{"bart-base", 139420416}, Published{"bart-large", 406291456},
-        Published{"vit-base", 86389248}, Published{"vit-large", 304351232},
-        Published{"vit-huge", 632404480}, Published{"whisper-tiny", 37760640},
-        Published{"whisper-base", 72593920}, Published{"whisper-small", 241734912},
-        Published{"whisper-medium", 763857920}, Published{"whisper-large", 1543304960},
-        Published{"whisper-large-v3", 1543490560}),
+    testing::Values(Published{"gpt2", 124439808}, Published{"gpt2-medium", 354823168},
+                    Published{"gpt2-large", 774030080}, Published{"gpt2-xl", 1557611200},
+                    Published{"gpt3", 174604259328}, Published{"llama2-7b", 6738415616},
+                    Published{"llama2-13b", 13015864320}, Published{"llama2-70b", 68976648192},
+                    Published{"llama3-8b", 8030261248}, Published{"mistral-7b", 7241732096},
+                    Published{"mixtral-8x7b", 46702792704}, Published{"bert-base", 109482240},
+                    Published{"bert-large", 335141888}, Published{"roberta-base", 124645632},
+                    Published{"distilbert", 66362880}, Published{"transformer-base", 63045632},
+                    Published{"transformer-big", 214171648}, Published{"t5-small", 60506624},
+                    Published{"t5-base", 222903552}, Published{"t5-large", 737668096},
+                    Published{"t5-3b", 2851598336}, Published{"t5-11b", 11307321344},
+                    Published{"bart-base", 139420416}, Published{"bart-large", 406291456},
+                    Published{"vit-base", 86389248}, Published{"vit-large", 304351232},
+                    Published{"vit-huge", 632404480}, Published{"whisper-tiny", 37760640},
+                    Published{"whisper-base", 72593920}, Published{"whisper-small", 241734912},
+                    Published{"whisper-medium", 763857920}, Published{"whisper-large", 1543304960},
+                    Published{"whisper-large-v3", 1543490560}),
     [](const auto& c) {
       std::string name = c.param.preset;
       for (char& letter : name)
@@ -59,8 +58,8 @@ const Part& part(const Plan& plan, const std::string& name) {
 TEST(Plan, CountsWhatTheModelDeclares) {
   for (const std::string name : {"t5-small", "whisper-tiny", "bart-base", "vit-base", "gpt2"}) {
     Spec spec = validated(preset(name));
-    for (StackSpec* stack : {spec.encoder ? &*spec.encoder : nullptr,
-                             spec.decoder ? &*spec.decoder : nullptr}) {
+    for (StackSpec* stack :
+         {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
       if (stack == nullptr) continue;
       stack->layers = 5;
       stack->ffn.experts.count = 4;
