@@ -76,6 +76,8 @@ Plan plan(const Spec& spec, const PlanOptions& options = {});
 // The Spec that config.json in a model's directory describes; the weights need not be there.
 Spec read_model_spec(const std::string& folder);
 
+double rule_flops(double parameters, double tokens);  // 6 N D
+
 // Scaling laws. Kaplan et al. 2020, equations 1.1, 1.2 and 1.5: loss in nats a token, limited by
 // parameters (without embeddings) or by tokens.
 double kaplan_loss_of_size(double parameters);

@@ -54,7 +54,7 @@ TrainingPlan training_of(const Spec& s, const Plan& plan, const PlanOptions& o) 
   t.optimal_tokens = optimal_tokens(size);
   t.tokens = o.tokens > 0 ? o.tokens : t.optimal_tokens;
   t.flops = 3 * plan.flops_per_token * t.tokens;
-  t.rule_flops = 6 * size * t.tokens;
+  t.rule_flops = rule_flops(size, t.tokens);
   if (o.speed > 0) {
     t.device_hours = t.flops / (o.speed * o.utilisation) / kHour;
     t.seconds = t.device_hours * kHour / static_cast<double>(o.devices);

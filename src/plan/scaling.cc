@@ -14,6 +14,10 @@ constexpr double kDataExponent = 0.095, kData = 5.4e13;
 
 }  // namespace
 
+double rule_flops(double parameters, double tokens) {
+  return kFlopsPerParameterAndToken * parameters * tokens;
+}
+
 double kaplan_loss_of_size(double parameters) {
   return std::pow(kSize / parameters, kSizeExponent);
 }
