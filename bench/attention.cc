@@ -74,7 +74,7 @@ void measure(const Kernels& kernels, const Case& of) {
     kernels.attention({y.data()}, {lse.data()}, {q.data()}, {k.data()}, {v.data()}, shape);
   });
   const double backward = seconds([&] {
-    kernels.attention_backward({dq.data()}, {dk.data()}, {dv.data()}, {dy.data()}, {q.data()},
+    kernels.attention_backward({dq.data()}, {dk.data()}, {dv.data()}, {}, {dy.data()}, {q.data()},
                                {k.data()}, {v.data()}, {y.data()}, {lse.data()}, shape);
   });
   const double seen = static_cast<double>(rows) *

@@ -63,7 +63,7 @@ void gemma3_config(Config& io, Spec& s) {
 }
 
 const Names names =
-    with_decoder_heads(llama_attention_names) +
+    with_decoder_heads(llama_attention_names()) +
     Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
            "decoder.{i}.norm.attention.{input,output}.weight"},
           {"model.layers.{i}.{pre,post}_feedforward_layernorm.weight",

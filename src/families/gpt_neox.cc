@@ -27,7 +27,7 @@ void config(Config& io, Spec& s) {
   RotarySpec& rotary = d.position.rotary;
   if (io.reading()) rotary.share = share.is_number() ? share.get<float>() : 0.25f;
   io.rope(rotary, theta.is_number() ? theta.get<float>() : 10000.0f);
-  if (io.reading()) io.refuse_unknown({});
+  if (io.reading()) io.refuse_unknown({"is_decoder"});
 }
 
 const Names names = with_decoder_heads(

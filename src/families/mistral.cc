@@ -14,6 +14,6 @@ void config(Config& io, Spec& s) {
 }  // namespace
 
 const Family mistral = {"mistral", decoder_architectures("Mistral", "MistralForCausalLM"), config,
-                        llama_names, "model."};
+                        llama_names(), "model."};
 
 }  // namespace fovea

@@ -17,7 +17,7 @@ void config(Config& io, Spec& s) {
 }
 
 const Names names =
-    with_decoder_heads(llama_attention_names) +
+    with_decoder_heads(llama_attention_names()) +
     Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
            "decoder.{i}.norm.{attention,ffn}.input.weight"},
           {"model.layers.{i}.block_sparse_moe.gate.weight", "decoder.{i}.ffn.router.weight"},

@@ -17,7 +17,7 @@ void config(Config& io, Spec& s) {
 }
 
 const Names names =
-    with_decoder_heads(llama_attention_names) +
+    with_decoder_heads(llama_attention_names()) +
     Names{{"model.layers.{i}.post_{attention,feedforward}_layernorm.weight",
            "decoder.{i}.norm.{attention,ffn}.output.weight"},
           {"model.layers.{i}.mlp.{gate,up,down}_proj.weight",

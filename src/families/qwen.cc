@@ -63,7 +63,7 @@ void qwen3_moe_config(Config& io, Spec& s) {
 }
 
 const Names moe_names =
-    llama_names +
+    llama_names() +
     Names{{"model.layers.{i}.mlp.gate.weight", "decoder.{i}.ffn.router.weight"},
           {"model.layers.{i}.mlp.experts.{e}.{gate,up,down}_proj.weight",
            "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
@@ -71,9 +71,9 @@ const Names moe_names =
 }  // namespace
 
 const Family qwen2 = {"qwen2", decoder_architectures("Qwen2", "Qwen2ForCausalLM"), qwen2_config,
-                      llama_names, "model."};
+                      llama_names(), "model."};
 const Family qwen3 = {"qwen3", decoder_architectures("Qwen3", "Qwen3ForCausalLM"), qwen3_config,
-                      llama_names, "model."};
+                      llama_names(), "model."};
 const Family qwen3_moe = {"qwen3_moe", decoder_architectures("Qwen3Moe", "Qwen3MoeForCausalLM"),
                           qwen3_moe_config, moe_names, "model."};
 

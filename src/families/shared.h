@@ -22,9 +22,9 @@ struct LlamaDefaults {
   bool rope_by_layer_type = false;
 };
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
-extern const Names llama_names;
+Names llama_names();
 // Those of attention, for families that have their own kind of feed-forward or norms.
-extern const Names llama_attention_names;
+Names llama_attention_names();
 
 // sliding_window of all layers; `absent` where the file does not say, null = none.
 void window_of_all(Config& io, StackSpec& stack, int64_t absent);

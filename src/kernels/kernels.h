@@ -93,6 +93,10 @@ struct AttentionShape {
   float scale = 1;
   Mask mask;
   Dropout dropout;
+  float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
+  // [H, T + S - 1], of the working type, or null: what is then added to the score of query row t
+  // and key s is entry s - t + T - 1.
+  In bias = {};
 };
 
 struct AdamW {
@@ -163,8 +167,8 @@ struct Kernels {
   // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
   // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
-  void (*attention_backward)(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
-                             const AttentionShape& shape) = nullptr;
+  void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
+                             In lse, const AttentionShape& shape) = nullptr;
   // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 

@@ -15,28 +15,38 @@ struct Interval {
 struct Mask {
   static constexpr int kMostIntervals = 2;
 
-  bool causal = false;  // a query sees keys up to its own position
+  bool causal = false;  // a query sees keys up to its own position, and those below `prefix`
   // The position, among the keys, of query row 0; when decoding, the number of cached keys.
   int64_t first_query = 0;
-  int64_t window = 0;  // causal only: a query sees this many keys, itself included; 0 = no limit
+  // A query at position p sees keys with |key - p| < window; 0 = no limit.
+  int64_t window = 0;
+  // With a window: the first keys, which every query sees, and whose queries see all.
   int64_t global = 0;
+  int64_t prefix = 0;  // causal only: the first keys, which every query sees
   // Per batch row, the keys that are not padding; empty = all are valid.
   std::vector<Interval> valid;
 
-  // Writes the intervals of query row `query` of batch row `batch` among `keys` keys, and returns
+  // Writes at most kMostIntervals of query row `query` of batch row `batch` among `keys` keys, and returns
   // how many there are.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
-    Interval seen{0, keys};
-    if (causal) seen.end = std::min(keys, position + 1);
-    if (window > 0) seen.begin = std::max<int64_t>(0, position + 1 - window);
-    if (!valid.empty()) {
-      const Interval& real = valid[static_cast<size_t>(batch)];
-      seen = {std::max(seen.begin, real.begin), std::min(seen.end, real.end)};
+    const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;
+    Interval seen[kMostIntervals] = {{0, end}, {0, 0}};
+    if (window > 0 && position >= global) {
+      seen[0].end = std::min(end, std::max(global, causal ? prefix : 0));
+      seen[1] = {std::max<int64_t>(0, position + 1 - window), std::min(end, position + window)};
+      if (seen[1].begin <= seen[0].end) {
+        seen[0].end = std::max(seen[0].end, seen[1].end);
+        seen[1] = {0, 0};
+      }
     }
-    if (seen.begin >= seen.end) return 0;
-    out[0] = seen;
-    return 1;
+    const Interval real = valid.empty() ? Interval{0, keys} : valid[static_cast<size_t>(batch)];
+    int count = 0;
+    for (const Interval& part : seen) {
+      out[count] = {std::max(part.begin, real.begin), std::min(part.end, real.end)};
+      if (out[count].begin < out[count].end) ++count;
+    }
+    return count;
   }
 };
 

@@ -31,18 +31,24 @@ Tensor Head::operator()(const Tensor& hidden, const Tensor& token_embedding,
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
 }
 
+// A weighted sum of all tokens: the mean of the valid ones, or one of them.
 Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& valid) {
   const int64_t B = hidden.dim(0), T = hidden.dim(1), C = hidden.dim(2);
-  const int64_t most = pooling == Pooling::mean ? T : 1;  // tokens that count in a row
-  const Tensor places = zeros({B, most}, DType::i32), weights = zeros({B, most});
+  const Tensor places = empty({B, T}, DType::i32);
+  Tensor weights = zeros({B, T}, hidden.dtype() == DType::f64 ? DType::f64 : DType::f32);
   for (int64_t b = 0; b < B; ++b) {
-    const Interval row = valid.empty() ? Interval{0, T} : valid[static_cast<size_t>(b)];
+    Interval row = valid.empty() ? Interval{0, T} : valid[static_cast<size_t>(b)];
     check(row.begin < row.end, "batch row {} has no tokens; expected at least one", b);
-    const int64_t first = pooling == Pooling::last ? row.end - 1 : row.begin;
-    const int64_t count = pooling == Pooling::mean ? row.end - row.begin : 1;
-    for (int64_t i = 0; i < count; ++i) {
-      places.data_as<int32_t>()[b * most + i] = static_cast<int32_t>(b * T + first + i);
-      weights.data_as<float>()[b * most + i] = 1.0f / static_cast<float>(count);
+    if (pooling == Pooling::first) row.end = row.begin + 1;
+    if (pooling == Pooling::last) row.begin = row.end - 1;
+    const double weight = 1.0 / static_cast<double>(row.end - row.begin);
+    for (int64_t t = 0; t < T; ++t) {
+      places.data_as<int32_t>()[b * T + t] = static_cast<int32_t>(b * T + t);
+      if (t < row.begin || t >= row.end) continue;
+      if (weights.dtype() == DType::f64)
+        weights.data_as<double>()[b * T + t] = weight;
+      else
+        weights.data_as<float>()[b * T + t] = static_cast<float>(weight);
     }
   }
   const Tensor y = combine(hidden.view({B * T, C}), places, weights);  // [B, C]

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/probability.h"
+#include "ops/statistics.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -19,6 +20,11 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
   check(options.mask.valid.empty() || static_cast<int64_t>(options.mask.valid.size()) == q.dim(0),
         "attention: the mask has {} rows, the batch {}", options.mask.valid.size(), q.dim(0));
   check_probability(options.dropout, "attention");
+  const Shape distances{q.dim(2), q.dim(1) + keys - 1};
+  check(!options.bias || (options.bias.shape() == distances &&
+                          options.bias.dtype() == working_type(q)),
+        "attention: the bias is {} {}; expected {} {}", name_of(options.bias.dtype()),
+        options.bias.shape(), name_of(working_type(q)), distances);
   return {.batch = q.dim(0),
           .queries = q.dim(1),
           .keys = keys,
@@ -28,7 +34,9 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
           .width = q.dim(3),
           .scale = options.scale,
           .mask = options.mask,
-          .dropout = options.dropout};
+          .dropout = options.dropout,
+          .softcap = options.softcap,
+          .bias = options.bias ? In(options.bias) : In{}};
 }
 
 }  // namespace
@@ -48,10 +56,15 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
       empty({s.batch, s.heads, s.queries}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
   kernels(q).attention(y, lse, q, k, v, s);
   const Tensor kept = y;
-  return record(y, {q, k, v}, [=](const Tensor& dy, Gradients& d) {
+  const Tensor bias = options.bias;
+  std::vector<Tensor> inputs = {q, k, v};
+  if (bias) inputs.push_back(bias);
+  return record(y, inputs, [=](const Tensor& dy, Gradients& d) {
     // with P = softmax, delta = rowsum(dy * y):  dv = P^T dy,  dS = P * (dy v^T - delta),
-    // dq = scale * dS k,  dk = scale * dS^T q   (Dao et al. 2022, appendix B)
-    kernels(q).attention_backward(d[q], d[k], d[v], dy, q, k, v, kept, lse, s);
+    // dq = scale * dS k,  dk = scale * dS^T q   (Dao et al. 2022, appendix B); the bias's are sums
+    // of dS along diagonals
+    kernels(q).attention_backward(d[q], d[k], d[v], bias ? d[bias] : Out{}, dy, q, k, v, kept, lse,
+                                  s);
   });
 }
 

@@ -34,8 +34,10 @@ struct AttentionOptions {
   Mask mask;
   Dropout dropout;    // of the softmax's weights
   int64_t keys = -1;  // -1 = all of k
-  float softcap = 0;
-  Tensor bias;
+  float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
+  // [H, T + S - 1] of the working type, or absent: what is then added to the score of query row t
+  // and key s is entry s - t + T - 1, a bias by distance (ALiBi, T5).
+  Tensor bias = {};
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);

@@ -91,6 +91,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   float* scores = block.scores + columns.begin;
   multiply({block.q + row * padded, padded, 1, block.k + columns.begin, kTile, scores, kTile, rows,
             width, shape.width, false});
+  bend_scores(block.scores, block.queries, row, rows, tile, columns, nullptr);
   if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
   for (int64_t r = 0; r < rows; ++r) raise_pivot(block, row + r, block.scores + r * kTile, columns);
   for (int64_t r = 0; r < rows; ++r) {

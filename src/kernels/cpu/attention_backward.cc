@@ -3,6 +3,9 @@
 // sum over d of dy * y:
 //   dv = (w f)^T dy,  dw = f (dy v^T),  ds = w (dw - delta),  dq = scale ds k,  dk = scale ds^T q.
 //
+// A soft-capped score's ds is then multiplied by the cap's derivative. A bias by distance has the
+// sums of ds along diagonals: a walk of its own for each kv head, over batch rows in order.
+//
 // dk and dv of a key are chains over ascending rows, dq of a row is one over ascending keys. So it
 // does not matter to the bits whether one walk computes all three (where there are enough heads to
 // share out), or one walk per tile of keys computes dk and dv and one per block of rows dq, at the
@@ -34,6 +37,7 @@ struct AttentionWalk {
   QueryRows queries;
   Interval rows, keys;
   bool wants_dq, wants_dkv;
+  double* dbias = nullptr;  // [heads of the kv head, T + S - 1], to be added to
 };
 
 }  // namespace fovea::cpu
@@ -58,6 +62,7 @@ struct Buffers {
   float* deltas;    // [rows of the walk]
   float* weights;   // [kRows, kTile], first scores
   float* dscores;   // [kRows, kTile], first dw
+  float* slopes;    // [kRows, kTile], the soft cap's derivatives
   float* factors;   // [kTile], of dropout; ones without
   float* k;         // [kTile, padded]; the next two transposed
   float* k_transposed;
@@ -81,6 +86,24 @@ HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns c
   }
 }
 
+// dscores times the soft cap's derivatives.
+HWY_INLINE void multiply_slopes(const Buffers& buffers, int64_t row, Columns columns) {
+  const Floats tag;
+  for (int64_t c = row * kTile + columns.begin; c < row * kTile + columns.end; c += vector_size())
+    hn::Store(hn::Mul(hn::Load(tag, buffers.dscores + c), hn::Load(tag, buffers.slopes + c)), tag,
+              buffers.dscores + c);
+}
+
+void add_to_dbias(const AttentionWalk& walk, const float* dscores, int64_t row, int64_t tile,
+                  Columns columns) {
+  const AttentionShape& shape = walk.queries.shape;
+  const int64_t head = walk.queries.head(row) - walk.queries.kv_head * walk.queries.group();
+  double* sums = walk.dbias + head * (shape.queries + shape.keys - 1) + tile -
+                 walk.queries.position(row) + shape.queries - 1;
+  const int64_t end = std::min(columns.end, shape.keys - tile);
+  for (int64_t c = columns.begin; c < end; ++c) sums[c] += dscores[c];
+}
+
 // Adds what `rows` rows (counted from the walk's first) and a tile give each other.
 void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, int64_t rows,
               const Sight& sight, int64_t tile) {
@@ -96,12 +119,17 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
             shape.width, false});
   multiply({dy, padded, 1, buffers.v_transposed + begin, kTile, dscores, kTile, rows, width,
             shape.width, false});
+  bend_scores(buffers.weights, walk.queries, walk.rows.begin + row, rows, tile, columns,
+              buffers.slopes);
   if (!columns.whole)
     hide_unseen(buffers.weights, walk.queries, walk.rows.begin + row, rows, tile, columns);
   for (int64_t r = 0; r < rows; ++r) {
     if (shape.dropout.probability > 0)
       dropout_factors(shape, walk.queries.index(walk.rows.begin + row + r), tile, buffers.factors);
     differentiate_row(buffers, r, columns, buffers.log_sums[row + r], buffers.deltas[row + r]);
+    if (walk.dbias != nullptr)
+      add_to_dbias(walk, buffers.dscores + r * kTile, walk.rows.begin + row + r, tile, columns);
+    if (shape.softcap > 0) multiply_slopes(buffers, r, columns);
   }
   if (walk.wants_dkv) {
     multiply({weights, 1, kTile, dy, padded, buffers.dv + begin * padded, padded, width, padded,
@@ -200,6 +228,7 @@ Buffers make_buffers(int64_t padded, int64_t rows, int64_t rows_of_dq, Scratch& 
           scratch.take(rows),
           scratch.take(kRows * kTile),
           scratch.take(kRows * kTile),
+          scratch.take(kRows * kTile),
           scratch.take(kTile),
           scratch.take(kTile * padded),
           scratch.take(kTile * padded),
@@ -213,7 +242,7 @@ void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
   const int64_t padded = padded_width(shape), rows = walk.rows.end - walk.rows.begin;
   const int64_t rows_of_dq = walk.wants_dq ? rows : 0;
   Scratch scratch((2 * rows + rows_of_dq) * padded + 2 * Scratch::size_of(rows) +
-                  kTile * (2 * kRows + 1 + 5 * padded));
+                  kTile * (3 * kRows + 1 + 5 * padded));
   const Buffers buffers = make_buffers(padded, rows, rows_of_dq, scratch);
   std::fill(buffers.dq, buffers.dq + rows_of_dq * padded, 0.0f);
   std::fill(buffers.factors, buffers.factors + kTile, 1.0f);
@@ -270,9 +299,24 @@ int64_t piece_length(int64_t length, int64_t heads) {
   return std::max(kTile, round_up((length + pieces - 1) / pieces, kTile));
 }
 
+void walk_for_bias(const AttentionGradients& call, Out dbias, const AttentionShape& shape) {
+  const int64_t group = shape.heads / shape.kv_heads, rows = group * shape.queries;
+  const int64_t distances = shape.queries + shape.keys - 1;
+  share_out(shape, shape.kv_heads, [&](int64_t kv_head) {
+    std::vector<double> sums(static_cast<size_t>(group * distances));
+    for (int64_t batch = 0; batch < shape.batch; ++batch) {
+      const QueryRows queries{shape, batch, kv_head, 0, shape.queries};
+      HWY_DYNAMIC_DISPATCH(attention_walk)
+      (call, {queries, {0, rows}, {0, shape.keys}, false, false, sums.data()});
+    }
+    std::vector<float> rounded(sums.begin(), sums.end());
+    store_row(dbias, kv_head * group * distances, rounded.data(), group * distances, 1.0f);
+  });
+}
+
 }  // namespace
 
-void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
+void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape) {
   const bool wants_dq = dq.data != nullptr, wants_dkv = dk.data != nullptr || dv.data != nullptr;
   const AttentionGradients call{dq, dk, dv, dy, q, k, v, y, lse};
@@ -283,6 +327,7 @@ void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, I
     const QueryRows queries{shape, head / shape.kv_heads, head % shape.kv_heads, 0, shape.queries};
     HWY_DYNAMIC_DISPATCH(attention_walk)(call, {queries, of_rows, of_keys, with_dq, with_dkv});
   };
+  if (dbias.data != nullptr) walk_for_bias(call, dbias, shape);
   if (heads_suffice(heads)) {
     share_out(shape, heads, [&](int64_t head) {
       walk(head, {0, rows}, {0, shape.keys}, wants_dq, wants_dkv);

@@ -8,6 +8,8 @@
 #define FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
 #endif
 
+#include <numbers>
+
 #include <hwy/highway.h>
 
 #include "kernels/cpu/attention_tile.h"
@@ -119,6 +121,53 @@ HWY_INLINE Vector exp2(Vector x) {
   sum = hn::MulAdd(sum, f, hn::Set(tag, 1.0f));
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, biased));
   return hn::Mul(sum, hn::BitCast(tag, exponent));
+}
+
+// tanh with a relative error under 2e-7: a series for small x, where the exponential's 1 would
+// swallow it.
+HWY_INLINE Vector tanh_of(Vector x) {
+  const Floats tag;
+  const Vector one = hn::Set(tag, 1.0f), square = hn::Mul(x, x);
+  const Vector bounded = hn::Min(hn::Max(x, hn::Set(tag, -20.0f)), hn::Set(tag, 20.0f));
+  const Vector power = exp2(hn::Mul(bounded, hn::Set(tag, 2 * std::numbers::log2e_v<float>)));
+  const Vector large = hn::Sub(one, hn::Div(hn::Set(tag, 2.0f), hn::Add(power, one)));
+  Vector series = hn::Set(tag, -17.0f / 315);
+  series = hn::MulAdd(series, square, hn::Set(tag, 2.0f / 15));
+  series = hn::MulAdd(series, square, hn::Set(tag, -1.0f / 3));
+  series = hn::MulAdd(series, square, one);
+  return hn::IfThenElse(hn::Lt(square, hn::Set(tag, 0.04f)), hn::Mul(series, x), large);
+}
+
+// scores [rows, kTile] to base 2, of rows from `first_row`: what a cap and a bias by distance make
+// of them. slopes [rows, kTile], if wanted: the cap's derivatives.
+inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, int64_t first_row,
+                        int64_t rows, int64_t tile, Columns columns, float* HWY_RESTRICT slopes) {
+  const AttentionShape& shape = queries.shape;
+  const Floats tag;
+  constexpr float kLog2e = std::numbers::log2e_v<float>;
+  if (shape.softcap > 0) {
+    const Vector inverse = hn::Set(tag, 1 / (shape.softcap * kLog2e));
+    const Vector cap = hn::Set(tag, shape.softcap * kLog2e), one = hn::Set(tag, 1.0f);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+        float* score = scores + r * kTile + c;
+        const Vector bent = tanh_of(hn::Mul(hn::Load(tag, score), inverse));
+        hn::Store(hn::Mul(bent, cap), tag, score);
+        if (slopes != nullptr)
+          hn::Store(hn::NegMulAdd(bent, bent, one), tag, slopes + r * kTile + c);
+      }
+    }
+  }
+  if (shape.bias.data == nullptr) return;
+  const int64_t distances = shape.queries + shape.keys - 1;
+  const int64_t end = std::min(columns.end, shape.keys - tile);  // the rest is hidden
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = first_row + r;
+    const float* bias = static_cast<const float*>(shape.bias.data) +
+                        queries.head(row) * distances + tile - queries.position(row) +
+                        shape.queries - 1;
+    for (int64_t c = columns.begin; c < end; ++c) scores[r * kTile + c] += bias[c] * kLog2e;
+  }
 }
 
 // The sum of kLanes numbers by a fixed tree: those eight apart, then four, two and one.

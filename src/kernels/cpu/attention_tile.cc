@@ -9,6 +9,8 @@ void Sight::merge(const Sight& other) {
   end = std::max(end, other.end);
   all_begin = std::max(all_begin, other.all_begin);
   all_end = std::min(all_end, other.all_end);
+  gap_begin = std::max(gap_begin, other.gap_begin);
+  gap_end = std::min(gap_end, other.gap_end);
 }
 
 Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
@@ -18,10 +20,11 @@ Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
     Interval seen[Mask::kMostIntervals];
     const int count = shape.mask.intervals(queries.batch, queries.position(row), shape.keys, seen);
     if (count == 1) {
-      sight.merge({seen[0].begin, seen[0].end, seen[0].begin, seen[0].end});
+      sight.merge({seen[0].begin, seen[0].end, seen[0].begin, seen[0].end, 0, 0});
     } else {
       sight.all_end = 0;  // with a gap or without any key: never whole
-      if (count > 1) sight.merge({seen[0].begin, seen[count - 1].end, 0, 0});
+      if (count > 1)
+        sight.merge({seen[0].begin, seen[1].end, 0, 0, seen[0].end, seen[1].begin});
     }
   }
   return sight;
@@ -31,6 +34,7 @@ Columns seen_columns(const Sight& sight, int64_t tile) {
   const int64_t begin = std::max<int64_t>(sight.begin - tile, 0) / kLanes * kLanes;
   const int64_t end = std::min(round_up(sight.end - tile, kLanes), kTile);
   if (sight.begin - tile >= kTile || sight.end <= tile) return {};
+  if (sight.gap_begin <= tile && sight.gap_end >= tile + kTile) return {};
   return {begin, end, sight.all_begin <= tile + begin && sight.all_end >= tile + end};
 }
 

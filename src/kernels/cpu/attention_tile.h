@@ -58,6 +58,8 @@ struct QueryRows {
 struct Sight {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   int64_t all_begin = 0, all_end = std::numeric_limits<int64_t>::max();
+  // Between two intervals: keys that none of the rows sees.
+  int64_t gap_begin = 0, gap_end = std::numeric_limits<int64_t>::max();
 
   bool empty() const { return begin >= end; }
   void merge(const Sight& other);

@@ -52,11 +52,30 @@ void for_each_key(const AttentionShape& shape, const Query& query, Body body) {
     for (int64_t key = seen[i].begin; key < seen[i].end; ++key) body(key);
 }
 
+int64_t bias_at(const AttentionShape& shape, const Query& query, int64_t key) {
+  const int64_t distances = shape.queries + shape.keys - 1;
+  return query.head * distances + key - query.position + shape.queries - 1;
+}
+
+// tanh(score / softcap), before the bias.
+double capped(const AttentionShape& shape, const Query& query, int64_t key, const In& q,
+              const In& k) {
+  const double score =
+      shape.scale * dot(q, query_at(shape, query), k, key_at(shape, query, key), shape.width);
+  return std::tanh(score / shape.softcap);
+}
+
+double score_of(const AttentionShape& shape, const Query& query, int64_t key, const In& q,
+                const In& k) {
+  const double bias = shape.bias.data == nullptr ? 0 : get(shape.bias, bias_at(shape, query, key));
+  if (shape.softcap > 0) return shape.softcap * capped(shape, query, key, q, k) + bias;
+  return shape.scale * dot(q, query_at(shape, query), k, key_at(shape, query, key), shape.width) +
+         bias;
+}
+
 // The log of the softmax's sum; -inf where the query sees no key.
 double log_sum(const AttentionShape& shape, const Query& query, const In& q, const In& k) {
-  const auto score = [&](int64_t key) {
-    return shape.scale * dot(q, query_at(shape, query), k, key_at(shape, query, key), shape.width);
-  };
+  const auto score = [&](int64_t key) { return score_of(shape, query, key, q, k); };
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for_each_key(shape, query, [&](int64_t key) { largest = std::max(largest, score(key)); });
   for_each_key(shape, query, [&](int64_t key) { sum += std::exp(score(key) - largest); });
@@ -65,9 +84,7 @@ double log_sum(const AttentionShape& shape, const Query& query, const In& q, con
 
 double weight(const AttentionShape& shape, const Query& query, int64_t key, const In& q,
               const In& k, double log_sum) {
-  const double score =
-      shape.scale * dot(q, query_at(shape, query), k, key_at(shape, query, key), shape.width);
-  return std::exp(score - log_sum);
+  return std::exp(score_of(shape, query, key, q, k) - log_sum);
 }
 
 // What dropout multiplies a weight by.
@@ -100,11 +117,14 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   });
 }
 
-void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, In lse,
+void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape) {
   const auto keys = static_cast<size_t>(shape.batch * shape.capacity * shape.kv_heads);
   const auto width = static_cast<size_t>(shape.width);
   std::vector<double> sum_k(keys * width), sum_v(keys * width), sum_q(width);
+  std::vector<double> sum_bias(
+      dbias.data == nullptr ? 0
+                            : static_cast<size_t>(shape.heads * (shape.queries + shape.keys - 1)));
   for_each_query(shape, [&](const Query& query) {
     const int64_t at = query_at(shape, query);
     const double delta = dot(dy, at, y, at, shape.width);  // = sum over keys of w * dw
@@ -114,7 +134,10 @@ void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, I
       const double w = weight(shape, query, key, q, k, get(lse, row_of(shape, query)));
       const double keep = kept(shape, query, key);
       const double dw = keep * dot(dy, at, v, key_begin, shape.width);
-      const double dscore = shape.scale * w * (dw - delta);
+      if (dbias.data != nullptr)
+        sum_bias[static_cast<size_t>(bias_at(shape, query, key))] += w * (dw - delta);
+      const double bent = shape.softcap > 0 ? capped(shape, query, key, q, k) : 0;
+      const double dscore = shape.scale * w * (dw - delta) * (1 - bent * bent);
       for (size_t d = 0; d < width; ++d) {
         const int64_t i = static_cast<int64_t>(d);
         sum_q[d] += dscore * get(k, key_begin + i);
@@ -124,6 +147,7 @@ void attention_backward(Out dq, Out dk, Out dv, In dy, In q, In k, In v, In y, I
     });
     for (size_t d = 0; d < width; ++d) put(dq, at + static_cast<int64_t>(d), sum_q[d]);
   });
+  for (size_t i = 0; i < sum_bias.size(); ++i) put(dbias, static_cast<int64_t>(i), sum_bias[i]);
   for (size_t i = 0; i < keys * width; ++i) {
     put(dk, static_cast<int64_t>(i), sum_k[i]);
     put(dv, static_cast<int64_t>(i), sum_v[i]);
