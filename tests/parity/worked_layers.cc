@@ -173,7 +173,7 @@ void rotary(Example& e) {
     Pass pass;
     Positions(stack, 1 << 10, 8, true).prepare(pass, 1, {}, position);
     const Tensor x = e.tensor(vector).view({1, 1, 1, 8});
-    return rotate(x, pass.rotation.cosines, pass.rotation.sines, pass.pairing).view({1, 8});
+    return rotate(x, pass.angles.cosines, pass.angles.sines, pass.pairing).view({1, 8});
   };
   std::vector<double> dots;
   for (const auto& pair : e.parameter("pairs_mn"))
