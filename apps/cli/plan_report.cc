@@ -108,7 +108,7 @@ std::string work_rows(const Plan& p) {
   for (const AttentionShare& a : p.attention)
     shares += fmt::format("{}{:.2g} % at {}", shares.empty() ? "" : ", ", 100 * a.share,
                           grouped(a.length));
-  return rows + row("attention scores", shares + (p.attention.size() > 1 ? " tokens" : ""));
+  return rows + row("attention scores", shares + " tokens");
 }
 
 std::string memory_rows(const Plan& p) {
@@ -127,17 +127,19 @@ std::string memory_rows(const Plan& p) {
     rows += row("key-value cache",
                 fmt::format("{} in bf16 ({} in fp32); each further token {}", size(m.cache.bf16),
                             size(m.cache.fp32), size(m.cache_per_token.bf16)));
-  return rows + row("", fmt::format("activations and cache: batch {} x {} tokens", p.batch,
-                                    grouped(p.length)));
+  const char* const what = m.cache.fp32 > 0 ? "activations and cache" : "activations";
+  return rows + row("", fmt::format("{}: batch {} x {} tokens", what, p.batch, grouped(p.length)));
 }
 
 std::string training_rows(const Plan& p, const PlanOptions& o) {
   const TrainingPlan& t = p.training;
   const bool chosen = o.tokens > 0;
   std::string rows = fmt::format("\nTraining on {} tokens{}\n", large(t.tokens),
-                                 chosen ? "" : ", the best number for this size: 20 a parameter");
+                                 chosen       ? ""
+                                 : t.loss > 0 ? ", the best number for this size: 20 a parameter"
+                                              : ": 20 a parameter, for --tokens is not given");
   rows += row("FLOPs", fmt::format("{:.3g}; by the rule 6 N D: {:.3g}", t.flops, t.rule_flops));
-  if (chosen)
+  if (chosen && t.loss > 0)
     rows += row("best number", fmt::format("{} tokens, 20 a parameter", large(t.optimal_tokens)));
   if (t.loss > 0)
     rows += row("expected loss", fmt::format("{:.2f} nats a token, were it the text and tokens of "

@@ -1,5 +1,3 @@
-#include <functional>
-
 #include "base/error.h"
 #include "base/nearest.h"
 #include "fovea/spec.h"
@@ -9,11 +7,15 @@ namespace {
 
 struct Size {
   int64_t layers, heads, width;
+  int64_t ffn_width = 0, kv_heads = 0, head_width = 0;  // 0 = derived
 };
 
 void set_size(StackSpec& stack, const Size& size) {
   stack.layers = size.layers;
   stack.attention.heads = size.heads;
+  stack.attention.kv_heads = size.kv_heads;
+  stack.attention.head_width = size.head_width;
+  stack.ffn.width = size.ffn_width;
 }
 
 void set_dropout(Spec& spec, float probability) {
@@ -21,20 +23,27 @@ void set_dropout(Spec& spec, float probability) {
 }
 
 // Pre-norm decoders with learned positions and a tied head (Radford et al. 2019, table 2).
-Spec gpt(const Size& size, int64_t context, int64_t vocabulary, float dropout = 0) {
+Spec gpt(const Size& size, int64_t context, int64_t vocabulary) {
   Spec s;
   s.vocabulary = vocabulary;
   s.width = size.width;
   s.context = context;
   set_size(*s.decoder, size);
-  set_dropout(s, dropout);
   return s;
 }
 Spec gpt2(const Size& size) { return gpt(size, 1024, 50257); }
 
+// To be trained here, on whatever text: it decides the vocabulary.
+Spec small(const Size& size) { return gpt(size, 64, 0); }
+Spec baby(const Size& size) {
+  Spec s = gpt(size, 256, 0);
+  set_dropout(s, 0.2f);
+  return s;
+}
+
 // Brown et al. 2020, table 2.1. Every other layer of theirs sees a band of keys only, whose width
 // they do not tell; here all layers see all.
-Spec gpt3() { return gpt({96, 96, 12288}, 2048, 50257); }
+Spec gpt3(const Size& size) { return gpt(size, 2048, 50257); }
 
 StackSpec post_norm(const Size& size) {
   StackSpec stack;
@@ -63,8 +72,8 @@ Spec bert(const Size& size) {
   return s;
 }
 
-Spec roberta() {  // Liu et al. 2019: positions begin behind the padding's row
-  Spec s = bert({12, 12, 768});
+Spec roberta(const Size& size) {  // Liu et al. 2019: positions begin behind the padding's row
+  Spec s = bert(size);
   s.vocabulary = 50265;
   s.token_types = 1;
   s.encoder->position.offset = 2;
@@ -72,47 +81,43 @@ Spec roberta() {  // Liu et al. 2019: positions begin behind the padding's row
   return s;
 }
 
-Spec distilbert() {  // Sanh et al. 2019
-  Spec s = bert({6, 12, 768});
+Spec distilbert(const Size& size) {  // Sanh et al. 2019
+  Spec s = bert(size);
   s.token_types = 0;
   s.head.transform = false;
   return s;
 }
 
-struct Wide {  // of a feed-forward layer, and of a model with as many key-value heads
-  int64_t ffn, kv_heads, vocabulary, context;
-};
-
 // Pre-norm decoders with rotary positions, RMSNorm, SwiGLU and no biases (Touvron et al. 2023).
-Spec llama(const Size& size, const Wide& wide) {
-  Spec s = gpt(size, wide.context, wide.vocabulary);
+Spec llama(const Size& size, int64_t context, int64_t vocabulary = 32000) {
+  Spec s = gpt(size, context, vocabulary);
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::rotary;
   d.norm.kind = NormKind::rms;
-  d.attention.kv_heads = wide.kv_heads;
   d.attention.bias = d.attention.output_bias = false;
   d.ffn.activation = ActivationKind::silu;
   d.ffn.gated = true;
-  d.ffn.width = wide.ffn;
   d.ffn.bias = false;
   s.head.tied = false;
   return s;
 }
 
-Spec llama3() {  // Grattafiori et al. 2024
-  Spec s = llama({32, 32, 4096}, {14336, 8, 128256, 8192});
+Spec llama2(const Size& size) { return llama(size, 4096); }
+
+Spec llama3(const Size& size) {  // Grattafiori et al. 2024
+  Spec s = llama(size, 8192, 128256);
   s.decoder->position.rotary.theta = 500000;
   return s;
 }
 
-Spec mistral() {  // Jiang et al. 2023
-  Spec s = llama({32, 32, 4096}, {14336, 8, 32000, 32768});
+Spec mistral(const Size& size) {  // Jiang et al. 2023
+  Spec s = llama(size, 32768);
   s.decoder->attention.windows = {4096};
   return s;
 }
 
-Spec mixtral() {  // Jiang et al. 2024
-  Spec s = llama({32, 32, 4096}, {14336, 8, 32000, 32768});
+Spec mixtral(const Size& size) {  // Jiang et al. 2024
+  Spec s = llama(size, 32768);
   s.decoder->position.rotary.theta = 1e6f;
   s.decoder->ffn.experts.count = 8;
   s.decoder->ffn.experts.chosen = 2;
@@ -122,7 +127,7 @@ Spec mixtral() {  // Jiang et al. 2024
 
 // Raffel et al. 2020, 2.1 and 3.7: biases by distance, which the layers of a stack share, and
 // scores that are not scaled.
-Spec t5(const Size& size, int64_t head_width, int64_t ffn_width) {
+Spec t5(const Size& size) {
   Spec s;
   s.vocabulary = 32128;
   s.width = size.width;
@@ -131,11 +136,9 @@ Spec t5(const Size& size, int64_t head_width, int64_t ffn_width) {
   set_size(d, size);
   d.position = {.kind = PositionKind::none, .bias = DistanceBias::relative};
   d.norm = {.kind = NormKind::rms, .epsilon = 1e-6f};
-  d.attention.head_width = head_width;
   d.attention.bias = d.attention.output_bias = false;
   d.attention.scale = 1;
   d.ffn.activation = ActivationKind::relu;
-  d.ffn.width = ffn_width;
   d.ffn.bias = false;
   s.encoder = s.decoder;
   s.head.scaled = true;
@@ -194,7 +197,7 @@ Spec vit(const Size& size, int64_t patch) {
 }
 
 // Radford et al. 2022, table 1: sinusoids in the encoder, a learned table in the decoder.
-Spec whisper(const Size& size, int64_t bins = 80, int64_t vocabulary = 51865) {
+Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   Spec s = gpt(size, 448, vocabulary);
   s.decoder->attention.key_bias = false;
   s.decoder->ffn.activation = ActivationKind::gelu;
@@ -205,153 +208,69 @@ Spec whisper(const Size& size, int64_t bins = 80, int64_t vocabulary = 51865) {
   return s;
 }
 
+// The functions above, with what they take for granted.
+Spec original_base(const Size& size) { return original(size, 0.1f); }
+Spec original_big(const Size& size) { return original(size, 0.3f); }
+Spec vit16(const Size& size) { return vit(size, 16); }
+Spec vit14(const Size& size) { return vit(size, 14); }
+Spec whisper_v2(const Size& size) { return whisper(size, 80, 51865); }
+Spec whisper_v3(const Size& size) { return whisper(size, 128, 51866); }
+
 struct Preset {
   const char* name;
-  std::function<Spec()> make;
+  Spec (*make)(const Size& size);
+  Size size;
 };
 
-const std::vector<Preset>& presets() {
-  static const std::vector<Preset> all = {
-      {"tiny",
-       [] {
-         return gpt({3, 4, 64}, 64, 0);
-       }},
-      {"nano",
-       [] {
-         return gpt({4, 4, 128}, 64, 0);
-       }},
-      {"baby",
-       [] {
-         return gpt({6, 6, 384}, 256, 0, 0.2f);
-       }},
-      {"gpt2",
-       [] {
-         return gpt2({12, 12, 768});
-       }},
-      {"gpt2-medium",
-       [] {
-         return gpt2({24, 16, 1024});
-       }},
-      {"gpt2-large",
-       [] {
-         return gpt2({36, 20, 1280});
-       }},
-      {"gpt2-xl",
-       [] {
-         return gpt2({48, 25, 1600});
-       }},
-      {"gpt3", gpt3},
-      {"llama2-7b",
-       [] {
-         return llama({32, 32, 4096}, {11008, 32, 32000, 4096});
-       }},
-      {"llama2-13b",
-       [] {
-         return llama({40, 40, 5120}, {13824, 40, 32000, 4096});
-       }},
-      {"llama2-70b",
-       [] {
-         return llama({80, 64, 8192}, {28672, 8, 32000, 4096});
-       }},
-      {"llama3-8b", llama3},
-      {"mistral-7b", mistral},
-      {"mixtral-8x7b", mixtral},
-      {"bert-base",
-       [] {
-         return bert({12, 12, 768});
-       }},
-      {"bert-large",
-       [] {
-         return bert({24, 16, 1024});
-       }},
-      {"roberta-base", roberta},
-      {"distilbert", distilbert},
-      {"transformer-base",
-       [] {
-         return original({6, 8, 512}, 0.1f);
-       }},
-      {"transformer-big",
-       [] {
-         return original({6, 16, 1024}, 0.3f);
-       }},
-      {"t5-small",
-       [] {
-         return t5({6, 8, 512}, 64, 2048);
-       }},
-      {"t5-base",
-       [] {
-         return t5({12, 12, 768}, 64, 3072);
-       }},
-      {"t5-large",
-       [] {
-         return t5({24, 16, 1024}, 64, 4096);
-       }},
-      {"t5-3b",
-       [] {
-         return t5({24, 32, 1024}, 128, 16384);
-       }},
-      {"t5-11b",
-       [] {
-         return t5({24, 128, 1024}, 128, 65536);
-       }},
-      {"bart-base",
-       [] {
-         return bart({6, 12, 768});
-       }},
-      {"bart-large",
-       [] {
-         return bart({12, 16, 1024});
-       }},
-      {"vit-base",
-       [] {
-         return vit({12, 12, 768}, 16);
-       }},
-      {"vit-large",
-       [] {
-         return vit({24, 16, 1024}, 16);
-       }},
-      {"vit-huge",
-       [] {
-         return vit({32, 16, 1280}, 14);
-       }},
-      {"whisper-tiny",
-       [] {
-         return whisper({4, 6, 384});
-       }},
-      {"whisper-base",
-       [] {
-         return whisper({6, 8, 512});
-       }},
-      {"whisper-small",
-       [] {
-         return whisper({12, 12, 768});
-       }},
-      {"whisper-medium",
-       [] {
-         return whisper({24, 16, 1024});
-       }},
-      {"whisper-large",
-       [] {
-         return whisper({32, 20, 1280});
-       }},
-      {"whisper-large-v3",
-       [] {
-         return whisper({32, 20, 1280}, 128, 51866);
-       }},
-  };
-  return all;
-}
+constexpr Preset kPresets[] = {
+    {"tiny", small, {3, 4, 64}},
+    {"nano", small, {4, 4, 128}},
+    {"baby", baby, {6, 6, 384}},
+    {"gpt2", gpt2, {12, 12, 768}},
+    {"gpt2-medium", gpt2, {24, 16, 1024}},
+    {"gpt2-large", gpt2, {36, 20, 1280}},
+    {"gpt2-xl", gpt2, {48, 25, 1600}},
+    {"gpt3", gpt3, {96, 96, 12288}},
+    {"llama2-7b", llama2, {32, 32, 4096, 11008}},
+    {"llama2-13b", llama2, {40, 40, 5120, 13824}},
+    {"llama2-70b", llama2, {80, 64, 8192, 28672, 8}},
+    {"llama3-8b", llama3, {32, 32, 4096, 14336, 8}},
+    {"mistral-7b", mistral, {32, 32, 4096, 14336, 8}},
+    {"mixtral-8x7b", mixtral, {32, 32, 4096, 14336, 8}},
+    {"bert-base", bert, {12, 12, 768}},
+    {"bert-large", bert, {24, 16, 1024}},
+    {"roberta-base", roberta, {12, 12, 768}},
+    {"distilbert", distilbert, {6, 12, 768}},
+    {"transformer-base", original_base, {6, 8, 512}},
+    {"transformer-big", original_big, {6, 16, 1024}},
+    {"t5-small", t5, {6, 8, 512}},
+    {"t5-base", t5, {12, 12, 768}},
+    {"t5-large", t5, {24, 16, 1024}},
+    {"t5-3b", t5, {24, 32, 1024, 16384, 0, 128}},
+    {"t5-11b", t5, {24, 128, 1024, 65536, 0, 128}},
+    {"bart-base", bart, {6, 12, 768}},
+    {"bart-large", bart, {12, 16, 1024}},
+    {"vit-base", vit16, {12, 12, 768}},
+    {"vit-large", vit16, {24, 16, 1024}},
+    {"vit-huge", vit14, {32, 16, 1280}},
+    {"whisper-tiny", whisper_v2, {4, 6, 384}},
+    {"whisper-base", whisper_v2, {6, 8, 512}},
+    {"whisper-small", whisper_v2, {12, 12, 768}},
+    {"whisper-medium", whisper_v2, {24, 16, 1024}},
+    {"whisper-large", whisper_v2, {32, 20, 1280}},
+    {"whisper-large-v3", whisper_v3, {32, 20, 1280}},
+};
 
 }  // namespace
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const Preset& preset : presets()) names.emplace_back(preset.name);
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
   return names;
 }
 
 Spec preset(const std::string& name) {
-  for (const Preset& preset : presets())
+  for (const Preset& preset : kPresets)
     if (name == preset.name) return preset.make();
   fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; did you mean {}?", name,
        nearest(name, preset_names()));
