@@ -271,7 +271,7 @@ std::vector<std::string> preset_names() {
 
 Spec preset(const std::string& name) {
   for (const Preset& preset : kPresets)
-    if (name == preset.name) return preset.make();
+    if (name == preset.name) return preset.make(preset.size);
   fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; did you mean {}?", name,
        nearest(name, preset_names()));
 }
