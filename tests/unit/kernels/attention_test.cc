@@ -264,8 +264,8 @@ TEST_P(Attention, AddsWhereAskedAndSkipsWhatIsNotWanted) {
     const Forward result = cpu_forward(x);
     const Backward plain = cpu_backward(x, result);
     const auto run = [&](Out dq, Out dk, Out dv) {
-      cpu::attention_backward(dq, dk, dv, {}, x.dy.in(), x.q.in(), x.k.in(), x.v.in(), result.y.in(),
-                              result.lse.in(), x.shape);
+      cpu::attention_backward(dq, dk, dv, {}, x.dy.in(), x.q.in(), x.k.in(), x.v.in(),
+                              result.y.in(), result.lse.in(), x.shape);
     };
     Backward sum{x.q, x.k, x.v}, one = plain;
     run(sum.dq.out(true), sum.dk.out(true), sum.dv.out(true));
