@@ -56,6 +56,7 @@ class ChatTemplate {
   explicit ChatTemplate(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
 
  private:
+  friend class ModelChat;
   std::shared_ptr<const Program> program_;
 };
 

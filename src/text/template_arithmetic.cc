@@ -157,7 +157,7 @@ Value joined(Runtime& runtime, const Value& a, const Value& b) {
 }  // namespace
 
 Value apply(Runtime& runtime, ExpressionKind operation, const Value& a, const Value& b) {
-  if (operation == ExpressionKind::modulo && a.is(Kind::string) && !b.is_undefined()) {
+  if (operation == ExpressionKind::modulo && a.is(Kind::string)) {
     return format_percent(runtime, a, b);
   }
   if (a.is_undefined()) runtime.fail("{}", a.message());

@@ -5,10 +5,12 @@
 #include <cmath>
 
 #include "text/template_attributes.h"
+#include "text/template_characters.h"
 #include "text/template_filters.h"
 #include "text/template_format.h"
 #include "text/template_function.h"
 #include "text/template_literal.h"
+#include "text/utf8.h"
 
 namespace fovea::jinja {
 namespace {
@@ -21,6 +23,14 @@ Value absolute(In& in, Arguments& arguments) {
   if (value.is(Kind::real)) return Value(std::abs(value.real()));
   if (!value.is_integral()) in.fail("bad operand type for abs(): '{}'", type_name(value));
   return value.integer() < 0 ? negate(in, value, true) : Value(value.integer());
+}
+
+// Python takes the digits of every script.
+void refuse_foreign_digits(In& in, std::string_view text) {
+  for (; !text.empty(); text.remove_prefix(utf8::first(text).bytes)) {
+    const char32_t c = utf8::first(text).code_point;
+    if (c > 0x7F && is_decimal(c)) in.unsupported("a number in digits other than 0 to 9");
+  }
 }
 
 Value truncated(In& in, double value) {
@@ -45,6 +55,7 @@ Value integer(In& in, Arguments& arguments) {
     return through_float(in, value.real(), otherwise);
   }
   if (!value.is(Kind::string)) return otherwise;
+  refuse_foreign_digits(in, value.bytes());
   if (const auto number = int_of(in, value.bytes(), bound.integer(2, 10))) return Value(*number);
   return through_float(in, float_of(value.bytes()), otherwise);
 }
@@ -54,6 +65,7 @@ Value real(In& in, Arguments& arguments) {
   const Value& value = bound[0];
   if (value.is_undefined()) in.fail("{}", value.message());
   if (value.is_number()) return Value(value.real());
+  if (value.is(Kind::string)) refuse_foreign_digits(in, value.bytes());
   const auto number = value.is(Kind::string) ? float_of(value.bytes()) : std::optional<double>();
   if (number) return Value(*number);
   return bound.given(1) ? bound[1] : Value(0.0);

@@ -110,16 +110,20 @@ Value unique(In& in, Arguments& arguments) {
   const Bound bound(in, "unique", arguments, {"value", "case_sensitive", "attribute"}, 1);
   const bool case_sensitive = bound.truth(1, false);
   const auto seen = std::make_shared<Dict>();
+  const auto undefined = std::make_shared<bool>(false);
   return make_generator(
       in,
-      std::make_unique<Transformed>(
-          in, bound[0],
-          [seen, case_sensitive, attribute = Attribute(in, bound[2])](In& inner, Value& item) {
-            const Value key = folded(inner, attribute.of(inner, item), case_sensitive);
-            if (seen->find(inner, key)) return false;
-            seen->set(inner, key, Value(true));
-            return true;
-          }),
+      std::make_unique<Transformed>(in, bound[0],
+                                    [seen, undefined, case_sensitive,
+                                     attribute = Attribute(in, bound[2])](In& inner, Value& item) {
+                                      const Value key =
+                                          folded(inner, attribute.of(inner, item), case_sensitive);
+                                      if (key.is_undefined())
+                                        return !std::exchange(*undefined, true);
+                                      if (seen->find(inner, key)) return false;
+                                      seen->set(inner, key, Value(true));
+                                      return true;
+                                    }),
       bound[0].depth());
 }
 

@@ -98,6 +98,11 @@ Value indent(In& in, Arguments& arguments) {
 
 Value truncate(In& in, Arguments& arguments) {
   const Bound bound(in, "truncate", arguments, {"s", "length", "killwords", "end", "leeway"}, 1);
+  // Python asks for the length first, which lists have too.
+  if (!bound[0].is(Kind::string)) {
+    const auto count = length(in, bound[0]);
+    if (count && static_cast<int64_t>(*count) <= bound.integer(1, 255)) return bound[0];
+  }
   const std::string& text = bound.text(0);
   const std::string end = bound.given(3) ? bound.text(3) : "...";
   const int64_t length = bound.integer(1, 255), leeway = bound.is_none(4) ? 5 : bound.integer(4);

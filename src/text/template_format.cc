@@ -38,7 +38,8 @@ class Percent {
       runtime_.bytes(out.size());
     }
     const bool used = !is_tuple(values_) || next_ == values_.items().size();
-    const bool ignorable = values_.is(Kind::dict) || is_list(values_) || next_ > 0;
+    const bool ignorable =
+        values_.is(Kind::dict) || is_list(values_) || values_.is_undefined() || next_ > 0;
     if (!used || (!is_tuple(values_) && !ignorable)) {
       runtime_.fail("not all arguments converted during string formatting");
     }

@@ -260,9 +260,14 @@ Value make_method(std::shared_ptr<Loop> loop, std::string_view name) {
 }
 
 std::string Namespace::repr(Runtime& runtime) const {
+  constexpr int deepest = 8;  // they can hold one another, and themselves
+  if (runtime.open_namespaces == deepest) runtime.fail("printing namespaces within namespaces");
+  ++runtime.open_namespaces;
   const auto copy = std::make_shared<Dict>(*values);
-  return fmt::format("<Namespace {}>",
-                     jinja::repr(runtime, Value(std::shared_ptr<const Dict>(copy))));
+  std::string text =
+      fmt::format("<Namespace {}>", jinja::repr(runtime, Value(std::shared_ptr<const Dict>(copy))));
+  --runtime.open_namespaces;
+  return text;
 }
 
 Value Namespace::attribute(Interpreter&, std::string_view name) {

@@ -170,6 +170,7 @@ class Lexer {
   }
 
   void raw_text(Position tag) {
+    if (at_ == source_.size()) return;  // Jinja does not miss the end of nothing
     for (size_t open = source_.find("{%", at_); open != source_.npos;
          open = source_.find("{%", open + 1)) {
       size_t word = open + 2;

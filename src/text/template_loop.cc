@@ -24,7 +24,7 @@ bool Loop::advance(Interpreter& interpreter, Value& item) {
   return true;
 }
 
-size_t Loop::count(Interpreter& interpreter) {
+size_t Loop::count(Interpreter& interpreter) const {
   if (count_) return *count_;
   count_ = fovea::jinja::length(interpreter, over_);
   if (count_) return *count_;
@@ -38,7 +38,7 @@ size_t Loop::count(Interpreter& interpreter) {
 }
 
 std::string Loop::repr(Runtime&) const {
-  return fmt::format("<LoopContext {}/{}>", index_ + 1, count_.value_or(0));
+  return fmt::format("<LoopContext {}/{}>", index_ + 1, count(interpreter_));
 }
 
 Value Loop::call(Interpreter& interpreter, Arguments&&) {

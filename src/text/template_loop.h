@@ -8,12 +8,12 @@ namespace fovea::jinja {
 class Loop : public Object, public std::enable_shared_from_this<Loop> {
  public:
   Loop(Interpreter& interpreter, const Value& over)
-      : over_(over), cursor_(cursor_over(interpreter, over)) {}
+      : interpreter_(interpreter), over_(over), cursor_(cursor_over(interpreter, over)) {}
 
   bool advance(Interpreter& interpreter, Value& item);
 
   std::string type() const override { return "LoopContext"; }
-  std::string repr(Runtime& runtime) const override;
+  std::string repr(Runtime&) const override;
   Value attribute(Interpreter& interpreter, std::string_view name) override;
   std::optional<size_t> length(Interpreter& interpreter) override { return count(interpreter); }
   bool callable() const override { return true; }
@@ -25,17 +25,19 @@ class Loop : public Object, public std::enable_shared_from_this<Loop> {
 
  private:
   bool peek(Interpreter& interpreter);
-  size_t count(Interpreter& interpreter);
+  size_t count(Interpreter& interpreter) const;
 
+  Interpreter& interpreter_;
   Value over_;
   std::unique_ptr<Cursor> cursor_;
   int64_t index_ = -1;
   Value before_, current_, after_;
   bool has_after_ = false;
-  std::optional<size_t> count_;
-  Values rest_;  // what a generator still had when its length was asked for
+  // What a generator still had when its length was asked for.
+  mutable std::optional<size_t> count_;
+  mutable Values rest_;
   size_t rest_at_ = 0;
-  bool counted_rest_ = false;
+  mutable bool counted_rest_ = false;
   Values last_changed_;
   bool has_changed_ = false;
 };

@@ -42,7 +42,8 @@ class Runtime {
     refuse(ErrorKind::Unsupported, fmt::format(format, std::forward<Args>(args)...));
   }
 
-  Position place;  // of what is being evaluated
+  Position place;           // of what is being evaluated
+  int open_namespaces = 0;  // being printed
 
  private:
   [[noreturn]] void refuse(ErrorKind kind, const std::string& message) const;
