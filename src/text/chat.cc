@@ -184,7 +184,8 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
   add_all(runtime, *variables, special_tokens_, folder_);
   add_all(runtime, *variables, request.variables, "variables");
   jinja::Values messages;
-  for (const Value& message : objects(runtime, request.messages, "messages").items()) {
+  const Value given = objects(runtime, request.messages, "messages");
+  for (const Value& message : given.items()) {
     messages.push_back(with_reasoning(runtime, message));
   }
   variables->set(runtime, Value("messages"), new_sequence(runtime, std::move(messages)));

@@ -221,9 +221,11 @@ TEST(ModelChat, TheTemplateOfADirectory) {
   expect_error(ErrorKind::Unsupported, {model.path(), "the model has no chat template"},
                [&] { answer(hello()); });
   write_file_atomically(model / "tokenizer_config.json", R"({"chat_template": [
-      {"name": "default", "template": "{{ bos_token }}{{ messages[0].content }}{{ add_generation_prompt }}{{ x }}"},
+      {"name": "default",
+       "template": "{{ bos_token }}{{ messages[0].content }}{{ add_generation_prompt }}{{ x }}"},
       {"name": "tool_use", "template": "tools {{ tools|length }}"}],
-      "bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null, "add_bos_token": true})");
+      "bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null,
+      "add_bos_token": true})");
   ChatRequest request = hello();
   request.variables = R"({"x": "!"})";
   EXPECT_EQ(answer(request), "<s>HiTrue!");
