@@ -159,9 +159,10 @@ class Converter {
   void unigram() {
     static const std::set<std::string> plain = {"", "PreTrainedTokenizer", "TokenizersBackend"};
     const std::string& name = config_.tokenizer_class();
+    const bool sentinels = name == "T5Tokenizer" || name == "MT5Tokenizer";
     if (name == "XLMRobertaTokenizer") {
       with_sentence_marks();
-    } else if (name == "T5Tokenizer" || name == "MT5Tokenizer") {
+    } else if (sentinels) {
       with_sentinels();
     } else if (plain.contains(name)) {
       add_marks();
@@ -173,16 +174,27 @@ class Converter {
     for (const auto& piece : source_.pieces)
       pieces.emplace_back(piece.text, static_cast<double>(piece.score));
     file_.model = unigram_model(pieces, static_cast<size_t>(source_.unk_id), source_.byte_fallback);
+    const char* scheme = prefix_ ? "always" : "never";
+    file_.decoder = metaspace(scheme, true);
+    if (sentinels) {
+      if (!source_.charsmap.empty()) file_.normalizer = precompiled();
+      file_.pre_tokenizer =
+          sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(scheme, true)});
+    } else {
+      file_.normalizer = normalizer_of_spaces();
+      file_.pre_tokenizer = metaspace(scheme, true);
+    }
+  }
+
+  ordered_json normalizer_of_spaces() const {
     ordered_json normalizers = ordered_json::array();
     if (!source_.charsmap.empty()) normalizers.push_back(precompiled());
     if (source_.remove_extra_whitespaces) {
       normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
       normalizers.push_back(replace({{"Regex", " {2,}"}}, "▁"));
     }
-    if (!normalizers.empty()) file_.normalizer = sequence("normalizers", std::move(normalizers));
-    const char* scheme = prefix_ ? "always" : "never";
-    file_.pre_tokenizer = metaspace(scheme, true);
-    file_.decoder = metaspace(scheme, true);
+    if (normalizers.empty()) return nullptr;
+    return sequence("normalizers", std::move(normalizers));
   }
 
   // Sentinels for spans that were left out stand behind the pieces, the last one first.
