@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
@@ -46,13 +48,39 @@ class Cursor {
     }
   }
 
-  template <class Number>
-  bool number(Number& value) {
+  bool integer(int64_t& value) {
     skip_space();
     const char* end = text_.data() + text_.size();
     const auto [behind, error] = std::from_chars(text_.data() + at_, end, value);
     at_ = static_cast<size_t>(behind - text_.data());
     return error == std::errc();
+  }
+
+  // A number as serde_json reads it, which is off by a bit now and then: digits as an integer, one
+  // multiplication by a power of ten. Scores that are added up decide by the last bit.
+  bool score(double& value) {
+    skip_space();
+    const bool negative = take('-');
+    uint64_t digits = 0;
+    int64_t exponent = 0;
+    const size_t begin = at_;
+    take_digits(digits, exponent, 0);
+    if (at_ == begin) return false;
+    if (at_ < text_.size() && text_[at_] == '.') {
+      ++at_;
+      const size_t fraction = at_;
+      take_digits(digits, exponent, -1);
+      if (at_ == fraction) return false;
+    }
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+      at_ += at_ + 1 < text_.size() && text_[at_ + 1] == '+' ? 2 : 1;
+      int64_t power = 0;
+      if (!integer(power) || power < -100'000 || power > 100'000) return false;
+      exponent += power;
+    }
+    if (!scale(static_cast<double>(digits), exponent, value)) return false;
+    if (negative) value = -value;
+    return true;
   }
 
   // Any value, without a look at more than its brackets and strings.
@@ -85,6 +113,41 @@ class Cursor {
  private:
   static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
   static bool is_plain(char c) { return c != '"' && c != '\\' && static_cast<uint8_t>(c) >= 0x20; }
+  // Digits up to the most that 64 bits hold; others only count for the exponent, by `before` or
+  // after the point.
+  void take_digits(uint64_t& digits, int64_t& exponent, int step) {
+    bool all = true;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      const auto digit = static_cast<uint64_t>(text_[at_] - '0');
+      all = all && digits <= (UINT64_MAX - digit) / 10;
+      if (all) {
+        digits = digits * 10 + digit;
+        exponent += step;
+      } else if (step == 0) {
+        ++exponent;
+      }
+    }
+  }
+
+  static bool scale(double digits, int64_t exponent, double& value) {
+    constexpr int64_t most = 308;  // the largest power of ten that a double holds
+    for (; exponent < -most && digits != 0; exponent += most) digits /= 1e308;
+    if (exponent > most && digits != 0) return false;
+    const double power = digits == 0 ? 1 : power_of_ten(std::abs(exponent));
+    value = exponent < 0 ? digits / power : digits * power;
+    return std::isfinite(value);
+  }
+
+  static double power_of_ten(int64_t exponent) {
+    static const std::vector<double> powers = [] {
+      std::vector<double> all;
+      for (int i = 0; i <= 308; ++i)
+        all.push_back(std::strtod(fmt::format("1e{}", i).c_str(), nullptr));
+      return all;
+    }();
+    return powers[static_cast<size_t>(exponent)];
+  }
+
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
@@ -205,7 +268,7 @@ std::vector<std::pair<std::string, int64_t>> read_ids(std::string_view vocab,
   Cursor cursor(vocab);
   const bool good = for_each_member(cursor, [&](std::string& text) {
     int64_t id = 0;
-    if (!cursor.number(id)) return false;
+    if (!cursor.integer(id)) return false;
     ids.emplace_back(std::move(text), id);
     return true;
   });
@@ -221,7 +284,7 @@ std::vector<std::pair<std::string, double>> read_scores(std::string_view vocab,
   std::string text;
   double score = 0;
   const bool good = for_each_element(cursor, [&] {
-    if (!cursor.take('[') || !cursor.string(text) || !cursor.take(',') || !cursor.number(score) ||
+    if (!cursor.take('[') || !cursor.string(text) || !cursor.take(',') || !cursor.score(score) ||
         !cursor.take(']')) {
       return false;
     }

@@ -59,7 +59,8 @@ class Reader {
     }
     if (state_->texts.empty()) bad("holds no tokens", "model.vocab", "at least one");
     state_->ids = PieceTable(state_->texts);
-    for (size_t id = 0; id < state_->texts.size(); ++id) {
+    // A Unigram list may have a text twice: the last one counts.
+    for (size_t id = 0; type != "Unigram" && id < state_->texts.size(); ++id) {
       if (state_->ids.find(state_->texts[id]) != static_cast<int32_t>(id))
         bad(fmt::format("{} has two ids", brief(state_->texts[id])), "model.vocab", "one id each");
     }
@@ -270,6 +271,7 @@ class Reader {
     text.assign(token.text, 0, false);
     normalize(state_->normalizers, text);
     state_->normalized_added.add(token, text.text());
+    if (text.text() != token.text) state_->normalized_texts.emplace(token.id, text.text());
   }
 
   int32_t id_of(const std::string& text, const std::string& where) const {
