@@ -81,6 +81,10 @@ class PieceCache {
     return {load<uint8_t>(data), 0, 0};
   }
 
+  static bool same(const Key& one, const Key& other) {  // in line, which == is not
+    return one[0] == other[0] && one[1] == other[1] && one[2] == other[2];
+  }
+
   // Odd constants of random bits; the best bits of a product are its upper ones.
   static size_t slot_of(const Key& key, size_t bytes) {
     const uint64_t mixed = key[0] * 0x9E3779B97F4A7C15u ^
@@ -101,7 +105,7 @@ class PieceCache {
     }
     const Key key = key_of(stretch);
     Entry& entry = entries_[slot_of(key, stretch.size())];
-    if (entry.bytes == stretch.size() && entry.key == key) return &entry;
+    if (entry.bytes == stretch.size() && same(entry.key, key)) return &entry;
     scratch_.clear();
     model.encode(stretch, scratch_);
     if (scratch_.size() > kMostIds) return nullptr;
