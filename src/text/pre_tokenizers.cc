@@ -289,6 +289,19 @@ void apply(const FixedLength& fixed, CutText& cut) {
   });
 }
 
+void apply(const WordStarts& words, CutText& cut) {
+  const std::string& mark = words.mark;
+  cut_each(cut, [&](std::string_view text, auto&& push) {
+    size_t begin = 0;
+    for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
+      push(begin, at);
+      begin = at;
+      while (text.substr(at, mark.size()) == mark) at += mark.size();
+    }
+    push(begin, text.size());
+  });
+}
+
 }  // namespace
 
 void pre_tokenize(const PreTokenizers& pre_tokenizers, CutText& cut) {
