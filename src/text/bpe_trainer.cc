@@ -153,10 +153,9 @@ class Trainer {
     count_pairs();
     const int64_t first = vocabulary_.size();
     while (vocabulary_.size() < options_.vocabulary && step()) {
-      if (options_.progress) {
-        options_.progress(static_cast<double>(vocabulary_.size() - first) /
-                          static_cast<double>(options_.vocabulary - first));
-      }
+      const double done = static_cast<double>(vocabulary_.size() - first) /
+                          static_cast<double>(options_.vocabulary - first);
+      if (options_.progress && !options_.progress(done)) return {};
     }
     TrainedBpe found{.texts = {}, .merges = merges()};
     found.texts = std::move(vocabulary_).texts();
