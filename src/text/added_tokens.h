@@ -59,7 +59,7 @@ class AddedTokenFinder {
   std::vector<Node> nodes_{1};
   std::array<int32_t, 256> first_{};  // the root's children
   std::vector<Flags> tokens_;
-  int starts_ = 0;      // different first bytes
+  int starts_ = 0;       // different first bytes
   char only_start_ = 0;  // the one, if there is just one
 };
 

@@ -56,8 +56,8 @@ void Rewriter::enter(size_t begin) { at_ = begin_ = begin; }
 Span Rewriter::before() const {
   const size_t at = std::min(at_, in_.size());
   if (at > begin_) return text_.origin_[at - 1];
-  const uint32_t start = text_.start({static_cast<uint32_t>(begin_),
-                                      static_cast<uint32_t>(std::max(begin_, in_.size()))});
+  const uint32_t start = text_.start(
+      {static_cast<uint32_t>(begin_), static_cast<uint32_t>(std::max(begin_, in_.size()))});
   return {start, start};
 }
 

@@ -38,7 +38,10 @@ uint8_t order_of(char32_t c) {
 
 // The characters of class 0 that may become one with the character before them.
 bool joins(char32_t c) {
-  constexpr std::array<char32_t, 24> all = {0x9BE, 0x9D7, 0xB3E, 0xB56, 0xB57, 0xBBE, 0xBD7, 0xCC2, 0xCD5, 0xCD6, 0xD3E, 0xD57, 0xDCF, 0xDDF, 0x102E, 0x1B35, 0x11127, 0x1133E, 0x11357, 0x114B0, 0x114BA, 0x114BD, 0x115AF, 0x11930};
+  constexpr std::array<char32_t, 24> all = {0x9BE,   0x9D7,   0xB3E,   0xB56,   0xB57,   0xBBE,
+                                            0xBD7,   0xCC2,   0xCD5,   0xCD6,   0xD3E,   0xD57,
+                                            0xDCF,   0xDDF,   0x102E,  0x1B35,  0x11127, 0x1133E,
+                                            0x11357, 0x114B0, 0x114BA, 0x114BD, 0x115AF, 0x11930};
   return std::binary_search(all.begin(), all.end(), c);
 }
 
@@ -51,7 +54,9 @@ class Composer {
       : compose_(form == NormalForm::nfc || form == NormalForm::nfkc),
         options_(UTF8PROC_DECOMPOSE |
                  (form == NormalForm::nfkc || form == NormalForm::nfkd ? UTF8PROC_COMPAT : 0)),
-        plain_below_(form == NormalForm::nfc ? 0x300 : form == NormalForm::nfkc ? 0xA0 : 0xC0) {
+        plain_below_(form == NormalForm::nfc    ? 0x300
+                     : form == NormalForm::nfkc ? 0xA0
+                                                : 0xC0) {
     if (form == NormalForm::nfkd) plain_below_ = 0xA0;
   }
 

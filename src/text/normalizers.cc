@@ -255,7 +255,8 @@ void print_bytes(Rewriter& rewriter, std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const uint32_t bytes = utf8::first(text.substr(i)).bytes;
     printed.clear();
-    for (const char byte : text.substr(i, bytes)) printed += printable_byte(static_cast<uint8_t>(byte));
+    for (const char byte : text.substr(i, bytes))
+      printed += printable_byte(static_cast<uint8_t>(byte));
     rewriter.put_bytes(printed, bytes);
     i += bytes;
   }

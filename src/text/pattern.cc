@@ -12,10 +12,10 @@
 namespace fovea {
 namespace {
 
-constexpr size_t length_limit = 1 << 14;      // of an expression; the longest known has 600 bytes
-constexpr uint32_t nesting_limit = 100;       // of brackets
-constexpr uint32_t step_limit = 2'000'000;    // of one match; real ones take a few dozen
-constexpr uint32_t heap_limit = 16 << 10;     // KiB for backtracking
+constexpr size_t length_limit = 1 << 14;    // of an expression; the longest known has 600 bytes
+constexpr uint32_t nesting_limit = 100;     // of brackets
+constexpr uint32_t step_limit = 2'000'000;  // of one match; real ones take a few dozen
+constexpr uint32_t heap_limit = 16 << 10;   // KiB for backtracking
 constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes for compiled matching
 
 std::string message_of(int code) {
@@ -37,8 +37,10 @@ struct Pattern::Expression {
     code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &at, options.get()));
     if (!code) {
-      fail(ErrorKind::Unsupported, "{}: the regular expression is not supported: {} (at byte {}); "
-           "expected one that PCRE2 takes as well", where, message_of(error), at);
+      fail(ErrorKind::Unsupported,
+           "{}: the regular expression is not supported: {} (at byte {}); "
+           "expected one that PCRE2 takes as well",
+           where, message_of(error), at);
     }
     pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it, it is interpreted
     context.reset(pcre2_match_context_create(nullptr));
@@ -114,8 +116,10 @@ void Pattern::find(std::string_view text, std::vector<Stretch>& stretches) const
                     from, PCRE2_NO_UTF_CHECK, match.get(), context.get());
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
-      fail(ErrorKind::Unsupported, "{}: the regular expression gives up on a text: {}; expected "
-           "one that matches without much backtracking", expression.where, message_of(result));
+      fail(ErrorKind::Unsupported,
+           "{}: the regular expression gives up on a text: {}; expected "
+           "one that matches without much backtracking",
+           expression.where, message_of(result));
     }
     const size_t* bounds = pcre2_get_ovector_pointer(match.get());
     const size_t begin = bounds[0], end = bounds[1];

@@ -16,16 +16,12 @@ constexpr std::string_view hexadecimal = "0-9a-fA-F";
 std::string_view set_of(char letter) {
   switch (letter) {
     case 's':
-    case 'S':
-      return spaces;
+    case 'S': return spaces;
     case 'w':
-    case 'W':
-      return words;
+    case 'W': return words;
     case 'h':
-    case 'H':
-      return hexadecimal;
-    default:
-      return {};
+    case 'H': return hexadecimal;
+    default: return {};
   }
 }
 
@@ -56,17 +52,11 @@ class Translator {
             open_.pop_back();
           }
           break;
-        case '{':
-          interval();
-          break;
+        case '{': interval(); break;
         case '?':
         case '*':
-        case '+':
-          take(1);
-          break;
-        default:
-          begin_atom();
-          take(1);
+        case '+': take(1); break;
+        default: begin_atom(); take(1);
       }
     }
     return std::move(out_);
@@ -74,8 +64,10 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(const char* what) const {
-    fail(ErrorKind::Unsupported, "{}: {} is not supported (byte {} of the regular expression); "
-         "expected a plain set", where_, what, at_);
+    fail(ErrorKind::Unsupported,
+         "{}: {} is not supported (byte {} of the regular expression); "
+         "expected a plain set",
+         where_, what, at_);
   }
 
   // Continuation bytes belong to the atom of the first byte.
@@ -126,7 +118,8 @@ class Translator {
     take(1);
     if (at_ >= in_.size() || in_[at_] != '?') return;
     size_t end = at_ + 1;
-    while (end < in_.size() && (in_[end] == 'i' || in_[end] == 'm' || in_[end] == 'x' || in_[end] == '-'))
+    while (end < in_.size() &&
+           (in_[end] == 'i' || in_[end] == 'm' || in_[end] == 'x' || in_[end] == '-'))
       ++end;
     if (end >= in_.size() || (in_[end] != ':' && in_[end] != ')')) return take(1);
     for (; at_ < end; ++at_) out_.push_back(in_[at_] == 'm' ? 's' : in_[at_]);

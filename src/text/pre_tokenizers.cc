@@ -23,8 +23,8 @@ void cut_each(CutText& cut, CutPiece&& cut_piece) {
   for (const Span piece : cut.pieces) {
     cut_piece(cut.text.text(piece), [&](size_t begin, size_t end) {
       if (begin < end) {
-        cut.next.push_back({piece.begin + static_cast<uint32_t>(begin),
-                            piece.begin + static_cast<uint32_t>(end)});
+        cut.next.push_back(
+            {piece.begin + static_cast<uint32_t>(begin), piece.begin + static_cast<uint32_t>(end)});
       }
     });
   }
@@ -37,9 +37,9 @@ void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push)
   bool open = false;
   Stretch last{};
   for (const Stretch& stretch : stretches) {
-    const bool joined = open && (behavior == Behavior::contiguous
-                                     ? stretch.matches == last.matches
-                                     : stretch.matches && !last.matches);
+    const bool joined =
+        open && (behavior == Behavior::contiguous ? stretch.matches == last.matches
+                                                  : stretch.matches && !last.matches);
     const uint32_t begin = joined ? last.begin : stretch.begin;
     if (open && !joined) push(last.begin, last.end);
     last = {begin, stretch.end, stretch.matches};
@@ -52,7 +52,8 @@ void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push)
 template <class Push>
 void join_next(const std::vector<Stretch>& stretches, Push&& push) {
   for (size_t i = 0; i < stretches.size(); ++i) {
-    const bool joins = stretches[i].matches && i + 1 < stretches.size() && !stretches[i + 1].matches;
+    const bool joins =
+        stretches[i].matches && i + 1 < stretches.size() && !stretches[i + 1].matches;
     const uint32_t begin = stretches[i].begin;
     if (joins) ++i;
     push(begin, stretches[i].end);
@@ -68,11 +69,9 @@ void push_stretches(const std::vector<Stretch>& stretches, Behavior behavior, Pu
         if (behavior == Behavior::isolated || !stretch.matches) push(stretch.begin, stretch.end);
       }
       return;
-    case Behavior::merged_with_next:
-      return join_next(stretches, push);
+    case Behavior::merged_with_next: return join_next(stretches, push);
     case Behavior::merged_with_previous:
-    case Behavior::contiguous:
-      return join(stretches, behavior, push);
+    case Behavior::contiguous: return join(stretches, behavior, push);
   }
 }
 
@@ -141,9 +140,8 @@ void apply(const ByteLevel& byte_level, CutText& cut) {
     });
   }
   if (byte_level.print) {
-    rewrite_each(cut, [&](Span piece, Rewriter& rewriter) {
-      print_bytes(rewriter, cut.text.text(piece));
-    });
+    rewrite_each(
+        cut, [&](Span piece, Rewriter& rewriter) { print_bytes(rewriter, cut.text.text(piece)); });
   }
 }
 
@@ -152,9 +150,9 @@ void apply(const Metaspace& metaspace, CutText& cut) {
   rewrite_each(cut, [&](Span piece, Rewriter& rewriter) {
     std::string_view text = cut.text.text(piece);
     const bool starts = text[0] == ' ' || text.substr(0, replacement.size()) == replacement;
-    const bool prepend = metaspace.prepend_scheme == PrependScheme::always ||
-                         (metaspace.prepend_scheme == PrependScheme::first &&
-                          cut.text.start(piece) == 0);
+    const bool prepend =
+        metaspace.prepend_scheme == PrependScheme::always ||
+        (metaspace.prepend_scheme == PrependScheme::first && cut.text.start(piece) == 0);
     if (prepend && !starts) rewriter.put_bytes(replacement, 0);
     while (!text.empty()) {
       const size_t space = std::min(text.find(' '), text.size());

@@ -123,12 +123,8 @@ size_t match_words_by_line(std::string_view text, size_t i) {
 }
 
 // The letters of the expression that cuts before capitals: [Lu Lt Lm Lo M] and [Ll Lm Lo M].
-bool is_upper(const Here& here) {
-  return here.is(letter | mark) && !here.is(lower);
-}
-bool is_lower(const Here& here) {
-  return here.is(letter | mark) && !here.is(upper);
-}
+bool is_upper(const Here& here) { return here.is(letter | mark) && !here.is(lower); }
+bool is_lower(const Here& here) { return here.is(letter | mark) && !here.is(upper); }
 
 // upper*lower+ , else upper+lower* ; i where neither is there.
 size_t cased_word(std::string_view text, size_t i, bool need_lower) {
@@ -241,9 +237,8 @@ constexpr Scanner scanners[] = {
 }  // namespace
 
 const Scanner* find_scanner(std::string_view expression) {
-  const auto* found = std::find_if(std::begin(scanners), std::end(scanners), [&](const Scanner& s) {
-    return s.expression == expression;
-  });
+  const auto* found = std::find_if(std::begin(scanners), std::end(scanners),
+                                   [&](const Scanner& s) { return s.expression == expression; });
   return found == std::end(scanners) ? nullptr : found;
 }
 
