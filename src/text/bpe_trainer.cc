@@ -149,6 +149,7 @@ class Trainer {
 
   TrainedBpe train() {
     for (const std::string& token : options_.special_tokens) vocabulary_.add(token);
+    const int64_t special = vocabulary_.size();
     split_words();
     count_pairs();
     const int64_t first = vocabulary_.size();
@@ -157,7 +158,8 @@ class Trainer {
                           static_cast<double>(options_.vocabulary - first);
       if (options_.progress && !options_.progress(done)) return {};
     }
-    TrainedBpe found{.texts = {}, .merges = merges()};
+    TrainedBpe found{
+        .texts = {}, .merges = merges(), .characters = static_cast<size_t>(first - special)};
     found.texts = std::move(vocabulary_).texts();
     return found;
   }

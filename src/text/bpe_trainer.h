@@ -23,6 +23,7 @@ struct BpeTrainerOptions {
 struct TrainedBpe {
   std::vector<std::string> texts;  // by id
   std::vector<std::pair<std::string, std::string>> merges;
+  size_t characters = 0;  // tokens that begin merging, special ones apart
 };
 
 // Merges the most frequent pair again and again; of equally frequent ones the one of the lowest
