@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,6 +10,7 @@
 #include "text/tokenizer_encode.h"
 #include "text/tokenizer_state.h"
 #include "text/utf8.h"
+#include "text/vocab_files.h"
 
 namespace fovea {
 namespace {
@@ -71,16 +71,41 @@ Encoding encode_padded(const TokenizerState& state, const std::vector<std::strin
   return std::move(one.front());
 }
 
+// The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
+std::string vocabulary_file(const std::string& folder) {
+  for (const char* name : {"tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model",
+                           "spiece.model", "sentencepiece.bpe.model", "source.spm"}) {
+    const std::string file = (std::filesystem::path(folder) / name).string();
+    if (is_file(file)) return file;
+  }
+  return (std::filesystem::path(folder) / "tokenizer.json").string();
+}
+
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
-  const bool folder = is_folder(path.string());
-  const std::string file = (folder ? path / "tokenizer.json" : path).string();
-  const std::string config =
-      (std::filesystem::path(parent_of(file)) / "tokenizer_config.json").string();
-  TokenizerFiles files{read_file(file, kJsonLimit),
-                       is_file(config) ? read_file(config, kJsonLimit) : ""};
-  return Tokenizer(parse_tokenizer(std::move(files), file, config));
+  const std::string folder = is_folder(path.string()) ? path.string() : parent_of(path.string());
+  const auto inside = [&](const char* name) {
+    return (std::filesystem::path(folder) / name).string();
+  };
+  const std::string config_path = inside("tokenizer_config.json");
+  TokenizerFiles files;
+  if (is_file(config_path)) files.config = read_file(config_path, kJsonLimit);
+  std::string file = path.string();
+  if (is_folder(file)) file = vocabulary_file(folder);
+  const std::string name = std::filesystem::path(file).filename().string();
+  std::string text = read_file(file, kJsonLimit);
+  if (name == "vocab.txt") {
+    text = tokenizer_json_from_vocab_txt(text, file, files.config, config_path);
+  } else if (name == "vocab.json") {
+    const std::string merges = inside("merges.txt");
+    text = tokenizer_json_from_merges(text, file, read_file(merges, kJsonLimit), merges,
+                                      files.config, config_path);
+  } else if (name.ends_with(".model")) {
+    text = tokenizer_json_from_sentencepiece(text, file, files.config, config_path);
+  }
+  files.tokenizer = std::move(text);
+  return Tokenizer(parse_tokenizer(std::move(files), file, config_path));
 }
 
 void Tokenizer::save(const std::filesystem::path& folder) const {
