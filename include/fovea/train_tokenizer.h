@@ -24,7 +24,7 @@ struct TokenizerTraining {
   // Byte-pair encoding begins with the 256 bytes, so that nothing is unknown; otherwise with the
   // characters of the text.
   bool bytes = true;
-  bool lowercase = false;     // WordPiece: as BERT's uncased models
+  bool lowercase = false;     // WordPiece: ignore case and accents
   int64_t min_frequency = 0;  // BPE, WordPiece: of a pair that is merged
   int64_t alphabet = 0;       // BPE, WordPiece: keep the most frequent characters; 0 = all
   bool end_of_text = true;    // "<|endoftext|>", the end-of-sequence token (WordPiece: "[SEP]")

@@ -1,5 +1,8 @@
 #include "data/train_tokenizer.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "base/error.h"
 #include "text/character_trainer.h"
 #include "text/tokenizer_trainer.h"
@@ -25,6 +28,16 @@ int64_t read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
     if (progress && !progress(now)) throw Stopped();
   });
   return bytes;
+}
+
+int64_t size_of(const std::string& choice, size_t begin) {
+  constexpr int64_t kMost = int64_t{1} << 24;  // ids and their texts fit into memory
+  const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
+  int64_t size = 0;
+  const auto [end, error] = std::from_chars(first, last, size);
+  check(error == std::errc() && end == last && size > 0 && size <= kMost,
+        "--tokenizer: is {}; expected a size from 1 to {} behind the colon", choice, kMost);
+  return size;
 }
 
 TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& options,
@@ -67,12 +80,31 @@ std::optional<TrainedTokenizer> train_tokenizer(const std::vector<std::filesyste
   return train_tokenizer(corpus, options, progress);
 }
 
+Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters,
+                         int64_t context) {
+  if (choice == "char") return train_character_tokenizer(corpus, max_characters, context);
+  const size_t colon = choice.find(':');
+  const std::string kind = choice.substr(0, colon);
+  TokenizerTraining options{.end_of_text = corpus.separates_documents(), .context = context};
+  if (kind == "bpe") {
+    options.kind = TokenizerKind::bpe;
+  } else if (kind == "wordpiece") {
+    options.kind = TokenizerKind::wordpiece;
+  } else if (kind == "unigram") {
+    options.kind = TokenizerKind::unigram;
+  } else {
+    return Tokenizer::open(choice);
+  }
+  if (colon != std::string::npos) options.vocabulary = size_of(choice, colon + 1);
+  return train_tokenizer(corpus, options)->tokenizer;
+}
+
 Tokenizer train_character_tokenizer(Corpus& corpus, int64_t vocabulary, int64_t context) {
-  CharacterTrainer trainer;
-  corpus.read([&](const Corpus::Piece& piece) { trainer.add(piece.text); });
-  return trainer.train({.vocabulary = vocabulary,
-                        .separate_documents = corpus.separates_documents(),
-                        .context = context});
+  return train_tokenizer(corpus, {.kind = TokenizerKind::character,
+                                  .vocabulary = vocabulary,
+                                  .end_of_text = corpus.separates_documents(),
+                                  .context = context})
+      ->tokenizer;
 }
 
 }  // namespace fovea
