@@ -2,8 +2,8 @@
 """Writes tests/goldens/token_models.json: small vocabularies and what Hugging Face's models make of stretches of text.
 
 Needs tokenizers (made with 0.23); run in the project's root. Texts of byte-level models are strings of code points below
-256, one for each byte. A case is [stretch, ids, places in bytes]. trained_bpe.json: a text and the merges that the trainer of
-byte-level BPE finds in it, and the vocabulary of the WordPiece trainer.
+256, one for each byte. A case is [stretch, ids, places in bytes]. trained_bpe.json: texts and what the
+trainer of byte-level BPE finds in them.
 """
 import json
 import pathlib
@@ -153,10 +153,27 @@ def unigram_entry(name, vocab, byte_fallback):
             "cases": cases(model, back=as_same)}
 
 
-def main():
-    entries = [*bpe_entries(), *other_entries()]
+def trained_entry(lines, size):
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = level
+    tokenizer.train_from_iterator(lines, trainers.BpeTrainer(
+        vocab_size=size, show_progress=False, special_tokens=["<|endoftext|>"], initial_alphabet=level.alphabet()))
+    model = json.loads(tokenizer.to_str())["model"]
+    return {"lines": lines, "size": size, "texts": by_id(model["vocab"]), "merges": model["merges"]}
+
+
+def write(name, entries):
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)
-    (GOLDENS / "token_models.json").write_text("[" + lines + "]\n", encoding="utf-8")
+    (GOLDENS / name).write_text("[" + lines + "]\n", encoding="utf-8")
+
+
+def main():
+    runs = ["".join(rng.choice("aab") for _ in range(rng.randint(1, 30))) + "\n" for _ in range(60)]
+    write("trained_bpe.json", [trained_entry(TRAINING.splitlines(keepends=True), 500), trained_entry(runs, 330),
+                               trained_entry(["aaaa aaaaaaa\n", " \n", "\n", "\t the  the\n"], 400)])
+    entries = [*bpe_entries(), *other_entries()]
+    write("token_models.json", entries)
 
 
 if __name__ == "__main__":

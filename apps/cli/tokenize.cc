@@ -8,6 +8,7 @@
 #include "fovea/error.h"
 #include "fovea/tokenizer.h"
 #include "terminal.h"
+#include "tokenize_train.h"
 
 namespace fovea::cli {
 namespace {
@@ -55,9 +56,11 @@ std::string dump(const Json& json) {
 class TokenizeCommand : public Command {
  public:
   TokenizeCommand()
-      : Command("tokenize MODEL|tokenizer.json [FILE...] [OPTIONS]",
-                "Turns lines of text, from files or standard input, into token ids, or ids back "
-                "into text. Prints a JSON object a line: ids, tokens and offsets in characters.") {}
+      : Command(
+            "tokenize MODEL|tokenizer.json [FILE...] [OPTIONS]",
+            "Turns lines of text, from files or standard input, into token ids, or ids back "
+            "into text. Prints a JSON object a line: ids, tokens and offsets in characters. With "
+            "--train KIND FILE... --out DIR makes a tokenizer.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--tokenizer"}, "model directory or tokenizer.json",
@@ -74,9 +77,12 @@ class TokenizeCommand : public Command {
     table.add(flag("--decode", {}, "each line is ids, such as [1, 2, 3] or 1 2 3; prints the text",
                    decode_));
     table.add(text("--check", {}, "file of cases (text, ids, ...) to compare with", cases_));
+    training_.declare(table);
   }
 
   int run(const OptionTable& table) override {
+    if (table.given("--train")) return train();
+    TokenizerTrainRequest::refuse_without_train(table);
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
     if (decode_ && (jsonl_ || bytes_ || parse_special_ || table.given("--check")))
@@ -109,6 +115,12 @@ class TokenizeCommand : public Command {
                fmt::format("{}: line {}", name, ++number)});
       begin = end + 1;
     }
+  }
+
+  int train() {
+    std::vector<std::string> files = files_;
+    if (!model_.empty()) files.insert(files.begin(), model_);  // the first one has its place
+    return training_.run(files, json);
   }
 
   EncodingOptions options() const {
@@ -205,6 +217,7 @@ class TokenizeCommand : public Command {
     return 0;
   }
 
+  TokenizerTrainRequest training_;
   std::string model_, cases_, out_;
   std::vector<std::string> files_;
   bool jsonl_ = false, no_special_ = false, parse_special_ = false, bytes_ = false, decode_ = false;

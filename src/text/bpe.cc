@@ -91,6 +91,23 @@ struct BpeModel::Splitter {
   }
 };
 
+// The usual case without its exceptions: false, with nothing done, where there may be one.
+bool BpeModel::split_bytes(std::string_view stretch, std::vector<Piece>& out) const {
+  if (!bytes_ || !prefix_.empty() || !suffix_.empty()) return false;
+  const size_t first = out.size();
+  out.resize(first + stretch.size());
+  Piece* piece = out.data() + first;
+  for (uint32_t i = 0; i < stretch.size(); ++i) {
+    const int32_t id = symbols_[static_cast<uint8_t>(stretch[i])];
+    piece[i] = {id, i, i + 1};
+    if (id == PieceTable::absent) {
+      out.resize(first);
+      return false;
+    }
+  }
+  return true;
+}
+
 void BpeModel::split(std::string_view stretch, std::vector<Piece>& out) const {
   Splitter splitter{out, static_cast<uint32_t>(stretch.size())};
   for (size_t begin = 0; begin < stretch.size();) {
@@ -120,7 +137,7 @@ void BpeModel::encode(std::string_view stretch, std::vector<Piece>& out) const {
       return out.push_back({id, 0, static_cast<uint32_t>(stretch.size())});
   }
   const size_t first = out.size();
-  split(stretch, out);
+  if (!split_bytes(stretch, out)) split(stretch, out);
   const size_t count = out.size() - first;
   if (count > kFew) return merge_many(out, first);
   out.resize(first + merge_few(out.data() + first, count));

@@ -36,6 +36,7 @@ struct BpeModel {
   struct Splitter;
 
   void read_merges(const std::vector<std::pair<std::string, std::string>>& merges);
+  bool split_bytes(std::string_view stretch, std::vector<Piece>& out) const;
   void split(std::string_view stretch, std::vector<Piece>& out) const;
   int32_t symbol(std::string_view character, bool first, bool last) const;
   size_t merge_few(Piece* pieces, size_t count) const;

@@ -149,16 +149,17 @@ class Trainer {
 
   TrainedBpe train() {
     for (const std::string& token : options_.special_tokens) vocabulary_.add(token);
+    const int64_t special = vocabulary_.size();
     split_words();
     count_pairs();
     const int64_t first = vocabulary_.size();
     while (vocabulary_.size() < options_.vocabulary && step()) {
-      if (options_.progress) {
-        options_.progress(static_cast<double>(vocabulary_.size() - first) /
-                          static_cast<double>(options_.vocabulary - first));
-      }
+      const double done = static_cast<double>(vocabulary_.size() - first) /
+                          static_cast<double>(options_.vocabulary - first);
+      if (options_.progress && !options_.progress(done)) return {};
     }
-    TrainedBpe found{.texts = {}, .merges = merges()};
+    TrainedBpe found{
+        .texts = {}, .merges = merges(), .characters = static_cast<size_t>(first - special)};
     found.texts = std::move(vocabulary_).texts();
     return found;
   }

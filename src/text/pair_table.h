@@ -10,8 +10,8 @@ namespace fovea {
 // What two neighbouring pieces become, and how early: the merge of a lower rank comes first.
 struct PairMerge {
   static constexpr uint32_t none = UINT32_MAX;
-  uint32_t rank = none;
-  int32_t id = 0;
+  uint32_t rank;
+  int32_t id;
 };
 
 // From a pair of ids to its merge: open addressing, one probe in most cases.
@@ -36,7 +36,7 @@ class PairTable {
  private:
   struct Slot {
     uint64_t key = 0;
-    PairMerge merge;  // none: a free slot
+    PairMerge merge = {PairMerge::none, 0};  // a free slot
   };
 
   static uint64_t key_of(int32_t left, int32_t right) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -11,51 +13,41 @@
 
 namespace fovea {
 
-// Remembers what short stretches of text became, in front of any model, for one thread: 1 MB, no
-// allocation after the first use; a newer stretch takes the place of an older one that falls on the
-// same entry.
+// Remembers the ids that short stretches of text became, in front of any model, for one thread:
+// 2 MB, no allocation after the first use; a newer stretch takes the place of an older one that
+// falls on the same entry.
 class PieceCache {
  public:
-  // Appends what model.encode(stretch, pieces) does: its ids, or its pieces. `owner` tells models
+  // Appends the ids of the pieces that model.encode(stretch, pieces) gives. `owner` tells models
   // apart: a number of its own for each, not 0. Another owner than at the last call empties the
   // cache.
   template <class Model>
   void ids(uint64_t owner, const Model& model, std::string_view stretch,
            std::vector<int32_t>& out) {
-    const Entry* entry = remembered(owner, model, stretch);
-    if (entry != nullptr) {
-      // All of them at once, as a block of known size, and then as many as there are.
+    if (owner != owner_) forget(owner);
+    if (stretch.empty() || stretch.size() > kMostBytes) return encode(model, stretch, out);
+    const Key key = key_of(stretch);
+    Entry& entry = entries_[slot_of(key, stretch.size())];
+    if (entry.bytes != stretch.size() || entry.key != key) {
       const size_t before = out.size();
-      out.resize(before + kMostIds);
-      std::memcpy(out.data() + before, entry->ids.data(), sizeof(entry->ids));
-      out.resize(before + entry->count);
-      return;
+      encode(model, stretch, out);
+      if (out.size() - before <= kMostIds) remember(entry, key, stretch.size(), out, before);
+    } else if (entry.count == 1) {
+      out.push_back(entry.ids[0]);
+    } else {
+      out.insert(out.end(), entry.ids.begin(), entry.ids.begin() + entry.count);
     }
-    for (const Piece& piece : scratch_) out.push_back(piece.id);
-  }
-
-  template <class Model>
-  void pieces(uint64_t owner, const Model& model, std::string_view stretch,
-              std::vector<Piece>& out) {
-    const Entry* entry = remembered(owner, model, stretch);
-    if (entry == nullptr) {
-      out.insert(out.end(), scratch_.begin(), scratch_.end());
-      return;
-    }
-    for (size_t i = 0; i < entry->count; ++i)
-      out.push_back({entry->ids[i], entry->begins[i], entry->ends[i]});
   }
 
  private:
   static constexpr size_t kMostBytes = 24;  // of a stretch: nearly every word of natural text
-  static constexpr size_t kMostIds = 6;     // so that an entry is one line of the CPU's cache
-  static constexpr size_t kEntries = size_t{1} << 14;
+  static constexpr size_t kMostIds = 9;     // so that an entry is one line of the CPU's cache
+  static constexpr size_t kEntries = size_t{1} << 15;
 
   using Key = std::array<uint64_t, 3>;
   struct alignas(64) Entry {
     Key key;
     std::array<int32_t, kMostIds> ids;
-    std::array<uint8_t, kMostIds> begins, ends;
     uint8_t bytes;  // of the stretch; 0: nothing is remembered here
     uint8_t count;  // of ids
   };
@@ -81,10 +73,6 @@ class PieceCache {
     return {load<uint8_t>(data), 0, 0};
   }
 
-  static bool same(const Key& one, const Key& other) {  // in line, which == is not
-    return one[0] == other[0] && one[1] == other[1] && one[2] == other[2];
-  }
-
   // Odd constants of random bits; the best bits of a product are its upper ones.
   static size_t slot_of(const Key& key, size_t bytes) {
     const uint64_t mixed = key[0] * 0x9E3779B97F4A7C15u ^
@@ -93,35 +81,19 @@ class PieceCache {
     return (mixed ^ mixed >> 32) * 0x9FB21C651E98DF25u >> (64 - std::bit_width(kEntries - 1));
   }
 
-  // The entry of the stretch, which may be new; nullptr where it is too long for one, or became too
-  // many pieces: they are in scratch_ then.
   template <class Model>
-  const Entry* remembered(uint64_t owner, const Model& model, std::string_view stretch) {
-    if (owner != owner_) forget(owner);
-    if (stretch.empty() || stretch.size() > kMostBytes) {
-      scratch_.clear();
-      model.encode(stretch, scratch_);
-      return nullptr;
-    }
-    const Key key = key_of(stretch);
-    Entry& entry = entries_[slot_of(key, stretch.size())];
-    if (entry.bytes == stretch.size() && same(entry.key, key)) return &entry;
-    scratch_.clear();
-    model.encode(stretch, scratch_);
-    if (scratch_.size() > kMostIds) return nullptr;
-    remember(entry, key, stretch.size());
-    return &entry;
+  void encode(const Model& model, std::string_view stretch, std::vector<int32_t>& out) {
+    pieces_.clear();
+    model.encode(stretch, pieces_);
+    for (const Piece& piece : pieces_) out.push_back(piece.id);
   }
 
-  void remember(Entry& entry, const Key& key, size_t bytes) {
+  static void remember(Entry& entry, const Key& key, size_t bytes, const std::vector<int32_t>& ids,
+                       size_t first) {
     entry.key = key;
     entry.bytes = static_cast<uint8_t>(bytes);
-    entry.count = static_cast<uint8_t>(scratch_.size());
-    for (size_t i = 0; i < scratch_.size(); ++i) {
-      entry.ids[i] = scratch_[i].id;
-      entry.begins[i] = static_cast<uint8_t>(scratch_[i].begin);
-      entry.ends[i] = static_cast<uint8_t>(scratch_[i].end);
-    }
+    entry.count = static_cast<uint8_t>(ids.size() - first);
+    std::copy(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end(), entry.ids.begin());
   }
 
   void forget(uint64_t owner) {
@@ -131,7 +103,7 @@ class PieceCache {
 
   uint64_t owner_ = 0;
   std::vector<Entry> entries_;
-  std::vector<Piece> scratch_;
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace fovea

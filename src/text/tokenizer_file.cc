@@ -1,9 +1,6 @@
 #include "text/tokenizer_file.h"
 
-#include <array>
-
 #include "base/json.h"
-#include "text/utf8.h"
 
 namespace fovea {
 
@@ -110,21 +107,6 @@ ordered_json template_processing(
           {"single", parts(single)},
           {"pair", parts(pair)},
           {"special_tokens", std::move(tokens)}};
-}
-
-std::string byte_level_text(std::string_view bytes) {
-  static const std::array<char32_t, 256> characters = [] {
-    std::array<char32_t, 256> table;
-    char32_t next = 0x100;
-    for (char32_t byte = 0; byte < 256; ++byte) {
-      const bool visible = (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
-      table[byte] = visible ? byte : next++;
-    }
-    return table;
-  }();
-  std::string text;
-  for (const char byte : bytes) utf8::append(text, characters[static_cast<uint8_t>(byte)]);
-  return text;
 }
 
 }  // namespace fovea

@@ -27,7 +27,7 @@ nlohmann::ordered_json vocabulary_object(const std::vector<std::string>& texts);
 struct BpeParts {
   nlohmann::ordered_json vocabulary;
   nlohmann::ordered_json merges = nlohmann::ordered_json::array();
-  nlohmann::ordered_json unk_token;  // null: none
+  nlohmann::ordered_json unk_token = nullptr;  // null: none
   std::string end_of_word_suffix = {};
   bool fuse_unk = false;
   bool byte_fallback = false;
@@ -48,9 +48,5 @@ using Template = std::vector<std::pair<std::string, int>>;
 nlohmann::ordered_json template_processing(
     const Template& single, const Template& pair,
     const std::vector<std::pair<std::string, size_t>>& special_tokens);
-
-// Byte-level models write a byte as a character that can be seen: itself, where it can, otherwise
-// the next one from U+0100 on.
-std::string byte_level_text(std::string_view bytes);
 
 }  // namespace fovea

@@ -14,9 +14,13 @@ namespace {
 // it; small beside the memory that training needs.
 constexpr size_t kBlock = size_t{32} << 20;
 
+// Ends a line that has no line end of its own: no byte of UTF-8.
+constexpr char kLineEnd = '\xFF';
+
 // The end of the last line that ends before `end`; where there is none, of the last character.
 size_t cut_before(std::string_view text, size_t end) {
-  const size_t newline = text.substr(0, end).rfind('\n');
+  constexpr char ends[] = {'\n', kLineEnd};
+  const size_t newline = text.substr(0, end).find_last_of(std::string_view(ends, 2));
   if (newline != std::string_view::npos) return newline + 1;
   const size_t cut = end - utf8::incomplete_suffix(text.substr(0, end));
   return cut > 0 ? cut : end;
@@ -97,6 +101,10 @@ void WordCounter::add(std::string_view text) {
   }
 }
 
+void WordCounter::end_line() {
+  if (!pending_.empty() && pending_.back() != '\n') pending_ += kLineEnd;
+}
+
 WordCounts WordCounter::finish() {
   count_block(pending_);
   pending_ = {};
@@ -114,8 +122,7 @@ void WordCounter::count_block(std::string_view block) {
   }
   std::vector<WordTable> tables(texts.size());
   parallel_tasks(static_cast<int64_t>(texts.size()), [&](int64_t i) {
-    WordTable& table = tables[static_cast<size_t>(i)];
-    split_(texts[static_cast<size_t>(i)], [&](std::string_view word) { table.add(word, 1); });
+    count_lines(texts[static_cast<size_t>(i)], tables[static_cast<size_t>(i)]);
   });
   for (const WordTable& table : tables) table_.add(table);
   if (table_.characters() <= most_characters_) return;
@@ -123,6 +130,20 @@ void WordCounter::count_block(std::string_view block) {
   for (int64_t rare = 1; table_.characters() > most_characters_ / 2; ++rare) {
     table_.remove_rare(rare);
     forgotten_ = std::max(forgotten_, rare);
+  }
+}
+
+void WordCounter::count_lines(std::string_view text, WordTable& table) const {
+  const OnWord on_word = [&](std::string_view word) { table.add(word, 1); };
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    size_t line = end;
+    if (const size_t cut = text.substr(0, end).find(kLineEnd); cut != std::string_view::npos) {
+      line = cut;
+      end = cut + 1;
+    }
+    if (line > 0) split_(text.substr(0, line), on_word);
+    text.remove_prefix(end);
   }
 }
 

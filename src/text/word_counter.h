@@ -53,19 +53,21 @@ class WordTable {
 class WordCounter {
  public:
   using OnWord = std::function<void(std::string_view)>;
-  // Calls on_word for each word of a text of whole lines (a line longer than a block is cut). It is
-  // called by several threads.
-  using Split = std::function<void(std::string_view text, const OnWord& on_word)>;
+  // Calls on_word for each word of a line, which has its line end (a line longer than a block is
+  // cut). It is called by several threads.
+  using Split = std::function<void(std::string_view line, const OnWord& on_word)>;
 
   // `most_characters`: bytes of the distinct words that are kept.
   WordCounter(Split split, size_t most_characters);
 
   void add(std::string_view text);  // valid UTF-8
+  void end_line();                  // here, without a line end in the text
   WordCounts finish();
   int64_t forgotten() const { return forgotten_; }  // words of at most so many occurrences; or 0
 
  private:
   void count_block(std::string_view block);
+  void count_lines(std::string_view text, WordTable& table) const;
 
   Split split_;
   size_t most_characters_;

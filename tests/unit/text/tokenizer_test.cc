@@ -149,20 +149,23 @@ TEST_F(TokenizerFile, FindsAddedTokensThatAreNotSpecialInAnyText) {
 
 TEST_F(TokenizerFile, NamesThePartThatIsNotSupported) {
   const auto refused = [&](auto edit) { return refusal(ErrorKind::Unsupported, edit); };
-  EXPECT_EQ(refused([](auto& file) { file["model"]["type"] = "Words"; }),
-            "\"Words\" is not supported (model); expected one of BPE, WordPiece, Unigram, WordLevel");
+  EXPECT_EQ(
+      refused([](auto& file) { file["model"]["type"] = "Words"; }),
+      "\"Words\" is not supported (model); expected one of BPE, WordPiece, Unigram, WordLevel");
   EXPECT_EQ(refused([](auto& file) { file["model"]["dropout"] = 0.1; }),
             "a dropout of 0.1 is not supported (model); expected none");
   const nlohmann::json unknown = {{"type", "Foo"}};
-  EXPECT_EQ(refused([&](auto& file) {
-              file["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, unknown}}};
-            }),
-            "\"Foo\" is not supported (normalizer.normalizers[1]); expected one of Sequence, NFC, "
-            "NFD, NFKC, NFKD, Nmt, Precompiled, BertNormalizer, Lowercase, Strip, StripAccents, "
-            "Replace, Prepend, Append, ByteLevel");
+  EXPECT_EQ(
+      refused([&](auto& file) {
+        file["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, unknown}}};
+      }),
+      "\"Foo\" is not supported (normalizer.normalizers[1]); expected one of Sequence, NFC, "
+      "NFD, NFKC, NFKD, Nmt, Precompiled, BertNormalizer, Lowercase, Strip, StripAccents, "
+      "Replace, Prepend, Append, ByteLevel");
   for (const char* part : {"pre_tokenizer", "post_processor", "decoder"}) {
-    EXPECT_NE(refused([&](auto& file) { file[part] = unknown; })
-                  .find(std::string("\"Foo\" is not supported (") + part + "); expected one of"),
+    EXPECT_NE(refused([&](auto& file) {
+                file[part] = unknown;
+              }).find(std::string("\"Foo\" is not supported (") + part + "); expected one of"),
               std::string::npos);
   }
 }
