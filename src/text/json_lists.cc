@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -46,13 +49,39 @@ class Cursor {
     }
   }
 
-  template <class Number>
-  bool number(Number& value) {
+  bool integer(int64_t& value) {
     skip_space();
     const char* end = text_.data() + text_.size();
     const auto [behind, error] = std::from_chars(text_.data() + at_, end, value);
     at_ = static_cast<size_t>(behind - text_.data());
     return error == std::errc();
+  }
+
+  // A number as serde_json reads it, which is off by a bit now and then: digits as an integer, one
+  // multiplication by a power of ten. Scores that are added up decide by the last bit.
+  bool score(double& value) {
+    skip_space();
+    const bool negative = take('-');
+    uint64_t digits = 0;
+    int64_t exponent = 0;
+    const size_t begin = at_;
+    take_digits(digits, exponent, 0);
+    if (at_ == begin) return false;
+    if (at_ < text_.size() && text_[at_] == '.') {
+      ++at_;
+      const size_t fraction = at_;
+      take_digits(digits, exponent, -1);
+      if (at_ == fraction) return false;
+    }
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+      at_ += at_ + 1 < text_.size() && text_[at_ + 1] == '+' ? 2 : 1;
+      int64_t power = 0;
+      if (!integer(power) || power < -100'000 || power > 100'000) return false;
+      exponent += power;
+    }
+    if (!scale(static_cast<double>(digits), exponent, value)) return false;
+    if (negative) value = -value;
+    return true;
   }
 
   // Any value, without a look at more than its brackets and strings.
@@ -85,6 +114,41 @@ class Cursor {
  private:
   static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
   static bool is_plain(char c) { return c != '"' && c != '\\' && static_cast<uint8_t>(c) >= 0x20; }
+  // Digits up to the most that 64 bits hold; others only count for the exponent, by `before` or
+  // after the point.
+  void take_digits(uint64_t& digits, int64_t& exponent, int step) {
+    bool all = true;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      const auto digit = static_cast<uint64_t>(text_[at_] - '0');
+      all = all && digits <= (UINT64_MAX - digit) / 10;
+      if (all) {
+        digits = digits * 10 + digit;
+        exponent += step;
+      } else if (step == 0) {
+        ++exponent;
+      }
+    }
+  }
+
+  static bool scale(double digits, int64_t exponent, double& value) {
+    constexpr int64_t most = 308;  // the largest power of ten that a double holds
+    for (; exponent < -most && digits != 0; exponent += most) digits /= 1e308;
+    if (exponent > most && digits != 0) return false;
+    const double power = digits == 0 ? 1 : power_of_ten(std::abs(exponent));
+    value = exponent < 0 ? digits / power : digits * power;
+    return std::isfinite(value);
+  }
+
+  static double power_of_ten(int64_t exponent) {
+    static const std::vector<double> powers = [] {
+      std::vector<double> all;
+      for (int i = 0; i <= 308; ++i)
+        all.push_back(std::strtod(fmt::format("1e{}", i).c_str(), nullptr));
+      return all;
+    }();
+    return powers[static_cast<size_t>(exponent)];
+  }
+
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
@@ -157,88 +221,35 @@ bool for_each_element(Cursor& cursor, Element&& element) {
   return cursor.take(']');
 }
 
-[[noreturn]] void refuse(const std::string& path, const char* list, size_t entries,
-                         const char* expected) {
-  fail(ErrorKind::BadFile, "{}: entry {} is damaged ({}); expected {}", path, entries, list,
-       expected);
-}
+using Ids = std::vector<std::pair<std::string, int64_t>>;
+using Scores = std::vector<std::pair<std::string, double>>;
+using Merges = std::vector<std::pair<std::string, std::string>>;
 
-}  // namespace
-
-TokenizerText take_lists_out(std::string_view file) {
-  TokenizerText text;
-  Cursor cursor(file);
-  struct Range {
-    size_t begin, end;
-  };
-  std::vector<Range> ranges;
-  const auto take_out = [&](std::string_view& list) {
-    if (!list.empty() || (cursor.next() != '{' && cursor.next() != '[')) return cursor.skip_value();
-    const size_t begin = cursor.at();
-    if (!cursor.skip_value()) return false;
-    list = file.substr(begin, cursor.at() - begin);
-    ranges.push_back({begin, cursor.at()});
-    return true;
-  };
-  const bool whole = for_each_member(cursor, [&](const std::string& key) {
-    if (key != "model" || cursor.next() != '{') return cursor.skip_value();
-    return for_each_member(cursor, [&](const std::string& inner) {
-      if (inner == "vocab") return take_out(text.vocab);
-      if (inner == "merges") return take_out(text.merges);
-      return cursor.skip_value();
-    });
-  });
-  if (!whole || utf8::valid_prefix(file) != file.size()) return {std::string(file), {}, {}};
-  size_t done = 0;
-  for (const Range& range : ranges) {
-    text.rest.append(file, done, range.begin - done);
-    text.rest += "null";
-    done = range.end;
-  }
-  text.rest.append(file, done, file.size() - done);
-  return text;
-}
-
-std::vector<std::pair<std::string, int64_t>> read_ids(std::string_view vocab,
-                                                      const std::string& path) {
-  std::vector<std::pair<std::string, int64_t>> ids;
-  Cursor cursor(vocab);
-  const bool good = for_each_member(cursor, [&](std::string& text) {
+bool read_ids(Cursor& cursor, Ids& ids) {
+  return for_each_member(cursor, [&](std::string& text) {
     int64_t id = 0;
-    if (!cursor.number(id)) return false;
+    if (!cursor.integer(id)) return false;
     ids.emplace_back(std::move(text), id);
     return true;
   });
-  if (!good || !cursor.at_end())
-    refuse(path, "model.vocab", ids.size(), "the text of a token and its id");
-  return ids;
 }
 
-std::vector<std::pair<std::string, double>> read_scores(std::string_view vocab,
-                                                        const std::string& path) {
-  std::vector<std::pair<std::string, double>> scores;
-  Cursor cursor(vocab);
+bool read_scores(Cursor& cursor, Scores& scores) {
   std::string text;
   double score = 0;
-  const bool good = for_each_element(cursor, [&] {
-    if (!cursor.take('[') || !cursor.string(text) || !cursor.take(',') || !cursor.number(score) ||
+  return for_each_element(cursor, [&] {
+    if (!cursor.take('[') || !cursor.string(text) || !cursor.take(',') || !cursor.score(score) ||
         !cursor.take(']')) {
       return false;
     }
-    scores.emplace_back(text, score);
+    scores.emplace_back(std::move(text), score);
     return true;
   });
-  if (!good || !cursor.at_end())
-    refuse(path, "model.vocab", scores.size(), "the text of a token and its score");
-  return scores;
 }
 
-std::vector<std::pair<std::string, std::string>> read_merges(std::string_view merges,
-                                                             const std::string& path) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  Cursor cursor(merges);
+bool read_merges(Cursor& cursor, Merges& merges) {
   std::string first, second;
-  const bool good = for_each_element(cursor, [&] {
+  return for_each_element(cursor, [&] {
     if (cursor.take('[')) {
       if (!cursor.string(first) || !cursor.take(',') || !cursor.string(second) || !cursor.take(']'))
         return false;
@@ -249,12 +260,75 @@ std::vector<std::pair<std::string, std::string>> read_merges(std::string_view me
       second = first.substr(space + 1);
       first.resize(space);
     }
-    pairs.emplace_back(first, second);
+    merges.emplace_back(std::move(first), std::move(second));
     return true;
   });
-  if (!good || !cursor.at_end())
-    refuse(path, "model.merges", pairs.size(), "two texts, or one with a space between its parts");
-  return pairs;
+}
+
+// Reads the members of a file, and of the model in it.
+class ListReader {
+ public:
+  ListReader(std::string_view file, const std::string& path)
+      : file_(file), path_(path), cursor_(file) {}
+
+  TokenizerText read() {
+    const bool whole = for_each_member(cursor_, [&](const std::string& key) {
+      if (key != "model" || cursor_.next() != '{') return cursor_.skip_value();
+      return for_each_member(cursor_, [&](const std::string& inner) { return member(inner); });
+    });
+    if (!whole || !cursor_.at_end() || utf8::valid_prefix(file_) != file_.size()) {
+      text_.rest = file_;
+      return std::move(text_);
+    }
+    if (!damage_.empty()) throw Error(ErrorKind::BadFile, damage_);
+    text_.rest.append(file_, done_, file_.size() - done_);
+    return std::move(text_);
+  }
+
+ private:
+  bool member(const std::string& key) {
+    if (key == "vocab" && !std::exchange(text_.has_vocab, true)) {
+      if (cursor_.next() == '{') return take_out(key, "a text and its id", text_.ids, read_ids);
+      if (cursor_.next() == '[')
+        return take_out(key, "a text and its score", text_.scores, read_scores);
+    }
+    if (key == "merges" && cursor_.next() == '[' && !std::exchange(has_merges_, true))
+      return take_out(key, "two texts, or one with a space between its parts", text_.merges,
+                      read_merges);
+    return cursor_.skip_value();
+  }
+
+  // A damaged list is one of JSON that is no such list, or no JSON at all: the whole file decides.
+  template <class List>
+  bool take_out(const std::string& key, const char* expected, List& list,
+                bool (*read_list)(Cursor&, List&)) {
+    cursor_.next();
+    const Cursor start = cursor_;
+    text_.rest.append(file_, done_, start.at() - done_);
+    text_.rest += "null";
+    if (!read_list(cursor_, list)) {
+      damage_ = fmt::format("{}: entry {} is damaged (model.{}); expected {}", path_, list.size(),
+                            key, expected);
+      cursor_ = start;
+      if (!cursor_.skip_value()) return false;
+    }
+    done_ = cursor_.at();
+    return true;
+  }
+
+  std::string_view file_;
+  const std::string& path_;
+  Cursor cursor_;
+  TokenizerText text_;
+  std::string damage_;
+  size_t done_ = 0;  // what `rest` has of the file
+  bool has_merges_ = false;
+};
+
+}  // namespace
+
+TokenizerText take_lists_out(std::string_view file, const std::string& path) {
+  return ListReader(file, path).read();
 }
 
 }  // namespace fovea

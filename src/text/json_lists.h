@@ -11,20 +11,16 @@
 namespace fovea {
 
 struct TokenizerText {
-  std::string rest;                // the file with null in place of the lists
-  std::string_view vocab, merges;  // model.vocab and model.merges; empty where there are none
+  std::string rest;  // the file with null in place of the lists
+  bool has_vocab = false;
+  std::vector<std::pair<std::string, int64_t>> ids;         // model.vocab, if it is an object
+  std::vector<std::pair<std::string, double>> scores;       // the same if it is an array
+  std::vector<std::pair<std::string, std::string>> merges;  // model.merges
 };
 
-// Takes the file apart. Where it is no JSON, `rest` is all of it.
-TokenizerText take_lists_out(std::string_view file);
-
-// The lists; BadFile, naming the file, for anything else.
-std::vector<std::pair<std::string, int64_t>> read_ids(std::string_view vocab,
-                                                      const std::string& path);
-std::vector<std::pair<std::string, double>> read_scores(std::string_view vocab,
-                                                        const std::string& path);
-// Pairs, or texts of two parts with a space between.
-std::vector<std::pair<std::string, std::string>> read_merges(std::string_view merges,
-                                                             const std::string& path);
+// Takes the file apart. Where it is no JSON, `rest` is all of it. BadFile, naming the file and the
+// entry, for lists of anything else than tokens and merges: pairs, or texts of two parts with a
+// space between.
+TokenizerText take_lists_out(std::string_view file, const std::string& path);
 
 }  // namespace fovea

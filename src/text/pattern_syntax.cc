@@ -1,8 +1,11 @@
 #include "text/pattern_syntax.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
+#include "text/pattern_classes.h"
+#include "text/unicode.h"
 
 namespace fovea {
 namespace {
@@ -10,17 +13,33 @@ namespace {
 // What \s, \w and \h mean to Oniguruma, to be written within a set.
 constexpr std::string_view spaces =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view words = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9})";
+constexpr std::string_view words =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
+    R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
-std::string_view set_of(char letter) {
+// What belongs to a property beyond what PCRE2 knows.
+std::string younger_of(std::string_view property) {
+  constexpr std::pair<std::string_view, uint16_t> classes[] = {
+      {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
+      {"N", unicode::number},  {"Nd", unicode::number},     {"M", unicode::mark},
+      {"Mn", unicode::mark},   {"P", unicode::punctuation}, {"S", unicode::symbol},
+      {"Lo", unicode::letter}, {"Letter", unicode::letter}, {"Number", unicode::number},
+  };
+  for (const auto& [name, any] : classes) {
+    if (name == property) return younger_than_pcre2(any);
+  }
+  return {};
+}
+
+std::string set_of(char letter) {
   switch (letter) {
     case 's':
-    case 'S': return spaces;
+    case 'S': return std::string(spaces);
     case 'w':
-    case 'W': return words;
+    case 'W': return std::string(words) + younger_than_pcre2(unicode::word);
     case 'h':
-    case 'H': return hexadecimal;
+    case 'H': return std::string(hexadecimal);
     default: return {};
   }
 }
@@ -81,8 +100,12 @@ class Translator {
 
   void escape(bool within_set) {
     const char letter = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
-    const std::string_view set = set_of(letter);
-    if (set.empty()) return take(2);
+    if (letter == 'p' || letter == 'P') return property(letter == 'P', within_set);
+    const std::string set = set_of(letter);
+    if (set.empty()) {
+      take(2);
+      return take_braces();
+    }
     const bool negated = letter < 'a';
     if (within_set && negated) {
       if (letter != 'S' && letter != 'W') refuse("a negated class within a set");
@@ -92,6 +115,30 @@ class Translator {
     out_ += set;
     if (!within_set) out_ += ']';
     at_ += 2;
+  }
+
+  void take_braces() {  // of \x{41}
+    if (at_ < in_.size() && in_[at_] == '{')
+      take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
+  }
+
+  // \p{L}, \p{^L} or \P{L}
+  void property(bool negated, bool within_set) {
+    const size_t begin = out_.size();
+    take(2);
+    take_braces();
+    std::string name = out_.substr(begin);
+    name = name.size() > 4 ? name.substr(3, name.size() - 4) : "";
+    if (!name.empty() && name[0] == '^') {
+      negated = !negated;
+      name.erase(0, 1);
+    }
+    const std::string younger = younger_of(name);
+    if (younger.empty() || (within_set && negated)) return;
+    out_.resize(begin);
+    if (!within_set) out_ += negated ? "[^" : "[";
+    out_ += fmt::format("\\p{{{}}}{}", name, younger);
+    if (!within_set) out_ += ']';
   }
 
   void set() {

@@ -20,8 +20,9 @@ PieceTable::PieceTable(const std::vector<std::string>& texts)
   for (size_t id = 0; id < texts.size(); ++id) {
     if (texts[id].empty()) continue;
     const uint64_t hash = hash_bytes(texts[id]);
-    slots_[slot_of(texts[id], hash)] = {static_cast<uint32_t>(hash >> 32),
-                                        static_cast<int32_t>(id)};
+    Slot& slot = slots_[slot_of(texts[id], hash)];
+    size_ += slot.id == absent;
+    slot = {static_cast<uint32_t>(hash >> 32), static_cast<int32_t>(id)};
   }
 }
 

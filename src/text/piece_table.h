@@ -17,6 +17,7 @@ class PieceTable {
   explicit PieceTable(const std::vector<std::string>& texts);
 
   int32_t find(std::string_view text) const;
+  size_t size() const { return size_; }  // different texts
 
  private:
   struct Slot {
@@ -30,6 +31,7 @@ class PieceTable {
   std::vector<Slot> slots_;       // a power of two, at most half full
   std::vector<uint64_t> begins_;  // by id, into bytes_; one more at the end
   std::string bytes_;
+  size_t size_ = 0;
 };
 
 }  // namespace fovea

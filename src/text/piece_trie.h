@@ -21,8 +21,8 @@ class PieceTrie {
     const uint64_t key = key_of(node, byte);
     for (size_t at = slot_of(key);; at = (at + 1) & mask_) {
       const uint64_t edge = edges_[at];
+      if (edge == kFree) return nowhere;  // which a NUL from the root looks like as well
       if (edge >> kNodeBits == key) return static_cast<uint32_t>(edge & (kMostNodes - 1));
-      if (edge == kFree) return nowhere;
     }
   }
   uint32_t walk(uint32_t node, std::string_view text) const;

@@ -75,6 +75,24 @@ void push_stretches(const std::vector<Stretch>& stretches, Behavior behavior, Pu
   }
 }
 
+// Replaces each piece by the stretches that find(text, stretches) appends.
+template <class Find>
+void isolate(CutText& cut, Find&& find) {
+  cut.next.clear();
+  for (const Span piece : cut.pieces) {
+    cut.stretches.clear();
+    find(cut.text.text(piece), cut.stretches);
+    size_t kept = cut.next.size();
+    cut.next.resize(kept + cut.stretches.size());
+    for (const Stretch& stretch : cut.stretches) {
+      cut.next[kept] = {piece.begin + stretch.begin, piece.begin + stretch.end};
+      kept += stretch.begin < stretch.end;
+    }
+    cut.next.resize(kept);
+  }
+  std::swap(cut.pieces, cut.next);
+}
+
 // Cuts at single characters.
 template <class Matches>
 void cut_at(CutText& cut, Behavior behavior, Matches&& matches) {
@@ -100,6 +118,11 @@ void cut_at(CutText& cut, Behavior behavior, Matches&& matches) {
 }
 
 void cut_with(CutText& cut, const Pattern& pattern, Behavior behavior, bool invert) {
+  if (behavior == Behavior::isolated) {
+    return isolate(cut, [&](std::string_view text, std::vector<Stretch>& stretches) {
+      pattern.find(text, stretches);
+    });
+  }
   cut_each(cut, [&](std::string_view text, auto&& push) {
     cut.stretches.clear();
     pattern.find(text, cut.stretches);
@@ -132,13 +155,7 @@ void apply(const ByteLevel& byte_level, CutText& cut) {
       rewriter.copy(piece.end - piece.begin);
     });
   }
-  if (byte_level.use_regex) {
-    cut_each(cut, [&](std::string_view text, auto&& push) {
-      cut.stretches.clear();
-      byte_level_scanner().find(text, cut.stretches);
-      for (const Stretch& stretch : cut.stretches) push(stretch.begin, stretch.end);
-    });
-  }
+  if (byte_level.use_regex) isolate(cut, byte_level_scanner().find);
   if (byte_level.print) {
     rewrite_each(
         cut, [&](Span piece, Rewriter& rewriter) { print_bytes(rewriter, cut.text.text(piece)); });
@@ -197,13 +214,20 @@ void apply(const WhitespaceSplit&, CutText& cut) {
 }
 
 void apply(const BertPreTokenizer&, CutText& cut) {
-  cut_each(cut, [](std::string_view text, auto&& push) {
+  constexpr uint16_t cuts = unicode::space | unicode::separator;
+  const std::array<uint16_t, 256>& ascii = unicode::classes.pages[0];
+  cut_each(cut, [&](std::string_view text, auto&& push) {
     size_t begin = 0;
     for (size_t i = 0; i < text.size();) {
+      const auto byte = static_cast<uint8_t>(text[i]);
+      if (byte < 0x80 && (ascii[byte] & cuts) == 0) {
+        ++i;
+        continue;
+      }
       const utf8::Character c = character(text, i);
       const uint16_t classes = unicode::classes.of(c.code_point);
       const size_t end = i + c.bytes;
-      if ((classes & (unicode::space | unicode::separator)) != 0) {
+      if ((classes & cuts) != 0) {
         push(begin, i);
         if ((classes & unicode::space) == 0) push(i, end);
         begin = end;
@@ -260,6 +284,19 @@ void apply(const FixedLength& fixed, CutText& cut) {
         begin = i;
         characters = 0;
       }
+    }
+    push(begin, text.size());
+  });
+}
+
+void apply(const WordStarts& words, CutText& cut) {
+  const std::string& mark = words.mark;
+  cut_each(cut, [&](std::string_view text, auto&& push) {
+    size_t begin = 0;
+    for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
+      push(begin, at);
+      begin = at;
+      while (text.substr(at, mark.size()) == mark) at += mark.size();
     }
     push(begin, text.size());
   });

@@ -27,21 +27,37 @@ constexpr uint16_t nothing = 1 << 15;
 Here at(std::string_view text, size_t i) {
   if (i >= text.size()) return {utf8::code_points, nothing, i};
   const auto byte = static_cast<uint8_t>(text[i]);
-  if (byte < 0x80) return {byte, classes.of(byte), i + 1};
+  if (byte < 0x80) return {byte, classes.pages[0][byte], i + 1};
   const utf8::Character c = utf8::first(text.substr(i));
   return {c.code_point, classes.of(c.code_point), i + c.bytes};
 }
 
+// Where a run of characters ends whose classes a rule wants; ASCII goes by itself.
+template <class Wanted>
+size_t run_of(std::string_view text, size_t i, Wanted&& wanted) {
+  const std::array<uint16_t, 256>& ascii = classes.pages[0];
+  while (true) {
+    while (i < text.size()) {
+      const auto byte = static_cast<uint8_t>(text[i]);
+      if (byte >= 0x80) break;
+      if (!wanted(ascii[byte])) return i;
+      ++i;
+    }
+    if (i == text.size()) return i;
+    const utf8::Character c = utf8::first(text.substr(i));
+    if (!wanted(classes.of(c.code_point))) return i;
+    i += c.bytes;
+  }
+}
+
 // Where a run of characters of these classes ends.
 size_t run(std::string_view text, size_t i, uint16_t any) {
-  for (Here here = at(text, i); here.is(any); here = at(text, i)) i = here.end;
-  return i;
+  return run_of(text, i, [any](uint16_t of) { return (of & any) != 0; });
 }
 
 // The same of characters of none of these classes.
 size_t run_without(std::string_view text, size_t i, uint16_t any) {
-  for (Here here = at(text, i); !here.is(any | nothing); here = at(text, i)) i = here.end;
-  return i;
+  return run_of(text, i, [any](uint16_t of) { return (of & any) == 0; });
 }
 
 size_t newlines(std::string_view text, size_t i) {

@@ -222,7 +222,9 @@ StreamingDecoder::~StreamingDecoder() = default;
 
 std::string StreamingDecoder::add(int32_t id) {
   std::string text;
-  const std::string_view token = stream_->tokenizer.text_of(id);
+  std::string_view token = stream_->tokenizer.text_of(id);
+  const auto& normalized = stream_->tokenizer.state_->normalized_texts;
+  if (const auto found = normalized.find(id); found != normalized.end()) token = found->second;
   if (!stream_->skip_special || !stream_->tokenizer.is_special(id))
     stream_->decoding.add(token, text);
   return text;

@@ -25,24 +25,28 @@ json parse_rest(const TokenizerText& text, std::string_view file, const std::str
   }
 }
 
-// The bytes that a text in the printable alphabet of byte-level models stands for; none if it is
-// not in that alphabet.
-std::string raw_bytes(std::string_view printed) {
-  std::string bytes;
-  while (!printed.empty()) {
-    const utf8::Character c = utf8::first(printed);
-    const int byte = byte_of_printable(c.code_point);
-    if (byte < 0) return {};
-    bytes.push_back(static_cast<char>(byte));
-    printed.remove_prefix(c.bytes);
+// Makes the bytes that it stands for of a text in the printable alphabet of byte-level models, and
+// an empty one of a text that is not in that alphabet.
+void make_raw(std::string& text) {
+  size_t size = 0;
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<uint8_t>(text[i++]);
+    char32_t c = lead;
+    if (lead >= 0x80) {  // the alphabet has at most two bytes a character
+      if (lead >= 0xE0) return text.clear();
+      c = (lead & 0x1Fu) << 6 | (static_cast<uint8_t>(text[i++]) & 0x3Fu);
+    }
+    const int byte = byte_of_printable(c);
+    if (byte < 0) return text.clear();
+    text[size++] = static_cast<char>(byte);
   }
-  return bytes;
+  text.resize(size);
 }
 
 class Reader {
  public:
   Reader(std::string_view file, const std::string& path)
-      : path_(path), text_(take_lists_out(file)), file_(parse_rest(text_, file, path)) {
+      : path_(path), text_(take_lists_out(file, path)), file_(parse_rest(text_, file, path)) {
     if (!file_.is_object()) bad("is " + brief(file_), "the whole file", "an object");
   }
 
@@ -59,13 +63,16 @@ class Reader {
     }
     if (state_->texts.empty()) bad("holds no tokens", "model.vocab", "at least one");
     state_->ids = PieceTable(state_->texts);
-    for (size_t id = 0; id < state_->texts.size(); ++id) {
+    // A Unigram list may have a text twice: the last one counts.
+    const bool twice = type != "Unigram" && state_->ids.size() < state_->texts.size();
+    for (size_t id = 0; twice && id < state_->texts.size(); ++id) {
       if (state_->ids.find(state_->texts[id]) != static_cast<int32_t>(id))
         bad(fmt::format("{} has two ids", brief(state_->texts[id])), "model.vocab", "one id each");
     }
     read_parts_around();
     read_model(model, type);
-    for (const AddedToken& token : tokens) add(token);
+    for (const AddedToken& token : tokens) add_token(token, *state_);
+    state_->special.resize(state_->texts.size());
     return std::move(state_);
   }
 
@@ -112,13 +119,16 @@ class Reader {
   }
 
   void read_vocabulary(const std::string& type, size_t added) {
-    if (text_.vocab.empty()) {
+    const bool unigram = type == "Unigram";
+    if (unigram ? text_.scores.empty() : text_.ids.empty()) {
       const auto found = child("model").find("vocab");
       const json vocab = found == child("model").end() ? json() : *found;
-      bad("is " + brief(vocab), "model.vocab", "an object");
+      if (vocab.is_null() && (text_.has_vocab || !text_.ids.empty() || !text_.scores.empty()))
+        bad("holds no such tokens", "model.vocab", unigram ? "texts and scores" : "texts and ids");
+      bad("is " + brief(vocab), "model.vocab", unigram ? "a list" : "an object");
     }
-    if (type == "Unigram") {
-      auto scores = read_scores(text_.vocab, path_);
+    if (unigram) {
+      auto& scores = text_.scores;
       count_ = scores.size() + added;
       state_->texts.reserve(count_);
       scores_.reserve(scores.size());
@@ -127,7 +137,7 @@ class Reader {
         scores_.push_back(score);
       }
     } else {
-      auto ids = read_ids(text_.vocab, path_);
+      auto& ids = text_.ids;
       count_ = ids.size() + added;
       state_->texts.reserve(count_);
       for (auto& [text, id] : ids) put(id, std::move(text), "model.vocab");
@@ -136,23 +146,17 @@ class Reader {
     for (size_t id = 0; id < model_size_; ++id) {
       if (state_->texts[id].empty()) holes_.push_back(id);
     }
+    if (count_ - added > model_size_ - holes_.size())
+      bad("holds a token twice", "model.vocab", "each once");
   }
 
   std::vector<AddedToken> read_added(const json& added) {
     std::vector<AddedToken> tokens;
     for (size_t i = 0; i < added.size(); ++i) {
       const JsonPart part(added[i], path_, fmt::format("added_tokens[{}]", i));
-      const std::string text = part.text("content");
       const int64_t id = get_int(added[i], "id", part.name());
-      put(id, std::string(text), part.where() + ".id");
-      const bool special = part.flag("special", false);
-      tokens.push_back({text, static_cast<int32_t>(id), special, part.flag("single_word", false),
-                        part.flag("lstrip", false), part.flag("rstrip", false),
-                        part.flag("normalized", !special)});
-      if (text.size() > AddedTokenFinder::length_limit) {
-        part.bad(fmt::format("content has {} bytes", text.size()),
-                 fmt::format("at most {}", AddedTokenFinder::length_limit));
-      }
+      put(id, part.text("content"), part.where() + ".id");
+      tokens.push_back(parse_added_token(part, static_cast<int32_t>(id)));
     }
     return tokens;
   }
@@ -228,7 +232,7 @@ class Reader {
     options.fuse_unk = model.flag("fuse_unk", false);
     options.byte_fallback = model.flag("byte_fallback", false);
     options.ignore_merges = model.flag("ignore_merges", false);
-    if (!text_.merges.empty()) options.merges = read_merges(text_.merges, path_);
+    options.merges = std::move(text_.merges);
     const bool whole = options.continuing_subword_prefix.empty() &&
                        options.end_of_word_suffix.empty() && !options.byte_fallback;
     if (options.merges.empty() && whole && !options.fuse_unk && !options.ignore_merges) {
@@ -242,13 +246,33 @@ class Reader {
     if (byte_level && whole && unknown.empty()) {
       byte_level->print = false;
       options.bytes = true;
-      for (std::string& text : options.texts) text = raw_bytes(text);
+      for (std::string& text : options.texts) make_raw(text);
       for (auto& [first, second] : options.merges) {
-        first = raw_bytes(first);
-        second = raw_bytes(second);
+        make_raw(first);
+        make_raw(second);
       }
     }
+    cut_at_words(options);
     state_->model = BpeModel(std::move(options));
+  }
+
+  // A SentencePiece BPE sees the whole text at once. Where its tokens have the mark of a word only
+  // at their beginning, nothing is merged across one: words can go one by one, most out of a cache.
+  void cut_at_words(const BpeOptions& options) {
+    const std::string mark = "\u2581";
+    const PreTokenizers& before = state_->pre_tokenizers;
+    const auto* metaspace = before.empty() ? nullptr : std::get_if<Metaspace>(&before.back());
+    if (!before.empty() && (!metaspace || metaspace->split)) return;
+    if (options.bytes || options.ignore_merges || !options.continuing_subword_prefix.empty() ||
+        !options.end_of_word_suffix.empty() || state_->ids.find(mark) == PieceTable::absent) {
+      return;
+    }
+    for (const std::string& text : options.texts) {
+      size_t at = 0;
+      while (text.compare(at, mark.size(), mark) == 0) at += mark.size();
+      if (text.find(mark, at) != text.npos) return;
+    }
+    state_->pre_tokenizers.push_back(WordStarts{mark});
   }
 
   void read_characters(const std::string& unknown) {
@@ -260,16 +284,6 @@ class Reader {
       if (character.bytes == text.size()) model.add(character.code_point, static_cast<int32_t>(id));
     }
     state_->model = std::move(model);
-  }
-
-  void add(const AddedToken& token) {
-    state_->special.resize(state_->texts.size());
-    if (token.special) state_->special[static_cast<size_t>(token.id)] = true;
-    if (!token.normalized) return state_->raw_added.add(token, token.text);
-    AlignedText text;
-    text.assign(token.text, 0, false);
-    normalize(state_->normalizers, text);
-    state_->normalized_added.add(token, text.text());
   }
 
   int32_t id_of(const std::string& text, const std::string& where) const {
@@ -289,35 +303,14 @@ class Reader {
   std::vector<size_t> holes_;  // ids below that, which only added tokens have
 };
 
-// What tokenizer_config.json says of a token: its text, or an object with "content".
-std::optional<int32_t> named(const TokenizerState& state, const json& config,
-                             const std::string& path, const char* key) {
-  json value = config.value(key, json());
-  if (value.is_object()) value = value.value("content", json());
-  if (value.is_null()) return {};
-  if (!value.is_string())
-    fail(ErrorKind::BadFile, "{}: {} is {}; expected the text of a token", path, key, brief(value));
-  const int32_t id = state.ids.find(value.get<std::string>());
-  if (id != PieceTable::absent) return id;
-  fail(ErrorKind::BadFile, "{}: {} is not in the vocabulary ({}); expected one of its tokens", path,
-       brief(value), key);
-}
-
 }  // namespace
 
 std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, const std::string& path,
                                                       const std::string& config_path) {
   static std::atomic<uint64_t> tokenizers{0};
   const std::shared_ptr<TokenizerState> state = Reader(files.tokenizer, path).read();
-  state->special.resize(state->texts.size());
   state->number = ++tokenizers;
-  if (!files.config.empty()) {
-    const json config = parse_json(files.config, config_path);
-    if (!config.is_object())
-      fail(ErrorKind::BadFile, "{}: is {}; expected an object", config_path, brief(config));
-    state->bos = named(*state, config, config_path, "bos_token");
-    state->eos = named(*state, config, config_path, "eos_token");
-  }
+  if (!files.config.empty()) apply_config(files.config, config_path, *state);
   state->files = std::move(files);
   return state;
 }

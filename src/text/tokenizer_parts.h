@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "text/json_part.h"
 #include "text/tokenizer_state.h"
 
 namespace fovea {
@@ -20,5 +21,13 @@ Decoders parse_decoders(const nlohmann::json& json, const std::string& path);
 std::optional<Truncation> parse_truncation(const nlohmann::json& json, const std::string& path);
 std::optional<Padding> parse_padding(const nlohmann::json& json, const std::string& path,
                                      size_t size);
+
+AddedToken parse_added_token(const JsonPart& json, int32_t id);
+// Makes a token of the vocabulary one that is looked for in texts.
+void add_token(const AddedToken& token, TokenizerState& state);
+
+// What tokenizer_config.json adds: tokens, which of them start and end a text, and whether they are
+// put there.
+void apply_config(const std::string& config, const std::string& path, TokenizerState& state);
 
 }  // namespace fovea

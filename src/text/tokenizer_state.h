@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -33,7 +34,9 @@ using AnyModel =
 struct TokenizerState {
   std::vector<std::string> texts;  // by id
   std::vector<bool> special;       // by id
-  PieceTable ids;                  // by text
+  // What an added token decodes to where normalisation changed it, as Hugging Face has it.
+  std::unordered_map<int32_t, std::string> normalized_texts;
+  PieceTable ids;  // by text
   AddedTokenFinder raw_added, normalized_added;
 
   Normalizers normalizers;
