@@ -153,12 +153,12 @@ void apply(const Replace& replace, AlignedText& text) {
 void apply(const Charsmap& charsmap, AlignedText& text) { charsmap.normalize(text); }
 
 // BertNormalizer, step by step.
-void apply_steps(const BertNormalizer& bert, AlignedText& text) {
-  if (bert.clean_text) {
+void apply_steps(const BertNormalizer& steps, AlignedText& text) {
+  if (steps.clean_text) {
     filter(text, [](char32_t c) { return !unicode::is(c, unicode::control); });
     map(text, [](char32_t c) { return unicode::is(c, unicode::space) ? char32_t{' '} : c; });
   }
-  if (bert.handle_chinese_chars) {
+  if (steps.handle_chinese_chars) {
     Rewriter rewriter(text);
     for_each_character(text.text(), [&](char32_t c, uint32_t) {
       const bool chinese = unicode::is_chinese(c);
@@ -168,20 +168,20 @@ void apply_steps(const BertNormalizer& bert, AlignedText& text) {
     });
     rewriter.finish();
   }
-  if (bert.strip_accents) {
+  if (steps.strip_accents) {
     normalize_form(NormalForm::nfd, text);
     filter(text, [](char32_t c) { return !unicode::is(c, unicode::accent); });
   }
-  if (bert.lowercase) apply(Lowercase{}, text);
+  if (steps.lowercase) apply(Lowercase{}, text);
 }
 
 // What the steps make of an ASCII character: a character, or 0 for none.
-std::array<char, 128> bert_ascii(const BertNormalizer& bert) {
+std::array<char, 128> bert_ascii(const BertNormalizer& steps) {
   std::array<char, 128> table;
   for (char32_t c = 0; c < 128; ++c) {
-    char32_t to = bert.lowercase ? unicode::lowercase(c)[0] : c;
-    if (bert.clean_text && unicode::is(c, unicode::space)) to = ' ';
-    if (bert.clean_text && unicode::is(c, unicode::control)) to = 0;
+    char32_t to = steps.lowercase ? unicode::lowercase(c)[0] : c;
+    if (steps.clean_text && unicode::is(c, unicode::space)) to = ' ';
+    if (steps.clean_text && unicode::is(c, unicode::control)) to = 0;
     table[c] = static_cast<char>(to);
   }
   return table;
@@ -194,11 +194,11 @@ size_t run_length(std::string_view text, bool ascii) {
 }
 
 // No step looks beyond an ASCII character, so that runs of ASCII go through a table.
-void apply(const BertNormalizer& bert, AlignedText& text) {
+void apply(const BertNormalizer& steps, AlignedText& text) {
   std::string_view rest = text.text();
-  if (text.aligned() || (!bert.clean_text && rest.find('\0') != rest.npos))
-    return apply_steps(bert, text);
-  const std::array<char, 128> table = bert_ascii(bert);
+  if (text.aligned() || (!steps.clean_text && rest.find('\0') != rest.npos))
+    return apply_steps(steps, text);
+  const std::array<char, 128> table = bert_ascii(steps);
   AlignedText run;
   std::string ascii;
   Rewriter rewriter(text);
@@ -215,7 +215,7 @@ void apply(const BertNormalizer& bert, AlignedText& text) {
     length = run_length(rest, false);
     if (length == 0) continue;
     run.assign(rest.substr(0, length), 0, false);
-    apply_steps(bert, run);
+    apply_steps(steps, run);
     rewriter.insert(run.text());
     rest.remove_prefix(length);
   }

@@ -11,8 +11,8 @@ namespace fovea {
 namespace {
 
 // What \s, \w and \h mean to Oniguruma, to be written within a set.
-constexpr std::string_view spaces =
-    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view spaces = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a})"
+                                    R"(\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view words =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
     R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";

@@ -141,21 +141,21 @@ void process(const TrimOffsets& processor, Encodings& encodings, bool) {
     with_overflowing(encoding, [&](Encoding& one) { trim(processor, one); });
 }
 
-void process(const BertProcessing& bert, Encodings& encodings, bool add_special_tokens) {
+void process(const BertProcessing& processing, Encodings& encodings, bool add_special_tokens) {
   if (!add_special_tokens) return;
   for (size_t i = 0; i < encodings.size(); ++i) {
-    surround(encodings[i], i == 0 ? std::vector{bert.cls} : std::vector<AddedId>{}, {bert.sep},
-             i == 0 ? 0 : 1);
+    surround(encodings[i], i == 0 ? std::vector{processing.cls} : std::vector<AddedId>{},
+             {processing.sep}, i == 0 ? 0 : 1);
   }
 }
 
-void process(const RobertaProcessing& roberta, Encodings& encodings, bool add_special_tokens) {
-  process(roberta.offsets, encodings, add_special_tokens);
+void process(const RobertaProcessing& processing, Encodings& encodings, bool add_special_tokens) {
+  process(processing.offsets, encodings, add_special_tokens);
   for (Encoding& encoding : encodings)
     with_overflowing(encoding, [](Encoding& one) { set_type(one, 0); });
   if (!add_special_tokens) return;
   for (size_t i = 0; i < encodings.size(); ++i)
-    surround(encodings[i], {i == 0 ? roberta.cls : roberta.sep}, {roberta.sep}, 0);
+    surround(encodings[i], {i == 0 ? processing.cls : processing.sep}, {processing.sep}, 0);
 }
 
 void process(const TemplateProcessing& processor, Encodings& encodings, bool add_special_tokens) {

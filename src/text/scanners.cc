@@ -24,7 +24,7 @@ struct Here {
 // One that is in none of the classes counts as "other": past the end there is not even that.
 constexpr uint16_t nothing = 1 << 15;
 
-Here at(std::string_view text, size_t i) {
+inline Here at(std::string_view text, size_t i) {
   if (i >= text.size()) return {utf8::code_points, nothing, i};
   const auto byte = static_cast<uint8_t>(text[i]);
   if (byte < 0x80) return {byte, classes.pages[0][byte], i + 1};
@@ -105,8 +105,10 @@ size_t contraction(std::string_view text, size_t i, bool any_case) {
 // Each match_... tells where the match at a place ends: at the place itself where there is none.
 
 size_t match_words(std::string_view text, size_t i) {
-  if (const size_t end = contraction(text, i, false); end > i) return end;
   const Here here = at(text, i);
+  if (here.c == '\'') {
+    if (const size_t end = contraction(text, i, false); end > i) return end;
+  }
   const size_t begin = here.c == ' ' ? here.end : i;
   const Here first = here.c == ' ' ? at(text, begin) : here;
   if (first.is(letter)) return run(text, first.end, letter);
@@ -126,8 +128,10 @@ size_t digits(std::string_view text, size_t i, int most) {
 
 template <int most_digits>
 size_t match_words_by_line(std::string_view text, size_t i) {
-  if (const size_t end = contraction(text, i, true); end > i) return end;
   const Here here = at(text, i);
+  if (here.c == '\'') {
+    if (const size_t end = contraction(text, i, true); end > i) return end;
+  }
   if (here.is(letter)) return run(text, here.end, letter);
   if (here.is(number)) return digits(text, i, most_digits);
   const Here next = at(text, here.end);

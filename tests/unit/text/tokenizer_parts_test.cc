@@ -112,18 +112,19 @@ struct Damage {
   const char* message;
 };
 
-TEST(TokenizerParts, SayWhatIsDamagedAndWhere) {
-  constexpr ErrorKind bad = ErrorKind::BadFile, not_supported = ErrorKind::Unsupported;
-  const json expression = {{"type", "Split"},
-                           {"pattern", {{"Regex", "("}}},
-                           {"behavior", "Isolated"},
-                           {"invert", false}};
-  json large = expression, nested = expression, other = expression;
-  large["pattern"]["Regex"] = "((((x{1000}){1000}){1000}){1000}){1000}";
-  nested["pattern"]["Regex"] = "[a[bc]]";
-  other["pattern"]["Regex"] = "x";
-  other["behavior"] = "Sideways";
-  const Damage damages[] = {
+void expect_damages(const std::vector<Damage>& damages) {
+  for (const Damage& damage : damages) {
+    json file = words();
+    file[json::json_pointer(damage.at)] = damage.value;
+    SCOPED_TRACE(damage.at + damage.value.dump());
+    expect_error(damage.kind, {"t.json: ", damage.message}, [&] { open_text(file.dump()); });
+  }
+}
+
+constexpr ErrorKind bad = ErrorKind::BadFile, not_supported = ErrorKind::Unsupported;
+
+TEST(TokenizerParts, SayWhatIsDamagedOfTheTokens) {
+  expect_damages({
       {"/model/vocab/a", -1, bad, "\"a\" has id -1 (model.vocab); expected an id below 5"},
       {"/model/vocab/a", 2147483648, bad, "\"a\" has id 2147483648 (model.vocab)"},
       {"/model/vocab/a", 1, bad, "both have id 1 (model.vocab)"},
@@ -140,6 +141,20 @@ TEST(TokenizerParts, SayWhatIsDamagedAndWhere) {
        "has id 7 (added_tokens[0].id); expected an id below 6"},
       {"/added_tokens", {special(5, "")}, bad, "(added_tokens[0]"},
       {"/added_tokens", 5, bad, "is 5 (added_tokens); expected a list"},
+  });
+}
+
+TEST(TokenizerParts, SayWhichPartIsDamaged) {
+  const json expression = {{"type", "Split"},
+                           {"pattern", {{"Regex", "("}}},
+                           {"behavior", "Isolated"},
+                           {"invert", false}};
+  json large = expression, nested = expression, other = expression;
+  large["pattern"]["Regex"] = "((((x{1000}){1000}){1000}){1000}){1000}";
+  nested["pattern"]["Regex"] = "[a[bc]]";
+  other["pattern"]["Regex"] = "x";
+  other["behavior"] = "Sideways";
+  expect_damages({
       {"/normalizer", 5, bad, "is 5 (normalizer); expected an object"},
       {"/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "####"}}, bad, "base64"},
       {"/normalizer",
@@ -167,13 +182,7 @@ TEST(TokenizerParts, SayWhatIsDamagedAndWhere) {
        bad,
        "padding.strategy: Fixed"},
       {"/truncation", {{"max_length", -1}}, bad, "truncation: max_length is -1"},
-  };
-  for (const Damage& damage : damages) {
-    json file = words();
-    file[json::json_pointer(damage.at)] = damage.value;
-    SCOPED_TRACE(damage.at + damage.value.dump());
-    expect_error(damage.kind, {"t.json: ", damage.message}, [&] { open_text(file.dump()); });
-  }
+  });
 }
 
 TEST(TokenizerParts, RefuseWhatIsNoJson) {
