@@ -170,21 +170,22 @@ void BpeModel::merge_many(std::vector<Piece>& pieces, size_t first) const {
   constexpr int32_t kGone = -1;
   const auto count = static_cast<uint32_t>(pieces.size() - first);
   Piece* piece = pieces.data() + first;
+  const auto possible = [](uint64_t key) { return key >> 32 != PairMerge::none; };
+  const auto entry_of = [&](uint32_t at, uint32_t next) {  // rank, then place
+    return uint64_t{pairs_.find(piece[at].id, piece[next].id).rank} << 32 | at;
+  };
+  std::vector<uint64_t> entries;
+  for (uint32_t at = 0; at + 1 < count; ++at) {
+    if (const uint64_t key = entry_of(at, at + 1); possible(key)) entries.push_back(key);
+  }
+  if (entries.empty()) return;
   struct Links {
     uint32_t previous, next;
   };
   std::vector<Links> links(count);
-  std::vector<uint64_t> entries;  // rank, then place
-  entries.reserve(count);
-  const auto entry = [&](uint32_t at) {
-    const uint32_t rank = pairs_.find(piece[at].id, piece[links[at].next].id).rank;
-    return uint64_t{rank} << 32 | at;
-  };
-  const auto possible = [](uint64_t key) { return key >> 32 != PairMerge::none; };
-  for (uint32_t at = 0; at < count; ++at) {
+  for (uint32_t at = 0; at < count; ++at)
     links[at] = {at == 0 ? kEnd : at - 1, at + 1 < count ? at + 1 : kEnd};
-    if (at + 1 < count && possible(entry(at))) entries.push_back(entry(at));
-  }
+  const auto entry = [&](uint32_t at) { return entry_of(at, links[at].next); };
   std::priority_queue queue(std::greater<>(), std::move(entries));
   while (!queue.empty()) {
     const uint64_t top = queue.top();

@@ -28,7 +28,7 @@ class PieceCache {
     if (stretch.empty() || stretch.size() > kMostBytes) return encode(model, stretch, out);
     const Key key = key_of(stretch);
     Entry& entry = entries_[slot_of(key, stretch.size())];
-    if (entry.bytes != stretch.size() || entry.key != key) {
+    if (entry.bytes != stretch.size() || !same(entry.key, key)) {
       const size_t before = out.size();
       encode(model, stretch, out);
       if (out.size() - before <= kMostIds) remember(entry, key, stretch.size(), out, before);
@@ -71,6 +71,10 @@ class PieceCache {
     if (bytes >= 4) return {load<uint32_t>(data) << 32 | load<uint32_t>(data + bytes - 4), 0, 0};
     if (bytes >= 2) return {load<uint16_t>(data) << 16 | load<uint16_t>(data + bytes - 2), 0, 0};
     return {load<uint8_t>(data), 0, 0};
+  }
+
+  static bool same(const Key& one, const Key& other) {  // in line, which == is not
+    return one[0] == other[0] && one[1] == other[1] && one[2] == other[2];
   }
 
   // Odd constants of random bits; the best bits of a product are its upper ones.

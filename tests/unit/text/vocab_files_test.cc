@@ -76,9 +76,10 @@ TEST(VocabFiles, MergesBecomeByteLevelBpe) {
 }
 
 TEST(VocabFiles, ReadsAddedTokensOfTheConfig) {
-  const Tokenizer tokenizer = opened(from_merges(
-      kVocabulary, kMerges,
-      R"({"added_tokens_decoder":{"9":{"content":"<x>","special":true},"8":{"content":"<|endoftext|>"}}})"));
+  const Tokenizer tokenizer =
+      opened(from_merges(kVocabulary, kMerges,
+                         R"({"added_tokens_decoder":{"9":{"content":"<x>","special":true},
+                                  "8":{"content":"<|endoftext|>"}}})"));
   EXPECT_EQ(tokenizer.id_of("<x>"), 9);
   EXPECT_TRUE(tokenizer.is_special(9));
   EXPECT_FALSE(tokenizer.is_special(8));
