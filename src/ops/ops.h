@@ -18,10 +18,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> [..., C]
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
-// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).
+// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4); where
+// epsilon is outside: (x - mean) / (sqrt(variance) + epsilon) * weight + bias.
 // x [..., C] -> [..., C] of dtype `out`
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
-                  DType out);
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  NormEpsilon epsilon, DType out);
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).
 // x [..., C] -> [..., C] of dtype `out`
