@@ -180,6 +180,7 @@ void apply_config(TrainRequest& request, OptionTable& table) {
 
 void TrainRequest::take_preset() {
   spec = fovea::preset(preset);
+  spec.vocabulary = 0;  // the text's, not the published model's
   options = preset_training(preset);
   seed = static_cast<int64_t>(options.seed);
   schedule = static_cast<int>(options.schedule);

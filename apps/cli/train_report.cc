@@ -21,9 +21,10 @@ std::string row(const char* name, const std::string& value) {
 }
 
 std::string model_row(const TrainPlan& plan) {
-  const StackSpec& d = *plan.spec.decoder;
+  const StackSpec& stack = plan.spec.decoder ? *plan.spec.decoder : *plan.spec.encoder;
   return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
-                     amount(static_cast<double>(plan.parameters)), d.layers, d.attention.heads,
+                     amount(static_cast<double>(plan.parameters)), stack.layers,
+                     stack.attention.heads,
                      plan.spec.width, plan.spec.context, plan.vocabulary);
 }
 

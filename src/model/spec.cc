@@ -10,12 +10,10 @@ namespace {
 // Holds a Spec that a program made to the limits of one that was read.
 class Limits : public SpecVisitor {
  public:
-  void integer(Text path, Text, Text, int64_t& value, int64_t least,
-               int64_t most) override {
+  void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
     check_range(path, value, least, most);
   }
-  void number(Text path, Text, Text, float& value, float least,
-              float most) override {
+  void number(Text path, Text, Text, float& value, float least, float most) override {
     check_range(path, value, least, most);
   }
   void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t least,
@@ -28,8 +26,7 @@ class Limits : public SpecVisitor {
   }
   void group(Text, Text, Text, bool&) override {}
   void boolean(Text, Text, Text, bool&) override {}
-  void choice(Text path, Text, Text, int& value,
-              const std::vector<std::string>& names) override {
+  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
     check_range(path, value, 0, static_cast<int>(names.size()) - 1);
   }
 
@@ -41,7 +38,6 @@ class Limits : public SpecVisitor {
   }
 };
 
-
 void complete_windows(const std::string& name, StackSpec& s) {
   auto& windows = s.attention.windows;
   const auto layers = static_cast<size_t>(s.layers);
@@ -49,7 +45,8 @@ void complete_windows(const std::string& name, StackSpec& s) {
         "spec: {}.attention.windows has {} numbers; expected one for each of {} layers", name,
         windows.size(), layers);
   if (windows.size() == 1) windows.assign(layers, windows[0]);
-  if (std::all_of(windows.begin(), windows.end(), [](int64_t w) { return w == 0; })) windows.clear();
+  if (std::all_of(windows.begin(), windows.end(), [](int64_t w) { return w == 0; }))
+    windows.clear();
   check(s.attention.global == 0 || !windows.empty(),
         "spec: {}.attention.global is {} without windows; expected 0, or windows", name,
         s.attention.global);
@@ -92,8 +89,8 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
       break;
     case PositionKind::rotary: {
       plain.rotary = p.rotary;
-      const auto turned = static_cast<int64_t>(static_cast<float>(s.attention.head_width) *
-                                               p.rotary.share);
+      const auto turned =
+          static_cast<int64_t>(static_cast<float>(s.attention.head_width) * p.rotary.share);
       check(turned >= 2 && turned % 2 == 0,
             "spec: {}.position.rotary turns {} of {} numbers of a head; expected an even number",
             name, turned, s.attention.head_width);

@@ -12,8 +12,7 @@ class Reader : public SpecVisitor {
  public:
   Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
 
-  void integer(Text path, Text, Text, int64_t& value, int64_t least,
-               int64_t most) override {
+  void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     if (!found->is_number_integer() || *found < least || *found > most) {
@@ -21,8 +20,7 @@ class Reader : public SpecVisitor {
     }
     value = found->get<int64_t>();
   }
-  void number(Text path, Text, Text, float& value, float least,
-              float most) override {
+  void number(Text path, Text, Text, float& value, float least, float most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     // As a float, for 0.95 is more than the float nearest to it.
@@ -59,8 +57,7 @@ class Reader : public SpecVisitor {
     if (!found->is_boolean()) refuse(path, *found, "true or false");
     value = found->get<bool>();
   }
-  void choice(Text path, Text, Text, int& value,
-              const std::vector<std::string>& names) override {
+  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     const auto at = found->is_string()
@@ -133,8 +130,7 @@ class Reader : public SpecVisitor {
 
 class Writer : public SpecVisitor {
  public:
-  void integer(Text path, Text, Text, int64_t& value, int64_t,
-               int64_t) override {
+  void integer(Text path, Text, Text, int64_t& value, int64_t, int64_t) override {
     put(path, value);
   }
   void number(Text path, Text, Text, float& value, float, float) override {
@@ -149,11 +145,8 @@ class Writer : public SpecVisitor {
     put(path, shown);
   }
   void group(Text, Text, Text, bool&) override {}
-  void boolean(Text path, Text, Text, bool& value) override {
-    put(path, value);
-  }
-  void choice(Text path, Text, Text, int& value,
-              const std::vector<std::string>& names) override {
+  void boolean(Text path, Text, Text, bool& value) override { put(path, value); }
+  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
     put(path, names[static_cast<size_t>(value)]);
   }
   std::string text() const { return json_.dump(2) + "\n"; }

@@ -185,7 +185,8 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
   if (!options.from.empty()) {
     const Spec fresh = open_model_files(options.from, Weights::mapped).model.spec;
     job.spec = fresh;
-    if (spec.context > 0 && spec.context < fresh.context && fresh.decoder->position.kind == PositionKind::none)
+    if (spec.context > 0 && spec.context < fresh.context &&
+        fresh.decoder->position.kind == PositionKind::none)
       job.spec.context = spec.context;
     if (job.tokenizer->size() > fresh.vocabulary) {
       fail(ErrorKind::BadFile,
@@ -195,6 +196,8 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
   }
   job.spec.vocabulary = std::max<int64_t>(job.spec.vocabulary, job.tokenizer->size());
   job.spec = validated(job.spec);
+  check(job.spec.decoder && !job.spec.encoder && job.spec.head.kind == HeadKind::language_model,
+        "spec: training needs a decoder alone with a language model's head; expected such a model");
   plan_cost(job);
 
   job.store = std::make_unique<TokenStore>(

@@ -160,9 +160,10 @@ TEST(Registry, TheFirstFamilyThatCanSayIt) {
     f(spec);
     return validated(spec);
   };
-  for (const Spec& spec : {change([](Spec& s) { s.decoder->norm.kind = NormKind::rms; }),
-                           change([](Spec& s) { s.decoder->attention.bias = false; }),
-                           change([](Spec& s) { s.decoder->position.kind = PositionKind::none; })}) {
+  for (const Spec& spec :
+       {change([](Spec& s) { s.decoder->norm.kind = NormKind::rms; }),
+        change([](Spec& s) { s.decoder->attention.bias = false; }),
+        change([](Spec& s) { s.decoder->position.kind = PositionKind::none; })}) {
     EXPECT_STREQ(family_for(spec).model_type, "fovea") << write_spec(spec);
     const TemporaryFolder folder;
     Transformer model(spec);

@@ -1,0 +1,93 @@
+#include "plan/memory.h"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+struct Widths {  // of what a token is in a layer
+  double model, queries, keys, heads;
+};
+
+Widths widths_of(const Spec& s, const StackSpec& stack) {
+  const AttentionSpec& a = stack.attention;
+  return {static_cast<double>(s.width), static_cast<double>(a.heads * a.head_width),
+          static_cast<double>(a.kv_heads * a.head_width), static_cast<double>(a.heads)};
+}
+
+// Hidden numbers of a token in the feed-forward layers, of all layers together and of the widest.
+struct Hidden {
+  double all = 0, widest = 0;
+};
+
+Hidden hidden_of(const StackSpec& stack) {
+  const ExpertsSpec& e = stack.ffn.experts;
+  const auto dense = static_cast<double>(stack.ffn.width);
+  const auto layers = static_cast<double>(stack.layers);
+  if (e.count == 0) return {layers * dense, dense};
+  const auto chosen = static_cast<double>(e.chosen * e.width);
+  const auto without = static_cast<double>(e.dense_layers.size());
+  return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
+}
+
+// Kept a layer and token: two places of the residual stream and their norms' statistics; query,
+// key, value; attention's result and its softmax's sum; the feed-forward's hidden layer before and
+// behind the activation. Norms are computed again.
+double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
+  const Widths w = widths_of(s, stack);
+  const double attention = 8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
+  const double ffn = element * hidden_of(stack).all * (stack.ffn.gated ? 4 : 2);
+  return tokens * (static_cast<double>(stack.layers) * attention + ffn + 4 * w.model);
+}
+
+double kept_across(const Spec& s, const Lengths& lengths, double element) {
+  const Widths w = widths_of(s, *s.decoder);
+  const double of_target = 4 * w.model + 8 + element * 2 * w.queries + 4 * w.heads;
+  return static_cast<double>(s.decoder->layers) *
+         (static_cast<double>(lengths.target) * of_target +
+          static_cast<double>(lengths.source) * element * 2 * w.keys);
+}
+
+// The feed-forward's activation with its gradients.
+double passing(const Spec& s, const StackSpec& stack, double tokens, double element) {
+  return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
+}
+
+}  // namespace
+
+double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, double element) {
+  double bytes = 0, most = 0;
+  const auto add = [&](const StackSpec& stack, int64_t length) {
+    const auto tokens = static_cast<double>(length);
+    bytes += kept(s, stack, tokens, element);
+    most = std::max(most, passing(s, stack, tokens, element));
+  };
+  if (s.encoder) add(*s.encoder, lengths.source);
+  if (s.decoder) add(*s.decoder, lengths.target);
+  if (s.encoder && s.decoder) bytes += kept_across(s, lengths, element);
+  if (s.head.kind == HeadKind::language_model) {  // the logits with their gradients
+    const int64_t outputs = s.decoder ? lengths.target : lengths.source;
+    most = std::max(most, 8 * static_cast<double>(s.vocabulary * outputs));
+  }
+  return static_cast<double>(batch) * (bytes + most);
+}
+
+double cached_per_token(const Spec& s) {
+  if (!s.decoder) return 0;
+  return 2 * widths_of(s, *s.decoder).keys * static_cast<double>(s.decoder->layers);
+}
+
+double cached(const Spec& s, const Lengths& lengths) {
+  if (!s.decoder) return 0;
+  const StackSpec& d = *s.decoder;
+  double tokens =
+      static_cast<double>(d.layers * (d.attention.windows.empty() ? lengths.target : 0));
+  for (const int64_t window : d.attention.windows) {
+    const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
+    tokens += static_cast<double>(std::min(most, lengths.target));
+  }
+  tokens += static_cast<double>(d.layers * lengths.source);  // those of the encoder's output
+  return 2 * widths_of(s, d).keys * tokens;
+}
+
+}  // namespace fovea

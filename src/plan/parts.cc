@@ -1,0 +1,209 @@
+#include "plan/parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "model/transformer.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kMost = 1e18;  // far inside 64 bits, far beyond any machine
+
+enum PartIndex {
+  kTokens,
+  kTypes,
+  kInput,
+  kPositions,
+  kAttention,
+  kScores,
+  kCross,
+  kFeedForward,
+  kRouter,
+  kExperts,
+  kNorms,
+  kHead,
+  kParts
+};
+constexpr const char* kNames[kParts] = {
+    "token embedding", "token types",  "input",  "positions", "attention", "attention scores",
+    "cross-attention", "feed-forward", "router", "experts",   "norms",     "head"};
+
+bool contains(const std::string& name, const char* part) {
+  return name.find(part) != std::string::npos;
+}
+
+PartIndex part_of(const std::string& name) {
+  if (name == "embedding.type") return kTypes;
+  if (name.starts_with("embedding.")) return kTokens;
+  if (name.starts_with("input.")) return kInput;
+  if (!name.starts_with("encoder.") && !name.starts_with("decoder.")) return kHead;
+  if (contains(name, "norm.")) return kNorms;
+  if (contains(name, ".cross.")) return kCross;
+  if (contains(name, ".attention.")) return kAttention;
+  if (contains(name, ".router.")) return kRouter;
+  if (contains(name, ".experts.")) return kExperts;
+  if (contains(name, ".ffn.")) return kFeedForward;
+  return kPositions;
+}
+
+// Visits a model's parameters and adds each to its part.
+class Counter {
+ public:
+  Counter(const Spec& spec, const Lengths& lengths)
+      : spec_(spec), lengths_(lengths), parts_(kParts) {
+    for (int i = 0; i < kParts; ++i) parts_[static_cast<size_t>(i)].name = kNames[i];
+  }
+
+  // `copies`: layers that are like this one; `chosen`: the share of experts that a token meets.
+  void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
+    const PartIndex index = part_of(name);
+    Part& part = parts_[index];
+    const double count = static_cast<double>(elements(p.shape)) * static_cast<double>(copies);
+    check(static_cast<double>(part.parameters) + count < kMost,
+          "spec: {} has more than {} parameters; expected a model that can be counted", part.name,
+          kMost);
+    const double active = index == kExperts ? count * chosen : count;
+    part.parameters += elements(p.shape) * copies;
+    part.active += std::llround(active);
+    if (p.role == Role::matrix || p.role == Role::residual_matrix)
+      part.flops += 2 * active * static_cast<double>(readers(name));
+  }
+
+  void count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name);
+  Part& operator[](PartIndex index) { return parts_[index]; }
+  std::vector<Part> present() const {
+    std::vector<Part> there;
+    for (const Part& part : parts_)
+      if (part.parameters > 0 || part.flops > 0) there.push_back(part);
+    return there;
+  }
+  // How many tokens go through the head.
+  int64_t outputs() const {
+    const bool one = spec_.head.kind == HeadKind::pooled || spec_.head.kind == HeadKind::sequence;
+    return one ? 1 : spec_.decoder ? lengths_.target : lengths_.source;
+  }
+
+ private:
+  // How many tokens of a sequence go through the matrix of this name.
+  int64_t readers(const std::string& name) const {
+    if (name.starts_with("input.patch.")) return lengths_.source - 1;  // the first has no pixels
+    if (name.starts_with("input.convolution.0.")) return 2 * lengths_.source;
+    if (name.starts_with("encoder.") || name.starts_with("input.")) return lengths_.source;
+    if (!name.starts_with("decoder.")) return outputs();
+    const bool memory = contains(name, ".cross.key.") || contains(name, ".cross.value.");
+    return memory ? lengths_.source : lengths_.target;
+  }
+
+  const Spec& spec_;
+  Lengths lengths_;
+  std::vector<Part> parts_;
+};
+
+// Layers differ in whether they are the first and whether they have experts: one of each is made.
+void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
+  struct Alike {
+    int64_t layer = 0, count = 0;
+  };
+  std::map<std::pair<bool, bool>, Alike> kinds;
+  const ExpertsSpec& experts = stack.ffn.experts;
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    const bool dense =
+        std::binary_search(experts.dense_layers.begin(), experts.dense_layers.end(), layer);
+    Alike& alike = kinds[{layer == 0, dense}];
+    alike.layer = layer;
+    ++alike.count;
+  }
+  const double chosen =
+      experts.count == 0 ? 1
+                         : static_cast<double>(experts.chosen) / static_cast<double>(experts.count);
+  for (const auto& [key, alike] : kinds) {
+    Block block(stack, {}, spec_.width, alike.layer, kind == Stack::Kind::decoder_across, 0);
+    const auto visitor = [&, copies = alike.count](const std::string& parameter, Parameter& p) {
+      add(parameter, p, copies, chosen);
+    };
+    block.each(visitor, name + ".layer");
+  }
+}
+
+// Everything but the layers, whose number may be large.
+Transformer without_layers(Spec spec) {
+  if (spec.encoder) spec.encoder->layers = 0;
+  if (spec.decoder) spec.decoder->layers = 0;
+  return Transformer(spec);
+}
+
+double pair_flops(const AttentionSpec& a) {  // a product with the key, one with the value
+  return 4 * static_cast<double>(a.heads * a.head_width);
+}
+
+double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
+  const AttentionSpec& a = stack.attention;
+  std::map<int64_t, int64_t> layers;  // of each window
+  if (a.windows.empty()) layers[0] = stack.layers;
+  for (const int64_t window : a.windows) ++layers[window];
+  double pairs = 0;
+  for (const auto& [window, count] : layers)
+    pairs += static_cast<double>(count) *
+             static_cast<double>(attention_pairs(length, causal, window, a.global));
+  return pair_flops(a) * pairs;
+}
+
+}  // namespace
+
+int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t global) {
+  int64_t seen = length * (length + 1) / 2;  // keys up to the query itself
+  if (const int64_t most = length - window; window > 0 && most > 0) {
+    // Query `window - 1 + n` has n keys before its window, n = 1 .. most, of which the global ones
+    // are seen.
+    const int64_t g = std::min(global, most);
+    seen += g * (g + 1) / 2 + (most - g) * g - most * (most + 1) / 2;
+  }
+  return causal ? seen : 2 * seen - length;  // the same again on the other side
+}
+
+Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
+  const auto chosen = [](const char* option, int64_t given, int64_t most) {
+    check(given >= 0 && given <= most, "{}: {} tokens; expected 1 to {}, the model's context",
+          option, given, most);
+    return given == 0 ? most : given;
+  };
+  Lengths lengths;
+  if (s.decoder) lengths.target = chosen("--length", length, s.context);
+  if (!s.encoder) return lengths;
+  const bool text = s.input.kind == InputKind::tokens;
+  const int64_t most = text ? s.context : Input(s.input, s.width).length();
+  const int64_t given = s.decoder ? source_length : length;
+  check(text || given == 0 || given == most, "{}: {}; expected {}, all that the input gives",
+        s.decoder ? "--source-length" : "--length", given, most);
+  lengths.source = chosen(s.decoder ? "--source-length" : "--length", given, most);
+  return lengths;
+}
+
+double score_flops(const Spec& s, const Lengths& lengths) {
+  double flops = 0;
+  if (s.encoder) flops += self_score_flops(*s.encoder, lengths.source, false);
+  if (!s.decoder) return flops;
+  flops += self_score_flops(*s.decoder, lengths.target, true);
+  return flops + pair_flops(s.decoder->attention) * static_cast<double>(s.decoder->layers) *
+                     static_cast<double>(lengths.source * lengths.target);
+}
+
+std::vector<Part> parts_of(const Spec& s, const Lengths& lengths) {
+  Counter counter(s, lengths);
+  without_layers(s).each(
+      [&](const std::string& name, Parameter& p) { counter.add(name, p, 1, 1); });
+  if (s.encoder) counter.count_stack(*s.encoder, Stack::Kind::encoder, "encoder");
+  if (s.decoder)
+    counter.count_stack(*s.decoder, s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder,
+                        "decoder");
+  counter[kScores].flops = score_flops(s, lengths);
+  if (s.head.tied)
+    counter[kHead].flops +=
+        2 * static_cast<double>(s.vocabulary * s.width) * static_cast<double>(counter.outputs());
+  return counter.present();
+}
+
+}  // namespace fovea

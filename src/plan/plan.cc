@@ -1,0 +1,114 @@
+#include "fovea/plan.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "families/registry.h"
+#include "plan/memory.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kHour = 3600;
+
+double sum_of_flops(const std::vector<Part>& parts) {
+  double flops = 0;
+  for (const Part& part : parts) flops += part.flops;
+  return flops;
+}
+
+Bytes bytes_of(double numbers) { return {numbers * 4, numbers * 2, numbers, numbers / 2}; }
+
+// At lengths four times apart, up to the model's context.
+std::vector<AttentionShare> attention_shares(const Spec& s) {
+  std::vector<AttentionShare> shares;
+  const auto add = [&](int64_t length) {
+    const bool text = s.input.kind == InputKind::tokens;
+    const Lengths lengths = lengths_of(s, s.decoder || text ? length : 0, text ? length : 0);
+    shares.push_back({length, score_flops(s, lengths) / sum_of_flops(parts_of(s, lengths))});
+  };
+  constexpr int64_t kFirst = 256;
+  if (s.decoder || s.input.kind == InputKind::tokens)
+    for (int64_t length = kFirst; length < s.context; length *= 4) add(length);
+  add(s.context);
+  return shares;
+}
+
+MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths) {
+  MemoryPlan m;
+  const auto parameters = static_cast<double>(plan.parameters);
+  const auto batch = static_cast<double>(plan.batch);
+  m.weights = bytes_of(parameters);
+  m.gradients = 4 * parameters;
+  m.moments = 8 * parameters;
+  m.activations.fp32 = activation_bytes(s, lengths, plan.batch, 4);
+  m.activations.bf16 = activation_bytes(s, lengths, plan.batch, 2);
+  m.cache_per_token = bytes_of(cached_per_token(s));
+  m.cache = bytes_of(batch * cached(s, lengths));
+  return m;
+}
+
+TrainingPlan training_of(const Spec& s, const Plan& plan, const PlanOptions& o) {
+  TrainingPlan t;
+  const auto size = static_cast<double>(plan.active);
+  t.optimal_tokens = optimal_tokens(size);
+  t.tokens = o.tokens > 0 ? o.tokens : t.optimal_tokens;
+  t.flops = 3 * plan.flops_per_token * t.tokens;
+  t.rule_flops = rule_flops(size, t.tokens);
+  if (o.speed > 0) {
+    t.device_hours = t.flops / (o.speed * o.utilisation) / kHour;
+    t.seconds = t.device_hours * kHour / static_cast<double>(o.devices);
+    t.cost = t.device_hours * o.price;
+  }
+  if (s.decoder && !s.encoder) t.loss = chinchilla_loss(size, t.tokens);
+  return t;
+}
+
+void check_options(const PlanOptions& o) {
+  const auto range = [](const char* option, double value, double least, double most) {
+    check(value >= least && value <= most, "{}: {}; expected {} to {}", option, value, least, most);
+  };
+  range("--batch", static_cast<double>(o.batch), 1, 1e9);
+  range("--tokens", o.tokens, 0, 1e30);
+  range("--speed", o.speed, 0, 1e30);
+  range("--utilisation", o.utilisation, 1e-6, 1);
+  range("--price", o.price, 0, 1e12);
+  range("--devices", static_cast<double>(o.devices), 1, 1e9);
+}
+
+}  // namespace
+
+Plan plan(const Spec& given, const PlanOptions& options) {
+  check_options(options);
+  const Spec s = validated(given);
+  const Lengths lengths = lengths_of(s, options.length, options.source_length);
+  Plan plan;
+  plan.parts = parts_of(s, lengths);
+  for (const Part& part : plan.parts) {
+    plan.parameters += part.parameters;
+    plan.active += part.active;
+    plan.flops += part.flops;
+  }
+  plan.batch = options.batch;
+  plan.source_length = lengths.source;
+  plan.length = lengths.target;
+  if (!s.decoder) std::swap(plan.length, plan.source_length);
+  plan.flops_per_token = plan.flops / static_cast<double>(lengths.total());
+  plan.attention = attention_shares(s);
+  plan.memory = memory_of(s, plan, lengths);
+  plan.training = training_of(s, plan, options);
+  return plan;
+}
+
+Spec read_model_spec(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  const nlohmann::json config = read_json(path);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+  Spec spec;
+  Config reader(config, path);
+  describe(reader, family_named(get_string(config, "model_type", path), path), spec);
+  return spec;
+}
+
+}  // namespace fovea

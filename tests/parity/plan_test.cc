@@ -1,0 +1,33 @@
+// What a plan counts from config.json alone, against the model that opens with its tensors.
+
+#include "fovea/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "fovea/model.h"
+
+namespace fovea {
+namespace {
+
+TEST(Plan, CountsTheTensorsOfCheckpoints) {
+  const char* given = std::getenv("FOVEA_SHARED");
+  const std::string shared = given != nullptr ? given : "../shared";
+  int counted = 0;
+  for (const std::string& parent : {shared + "/fixtures/models", std::string("tests/goldens")}) {
+    if (!std::filesystem::is_directory(parent)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(parent)) {
+      if (!entry.is_directory()) continue;
+      const std::string folder = entry.path();
+      EXPECT_EQ(plan(read_model_spec(folder)).parameters, Model::open(folder).parameters())
+          << folder;
+      ++counted;
+    }
+  }
+  EXPECT_GT(counted, 0);
+}
+
+}  // namespace
+}  // namespace fovea

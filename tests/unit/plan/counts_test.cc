@@ -1,0 +1,207 @@
+#include "fovea/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/transformer.h"
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+struct Published {
+  const char* preset;
+  int64_t parameters;
+};
+
+class PublishedTest : public testing::TestWithParam<Published> {};
+
+// What the published checkpoints hold, a tied head once; encoders with their pooler where they come
+// with one. Of the original Transformer the paper says 65 and 213 million.
+TEST_P(PublishedTest, HasThePublishedSize) {
+  EXPECT_EQ(plan(preset(GetParam().preset)).parameters, GetParam().parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Presets, PublishedTest,
+    testing::Values(Published{"gpt2", 124439808}, Published{"gpt2-medium", 354823168},
+                    Published{"gpt2-large", 774030080}, Published{"gpt2-xl", 1557611200},
+                    Published{"gpt3", 174604259328}, Published{"llama2-7b", 6738415616},
+                    Published{"llama2-13b", 13015864320}, Published{"llama2-70b", 68976648192},
+                    Published{"llama3-8b", 8030261248}, Published{"mistral-7b", 7241732096},
+                    Published{"mixtral-8x7b", 46702792704}, Published{"bert-base", 109482240},
+                    Published{"bert-large", 335141888}, Published{"roberta-base", 124645632},
+                    Published{"distilbert", 66362880}, Published{"transformer-base", 63045632},
+                    Published{"transformer-big", 214171648}, Published{"t5-small", 60506624},
+                    Published{"t5-base", 222903552}, Published{"t5-large", 737668096},
+                    Published{"t5-3b", 2851598336}, Published{"t5-11b", 11307321344},
+                    Published{"bart-base", 139420416}, Published{"bart-large", 406291456},
+                    Published{"vit-base", 86389248}, Published{"vit-large", 304351232},
+                    Published{"vit-huge", 632404480}, Published{"whisper-tiny", 37760640},
+                    Published{"whisper-base", 72593920}, Published{"whisper-small", 241734912},
+                    Published{"whisper-medium", 763857920}, Published{"whisper-large", 1543304960},
+                    Published{"whisper-large-v3", 1543490560}),
+    [](const auto& c) {
+      std::string name = c.param.preset;
+      for (char& letter : name)
+        if (letter == '-') letter = '_';
+      return name;
+    });
+
+const Part& part(const Plan& plan, const std::string& name) {
+  for (const Part& part : plan.parts)
+    if (part.name == name) return part;
+  throw std::logic_error("no part is called " + name);
+}
+
+TEST(Plan, CountsWhatTheModelDeclares) {
+  for (const std::string name : {"t5-small", "whisper-tiny", "bart-base", "vit-base", "gpt2"}) {
+    Spec spec = validated(preset(name));
+    for (StackSpec* stack :
+         {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
+      if (stack == nullptr) continue;
+      stack->layers = 5;
+      stack->ffn.experts.count = 4;
+      stack->ffn.experts.width = 100;
+      stack->ffn.experts.dense_layers = {0, 3};
+      stack->first_norm = false;
+    }
+    Transformer model(validated(spec));
+    EXPECT_EQ(plan(spec).parameters, parameter_count(model)) << name;
+  }
+}
+
+TEST(Plan, SplitsParametersIntoParts) {
+  const Plan gpt = plan(preset("gpt2"));
+  EXPECT_EQ(part(gpt, "token embedding").parameters, 50257 * 768);
+  EXPECT_EQ(part(gpt, "positions").parameters, 1024 * 768);
+  EXPECT_EQ(part(gpt, "attention").parameters, 12 * 4 * (768 * 768 + 768));
+  EXPECT_EQ(part(gpt, "feed-forward").parameters, 12 * (8 * 768 * 768 + 5 * 768));
+  EXPECT_EQ(part(gpt, "norms").parameters, 25 * 2 * 768);
+  EXPECT_EQ(part(gpt, "head").parameters, 0);  // it is the embedding
+  EXPECT_EQ(gpt.active, gpt.parameters);
+
+  const Plan experts = plan(preset("mixtral-8x7b"));
+  EXPECT_EQ(part(experts, "experts").parameters, 32ll * 8 * 3 * 4096 * 14336);
+  EXPECT_EQ(part(experts, "experts").active, 32ll * 2 * 3 * 4096 * 14336);
+  EXPECT_EQ(part(experts, "router").parameters, 32 * 8 * 4096);
+  EXPECT_EQ(experts.active, 12879925248);  // the 12.9 billion of Jiang et al. 2024
+}
+
+TEST(Plan, CountsProductsOfADecoder) {
+  PlanOptions options;
+  options.length = 100;
+  const Plan p = plan(preset("gpt2"), options);
+  const double matrices = 12.0 * 12 * 768 * 768 + 50257.0 * 768;
+  const double scores = 12 * 4.0 * 768 * (100 * 101 / 2);
+  EXPECT_DOUBLE_EQ(p.flops, 2 * matrices * 100 + scores);
+  EXPECT_DOUBLE_EQ(p.flops_per_token, p.flops / 100);
+  EXPECT_DOUBLE_EQ(part(p, "attention scores").flops, scores);
+  EXPECT_DOUBLE_EQ(p.training.flops, 3 * p.flops_per_token * p.training.tokens);
+  EXPECT_DOUBLE_EQ(p.training.rule_flops, 6.0 * 124439808 * p.training.tokens);
+}
+
+TEST(Plan, CountsProductsAcrossStacks) {
+  PlanOptions options;
+  options.length = 10;
+  options.source_length = 30;
+  const Plan p = plan(preset("t5-small"), options);
+  const double square = 512.0 * 512, S = 30, T = 10;
+  const double encoder = 6 * (4 * square + 8 * square) * S;
+  const double decoder = 6 * ((4 + 8 + 2) * square * T + 2 * square * S);
+  const double scores = 6 * 4.0 * 512 * (S * S + T * (T + 1) / 2 + S * T);
+  EXPECT_DOUBLE_EQ(p.flops, 2 * (encoder + decoder + 32128.0 * 512 * T) + scores);
+  EXPECT_DOUBLE_EQ(p.flops_per_token, p.flops / 40);
+}
+
+TEST(Plan, CountsProductsOfInputs) {
+  const Plan image = plan(preset("vit-base"));
+  EXPECT_EQ(image.length, 197);
+  EXPECT_EQ(image.source_length, 0);
+  EXPECT_DOUBLE_EQ(part(image, "input").flops, 2.0 * 196 * 768 * 768);
+  EXPECT_DOUBLE_EQ(part(image, "head").flops, 2.0 * 768 * 768);  // of one vector
+  const Plan audio = plan(preset("whisper-tiny"));
+  EXPECT_DOUBLE_EQ(part(audio, "input").flops, 2.0 * 3 * 384 * (3000 * 80 + 1500 * 384));
+}
+
+TEST(Plan, CountsPairsOfQueryAndKey) {
+  for (const int64_t length : {1, 2, 7, 20})
+    for (const bool causal : {false, true})
+      for (const int64_t window : {0, 1, 3, 7, 19, 30})
+        for (const int64_t global : {0, 1, 4, 25}) {
+          int64_t pairs = 0;
+          for (int64_t q = 0; q < length; ++q)
+            for (int64_t k = 0; k < (causal ? q + 1 : length); ++k)
+              pairs += window == 0 || std::abs(q - k) < window || k < global || q < global;
+          EXPECT_EQ(attention_pairs(length, causal, window, window == 0 ? 0 : global), pairs)
+              << length << " " << causal << " " << window << " " << global;
+        }
+}
+
+TEST(Plan, KnowsWhatACacheKeeps) {
+  PlanOptions options;
+  options.batch = 3;
+  const Plan grouped = plan(preset("llama2-70b"), options);
+  EXPECT_EQ(grouped.memory.cache_per_token.bf16, 2 * 80 * 8 * 128 * 2);
+  EXPECT_EQ(grouped.memory.cache.bf16, 3 * 4096.0 * grouped.memory.cache_per_token.bf16);
+  const Plan window = plan(preset("mistral-7b"));
+  EXPECT_EQ(window.memory.cache.fp32, 4096 * window.memory.cache_per_token.fp32);
+  const Plan across = plan(preset("t5-small"));
+  EXPECT_EQ(across.memory.cache.fp32, (512 + 512) * across.memory.cache_per_token.fp32);
+  EXPECT_EQ(plan(preset("bert-base")).memory.cache.fp32, 0);
+}
+
+TEST(Plan, TimesAndPricesTraining) {
+  PlanOptions options;
+  options.tokens = 300e9;
+  options.speed = 56e12;
+  options.utilisation = 0.5;
+  options.price = 1.5;
+  options.devices = 1000;
+  const TrainingPlan t = plan(preset("gpt3"), options).training;
+  EXPECT_NEAR(t.rule_flops, 3.14e23, 0.005e23);
+  EXPECT_NEAR(t.flops / t.rule_flops, 1.0136, 0.0001);  // attention's products beside the rule's
+  EXPECT_DOUBLE_EQ(t.device_hours, t.flops / 28e12 / 3600);
+  EXPECT_DOUBLE_EQ(t.seconds, t.device_hours * 3.6);
+  EXPECT_DOUBLE_EQ(t.cost, t.device_hours * 1.5);
+  EXPECT_NEAR(t.cost * t.rule_flops / t.flops, 4.6e6, 0.08e6);
+}
+
+TEST(Plan, RefusesWhatIsOutOfRange) {
+  const auto refused = [](const char* option, auto change) {
+    PlanOptions options;
+    change(options);
+    expect_error(ErrorKind::InvalidArgument, {option, "expected"},
+                 [&] { plan(preset("gpt2"), options); });
+  };
+  refused("--length", [](PlanOptions& o) { o.length = 1025; });
+  refused("--batch", [](PlanOptions& o) { o.batch = 0; });
+  refused("--tokens", [](PlanOptions& o) { o.tokens = -1; });
+  refused("--speed", [](PlanOptions& o) { o.speed = std::nan(""); });
+  refused("--utilisation", [](PlanOptions& o) { o.utilisation = 1.5; });
+  refused("--price", [](PlanOptions& o) { o.price = -1; });
+  refused("--devices", [](PlanOptions& o) { o.devices = 0; });
+  expect_error(ErrorKind::InvalidArgument, {"vocabulary is 0"}, [] { plan(preset("nano")); });
+  Spec huge = preset("gpt2");
+  huge.width = 1 << 24;
+  huge.decoder->attention.heads = 1 << 12;
+  huge.decoder->attention.head_width = 1;
+  huge.decoder->layers = 4096;
+  huge.decoder->ffn.width = 1 << 24;
+  huge.decoder->ffn.experts.count = 4096;
+  expect_error(ErrorKind::InvalidArgument, {"experts", "parameters"}, [&] { plan(huge); });
+}
+
+TEST(ScalingLaws, AreThoseOfThePapers) {
+  EXPECT_NEAR(kaplan_loss_of_size(2e9) / kaplan_loss_of_size(1e9), 0.9487, 1e-4);
+  EXPECT_NEAR(kaplan_loss_of_data(2e9) / kaplan_loss_of_data(1e9), 0.9363, 1e-4);
+  EXPECT_NEAR(kaplan_loss(1e9, 1e30), kaplan_loss_of_size(1e9), 1e-6);
+  // Chinchilla itself: 70 billion parameters on 1.4 trillion tokens, 5.76e23 FLOPs.
+  EXPECT_DOUBLE_EQ(optimal_tokens(70e9), 1.4e12);
+  EXPECT_NEAR(optimal_parameters(5.76e23), 70e9, 1e9);
+  EXPECT_NEAR(chinchilla_loss(70e9, 1.4e12), 1.937, 0.001);
+}
+
+}  // namespace
+}  // namespace fovea
