@@ -19,10 +19,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // Rows of the id `padding` give the table no gradient.
 Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding = -1);
 
-// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).
+// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4); where
+// epsilon is outside: (x - mean) / (sqrt(variance) + epsilon) * weight + bias.
 // x [..., C] -> [..., C] of dtype `out`
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
-                  DType out);
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  NormEpsilon epsilon, DType out);
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).
 // x [..., C] -> [..., C] of dtype `out`

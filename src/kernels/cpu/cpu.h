@@ -28,9 +28,10 @@ void sum_rows(Out y, In x, Rows rows);
 double sum(In x, int64_t size);
 double sum_of_squares(In x, int64_t size);
 // norm.cc
-void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows);
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
+                Rows rows);
 void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                         Rows rows);
+                         NormEpsilon epsilon, Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
 // softmax.cc

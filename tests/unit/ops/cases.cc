@@ -70,6 +70,9 @@ void add_norms(std::vector<Case>& all) {
       all.push_back({"layer_norm", what, {x, weight}, [=](auto& in) {
                        return layer_norm(in[0], in[1], {}, epsilon, in[0].dtype());
                      }});
+      all.push_back({"layer_norm", what + " outside the root", {x, weight}, [=](auto& in) {
+                       return layer_norm(in[0], in[1], {}, {epsilon, true}, in[0].dtype());
+                     }});
       all.push_back({"rms_norm", what, {x, weight}, [=](auto& in) {
                        return rms_norm(in[0], in[1], epsilon, in[0].dtype());
                      }});
