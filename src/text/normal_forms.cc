@@ -23,9 +23,9 @@ struct Change {
 bool is_young(char32_t c) {
   const auto within = [c](char32_t first, char32_t last) { return c >= first && c <= last; };
   return c == 0x32FF || within(0xA7F1, 0xA7F4) || c == 0xAB69 || within(0x10781, 0x107BA) ||
-         c == 0x11938 || c == 0x1F16C || within(0x1FBF0, 0x1FBF9) || within(0x105C9, 0x105E4) ||
-         within(0x11383, 0x113C9) || within(0x16121, 0x16128) || within(0x16D63, 0x16D6A) ||
-         within(0x1CCD6, 0x1CCF9);
+         c == 0x11938 || c == 0x1F16C || within(0x1E030, 0x1E06D) || within(0x1FBF0, 0x1FBF9) ||
+         within(0x105C9, 0x105E4) || within(0x11383, 0x113C9) || within(0x16121, 0x16128) ||
+         within(0x16D63, 0x16D6A) || within(0x1CCD6, 0x1CCF9);
 }
 
 const utf8proc_property_t& property(char32_t c) {
