@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "text/normalizers.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace fovea {
@@ -32,8 +33,10 @@ const utf8proc_property_t& property(char32_t c) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
 }
 
+// The canonical combining class; marks that are younger than the reference's tables have none.
 uint8_t order_of(char32_t c) {
-  return c < 0x300 ? 0 : static_cast<uint8_t>(property(c).combining_class);
+  if (c < 0x300 || !unicode::is(c, unicode::combining)) return 0;
+  return static_cast<uint8_t>(property(c).combining_class);
 }
 
 // The characters of class 0 that may become one with the character before them.
@@ -66,7 +69,7 @@ class Composer {
     if (is_hangul(c)) return compose_;
     if (is_jamo(c)) return !compose_;
     const utf8proc_property_t& p = property(c);
-    if (p.combining_class != 0) return false;
+    if (order_of(c) != 0) return false;
     const bool decomposes = p.decomp_seqindex != UINT16_MAX;
     return !decomposes && (!compose_ || !joins(c));
   }
