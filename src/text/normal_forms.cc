@@ -115,6 +115,7 @@ class Composer {
   // The character that two make together, or 0.
   static char32_t composed(char32_t first, char32_t second) {
     if (order_of(second) == 0 && !joins(second) && !is_jamo(second)) return 0;
+    if (second == 0x11A7) return 0;  // right before the final jamo, and taken for one by utf8proc
     std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(first),
                                             static_cast<utf8proc_int32_t>(second)};
     const auto length = utf8proc_normalize_utf32(
