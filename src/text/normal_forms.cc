@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "text/normalizers.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace fovea {
@@ -23,17 +24,19 @@ struct Change {
 bool is_young(char32_t c) {
   const auto within = [c](char32_t first, char32_t last) { return c >= first && c <= last; };
   return c == 0x32FF || within(0xA7F1, 0xA7F4) || c == 0xAB69 || within(0x10781, 0x107BA) ||
-         c == 0x11938 || c == 0x1F16C || within(0x1FBF0, 0x1FBF9) || within(0x105C9, 0x105E4) ||
-         within(0x11383, 0x113C9) || within(0x16121, 0x16128) || within(0x16D63, 0x16D6A) ||
-         within(0x1CCD6, 0x1CCF9);
+         c == 0x11938 || c == 0x1F16C || within(0x1E030, 0x1E06D) || within(0x1FBF0, 0x1FBF9) ||
+         within(0x105C9, 0x105E4) || within(0x11383, 0x113C9) || within(0x16121, 0x16128) ||
+         within(0x16D63, 0x16D6A) || within(0x1CCD6, 0x1CCF9);
 }
 
 const utf8proc_property_t& property(char32_t c) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
 }
 
+// The canonical combining class; marks that are younger than the reference's tables have none.
 uint8_t order_of(char32_t c) {
-  return c < 0x300 ? 0 : static_cast<uint8_t>(property(c).combining_class);
+  if (c < 0x300 || !unicode::is(c, unicode::combining)) return 0;
+  return static_cast<uint8_t>(property(c).combining_class);
 }
 
 // The characters of class 0 that may become one with the character before them.
@@ -66,7 +69,7 @@ class Composer {
     if (is_hangul(c)) return compose_;
     if (is_jamo(c)) return !compose_;
     const utf8proc_property_t& p = property(c);
-    if (p.combining_class != 0) return false;
+    if (order_of(c) != 0) return false;
     const bool decomposes = p.decomp_seqindex != UINT16_MAX;
     return !decomposes && (!compose_ || !joins(c));
   }
@@ -112,6 +115,7 @@ class Composer {
   // The character that two make together, or 0.
   static char32_t composed(char32_t first, char32_t second) {
     if (order_of(second) == 0 && !joins(second) && !is_jamo(second)) return 0;
+    if (second == 0x11A7) return 0;  // right before the final jamo, and taken for one by utf8proc
     std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(first),
                                             static_cast<utf8proc_int32_t>(second)};
     const auto length = utf8proc_normalize_utf32(
