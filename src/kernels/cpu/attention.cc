@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
@@ -167,12 +166,12 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
       load_tile(block.rows, v, queries, tile);
     }
     for (int64_t row = 0; row < rows; row += kStrip) {
-      const Interval ahead{tile + kTile + kTile * row / rows,
-                           tile + kTile + kTile * (row + kStrip) / rows};
+      const int64_t end = std::min(row + kStrip, rows);
+      const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
       prefetch_keys(k, queries, ahead);
       prefetch_keys(v, queries, ahead);
-      add_tile_to_strip(block, row, std::min(kStrip, rows - row),
-                        sights[static_cast<size_t>(row / kStrip)], values, tile);
+      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], values,
+                        tile);
     }
   }
   finish(block, y, lse);
@@ -211,11 +210,6 @@ HWY_EXPORT(attention_forward);
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
-}
-
-// Only inspection asks for these, a few rows at a time.
-void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
-  reference::attention_weights(w, q, k, shape);
 }
 
 }  // namespace fovea::cpu

@@ -150,6 +150,20 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyCompany) {
   }
 }
 
+TEST_P(AttentionBias, WeighsWithTheSameBitsOnAnyNumberOfThreadsAndInstructionSet) {
+  const Inputs x = Inputs(everything()).with_bias();
+  Array first(DType::f32, x.rows() * x.shape.keys), other = first;
+  use_isa("auto");
+  set_thread_count(1);
+  cpu::attention_weights(first.out(), x.q.in(), x.k.in(), x.call());
+  use_isa(GetParam());
+  for (const int threads : {1, 3}) {
+    set_thread_count(threads);
+    cpu::attention_weights(other.out(), x.q.in(), x.k.in(), x.call());
+    EXPECT_EQ(other, first);
+  }
+}
+
 // Of a bias [heads, 2 T - 1], what a chunk of queries [begin, end) on keys [0, end) takes.
 Array bias_of_chunk(const Array& bias, int64_t heads, int64_t tokens, int64_t begin, int64_t end) {
   Array part(bias.dtype, heads * (2 * end - begin - 1));
