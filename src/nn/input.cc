@@ -44,13 +44,14 @@ Tensor Input::operator()(const Tensor& x, DType compute) const {
                              : Shape{x.dim(0), spec.bins, 2 * spec.frames};
   check(x.shape() == expected, "input: shape {}; expected {}", describe(x.shape()),
         describe(expected));
+  const DType stream = compute == DType::f64 ? DType::f64 : DType::f32;
   if (spec.kind == InputKind::image) {
     const Tensor squares = patch(cast(patches(x, spec.patch), compute));  // [B, T - 1, C]
     return concat_tokens(class_token.value.view({1, 1, class_token.value.dim(1)}),
-                         cast(squares, DType::f32));
+                         cast(squares, stream));
   }
   const Tensor frames = cast(swap_axes(x), compute);  // [B, 2 T, bins]
-  return cast(convolve(convolve(frames, narrow, 1), wide, 2), DType::f32);
+  return cast(convolve(convolve(frames, narrow, 1), wide, 2), stream);
 }
 
 }  // namespace fovea

@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                  NormEpsilon epsilon, DType out) {
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, NormEpsilon epsilon,
+                  DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
         "layer_norm: weight is {}, bias is {}, the last axis of x is {}", weight.shape(),

@@ -30,7 +30,8 @@ void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbi
   const double count = static_cast<double>(width);
   const double centre = centred ? sum / count : 0;
   for (int64_t j = 0; j < width; ++j) {
-    put(dx, i * width + j, saved.scale * (g(j) - centre - x_hat(j) * sum_x_hat / count * steepness));
+    put(dx, i * width + j,
+        saved.scale * (g(j) - centre - x_hat(j) * sum_x_hat / count * steepness));
   }
 }
 

@@ -96,7 +96,8 @@ TEST(LayerNorm, MatchesTheReference) {
 
 TEST(LayerNorm, DividesEqualNumbersByTheEpsilonOutside) {
   const Rows rows{1, 3};
-  const Array x(std::vector<double>{7, 7, 7}, DType::f32), one(std::vector<double>(3, 1), DType::f32);
+  const Array x(std::vector<double>{7, 7, 7}, DType::f32),
+      one(std::vector<double>(3, 1), DType::f32);
   for (const Kernels* kernels : {&cpu_kernels(), &reference_kernels()}) {
     Array y(3, DType::f32), mean(1, DType::f32), scale(mean), dx(y);
     const NormEpsilon epsilon(0.5f, true);

@@ -50,8 +50,7 @@ class Fields : public SpecVisitor {
   }
   void choice(Text path, Text flag, Text help, int&,
               const std::vector<std::string>& names) override {
-    add(path, flag, help, {names.front(), names.back()},
-        {"nonsense", "", 0, true, Json::array()});
+    add(path, flag, help, {names.front(), names.back()}, {"nonsense", "", 0, true, Json::array()});
   }
   void group(Text path, Text flag, Text help, bool&) override { look(path, flag, help); }
 
@@ -202,8 +201,7 @@ TEST(Specs, SuggestTheFieldNearestToAnUnknownOne) {
                  {"spec.json: " + slip + " is not a field", "did you mean " + field.path + "?"},
                  [&] { read_spec(json_with(slip, 1), "spec.json"); });
   }
-  expect_error(ErrorKind::InvalidArgument,
-               {"encodr is not a field", "did you mean encoder?"},
+  expect_error(ErrorKind::InvalidArgument, {"encodr is not a field", "did you mean encoder?"},
                [] { read_spec(R"({"encodr": {"layers": 4}})", "spec.json"); });
   expect_error(ErrorKind::InvalidArgument,
                {"decoder.atention is not a field", "did you mean decoder.attention?"},

@@ -87,7 +87,9 @@ TEST(ValidSpecs, FillWindowsExpertsAndOriginalContexts) {
 // Models that compute the same have the same Spec.
 TEST(ValidSpecs, SetBackWhatIsWithoutEffect) {
   const std::function<void(Spec&)> changes[] = {
-      [](Spec& s) { s.decoder->attention.windows = {0, 0}; },
+      [](Spec& s) {
+        s.decoder->attention.windows = {0, 0};
+      },
       [](Spec& s) { s.decoder->ffn.experts.chosen = 7; },
       [](Spec& s) { s.decoder->position.buckets = 8; },
       [](Spec& s) { s.decoder->position.rotary.theta = 5; },
@@ -144,7 +146,9 @@ TEST(ValidSpecs, RefuseWindowsThatFitNoLayers) {
   expect_refused(
       small(),
       {{[](Spec& s) { s.decoder->attention.windows = {-1}; }, {"decoder.attention.windows is -1"}},
-       {[](Spec& s) { s.decoder->attention.windows = {1, 2, 3}; },
+       {[](Spec& s) {
+          s.decoder->attention.windows = {1, 2, 3};
+        },
         {"decoder.attention.windows has 3 numbers", "each of 2 layers"}},
        {[](Spec& s) { s.decoder->attention.global = 1; }, {"decoder.attention.global is 1"}},
        {[](Spec& s) {
@@ -243,7 +247,10 @@ TEST(ValidSpecs, NameTheStackThatIsWrong) {
   expect_refused(
       small_encoder(),
       {{[](Spec& s) { s.encoder->layers = 0; }, {"encoder.layers is 0"}},
-       {[](Spec& s) { s.encoder->attention.windows = {1, 2, 3}; }, {"encoder.attention.windows"}},
+       {[](Spec& s) {
+          s.encoder->attention.windows = {1, 2, 3};
+        },
+        {"encoder.attention.windows"}},
        {[](Spec& s) { s.encoder->attention.global = 2; }, {"encoder.attention.global"}},
        {[](Spec& s) { s.encoder->ffn.experts = {.count = 1}; }, {"encoder.ffn.experts.chosen"}}});
 }
@@ -282,14 +289,14 @@ TEST(ValidSpecs, RefuseStacksAndInputsThatDoNotFit) {
 }
 
 TEST(ValidSpecs, RefuseHeadsWithoutTheirLabels) {
-  expect_refused(small(),
-                 {{[](Spec& s) { s.head.labels = 2; }, {"head.labels is 2", "expected 0"}},
-                  {[](Spec& s) { s.head = {.kind = HeadKind::pooled, .labels = 2}; },
-                   {"head.labels is 2"}},
-                  {[](Spec& s) { s.head.kind = HeadKind::sequence; }, {"head.labels is 0"}},
-                  {[](Spec& s) { s.head.kind = HeadKind::token; }, {"head.labels is 0"}},
-                  {[](Spec& s) { s.head.kind = HeadKind::span; }, {"head.labels is 0"}},
-                  {[](Spec& s) { s.head.softcap = -1; }, {"head.softcap is -1"}}});
+  expect_refused(
+      small(),
+      {{[](Spec& s) { s.head.labels = 2; }, {"head.labels is 2", "expected 0"}},
+       {[](Spec& s) { s.head = {.kind = HeadKind::pooled, .labels = 2}; }, {"head.labels is 2"}},
+       {[](Spec& s) { s.head.kind = HeadKind::sequence; }, {"head.labels is 0"}},
+       {[](Spec& s) { s.head.kind = HeadKind::token; }, {"head.labels is 0"}},
+       {[](Spec& s) { s.head.kind = HeadKind::span; }, {"head.labels is 0"}},
+       {[](Spec& s) { s.head.softcap = -1; }, {"head.softcap is -1"}}});
 }
 
 }  // namespace

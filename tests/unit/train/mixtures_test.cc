@@ -1,0 +1,209 @@
+// Every mixture of the Spec's fields: exact gradients, the same bits from the cache, the same model
+// from its directory, and a loss that falls.
+
+#include <gtest/gtest.h>
+
+#include "families/directory.h"
+#include "train/optimizer.h"
+#include "unit/base/temporary_folder.h"
+#include "unit/nn/random_parameters.h"
+#include "unit/ops/gradient_check.h"
+#include "unit/train/all_mixtures.h"
+
+namespace fovea {
+namespace {
+
+using test::Mixture;
+
+constexpr int64_t kBatch = 2, kTokens = test::kMixtureTokens;
+constexpr int kShards = 8;
+
+Tensor ids_below(int64_t most, Shape shape, uint64_t seed) {
+  Tensor ids = empty(std::move(shape), DType::i32);
+  Random random(seed, Stream::init);
+  for (int64_t i = 0; i < ids.size(); ++i)
+    ids.data_as<int32_t>()[i] = static_cast<int32_t>(random.word() % static_cast<uint32_t>(most));
+  return ids;
+}
+
+// What a model is given, and what it should say.
+struct Batch {
+  Sequence source, tokens;
+  std::vector<Interval> valid;  // of the source
+
+  explicit Batch(const Spec& s) {
+    const int64_t words = s.source_vocabulary > 0 ? s.source_vocabulary : s.vocabulary;
+    if (s.input.kind == InputKind::image)
+      source.signal = noise({kBatch, s.input.channels, s.input.size, s.input.size});
+    else if (s.input.kind == InputKind::audio)
+      source.signal = noise({kBatch, s.input.bins, 2 * s.input.frames});
+    else
+      source.ids = ids_below(words, {kBatch, kTokens}, 1), valid = {{0, kTokens}, {0, kTokens - 3}};
+    if (s.decoder) tokens.ids = ids_below(s.vocabulary, {kBatch, kTokens}, 2);
+    if (s.token_types > 0) source.types = ids_below(s.token_types, {kBatch, kTokens}, 3);
+  }
+  static Tensor noise(Shape shape) {
+    return convert(test::normal(std::move(shape), 4), DType::f32);
+  }
+};
+
+// The encoder's output where a decoder attends to it.
+Pass with_memory(const Transformer& model, const Batch& batch, Pass pass) {
+  if (!model.spec.encoder || !model.spec.decoder) return pass;
+  Pass encoding = pass;
+  encoding.mask.valid = batch.valid;
+  pass.memory = model.encode(batch.source, encoding);
+  pass.memory_valid = batch.valid;
+  return pass;
+}
+
+Tensor outputs(const Transformer& model, const Batch& batch, Pass pass) {
+  if (model.spec.decoder) {
+    const Pass across = with_memory(model, batch, pass);
+    return model.logits(model.decode(batch.tokens, across));
+  }
+  pass.mask.valid = batch.valid;
+  return model.logits(model.encode(batch.source, pass), batch.valid);
+}
+
+Tensor loss_of(const Transformer& model, const Batch& batch, DType compute) {
+  Pass pass;
+  pass.compute = compute;
+  std::vector<Tensor> side_losses;
+  pass.side_losses = &side_losses;
+  const Tensor logits = outputs(model, batch, pass);
+  Shape rows = logits.shape();
+  rows.pop_back();
+  Tensor loss = cross_entropy(logits, ids_below(logits.dim(-1), rows, 5));
+  for (const Tensor& side : side_losses) loss = add(loss, side);
+  return loss;
+}
+
+std::vector<Tensor> values_of(Transformer& model) {
+  std::vector<Tensor> values;
+  model.each([&](const std::string&, Parameter& p) { values.push_back(p.value); });
+  return values;
+}
+
+Transformer random_model(const Spec& spec) {
+  Transformer model(spec);
+  test::randomise(model, 1);
+  return model;
+}
+
+class Mixtures : public testing::TestWithParam<int> {
+ protected:
+  // Calls f(mixture) for the mixtures of this shard.
+  template <class Check>
+  static void each(Check&& f) {
+    const std::vector<Mixture> all = test::all_mixtures();
+    for (size_t i = static_cast<size_t>(GetParam()); i < all.size(); i += kShards) {
+      SCOPED_TRACE(all[i].name);
+      try {
+        f(all[i].spec);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Shard, Mixtures, testing::Range(0, kShards));
+
+TEST(MixturesOf, EveryKindAreMany) { EXPECT_GE(test::all_mixtures().size(), 60u); }
+
+TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
+  each([](const Spec& spec) {
+    Transformer model = random_model(spec);
+    const Batch batch(spec);
+    std::vector<Tensor> parameters;
+    for (const Tensor& value : values_of(model)) parameters.push_back(convert(value, DType::f64));
+    const auto loss = [&](const std::vector<Tensor>& values) {
+      size_t n = 0;
+      model.each([&](const std::string&, Parameter& p) { p.value = values[n++]; });
+      return loss_of(model, batch, DType::f64);
+    };
+    test::check_gradients(parameters, loss, 4);
+  });
+}
+
+// Reads the decoder's tokens in pieces that end there.
+std::vector<float> read_in_pieces(const Transformer& model, const Batch& batch, const Pass& pass,
+                                  int64_t piece) {
+  const Tensor ids = batch.tokens.ids;
+  const AttentionSpec& a = model.spec.decoder->attention;
+  KvCache cache(model.spec.decoder->layers, 1, model.spec.context, a.kv_heads, a.head_width,
+                pass.compute);
+  Pass cached = pass;
+  cached.cache = &cache;
+  std::vector<float> all;
+  for (int64_t begin = 0; begin < kTokens; begin += piece) {
+    const int64_t end = std::min(kTokens, begin + piece);
+    Sequence part;
+    part.ids = ids.view({kTokens}).rows(begin, end).view({1, end - begin});
+    const std::vector<float> logits = to_floats(model.logits(model.decode(part, cached)));
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+TEST_P(Mixtures, ReadFromTheCacheTheBitsOfTheWhole) {
+  const NoGradient off;
+  each([](const Spec& spec) {
+    if (!spec.decoder || spec.head.kind != HeadKind::language_model) return;
+    const Transformer model = random_model(spec);
+    Batch batch(spec);
+    batch.tokens.ids = batch.tokens.ids.rows(1, 2);
+    if (batch.source.ids) batch.source.ids = batch.source.ids.rows(1, 2);
+    if (batch.source.signal) batch.source.signal = batch.source.signal.rows(1, 2);
+    if (!batch.valid.empty()) batch.valid.erase(batch.valid.begin());
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      Pass pass;
+      pass.compute = compute;
+      pass = with_memory(model, batch, pass);
+      const auto whole = to_floats(model.logits(model.decode(batch.tokens, pass)));
+      for (const int64_t piece : {1, 2, 4, 7})
+        EXPECT_EQ(read_in_pieces(model, batch, pass, piece), whole)
+            << name_of(compute) << ", pieces of " << piece;
+    }
+  });
+}
+
+TEST_P(Mixtures, ComeBackFromTheirDirectory) {
+  const NoGradient off;
+  each([](const Spec& spec) {
+    const TemporaryFolder folder;
+    Transformer model = random_model(spec);
+    save_model_files(folder.path(), model, 3);
+    const ModelFiles files = open_model_files(folder.path(), Weights::mapped);
+    EXPECT_EQ(write_spec(files.model.spec), write_spec(spec));
+    EXPECT_TRUE(files.warnings.empty());
+    const Batch batch(spec);
+    EXPECT_EQ(to_floats(outputs(files.model, batch, {})), to_floats(outputs(model, batch, {})));
+  });
+}
+
+TEST_P(Mixtures, LearnABatch) {
+  each([](const Spec& spec) {
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      Transformer model(spec);
+      initialise(model, 1);
+      const Batch batch(spec);
+      Optimizer optimizer(model, {});
+      float first = 0, last = 0;
+      for (int step = 1; step <= 12; ++step) {
+        const Tensor loss = loss_of(model, batch, compute);
+        last = to_floats(loss)[0];
+        if (step == 1) first = last;
+        backward(loss);
+        const double norm = optimizer.gradient_norm();
+        EXPECT_TRUE(std::isfinite(norm));
+        optimizer.update(step, 1e-2, norm);
+      }
+      EXPECT_LT(last, 0.98f * first) << name_of(compute);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace fovea
