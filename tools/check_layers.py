@@ -13,6 +13,7 @@ FAMILIES = re.compile(r"\b(gpt2|llama|bert|roberta|distilbert|mpnet|t5|mistral|m
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/")
 OWNED = {r"dnnl|oneapi": ("src/kernels/cpu/", "src/kernels/dispatch.cc", "bench/"),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
+         r"pcre2\.h": ("src/text/pattern",), r"utf8proc\.h": ("src/text/",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}
 FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 

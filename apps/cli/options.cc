@@ -181,8 +181,7 @@ Option integers(std::string name, Names aliases, std::string help, std::vector<i
     std::vector<int64_t> read;
     for (size_t begin = 0, end = 0; begin <= typed.size(); begin = end + 1) {
       end = std::min(typed.find(',', begin), typed.size());
-      read.push_back(
-          parse_integer(title, typed.substr(begin, end - begin), least, most, expected));
+      read.push_back(parse_integer(title, typed.substr(begin, end - begin), least, most, expected));
     }
     values = std::move(read);
   };

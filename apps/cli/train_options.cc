@@ -31,9 +31,13 @@ void declare_data(OptionTable& table, TrainOptions& o) {
                  "model directory to start from instead of random weights", o.from));
   table.add_config(number("--validation", {"--validation-split"},
                           "the text's last part, held out to measure with", o.validation, 0, 0.9));
+  table.add_config(text("--tokenizer", {"--tokenizer-name"},
+                        "char, bpe:SIZE, wordpiece:SIZE, unigram:SIZE, or a model or "
+                        "tokenizer.json to take it from",
+                        o.tokenizer));
   table.add_config(integer("--max-vocabulary", {},
-                           "keep the most frequent characters only; 0 = all", o.max_vocabulary, 0,
-                           10'000'000));
+                           "char: keep the most frequent characters only; 0 = all",
+                           o.max_vocabulary, 0, 10'000'000));
 }
 
 void declare_length(OptionTable& table, TrainOptions& o) {

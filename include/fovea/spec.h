@@ -16,7 +16,8 @@ enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh, quick_gelu, relu_
 enum class PositionKind { none, learned, sinusoidal, rotary };
 
 // What attention's scores receive by the distance of key and query. alibi: a slope for each head
-// (Press et al. 2022). relative: learned, by bucket of distances and head (Raffel et al. 2020, 2.1).
+// (Press et al. 2022). relative: learned, by bucket of distances and head (Raffel et al.
+// 2020, 2.1).
 enum class DistanceBias { none, alibi, relative };
 
 // Where sin and cos of frequency i = 0 .. C/2 - 1 stand: neighbours (2i, 2i + 1) as in the paper;
@@ -28,12 +29,12 @@ enum class RotaryScaling { none, linear, llama3, yarn, longrope };
 
 struct RotarySpec {
   float theta = 10000;
-  float local_theta = 0;  // of layers with a window, which are then not scaled; 0 = as the others
-  float share = 1;        // of a head's width that is turned
+  float local_theta = 0;    // of layers with a window, which are then not scaled; 0 = as the others
+  float share = 1;          // of a head's width that is turned
   bool neighbours = false;  // pairs (2i, 2i + 1), as in the paper, instead of (i, i + D/2)
   RotaryScaling scaling = RotaryScaling::none;
-  float factor = 1;              // new context / original context
-  int64_t original_context = 0;  // llama3, yarn, longrope; 0 = the model's
+  float factor = 1;                             // new context / original context
+  int64_t original_context = 0;                 // llama3, yarn, longrope; 0 = the model's
   float low_frequency = 1, high_frequency = 4;  // llama3
   float fast = 32, slow = 1;  // yarn (Peng et al. 2023): turns over the context that bound the ramp
   float attention_factor = 0;  // yarn, longrope: cos and sin times this; 0 = from factor
@@ -60,9 +61,9 @@ struct Placement {
 struct NormSpec {
   NormKind kind = NormKind::layer;
   float epsilon = 1e-5f;
-  bool bias = true;               // LayerNorm only
-  bool unit_offset = false;       // the gain is 1 + weight
-  bool epsilon_outside = false;   // (x - mean) / (deviation + epsilon), not inside the root
+  bool bias = true;              // LayerNorm only
+  bool unit_offset = false;      // the gain is 1 + weight
+  bool epsilon_outside = false;  // (x - mean) / (deviation + epsilon), not inside the root
 };
 
 // What is normalised of queries and keys before their positions: each head, or all heads as one.
@@ -135,9 +136,9 @@ enum class Pooling { first, mean, last };
 //   output(norm(activation(transform(pool(hidden)))))
 struct HeadSpec {
   HeadKind kind = HeadKind::language_model;
-  bool tied = true;       // language_model: the output matrix is the token embedding
-  int64_t labels = 0;     // of the other kinds
-  bool bias = false;      // of the output
+  bool tied = true;        // language_model: the output matrix is the token embedding
+  int64_t labels = 0;      // of the other kinds
+  bool bias = false;       // of the output
   bool transform = false;  // a layer of its own before the output
   ActivationKind activation = ActivationKind::gelu;
   bool transform_bias = true, transform_norm = false;
@@ -157,11 +158,12 @@ struct Spec {
   int64_t source_vocabulary = 0;  // an encoder's own embedding beside a decoder; 0 = the same one
   int64_t context = 0;            // most tokens in one sequence
   int64_t width = 0;
-  int64_t token_types = 0;         // an embedding of which sentence a token is in; 0 = none
-  bool scaled_embedding = false;   // token embeddings times sqrt(width)
-  InputSpec input;                 // of the encoder
+  int64_t padding = -1;  // a token that teaches the embedding nothing where it is read; -1 = none
+  int64_t token_types = 0;        // an embedding of which sentence a token is in; 0 = none
+  bool scaled_embedding = false;  // token embeddings times sqrt(width)
+  InputSpec input;                // of the encoder
   // One of them, or both: then the decoder attends to the encoder.
-  std::optional<StackSpec> encoder;              // every token sees every token
+  std::optional<StackSpec> encoder;                // every token sees every token
   std::optional<StackSpec> decoder = StackSpec();  // causal
   HeadSpec head;
   DropoutSpec dropout;

@@ -21,6 +21,30 @@ struct Token {
   std::string_view text;
 };
 
+// A stretch [begin, end) of a text.
+struct Offsets {
+  uint32_t begin, end;
+  bool operator==(const Offsets&) const = default;
+};
+
+// All that a model or a user may want to know of a text's tokens. The lists have one entry a token.
+struct Encoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> type_ids;        // which part of a pair; as the post-processor says
+  std::vector<std::string> tokens;      // as the vocabulary writes them
+  std::vector<Offsets> offsets;         // in characters; {0, 0} for tokens that were added
+  std::vector<Offsets> byte_offsets;    // the same in bytes
+  std::vector<uint8_t> special_mask;    // 1 for what the post-processor and padding added
+  std::vector<uint8_t> attention_mask;  // 0 for padding
+  std::vector<Encoding> overflowing;    // what truncation cut off, in stretches of that length
+};
+
+struct EncodingOptions {
+  bool add_special_tokens = true;  // what the post-processor adds, such as [CLS] and [SEP]
+  SpecialTokens special = SpecialTokens::as_text;
+  bool truncate_and_pad = true;  // as tokenizer.json says
+};
+
 struct TokenizerState;
 
 // Text to token ids and back, as a Hugging Face tokenizer.json says. A cheap-to-copy handle to
@@ -29,16 +53,17 @@ struct TokenizerState;
 class Tokenizer {
  public:
   // Reads a tokenizer.json, or the one in a folder, with the tokenizer_config.json beside it if
-  // there is one. BadFile if it is damaged; Unsupported, with the JSON path, for a part that fovea
-  // does not know.
+  // there is one. In a folder without it: vocab.txt, vocab.json with merges.txt, or a SentencePiece
+  // model. BadFile if it is damaged; Unsupported, with the JSON path, for a part that fovea does
+  // not know.
   static Tokenizer open(const std::filesystem::path& path);
 
   // Writes tokenizer.json and tokenizer_config.json into an existing folder, for fovea and Hugging
   // Face alike.
   void save(const std::filesystem::path& folder) const;
 
-  // A character that the vocabulary lacks becomes the unknown token; without one it is left out, as
-  // Hugging Face does.
+  // The text's own tokens: none are added, and none are cut off. A character that the vocabulary
+  // lacks becomes the unknown token; without one it is left out, as Hugging Face does.
   std::vector<int32_t> encode(std::string_view text,
                               SpecialTokens special = SpecialTokens::as_text) const;
   void encode(std::string_view text, std::vector<int32_t>& ids,
@@ -46,15 +71,26 @@ class Tokenizer {
   std::vector<Token> tokens(std::string_view text,
                             SpecialTokens special = SpecialTokens::as_text) const;
 
-  // Special tokens appear by their names. InvalidArgument for an id outside the vocabulary.
-  std::string decode(const std::vector<int32_t>& ids) const;
+  // What Hugging Face's encode() gives, for a text or a pair of texts. InvalidArgument where
+  // truncation must cut more than there is.
+  Encoding encoding(std::string_view text, const EncodingOptions& options = {}) const;
+  Encoding encoding(std::string_view text, std::string_view pair,
+                    const EncodingOptions& options = {}) const;
+  // Several texts, padded to the longest one where the tokenizer pads at all.
+  std::vector<Encoding> encodings(const std::vector<std::string>& texts,
+                                  const EncodingOptions& options = {}) const;
 
-  // The distinct characters of the text that the vocabulary lacks, in the order of their first
-  // appearance.
+  // Special tokens appear by their names, or are left out. InvalidArgument for an id outside the
+  // vocabulary.
+  std::string decode(const std::vector<int32_t>& ids, bool skip_special = false) const;
+
+  // The distinct stretches of the text that the vocabulary lacks (characters, for most
+  // vocabularies), in the order of their first appearance.
   std::vector<std::string> unknown(std::string_view text) const;
 
   int32_t size() const;  // of the vocabulary, special tokens included: ids are [0, size)
   std::string_view text_of(int32_t id) const;
+  std::optional<int32_t> id_of(std::string_view text) const;  // of a token by its text
   bool is_special(int32_t id) const;
   std::optional<int32_t> unknown_id() const;
   std::optional<int32_t> bos_id() const;
@@ -64,19 +100,25 @@ class Tokenizer {
   explicit Tokenizer(std::shared_ptr<const TokenizerState> state) : state_(std::move(state)) {}
 
  private:
+  friend class StreamingDecoder;
   std::shared_ptr<const TokenizerState> state_;
 };
 
-// Decodes ids one by one and hands out text as soon as its characters are complete.
+// Decodes ids one by one and hands out text as soon as it is certain: all of it together is what
+// decode() makes of all ids.
 class StreamingDecoder {
  public:
-  explicit StreamingDecoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
-  std::string add(int32_t id);  // the text that became complete; empty in the middle of a character
+  explicit StreamingDecoder(Tokenizer tokenizer, bool skip_special = false);
+  StreamingDecoder(StreamingDecoder&&) noexcept;
+  StreamingDecoder& operator=(StreamingDecoder&&) noexcept;
+  ~StreamingDecoder();
+
+  std::string add(int32_t id);  // the text that became certain; often none in mid-character
   std::string finish();         // what is left: U+FFFD for a character that never became complete
 
  private:
-  Tokenizer tokenizer_;
-  std::string pending_;  // the bytes of a character's beginning, at most 3
+  struct Stream;
+  std::unique_ptr<Stream> stream_;
 };
 
 }  // namespace fovea

@@ -19,11 +19,14 @@ struct TrainOptions {
   std::string out;                // the model's directory; training state lives in it too
   std::string from;               // a directory to start from instead of random weights
 
-  int64_t steps = 2000;        // optimiser steps
-  int64_t batch = 12;          // sequences in one forward pass
-  int64_t accumulate = 1;      // forward passes in one optimiser step
-  double validation = 0.1;     // the text's last part, held out
-  int64_t max_vocabulary = 0;  // keep the most frequent characters only; 0 = all
+  int64_t steps = 2000;     // optimiser steps
+  int64_t batch = 12;       // sequences in one forward pass
+  int64_t accumulate = 1;   // forward passes in one optimiser step
+  double validation = 0.1;  // the text's last part, held out
+  // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (made from the data), or a model
+  // directory or tokenizer.json to take it from. A run with `from` has that model's.
+  std::string tokenizer = "char";
+  int64_t max_vocabulary = 0;  // char: keep the most frequent characters only; 0 = all
 
   double learning_rate = 1e-3;  // at its peak
   double final_rate = 0.1;      // the last step's rate as a fraction of the peak

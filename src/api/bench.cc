@@ -35,7 +35,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   spec.vocabulary = kVocabulary;
   // The architecture that the peers are measured on: no biases, exact GELU, no dropout.
   spec.dropout = {};
-  spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias = false;
+  spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
+      false;
   spec.decoder->ffn.bias = false;
   spec.decoder->ffn.activation = ActivationKind::gelu;
   spec = validated(spec);

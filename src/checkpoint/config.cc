@@ -151,6 +151,18 @@ void Config::operator()(const char* key, std::vector<int64_t>& field) {
   }
 }
 
+void Config::padding(Spec& spec, int64_t absent) {
+  if (!reading_) {
+    if (spec.padding >= 0) write("pad_token_id", spec.padding);
+    return;
+  }
+  const nlohmann::json given = value("pad_token_id");
+  const bool is_id = given.is_number_integer() && given >= 0 && given <= kMost;
+  spec.padding = is_id                                      ? given.get<int64_t>()
+                 : given.is_null() && !says("pad_token_id") ? absent
+                                                            : -1;
+}
+
 nlohmann::json Config::value(const char* key) {
   const auto* found = reading_ ? find(key) : nullptr;
   return found == nullptr ? nlohmann::json() : *found;

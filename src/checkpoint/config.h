@@ -33,6 +33,8 @@ class Config {
   void operator()(const char* key, ActivationKind& field, const char* absent);
   // A list of whole numbers; absent = empty.
   void operator()(const char* key, std::vector<int64_t>& field);
+  // pad_token_id, where transformers gives the embedding a padding row.
+  void padding(Spec& spec, int64_t absent = -1);
   void spec(const char* key, Spec& field);  // a whole Spec, as spec.json has it
   // Rotary positions in both spellings (what the field has of share and local_theta is the
   // family's default): rope_theta, partial_rotary_factor and rope_scaling at the

@@ -10,12 +10,10 @@ struct ScalingName {
   const char* name;
   RotaryScaling scaling;
 };
-constexpr ScalingName kScalings[] = {{"default", RotaryScaling::none},
-                                     {"linear", RotaryScaling::linear},
-                                     {"llama3", RotaryScaling::llama3},
-                                     {"yarn", RotaryScaling::yarn},
-                                     {"longrope", RotaryScaling::longrope},
-                                     {"su", RotaryScaling::longrope}};
+constexpr ScalingName kScalings[] = {
+    {"default", RotaryScaling::none},      {"linear", RotaryScaling::linear},
+    {"llama3", RotaryScaling::llama3},     {"yarn", RotaryScaling::yarn},
+    {"longrope", RotaryScaling::longrope}, {"su", RotaryScaling::longrope}};
 
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
@@ -122,8 +120,8 @@ void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
     sliding.theta = local;
     const auto full = written_scaling(field, true);
     if (by_layer_type) {
-      write("rope_parameters", {{"full_attention", full},
-                                {"sliding_attention", written_scaling(sliding, true)}});
+      write("rope_parameters",
+            {{"full_attention", full}, {"sliding_attention", written_scaling(sliding, true)}});
       return;
     }
     write("rope_parameters", full);

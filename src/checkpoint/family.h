@@ -22,14 +22,20 @@ struct Family {
   const char* prefix = "";  // of tensor names that some files leave out
   // Ends of tensor names that are no weights of their own: buffers, and copies of tied weights.
   std::vector<std::string> buffers = {};
+  // How transformers since version 5 names some tensors in memory; files may use these names too.
+  Names names_in_memory = {};
   // transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;
 };
 
-// The file's tensors for a model of this family. A model without a head is stored without the
+// The file's tensors for a model of this family, by `names` or, where those have a rule for a
+// parameter, by names_in_memory. A model without a head is stored without the
 // prefix.
-inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& model) {
-  std::vector<FileTensor> tensors = file_tensors(family.names, model);
+inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& model,
+                                            bool in_memory = false) {
+  Names names = in_memory ? family.names_in_memory : Names();
+  names.insert(names.end(), family.names.begin(), family.names.end());
+  std::vector<FileTensor> tensors = file_tensors(names, model);
   const std::string prefix = family.prefix;
   if (model.spec.head.kind != HeadKind::pooled) return tensors;
   for (FileTensor& tensor : tensors)

@@ -1,5 +1,6 @@
 #include "checkpoint/names.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -100,7 +101,8 @@ std::optional<Numbers> match(const std::string& pattern, const std::string& name
 
 std::string with_numbers(std::string pattern, const Numbers& numbers) {
   for (const auto& [place, number] : {std::pair("{i}", numbers.layer), {"{e}", numbers.expert}})
-    if (const size_t at = pattern.find(place); at != std::string::npos) pattern.replace(at, 3, number);
+    if (const size_t at = pattern.find(place); at != std::string::npos)
+      pattern.replace(at, 3, number);
   return pattern;
 }
 
@@ -132,10 +134,10 @@ std::vector<int64_t> rows_in(const std::vector<Shape>& shapes) {
 int64_t group_of(Stored stored, const Transformer& model) {
   const Spec& spec = model.spec;
   switch (stored) {
-    case Stored::by_head:
-      return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
+    case Stored::by_head: return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
+    case Stored::stacked: return spec.decoder->ffn.experts.count;
     default: return 0;
   }
 }
@@ -158,11 +160,11 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
         const auto numbers = match(pattern, name);
         if (!numbers) continue;
         const std::string theirs = with_numbers(rule.theirs, *numbers);
-        if (known.emplace(theirs, tensors.size()).second) {
-          tensors.push_back({theirs, rule.stored, {}, group_of(rule.stored, model)});
-          for (const std::string& part : rule.ours)
-            tensors.back().parts.push_back(with_numbers(part, *numbers));
-        }
+        const auto [at, fresh] = known.emplace(theirs, tensors.size());
+        if (fresh) tensors.push_back({theirs, rule.stored, {}, group_of(rule.stored, model)});
+        auto& parts = tensors[at->second].parts;
+        if (std::find(parts.begin(), parts.end(), name) != parts.end()) return;
+        for (const std::string& part : rule.ours) parts.push_back(with_numbers(part, *numbers));
         return;
       }
     }
@@ -179,6 +181,7 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
     case Stored::transposed:
       if (shape.size() == 2) std::swap(shape[0], shape[1]);
       break;
+    case Stored::stacked: shape = {n, shape[0] / n, shape[1]}; break;
     case Stored::batched: shape.insert(shape.begin(), 1); break;
     case Stored::convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};
@@ -223,6 +226,8 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   Tensor whole = value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   if (shapes.size() == 1) return {whole.view(shapes[0])};
+  if (tensor.stored == Stored::stacked)
+    whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});
   std::vector<Tensor> parts;
   if (tensor.stored == Stored::by_head) {
     for (const Shape& shape : shapes) parts.push_back(empty(shape));

@@ -61,10 +61,12 @@ class Encoder {
     corpus_.read([&](const Corpus::Piece& piece) {
       if (at.pieces >= from.pieces && at.tokens < tokens) {
         if (follows_separator(piece, at)) ++at.tokens;
+        const int64_t begin = at.bytes;
+        if (at.tokens < tokens) at.bytes += static_cast<int64_t>(piece.text.size());
         for (const Token& token : tokenizer_.tokens(piece.text)) {
           if (at.tokens == tokens) break;
-          at.bytes += static_cast<int64_t>(token.text.size());
-          ++at.tokens;
+          if (++at.tokens == tokens)
+            at.bytes = begin + (token.text.data() + token.text.size() - piece.text.data());
         }
       }
       ++at.pieces;

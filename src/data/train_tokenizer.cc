@@ -1,15 +1,110 @@
 #include "data/train_tokenizer.h"
 
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
 #include "text/character_trainer.h"
+#include "text/tokenizer_trainer.h"
 
 namespace fovea {
+namespace {
+
+using Progress = TokenizerTrainingProgress;
+using OnProgress = std::function<bool(const Progress&)>;
+
+// Thrown through Corpus::read, which has no other way to stop.
+struct Stopped {};
+
+// Hands all text to use(piece) and tells how far it is; the number of bytes.
+template <class Use>
+int64_t read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
+  int64_t bytes = 0;
+  corpus.read([&](const Corpus::Piece& piece) {
+    use(piece);
+    bytes += static_cast<int64_t>(piece.text.size());
+    const double all = static_cast<double>(std::max<int64_t>(1, corpus.bytes()));
+    const Progress now{Progress::Stage::reading, std::min(1.0, static_cast<double>(bytes) / all)};
+    if (progress && !progress(now)) throw Stopped();
+  });
+  return bytes;
+}
+
+int64_t size_of(const std::string& choice, size_t begin) {
+  constexpr int64_t kMost = int64_t{1} << 24;  // ids and their texts fit into memory
+  const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
+  int64_t size = 0;
+  const auto [end, error] = std::from_chars(first, last, size);
+  check(error == std::errc() && end == last && size > 0 && size <= kMost,
+        "--tokenizer: is {}; expected a size from 1 to {} behind the colon", choice, kMost);
+  return size;
+}
+
+TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& options,
+                                  const OnProgress& progress) {
+  CharacterTrainer trainer;
+  const int64_t bytes =
+      read_all(corpus, progress, [&](const Corpus::Piece& piece) { trainer.add(piece.text); });
+  return {trainer.train({.vocabulary = options.vocabulary,
+                         .separate_documents = options.end_of_text,
+                         .context = options.context}),
+          bytes, 0, 0};
+}
+
+}  // namespace
+
+std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerTraining& options,
+                                                const OnProgress& progress) {
+  try {
+    if (options.kind == TokenizerKind::character)
+      return train_characters(corpus, options, progress);
+    TokenizerTrainer trainer(options);
+    const int64_t bytes = read_all(corpus, progress, [&](const Corpus::Piece& piece) {
+      if (piece.starts_document) trainer.end_document();
+      trainer.add(piece.text);
+    });
+    const std::optional<Tokenizer> tokenizer = trainer.train([&](double fraction) {
+      return !progress || progress({Progress::Stage::training, fraction});
+    });
+    if (!tokenizer) return {};
+    return TrainedTokenizer{*tokenizer, bytes, trainer.words(), trainer.forgotten()};
+  } catch (const Stopped&) {
+    return {};
+  }
+}
+
+std::optional<TrainedTokenizer> train_tokenizer(const std::vector<std::filesystem::path>& data,
+                                                const TokenizerTraining& options,
+                                                const OnProgress& progress) {
+  Corpus corpus(data);
+  return train_tokenizer(corpus, options, progress);
+}
+
+Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters,
+                         int64_t context) {
+  if (choice == "char") return train_character_tokenizer(corpus, max_characters, context);
+  const size_t colon = choice.find(':');
+  const std::string kind = choice.substr(0, colon);
+  TokenizerTraining options{.end_of_text = corpus.separates_documents(), .context = context};
+  if (kind == "bpe") {
+    options.kind = TokenizerKind::bpe;
+  } else if (kind == "wordpiece") {
+    options.kind = TokenizerKind::wordpiece;
+  } else if (kind == "unigram") {
+    options.kind = TokenizerKind::unigram;
+  } else {
+    return Tokenizer::open(choice);
+  }
+  if (colon != std::string::npos) options.vocabulary = size_of(choice, colon + 1);
+  return train_tokenizer(corpus, options)->tokenizer;
+}
 
 Tokenizer train_character_tokenizer(Corpus& corpus, int64_t vocabulary, int64_t context) {
-  CharacterTrainer trainer;
-  corpus.read([&](const Corpus::Piece& piece) { trainer.add(piece.text); });
-  return trainer.train({.vocabulary = vocabulary,
-                        .separate_documents = corpus.separates_documents(),
-                        .context = context});
+  return train_tokenizer(corpus, {.kind = TokenizerKind::character,
+                                  .vocabulary = vocabulary,
+                                  .end_of_text = corpus.separates_documents(),
+                                  .context = context})
+      ->tokenizer;
 }
 
 }  // namespace fovea

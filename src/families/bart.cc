@@ -8,6 +8,7 @@ void bart_sizes(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
   StackSpec &d = *s.decoder, e = *s.encoder;
   io("vocab_size", s.vocabulary);
+  io.padding(s, 1);
   io("d_model", s.width);
   io("encoder_layers", e.layers);
   io("decoder_layers", d.layers);
@@ -47,8 +48,9 @@ void config(Config& io, Spec& s) {
   io.only("add_bias_logits", false);
   io.only("is_decoder", false);
   if (io.reading())
-    io.refuse_unknown({"num_hidden_layers", "extra_pos_embeddings", "force_bos_token_to_be_generated",
-                       "classif_dropout", "gradient_checkpointing", "prefix", "num_beam_groups"});
+    io.refuse_unknown({"num_hidden_layers", "extra_pos_embeddings",
+                       "force_bos_token_to_be_generated", "classif_dropout",
+                       "gradient_checkpointing", "prefix", "num_beam_groups"});
 }
 
 }  // namespace

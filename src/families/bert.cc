@@ -4,9 +4,14 @@
 
 namespace fovea {
 
-HeadSpec masked_language_model() { return {.bias = true, .transform = true, .transform_norm = true}; }
+HeadSpec masked_language_model() {
+  return {.bias = true, .transform = true, .transform_norm = true};
+}
 HeadSpec labels_of_first(ActivationKind activation) {
-  return {.kind = HeadKind::sequence, .labels = 2, .bias = true, .transform = true,
+  return {.kind = HeadKind::sequence,
+          .labels = 2,
+          .bias = true,
+          .transform = true,
           .activation = activation};
 }
 HeadSpec labels_of_each() { return {.kind = HeadKind::token, .labels = 2, .bias = true}; }
@@ -51,6 +56,7 @@ namespace {
 // BERT (Devlin et al. 2019).
 void bert_config(Config& io, Spec& s) {
   bert_shape(s);
+  io.padding(s, 0);
   bert_sizes(io, s, 1e-12f);
   io("max_position_embeddings", s.context, 512);
   io("type_vocab_size", s.token_types, 2);
@@ -66,11 +72,8 @@ void bert_config(Config& io, Spec& s) {
 void roberta_config(Config& io, Spec& s) {
   bert_shape(s);
   bert_sizes(io, s, 1e-12f);
-  int64_t padding = s.encoder->position.offset - 1;
-  if (const auto given = io.value("pad_token_id"); io.reading())
-    padding = given.is_number_integer() ? given.get<int64_t>() : 1;
-  io.write("pad_token_id", padding);
-  positions_behind_padding(io, s, padding);
+  io.padding(s, 1);
+  positions_behind_padding(io, s, s.padding);
   io("type_vocab_size", s.token_types, 2);
   io.only("position_embedding_type", "absolute");
   io.only("is_decoder", false);
@@ -110,42 +113,42 @@ const Names bert_names =
 
 const Names roberta_names =
     encoder_names("roberta.") +
-    Names{{"classifier.{dense,out_proj}.{weight,bias}",
-           "sequence.{transform,output}.{weight,bias}"},
-          {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
-          {"lm_head.bias", "head.output.bias"},
-          {"lm_head.decoder.weight", "head.output.weight"}};
+    Names{
+        {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
+        {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
+        {"lm_head.bias", "head.output.bias"},
+        {"lm_head.decoder.weight", "head.output.weight"}};
 
-const HeadSpec pooler = {.kind = HeadKind::pooled, .transform = true,
-                         .activation = ActivationKind::tanh};
+const HeadSpec pooler = {
+    .kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
 
 }  // namespace
 
-const Family bert = {"bert",
-                     {{"BertForMaskedLM", masked_language_model()},
-                      {"BertForPreTraining", masked_language_model()},
-                      {"BertModel", pooler},
-                      {"BertForSequenceClassification", labels_of_first(ActivationKind::tanh)},
-                      {"BertForTokenClassification", labels_of_each()},
-                      {"BertForQuestionAnswering", answer_span()}},
-                     bert_config,
-                     bert_names,
-                     "bert.",
-                     {".position_ids", "cls.predictions.decoder.bias", "bert.pooler.dense.weight",
-                      "bert.pooler.dense.bias", "cls.seq_relationship.weight",
-                      "cls.seq_relationship.bias"}};
+const Family bert = {
+    "bert",
+    {{"BertForMaskedLM", masked_language_model()},
+     {"BertForPreTraining", masked_language_model()},
+     {"BertModel", pooler},
+     {"BertForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+     {"BertForTokenClassification", labels_of_each()},
+     {"BertForQuestionAnswering", answer_span()}},
+    bert_config,
+    bert_names,
+    "bert.",
+    {".position_ids", "cls.predictions.decoder.bias", "bert.pooler.dense.weight",
+     "bert.pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias"}};
 
-const Family roberta = {"roberta",
-                        {{"RobertaForMaskedLM", masked_language_model()},
-                         {"RobertaModel", pooler},
-                         {"RobertaForSequenceClassification",
-                          labels_of_first(ActivationKind::tanh)},
-                         {"RobertaForTokenClassification", labels_of_each()},
-                         {"RobertaForQuestionAnswering", answer_span()}},
-                        roberta_config,
-                        roberta_names,
-                        "roberta.",
-                        {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
-                         "roberta.pooler.dense.bias"}};
+const Family roberta = {
+    "roberta",
+    {{"RobertaForMaskedLM", masked_language_model()},
+     {"RobertaModel", pooler},
+     {"RobertaForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+     {"RobertaForTokenClassification", labels_of_each()},
+     {"RobertaForQuestionAnswering", answer_span()}},
+    roberta_config,
+    roberta_names,
+    "roberta.",
+    {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
+     "roberta.pooler.dense.bias"}};
 
 }  // namespace fovea

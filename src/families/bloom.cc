@@ -22,25 +22,26 @@ void config(Config& io, Spec& s) {
   d.embedding_norm = true;
   d.ffn.activation = ActivationKind::gelu_tanh;
   d.ffn.width = 4 * s.width;
-  if (io.reading()) io.refuse_unknown({"slow_but_exact", "n_embed", "offset_alibi",
-                                       "skip_bias_add", "skip_bias_add_qkv", "attention_softmax_in_fp32",
-                                       "masked_softmax_fusion", "unk_token_id"});
+  if (io.reading())
+    io.refuse_unknown({"slow_but_exact", "n_embed", "offset_alibi", "skip_bias_add",
+                       "skip_bias_add_qkv", "attention_softmax_in_fp32", "masked_softmax_fusion",
+                       "unk_token_id"});
 }
 
-const Names names = with_decoder_heads(
-    {{"transformer.word_embeddings.weight", "embedding.token"},
-     {"transformer.word_embeddings_layernorm.{weight,bias}",
-      "decoder.norm.embedding.{weight,bias}"},
-     {"transformer.h.{i}.self_attention.query_key_value.{weight,bias}",
-      "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::by_head},
-     {"transformer.h.{i}.self_attention.dense.{weight,bias}",
-      "decoder.{i}.attention.output.{weight,bias}"},
-     {"transformer.h.{i}.{input,post_attention}_layernorm.{weight,bias}",
-      "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
-     {"transformer.h.{i}.mlp.dense_{h_to_4h,4h_to_h}.{weight,bias}",
-      "decoder.{i}.ffn.{up,down}.{weight,bias}"},
-     {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
-     {"lm_head.weight", "head.output.weight"}});
+const Names names =
+    with_decoder_heads({{"transformer.word_embeddings.weight", "embedding.token"},
+                        {"transformer.word_embeddings_layernorm.{weight,bias}",
+                         "decoder.norm.embedding.{weight,bias}"},
+                        {"transformer.h.{i}.self_attention.query_key_value.{weight,bias}",
+                         "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::by_head},
+                        {"transformer.h.{i}.self_attention.dense.{weight,bias}",
+                         "decoder.{i}.attention.output.{weight,bias}"},
+                        {"transformer.h.{i}.{input,post_attention}_layernorm.{weight,bias}",
+                         "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+                        {"transformer.h.{i}.mlp.dense_{h_to_4h,4h_to_h}.{weight,bias}",
+                         "decoder.{i}.ffn.{up,down}.{weight,bias}"},
+                        {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
+                        {"lm_head.weight", "head.output.weight"}});
 
 }  // namespace
 

@@ -43,7 +43,7 @@ class Loader {
   void load(Transformer& model) {
     std::map<std::string, Parameter*> parameters;
     model.each([&](const std::string& name, Parameter& p) { parameters[name] = &p; });
-    for (const FileTensor& tensor : file_tensors(family_, model)) {
+    for (const FileTensor& tensor : file_tensors(family_, model, uses_names_in_memory(model))) {
       std::vector<Parameter*> parts;
       std::vector<Shape> shapes;
       for (const std::string& part : tensor.parts) {
@@ -125,6 +125,14 @@ class Loader {
   }
 
  private:
+  // Whether the file has the names that transformers uses in memory, where they differ.
+  bool uses_names_in_memory(Transformer& model) const {
+    if (family_.names_in_memory.empty()) return false;
+    const auto tensors = file_tensors(family_, model, true);
+    return std::all_of(tensors.begin(), tensors.end(),
+                       [&](const FileTensor& tensor) { return find(tensor.name) != nullptr; });
+  }
+
   const SafeTensors& file_;
   const Family& family_;
   Weights weights_;
@@ -254,8 +262,7 @@ void save_model_files(const std::string& folder, Transformer& model, std::option
   const Family& family = family_to_save(model.spec, origin);
   write_safetensors(folder + "/model.safetensors", checkpoint_tensors(model, family));
   write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
-  write_file_atomically(folder + "/generation_config.json",
-                        generation_config_json(origin, end_id));
+  write_file_atomically(folder + "/generation_config.json", generation_config_json(origin, end_id));
 }
 
 }  // namespace fovea

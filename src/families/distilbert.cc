@@ -10,6 +10,7 @@ void config(Config& io, Spec& s) {
   StackSpec& e = *s.encoder;
   e.norm.epsilon = 1e-12f;
   io("vocab_size", s.vocabulary);
+  io.padding(s, 0);
   io("max_position_embeddings", s.context, 512);
   io("dim", s.width);
   io("n_layers", e.layers);
@@ -23,8 +24,8 @@ void config(Config& io, Spec& s) {
   if (s.head.kind == HeadKind::language_model) s.head.activation = e.ffn.activation;
   // How the position table was made does not matter: it lies in the checkpoint.
   if (io.reading())
-    io.refuse_unknown({"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout",
-                       "tie_weights_"});
+    io.refuse_unknown(
+        {"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"});
 }
 
 const Names names = {

@@ -34,8 +34,8 @@ void windows(Config& io, StackSpec& d, const std::vector<bool>& pattern) {
 
 void gemma2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
-  common(io, s, {.activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh",
-                 .tied = true});
+  common(io, s,
+         {.activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh", .tied = true});
   io("attn_logit_softcapping", d.attention.softcap, 0, 1e6f);
   io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
   windows(io, d, {true, false});
@@ -49,8 +49,12 @@ void gemma3_config(Config& io, Spec& s) {
     const auto theta = io.value("rope_local_base_freq");
     d.position.rotary.local_theta = theta.is_number() ? theta.get<float>() : 10000.0f;
   }
-  common(io, s, {.theta = 1e6f, .activation_key = "hidden_activation",
-                 .activation = "gelu_pytorch_tanh", .tied = true, .rope_by_layer_type = true});
+  common(io, s,
+         {.theta = 1e6f,
+          .activation_key = "hidden_activation",
+          .activation = "gelu_pytorch_tanh",
+          .tied = true,
+          .rope_by_layer_type = true});
   io("attn_logit_softcapping", d.attention.softcap, 0, 1e6f);
   io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
   const auto period = io.value("sliding_window_pattern");
@@ -58,25 +62,23 @@ void gemma3_config(Config& io, Spec& s) {
                             true);
   pattern.back() = false;
   windows(io, d, pattern);
-  if (io.reading()) io.refuse_unknown({"hidden_act", "cache_implementation",
-                                       "_sliding_window_pattern"});
+  if (io.reading())
+    io.refuse_unknown({"hidden_act", "cache_implementation", "_sliding_window_pattern"});
 }
 
-const Names names =
-    with_decoder_heads(llama_attention_names()) +
-    Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
-           "decoder.{i}.norm.attention.{input,output}.weight"},
-          {"model.layers.{i}.{pre,post}_feedforward_layernorm.weight",
-           "decoder.{i}.norm.ffn.{input,output}.weight"},
-          {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
-           "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
+const Names names = with_decoder_heads(llama_attention_names()) +
+                    Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
+                           "decoder.{i}.norm.attention.{input,output}.weight"},
+                          {"model.layers.{i}.{pre,post}_feedforward_layernorm.weight",
+                           "decoder.{i}.norm.ffn.{input,output}.weight"},
+                          {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
+                           "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
 
 }  // namespace
 
 const Family gemma2 = {"gemma2", decoder_architectures("Gemma2", "Gemma2ForCausalLM"),
                        gemma2_config, names, "model."};
-const Family gemma3 = {"gemma3_text",
-                       decoder_architectures("Gemma3Text", "Gemma3ForCausalLM"), gemma3_config,
-                       names, "model."};
+const Family gemma3 = {"gemma3_text", decoder_architectures("Gemma3Text", "Gemma3ForCausalLM"),
+                       gemma3_config, names, "model."};
 
 }  // namespace fovea

@@ -48,11 +48,8 @@ const Names names = with_decoder_heads({
 
 }  // namespace
 
-const Family gpt2 = {"gpt2",
-                     decoder_architectures("GPT2", "GPT2LMHeadModel"),
-                     config,
-                     names,
-                     "transformer.",
-                     {".attn.bias", ".attn.masked_bias"}};
+const Family gpt2 = {"gpt2",         decoder_architectures("GPT2", "GPT2LMHeadModel"),
+                     config,         names,
+                     "transformer.", {".attn.bias", ".attn.masked_bias"}};
 
 }  // namespace fovea

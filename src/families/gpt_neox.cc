@@ -50,6 +50,7 @@ const Family gpt_neox = {"gpt_neox",
                          config,
                          names,
                          "gpt_neox.",
-                         {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"}};
+                         {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"},
+                         {{"lm_head.weight", "head.output.weight"}}};
 
 }  // namespace fovea

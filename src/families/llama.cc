@@ -18,26 +18,26 @@ void config(Config& io, Spec& s) {
 
 Names llama_attention_names() {
   return {
-    {"model.embed_tokens.weight", "embedding.token"},
-    {"model.layers.{i}.self_attn.{q,k,v,o}_proj.{weight,bias}",
-     "decoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
-    {"model.layers.{i}.self_attn.{q,k}_norm.weight",
-     "decoder.{i}.attention.{query,key}_norm.weight"},
-    {"model.norm.weight", "decoder.norm.final.weight"},
-    {"lm_head.weight", "head.output.weight"},
+      {"model.embed_tokens.weight", "embedding.token"},
+      {"model.layers.{i}.self_attn.{q,k,v,o}_proj.{weight,bias}",
+       "decoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+      {"model.layers.{i}.self_attn.{q,k}_norm.weight",
+       "decoder.{i}.attention.{query,key}_norm.weight"},
+      {"model.norm.weight", "decoder.norm.final.weight"},
+      {"lm_head.weight", "head.output.weight"},
   };
 }
 
 Names llama_names() {
   return with_decoder_heads(llama_attention_names()) +
-    Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
-           "decoder.{i}.norm.{attention,ffn}.input.weight"},
-          {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
-           "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
+         Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
+                "decoder.{i}.norm.{attention,ffn}.input.weight"},
+               {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
+                "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
 }
 
-const Family llama = {"llama",     decoder_architectures("Llama", "LlamaForCausalLM"),
-                      config,      llama_names(),
-                      "model.",    {".rotary_emb.inv_freq"}};
+const Family llama = {"llama",  decoder_architectures("Llama", "LlamaForCausalLM"),
+                      config,   llama_names(),
+                      "model.", {".rotary_emb.inv_freq"}};
 
 }  // namespace fovea

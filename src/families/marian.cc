@@ -25,8 +25,8 @@ void config(Config& io, Spec& s) {
     s.source_vocabulary = source;
   }
   io.only("static_position_embeddings", true);
-  for (const char* key : {"normalize_before", "normalize_embedding", "add_final_layer_norm",
-                          "is_decoder"})
+  for (const char* key :
+       {"normalize_before", "normalize_embedding", "add_final_layer_norm", "is_decoder"})
     io.only(key, false);
   if (io.reading())
     io.refuse_unknown({"num_hidden_layers", "add_bias_logits", "classif_dropout",
@@ -35,17 +35,17 @@ void config(Config& io, Spec& s) {
 
 }  // namespace
 
-const Family marian = {"marian",
-                       {{"MarianMTModel", {.bias = true}}},
-                       config,
-                       bart_stack_names("encoder") + bart_stack_names("decoder") +
-                           Names{{"model.shared.weight", "embedding.token", Stored::plain,
-                                  [](const Spec& s) { return s.source_vocabulary == 0; }},
-                                 {"model.{decoder,encoder}.embed_tokens.weight",
-                                  "embedding.{token,source}"},
-                                 {"final_logits_bias", "head.output.bias", Stored::batched},
-                                 {"lm_head.weight", "head.output.weight"}},
-                       "model.",
-                       {".embed_tokens.weight", ".embed_positions.weight"}};
+const Family marian = {
+    "marian",
+    {{"MarianMTModel", {.bias = true}}},
+    config,
+    bart_stack_names("encoder") + bart_stack_names("decoder") +
+        Names{{"model.shared.weight", "embedding.token", Stored::plain,
+               [](const Spec& s) { return s.source_vocabulary == 0; }},
+              {"model.{decoder,encoder}.embed_tokens.weight", "embedding.{token,source}"},
+              {"final_logits_bias", "head.output.bias", Stored::batched},
+              {"lm_head.weight", "head.output.weight"}},
+    "model.",
+    {".embed_tokens.weight", ".embed_positions.weight"}};
 
 }  // namespace fovea

@@ -24,9 +24,18 @@ const Names names =
           {"model.layers.{i}.block_sparse_moe.experts.{e}.w{1,3,2}.weight",
            "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
 
+const Names in_memory = {
+    {"model.layers.{i}.mlp.gate.weight", "decoder.{i}.ffn.router.weight"},
+    {"model.layers.{i}.mlp.experts.gate_up_proj", "decoder.{i}.ffn.experts.{e}.{gate+up}.weight",
+     Stored::stacked},
+    {"model.layers.{i}.mlp.experts.down_proj", "decoder.{i}.ffn.experts.{e}.down.weight",
+     Stored::stacked},
+};
+
 }  // namespace
 
-const Family mixtral = {"mixtral", decoder_architectures("Mixtral", "MixtralForCausalLM"), config,
-                        names, "model."};
+const Family mixtral = {
+    "mixtral", decoder_architectures("Mixtral", "MixtralForCausalLM"), config, names, "model.", {},
+    in_memory};
 
 }  // namespace fovea

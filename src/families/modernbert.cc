@@ -15,6 +15,7 @@ void config(Config& io, Spec& s) {
   e.ffn.gated = true;
   e.position.kind = PositionKind::rotary;
   io("vocab_size", s.vocabulary);
+  io.padding(s, 50283);
   io("max_position_embeddings", s.context, 8192);
   io("hidden_size", s.width);
   io("num_hidden_layers", e.layers);
@@ -56,8 +57,7 @@ void config(Config& io, Spec& s) {
   if (io.reading())
     io.refuse_unknown({"classifier_pooling", "decoder_bias", "deterministic_flash_attn",
                        "sparse_pred_ignore_index", "sparse_prediction", "reference_compile",
-                       "repad_logits_with_grad", "position_embedding_type",
-                       "layer_norm_eps"});
+                       "repad_logits_with_grad", "position_embedding_type", "layer_norm_eps"});
 }
 
 const Names names = {
@@ -92,8 +92,6 @@ const Family modernbert = {"modernbert",
                             {"ModernBertForTokenClassification", labels(HeadKind::token)}},
                            config,
                            names,
-                           "model.",
-                           {},
-                           true};
+                           "model."};
 
 }  // namespace fovea

@@ -11,6 +11,7 @@ void config(Config& io, Spec& s) {
   PositionSpec& position = s.encoder->position;
   position.bias = DistanceBias::relative;
   bert_sizes(io, s, 1e-12f);
+  s.padding = 1;  // whatever pad_token_id says
   positions_behind_padding(io, s, 1);
   io("relative_attention_num_buckets", position.buckets, 32);
   if (io.reading()) io.refuse_unknown({});
@@ -37,18 +38,18 @@ const Names names = {
 
 }  // namespace
 
-const Family mpnet = {"mpnet",
-                      {{"MPNetForMaskedLM", masked_language_model()},
-                       {"MPNetModel",
-                        {.kind = HeadKind::pooled, .transform = true,
-                         .activation = ActivationKind::tanh}},
-                       {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
-                       {"MPNetForTokenClassification", labels_of_each()},
-                       {"MPNetForQuestionAnswering", answer_span()}},
-                      config,
-                      names,
-                      "mpnet.",
-                      {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
-                       "mpnet.pooler.dense.bias"}};
+const Family mpnet = {
+    "mpnet",
+    {{"MPNetForMaskedLM", masked_language_model()},
+     {"MPNetModel",
+      {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh}},
+     {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+     {"MPNetForTokenClassification", labels_of_each()},
+     {"MPNetForQuestionAnswering", answer_span()}},
+    config,
+    names,
+    "mpnet.",
+    {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
+     "mpnet.pooler.dense.bias"}};
 
 }  // namespace fovea

@@ -16,12 +16,11 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names =
-    with_decoder_heads(llama_attention_names()) +
-    Names{{"model.layers.{i}.post_{attention,feedforward}_layernorm.weight",
-           "decoder.{i}.norm.{attention,ffn}.output.weight"},
-          {"model.layers.{i}.mlp.{gate,up,down}_proj.weight",
-           "decoder.{i}.ffn.{gate,up,down}.weight"}};
+const Names names = with_decoder_heads(llama_attention_names()) +
+                    Names{{"model.layers.{i}.post_{attention,feedforward}_layernorm.weight",
+                           "decoder.{i}.norm.{attention,ffn}.output.weight"},
+                          {"model.layers.{i}.mlp.{gate,up,down}_proj.weight",
+                           "decoder.{i}.ffn.{gate,up,down}.weight"}};
 
 }  // namespace
 

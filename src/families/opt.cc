@@ -9,6 +9,7 @@ void config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   bool before = d.placement.input, bias = d.attention.bias;
   io("vocab_size", s.vocabulary);
+  io.padding(s, 1);
   io("max_position_embeddings", s.context, 2048);
   io("hidden_size", s.width);
   io("num_hidden_layers", d.layers);

@@ -10,8 +10,8 @@ void windows(Config& io, StackSpec& d) {
   const bool local = !d.attention.windows.empty();
   bool used = local;
   int64_t window = 4096, first = 28;
-  if (!io.reading() && local) window = *std::max_element(d.attention.windows.begin(),
-                                                         d.attention.windows.end());
+  if (!io.reading() && local)
+    window = *std::max_element(d.attention.windows.begin(), d.attention.windows.end());
   io("use_sliding_window", used, false);
   if (used || io.reading()) io("sliding_window", window, window);
   if (io.reading()) io("max_window_layers", first, first);
@@ -63,10 +63,16 @@ void qwen3_moe_config(Config& io, Spec& s) {
 }
 
 const Names moe_names =
-    llama_names() +
-    Names{{"model.layers.{i}.mlp.gate.weight", "decoder.{i}.ffn.router.weight"},
-          {"model.layers.{i}.mlp.experts.{e}.{gate,up,down}_proj.weight",
-           "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
+    llama_names() + Names{{"model.layers.{i}.mlp.gate.weight", "decoder.{i}.ffn.router.weight"},
+                          {"model.layers.{i}.mlp.experts.{e}.{gate,up,down}_proj.weight",
+                           "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
+
+const Names moe_in_memory = {
+    {"model.layers.{i}.mlp.experts.gate_up_proj", "decoder.{i}.ffn.experts.{e}.{gate+up}.weight",
+     Stored::stacked},
+    {"model.layers.{i}.mlp.experts.down_proj", "decoder.{i}.ffn.experts.{e}.down.weight",
+     Stored::stacked},
+};
 
 }  // namespace
 
@@ -74,7 +80,10 @@ const Family qwen2 = {"qwen2", decoder_architectures("Qwen2", "Qwen2ForCausalLM"
                       llama_names(), "model."};
 const Family qwen3 = {"qwen3", decoder_architectures("Qwen3", "Qwen3ForCausalLM"), qwen3_config,
                       llama_names(), "model."};
-const Family qwen3_moe = {"qwen3_moe", decoder_architectures("Qwen3Moe", "Qwen3MoeForCausalLM"),
-                          qwen3_moe_config, moe_names, "model."};
+const Family qwen3_moe = {
+    "qwen3_moe",      decoder_architectures("Qwen3Moe", "Qwen3MoeForCausalLM"),
+    qwen3_moe_config, moe_names,
+    "model.",         {},
+    moe_in_memory};
 
 }  // namespace fovea

@@ -12,8 +12,7 @@ std::vector<Architecture> decoder_architectures(const std::string& stem,
   return {{language_model, {}},
           {stem + "ForSequenceClassification",
            {.kind = HeadKind::sequence, .labels = 2, .pooling = Pooling::last}},
-          {stem + "ForTokenClassification",
-           {.kind = HeadKind::token, .labels = 2, .bias = true}},
+          {stem + "ForTokenClassification", {.kind = HeadKind::token, .labels = 2, .bias = true}},
           {stem + "Model", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
 }
 
@@ -30,6 +29,7 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   d.ffn.gated = true;
   d.ffn.bias = false;
   io("vocab_size", s.vocabulary);
+  io.padding(s);
   io("max_position_embeddings", s.context, 2048);
   io("hidden_size", s.width);
   io("num_hidden_layers", d.layers);

@@ -27,8 +27,10 @@ void config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   int64_t encoder_layers = s.encoder->layers, decoder_layers = d.layers;
   d.norm.kind = NormKind::rms;
-  d.position = {.kind = PositionKind::none, .bias = DistanceBias::relative,
-                .buckets = d.position.buckets, .distance = d.position.distance};
+  d.position = {.kind = PositionKind::none,
+                .bias = DistanceBias::relative,
+                .buckets = d.position.buckets,
+                .distance = d.position.distance};
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.attention.scale = 1;
   io("vocab_size", s.vocabulary);
@@ -63,8 +65,8 @@ Names stack_names(const std::string& stack, const std::string& ffn) {
   return {
       {block + "0.SelfAttention.{q,k,v,o}.weight",
        ours + "attention.{query,key,value,output}.weight"},
-      {stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-       stack + ".distance", Stored::transposed},
+      {stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight", stack + ".distance",
+       Stored::transposed},
       {block + "0.layer_norm.weight", ours + "norm.attention.input.weight"},
       {block + ffn + ".DenseReluDense.wi.weight", ours + "ffn.up.weight", Stored::plain, is_plain},
       {block + ffn + ".DenseReluDense.wi_{0,1}.weight", ours + "ffn.{gate,up}.weight",
@@ -85,10 +87,12 @@ const Names names =
 
 }  // namespace
 
-const Family t5 = {
-    "t5",  {{"T5ForConditionalGeneration", {}}},
-    config, names,
-    "",    {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
-            "layer.1.EncDecAttention.relative_attention_bias.weight"}};
+const Family t5 = {"t5",
+                   {{"T5ForConditionalGeneration", {}}},
+                   config,
+                   names,
+                   "",
+                   {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+                    "layer.1.EncDecAttention.relative_attention_bias.weight"}};
 
 }  // namespace fovea

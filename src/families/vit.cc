@@ -26,8 +26,8 @@ void config(Config& io, Spec& s) {
   io("attention_probs_dropout_prob", s.dropout.attention, 0);
   s.dropout.embedding = s.dropout.residual;
   if (io.reading())
-    io.refuse_unknown({"encoder_stride", "pooler_act", "pooler_output_size",
-                       "tie_word_embeddings"});
+    io.refuse_unknown(
+        {"encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"});
 }
 
 const Names names = {
@@ -48,6 +48,14 @@ const Names names = {
     {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
 };
 
+const Names in_memory = {
+    {"vit.layers.{i}.attention.{q,k,v,o}_proj.{weight,bias}",
+     "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+    {"vit.layers.{i}.layernorm_{before,after}.{weight,bias}",
+     "encoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+    {"vit.layers.{i}.mlp.fc{1,2}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+};
+
 }  // namespace
 
 const Family vit = {
@@ -59,6 +67,7 @@ const Family vit = {
     names,
     "vit.",
     {},
+    in_memory,
     true};
 
 }  // namespace fovea

@@ -72,13 +72,15 @@ void add_gradients(Transformer& model, const Family& family, std::map<std::strin
   std::map<std::string, Tensor> gradients;
   model.each([&](const std::string& name, Parameter& p) {
     const Tensor gradient = p.value.gradient();
-    gradients[name] = gradient ? gradient : zeros(p.shape);
+    gradients[name] = gradient ? gradient.view(p.shape) : zeros(p.shape);
     p.value = p.value.detach();
   });
-  for (const FileTensor& tensor : file_tensors(family, model)) {
-    std::vector<Tensor> parts;
-    for (const std::string& part : tensor.parts) parts.push_back(gradients.at(part));
-    found["grad." + tensor.name] = to_file(tensor, parts);
+  for (const bool in_memory : {false, true}) {
+    for (const FileTensor& tensor : file_tensors(family, model, in_memory)) {
+      std::vector<Tensor> parts;
+      for (const std::string& part : tensor.parts) parts.push_back(gradients.at(part));
+      found["grad." + tensor.name] = to_file(tensor, parts);
+    }
   }
 }
 

@@ -105,6 +105,14 @@ struct AdamW {
   float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
 };
 
+// What keeps LayerNorm's scale finite: 1 / sqrt(variance + value), or outside the root
+// 1 / (sqrt(variance) + value).
+struct NormEpsilon {
+  float value;
+  bool outside;
+  NormEpsilon(float v, bool out = false) : value(v), outside(out) {}
+};
+
 struct Kernels {
   const char* device = "";
 
@@ -128,12 +136,12 @@ struct Kernels {
   // Over rows [R, C]. Sums over rows follow a fixed tree: blocks of 64 rows, then the blocks in
   // order.
   void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
-  // y = (x - mean) * scale * weight + bias, scale = 1 / sqrt(variance + epsilon); bias may be null.
+  // y = (x - mean) * scale * weight + bias; bias may be null.
   // mean [R] and scale [R] are kept for the backward and are always float (double in an f64 call).
-  void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon,
+  void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
                      Rows rows) = nullptr;
   void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
-                              In weight, Rows rows) = nullptr;
+                              In weight, NormEpsilon epsilon, Rows rows) = nullptr;
   // y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + epsilon)
   void (*rms_norm)(Out y, Out scale, In x, In weight, float epsilon, Rows rows) = nullptr;
   void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,

@@ -15,26 +15,29 @@ struct Interval {
 struct Mask {
   static constexpr int kMostIntervals = 2;
 
-  bool causal = false;  // a query sees keys up to its own position, and those below `prefix`
+  bool causal = false;  // a query at position p sees no key > p, but those below `prefix`
   // The position, among the keys, of query row 0; when decoding, the number of cached keys.
   int64_t first_query = 0;
-  // A query at position p sees keys with |key - p| < window; 0 = no limit.
+  // A query at position p sees the keys with |key - p| < window, no others; 0 = no limit.
   int64_t window = 0;
-  // With a window: the first keys, which every query sees, and whose queries see all.
+  // With a window: every query sees the keys below `global`, and queries at positions below it see
+  // all keys; causality holds for both (Longformer, Beltagy et al. 2020).
   int64_t global = 0;
-  int64_t prefix = 0;  // causal only: the first keys, which every query sees
-  // Per batch row, the keys that are not padding; empty = all are valid.
+  // Causal only: every query sees the keys below `prefix`, whatever the window (a prefix LM).
+  int64_t prefix = 0;
+  // Per batch row, the keys that are not padding; no query sees others. Empty = all are valid.
   std::vector<Interval> valid;
 
-  // Writes at most kMostIntervals of query row `query` of batch row `batch` among `keys` keys, and returns
-  // how many there are.
+  // Writes the intervals that query row `query` of batch row `batch` sees of `keys` keys, and
+  // returns how many there are; those that touch are one.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
     const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;
     Interval seen[kMostIntervals] = {{0, end}, {0, 0}};
     if (window > 0 && position >= global) {
       seen[0].end = std::min(end, std::max(global, causal ? prefix : 0));
-      seen[1] = {std::max<int64_t>(0, position + 1 - window), std::min(end, position + window)};
+      seen[1] = {std::max<int64_t>(0, position + 1 - window),
+                 window < end - position ? position + window : end};
       if (seen[1].begin <= seen[0].end) {
         seen[0].end = std::max(seen[0].end, seen[1].end);
         seen[1] = {0, 0};

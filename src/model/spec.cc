@@ -10,12 +10,10 @@ namespace {
 // Holds a Spec that a program made to the limits of one that was read.
 class Limits : public SpecVisitor {
  public:
-  void integer(Text path, Text, Text, int64_t& value, int64_t least,
-               int64_t most) override {
+  void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
     check_range(path, value, least, most);
   }
-  void number(Text path, Text, Text, float& value, float least,
-              float most) override {
+  void number(Text path, Text, Text, float& value, float least, float most) override {
     check_range(path, value, least, most);
   }
   void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t least,
@@ -28,8 +26,7 @@ class Limits : public SpecVisitor {
   }
   void group(Text, Text, Text, bool&) override {}
   void boolean(Text, Text, Text, bool&) override {}
-  void choice(Text path, Text, Text, int& value,
-              const std::vector<std::string>& names) override {
+  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
     check_range(path, value, 0, static_cast<int>(names.size()) - 1);
   }
 
@@ -41,7 +38,6 @@ class Limits : public SpecVisitor {
   }
 };
 
-
 void complete_windows(const std::string& name, StackSpec& s) {
   auto& windows = s.attention.windows;
   const auto layers = static_cast<size_t>(s.layers);
@@ -49,7 +45,8 @@ void complete_windows(const std::string& name, StackSpec& s) {
         "spec: {}.attention.windows has {} numbers; expected one for each of {} layers", name,
         windows.size(), layers);
   if (windows.size() == 1) windows.assign(layers, windows[0]);
-  if (std::all_of(windows.begin(), windows.end(), [](int64_t w) { return w == 0; })) windows.clear();
+  if (std::all_of(windows.begin(), windows.end(), [](int64_t w) { return w == 0; }))
+    windows.clear();
   check(s.attention.global == 0 || !windows.empty(),
         "spec: {}.attention.global is {} without windows; expected 0, or windows", name,
         s.attention.global);
@@ -92,8 +89,8 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
       break;
     case PositionKind::rotary: {
       plain.rotary = p.rotary;
-      const auto turned = static_cast<int64_t>(static_cast<float>(s.attention.head_width) *
-                                               p.rotary.share);
+      const auto turned =
+          static_cast<int64_t>(static_cast<float>(s.attention.head_width) * p.rotary.share);
       check(turned >= 2 && turned % 2 == 0,
             "spec: {}.position.rotary turns {} of {} numbers of a head; expected an even number",
             name, turned, s.attention.head_width);
@@ -103,6 +100,13 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
               "spec: {}.position.rotary has {} factors; expected {}", name, factors->size(),
               wanted ? turned / 2 : 0);
       }
+      check(p.rotary.scaling != RotaryScaling::llama3 ||
+                p.rotary.high_frequency > p.rotary.low_frequency,
+            "spec: {}.position.rotary.high_frequency is {}; expected more than {}, low_frequency",
+            name, p.rotary.high_frequency, p.rotary.low_frequency);
+      check(p.rotary.scaling != RotaryScaling::yarn || p.rotary.theta > 1,
+            "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name,
+            p.rotary.theta);
       if (plain.rotary.original_context == 0 && p.rotary.scaling != RotaryScaling::none)
         plain.rotary.original_context = whole.context;
       break;
@@ -159,6 +163,8 @@ Spec validated(Spec s) {
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);
+  check(!s.encoder || !s.decoder || !s.decoder->parallel,
+        "spec: decoder.parallel beside an encoder; expected sublayers one after the other");
   complete(s.head);
   if (s.source_vocabulary == s.vocabulary) s.source_vocabulary = 0;
   const bool tokens = s.input.kind == InputKind::tokens;
@@ -174,6 +180,8 @@ Spec validated(Spec s) {
   if (s.input.kind != InputKind::audio) s.input.bins = 80, s.input.frames = 1500;
   const bool reads_text = s.decoder || tokens;
   check(s.vocabulary > 0 || !reads_text, "spec: vocabulary is 0; expected at least 1");
+  check(s.token_types == 0 || reads_text, "spec: token_types is {} without tokens; expected 0",
+        s.token_types);
   check(s.head.kind != HeadKind::language_model || reads_text,
         "spec: head.kind is language_model without tokens; expected another");
   return s;

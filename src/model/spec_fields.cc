@@ -112,8 +112,7 @@ void visit(AttentionSpec& a, SpecVisitor& v, const Place& p) {
 void visit(FeedForwardSpec& f, SpecVisitor& v, const Place& p) {
   choose(v, p.at("activation"), p.option("activation"), "of the feed-forward layers", f.activation,
          activations());
-  v.boolean(p.at("gated"), p.option("gated"), "gated feed-forward layers (GEGLU, SwiGLU)",
-            f.gated);
+  v.boolean(p.at("gated"), p.option("gated"), "gated feed-forward layers (GEGLU, SwiGLU)", f.gated);
   v.integer(p.at("width"), p.option("ffn-width"), "of the feed-forward layers; 0 = 4 x width",
             f.width, 0, kMost);
   v.boolean(p.at("bias"), p.option("ffn-bias"), "biases of the feed-forward layers", f.bias);
@@ -124,8 +123,8 @@ void visit(FeedForwardSpec& f, SpecVisitor& v, const Place& p) {
             4096);
   v.integer(p.at("experts.width"), p.option("expert-width"), "of one; 0 = the ffn width", e.width,
             0, kMost);
-  v.boolean(p.at("experts.normalise"), p.option("experts-normalise"),
-            "the chosen weights sum to 1", e.normalise);
+  v.boolean(p.at("experts.normalise"), p.option("experts-normalise"), "the chosen weights sum to 1",
+            e.normalise);
   v.number(p.at("experts.balance"), p.option("experts-balance"), "weight of the balancing loss",
            e.balance, 0.0f, 1e3f);
   v.integers(p.at("experts.dense_layers"), p.option("dense-layers"), "layers without experts",
@@ -148,14 +147,13 @@ void visit(StackSpec& s, SpecVisitor& v, const Place& p) {
             s.embedding_norm);
   v.boolean(p.at("first_norm"), p.option("first-norm"), "the first attention has its norm",
             s.first_norm);
-  v.boolean(p.at("final_norm"), p.option("final-norm"), "norm behind the last block",
-            s.final_norm);
+  v.boolean(p.at("final_norm"), p.option("final-norm"), "norm behind the last block", s.final_norm);
   visit(s.attention, v, {p.at("attention"), p.flag});
   visit(s.ffn, v, {p.at("ffn"), p.flag});
 }
 
-void visit(std::optional<StackSpec>& stack, SpecVisitor& v, const Place& p,
-           const std::string& flag, const std::string& help) {
+void visit(std::optional<StackSpec>& stack, SpecVisitor& v, const Place& p, const std::string& flag,
+           const std::string& help) {
   bool present = stack.has_value();
   v.group(p.path, flag, help, present);
   if (!present) return stack.reset();
@@ -177,13 +175,11 @@ void visit(HeadSpec& h, SpecVisitor& v) {
   choose(v, "head.kind", "--head", "what the outputs are", h.kind,
          {"language_model", "pooled", "sequence", "token", "span"});
   v.boolean("head.tied", "--tied-head", "the embedding is also the output matrix", h.tied);
-  v.integer("head.labels", "--labels", "of a head that is no language model's", h.labels, 0,
-            kMost);
+  v.integer("head.labels", "--labels", "of a head that is no language model's", h.labels, 0, kMost);
   v.boolean("head.bias", "--head-bias", "bias of the outputs", h.bias);
   v.boolean("head.transform", "--head-transform", "a layer of the head's own", h.transform);
   choose(v, "head.activation", "--head-activation", "of that layer", h.activation, activations());
-  v.boolean("head.transform_bias", "--head-transform-bias", "bias of that layer",
-            h.transform_bias);
+  v.boolean("head.transform_bias", "--head-transform-bias", "bias of that layer", h.transform_bias);
   v.boolean("head.transform_norm", "--head-norm", "norm behind that layer", h.transform_norm);
   choose(v, "head.pooling", "--pooling", "how tokens become one vector", h.pooling,
          {"first", "mean", "last"});
@@ -201,6 +197,8 @@ void visit(Spec& s, SpecVisitor& v) {
             s.source_vocabulary, 0, kMost);
   v.integer("context", "--context", "most tokens in one sequence", s.context, 1, kMost);
   v.integer("width", "--width", "of the residual stream", s.width, 1, kMost);
+  v.integer("padding", "--padding-token", "token whose reading teaches nothing; -1 = none",
+            s.padding, -1, kMost);
   v.integer("token_types", "--token-types", "kinds of tokens; 0 = one", s.token_types, 0, 1024);
   v.boolean("scaled_embedding", "--scaled-embedding", "embeddings times sqrt(width)",
             s.scaled_embedding);

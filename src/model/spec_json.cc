@@ -12,8 +12,7 @@ class Reader : public SpecVisitor {
  public:
   Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
 
-  void integer(Text path, Text, Text, int64_t& value, int64_t least,
-               int64_t most) override {
+  void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     if (!found->is_number_integer() || *found < least || *found > most) {
@@ -21,8 +20,7 @@ class Reader : public SpecVisitor {
     }
     value = found->get<int64_t>();
   }
-  void number(Text path, Text, Text, float& value, float least,
-              float most) override {
+  void number(Text path, Text, Text, float& value, float least, float most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     // As a float, for 0.95 is more than the float nearest to it.
@@ -59,8 +57,7 @@ class Reader : public SpecVisitor {
     if (!found->is_boolean()) refuse(path, *found, "true or false");
     value = found->get<bool>();
   }
-  void choice(Text path, Text, Text, int& value,
-              const std::vector<std::string>& names) override {
+  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
     const auto* found = find(path);
     if (found == nullptr) return;
     const auto at = found->is_string()
@@ -72,9 +69,9 @@ class Reader : public SpecVisitor {
 
   // A file that names one stack means that one alone; a file that names none, the default.
   void group(Text path, Text, Text, bool& present) override {
-    const auto* found = find(path);
-    if (found != nullptr)
-      present = !found->is_null();
+    groups_.push_back(path);
+    if (json_.is_object() && json_.contains(path))
+      present = !json_[path].is_null();
     else if (json_.is_object() && (json_.contains("encoder") || json_.contains("decoder")))
       present = false;
   }
@@ -107,6 +104,8 @@ class Reader : public SpecVisitor {
     for (const auto& [key, value] : part.items()) {
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       if (std::find(known_.begin(), known_.end(), path) != known_.end()) continue;
+      if (value.is_null() && std::find(groups_.begin(), groups_.end(), path) != groups_.end())
+        continue;
       const bool group = std::any_of(known_.begin(), known_.end(),
                                      [&](auto& k) { return k.starts_with(path + "."); });
       check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path,
@@ -117,6 +116,7 @@ class Reader : public SpecVisitor {
 
   std::vector<std::string> fields_and_groups() const {
     std::vector<std::string> paths = known_;
+    paths.insert(paths.end(), groups_.begin(), groups_.end());
     for (const std::string& path : known_)
       for (size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1))
         paths.push_back(path.substr(0, dot));
@@ -125,13 +125,12 @@ class Reader : public SpecVisitor {
 
   const nlohmann::json& json_;
   std::string name_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_, groups_;  // groups: those that may be absent
 };
 
 class Writer : public SpecVisitor {
  public:
-  void integer(Text path, Text, Text, int64_t& value, int64_t,
-               int64_t) override {
+  void integer(Text path, Text, Text, int64_t& value, int64_t, int64_t) override {
     put(path, value);
   }
   void number(Text path, Text, Text, float& value, float, float) override {
@@ -146,11 +145,8 @@ class Writer : public SpecVisitor {
     put(path, shown);
   }
   void group(Text, Text, Text, bool&) override {}
-  void boolean(Text path, Text, Text, bool& value) override {
-    put(path, value);
-  }
-  void choice(Text path, Text, Text, int& value,
-              const std::vector<std::string>& names) override {
+  void boolean(Text path, Text, Text, bool& value) override { put(path, value); }
+  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
     put(path, names[static_cast<size_t>(value)]);
   }
   std::string text() const { return json_.dump(2) + "\n"; }

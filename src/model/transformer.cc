@@ -19,9 +19,8 @@ Transformer::Transformer(const Spec& s)
       token_embedding{table(s.vocabulary, s.width, s.decoder || s.input.kind == InputKind::tokens),
                       Role::token_embedding,
                       {}},
-      source_embedding{table(s.source_vocabulary, s.width, s.source_vocabulary > 0),
-                       Role::token_embedding,
-                       {}},
+      source_embedding{
+          table(s.source_vocabulary, s.width, s.source_vocabulary > 0), Role::token_embedding, {}},
       type_embedding{table(s.token_types, s.width, s.token_types > 0), Role::token_embedding, {}},
       input(s.input, s.width),
       head(s, s.decoder ? s.decoder->norm : s.encoder->norm) {
@@ -47,7 +46,7 @@ const char* Transformer::head_name() const {
 }
 
 Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
-  Tensor x = embedding(sequence.ids, table.value);  // [B, T, C]
+  Tensor x = embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
   if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
   if (!type_embedding.present()) return x;
   const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);

@@ -33,7 +33,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
 Tensor Attention::heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
                            const Angles& angles, const Pass& pass) const {
   const int64_t B = x.dim(0), T = x.dim(1), D = spec.head_width;
-  Tensor y = linear(x);                                                     // [B, T, heads D]
+  Tensor y = linear(x);  // [B, T, heads D]
   if (spec.norm == QueryKeyNorm::all) y = norm(y, pass.compute);
   y = y.view({B, T, heads, D});
   if (spec.norm == QueryKeyNorm::head) y = norm(y, pass.compute);
@@ -51,7 +51,7 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   options.dropout = pass.drop(place.probability, place.substream);
 
   const Tensor q = heads_of(x, query, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
-  Tensor k, v;                                                                  // [B, S, G, D]
+  Tensor k, v;                                                                // [B, S, G, D]
   if (across) {
     look_across(k, v, options, pass);
   } else {
@@ -59,11 +59,11 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
     v = heads_of(x, value, {}, spec.kv_heads, none, pass);
     look_back(k, v, options, pass);
   }
-  const std::string name =
-      across ? fmt::format("cross_attention.{}", layer) : fmt::format("{}attention.{}", pass.stack, layer);
+  const std::string name = across ? fmt::format("cross_attention.{}", layer)
+                                  : fmt::format("{}attention.{}", pass.stack, layer);
   if (pass.probe != nullptr && pass.probe->wants_weights && pass.probe->wants_weights(name))
-    pass.probe->see(name, attention_weights(q, k, options));  // [B, H, T, S]
-  const Tensor mixed = attention(q, k, v, options);           // [B, T, H, D]
+    pass.probe->see(name, attention_weights(q, k, options));                      // [B, H, T, S]
+  const Tensor mixed = attention(q, k, v, options);                               // [B, T, H, D]
   return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.head_width}));  // [B, T, C]
 }
 

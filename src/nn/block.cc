@@ -49,15 +49,14 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   if (parallel) {
     const Tensor a = attention(attention_norm.input(x, pass.compute), pass);
     const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
-    const Tensor y = add(x, fovea::dropout(a, pass.drop(attention_place.probability,
-                                                        attention_place.substream)));
+    const Tensor y = add(
+        x, fovea::dropout(a, pass.drop(attention_place.probability, attention_place.substream)));
     return add(y, fovea::dropout(b, pass.drop(ffn_place.probability, ffn_place.substream)));
   }
   Tensor h = residual(x, attention_norm, pass, attention_place,
                       [&](const Tensor& y) { return attention(y, pass); });
   if (cross.across)
-    h = residual(h, cross_norm, pass, cross_place,
-                 [&](const Tensor& y) { return cross(y, pass); });
+    h = residual(h, cross_norm, pass, cross_place, [&](const Tensor& y) { return cross(y, pass); });
   return residual(h, ffn_norm, pass, ffn_place,
                   [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
 }

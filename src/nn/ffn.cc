@@ -58,7 +58,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   if (pass.side_losses != nullptr && spec.balance > 0)
     pass.side_losses->push_back(scale(balance_loss(logits, routing.experts), spec.balance));
 
-  const auto through = [&](const Tensor& y, Linear Expert::* part) {
+  const auto through = [&](const Tensor& y, Linear Expert::*part) {
     std::vector<Tensor> weights, biases;
     for (const Expert& expert : experts) {
       weights.push_back((expert.*part).weight.value);
@@ -69,7 +69,8 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const Tensor sorted = embedding(groups.rows, tokens);  // [R k, C]
   Tensor inner = activation(through(sorted, gated ? &Expert::gate : &Expert::up), kind);
   if (gated) inner = multiply(inner, through(sorted, &Expert::up));
-  const Tensor y = combine(through(inner, &Expert::down), groups.places, routing.weights);  // [R, C]
+  const Tensor y =
+      combine(through(inner, &Expert::down), groups.places, routing.weights);  // [R, C]
   return cast(y, x.dtype()).view(x.shape());
 }
 

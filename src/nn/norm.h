@@ -25,7 +25,7 @@ struct Norm {
     if (!weight.present()) return cast(x, out);
     const Tensor gain = spec.unit_offset ? shift(weight.value, 1) : weight.value;
     if (spec.kind == NormKind::rms) return rms_norm(x, gain, spec.epsilon, out);
-    return layer_norm(x, gain, bias.value, spec.epsilon, out);
+    return layer_norm(x, gain, bias.value, {spec.epsilon, spec.epsilon_outside}, out);
   }
 
   template <class Visitor>

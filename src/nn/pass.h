@@ -40,7 +40,7 @@ struct Pass {
   // Set by the stack for its layers.
   Angles angles, local_angles;  // the second in layers with a window
   Pairing pairing = Pairing::halves;
-  Tensor distance_bias;  // see AttentionOptions
+  Tensor distance_bias;    // see AttentionOptions
   const char* stack = "";  // in the names that a probe sees: "", "encoder_" or "decoder_"
 
   // The dropout of one place in the model.

@@ -12,7 +12,7 @@ namespace {
 // cos and sin of position * frequency, rounded where Hugging Face rounds: long texts would differ
 // otherwise.   positions [rows] -> [rows, pairs]
 Angles turn(const std::vector<float>& frequencies, float factor,
-              const std::vector<float>& positions) {
+            const std::vector<float>& positions) {
   const auto rows = std::ssize(positions), pairs = std::ssize(frequencies);
   Angles angles{empty({rows, pairs}), empty({rows, pairs})};
   for (int64_t r = 0; r < rows; ++r) {
@@ -97,8 +97,7 @@ int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t 
   const float share =
       std::log(static_cast<float>(distance) / static_cast<float>(single)) /
       static_cast<float>(std::log(static_cast<double>(largest) / static_cast<double>(single)));
-  const auto bucket =
-      single + static_cast<int64_t>(share * static_cast<float>(buckets - single));
+  const auto bucket = single + static_cast<int64_t>(share * static_cast<float>(buckets - single));
   return first + std::min(bucket, buckets - 1);
 }
 
@@ -116,9 +115,10 @@ Tensor sinusoids(int64_t rows, int64_t width, Waves waves) {
   Tensor table = empty({rows, width});
   const int64_t half = width / 2;
   for (int64_t i = 0; i < half; ++i) {
-    const double exponent = waves == Waves::spread
-                                ? static_cast<double>(i) / static_cast<double>(std::max<int64_t>(half - 1, 1))
-                                : static_cast<double>(2 * i) / static_cast<double>(width);
+    const double exponent =
+        waves == Waves::spread
+            ? static_cast<double>(i) / static_cast<double>(std::max<int64_t>(half - 1, 1))
+            : static_cast<double>(2 * i) / static_cast<double>(width);
     const double frequency = std::pow(10000.0, -exponent);
     const int64_t sine = waves == Waves::neighbours ? 2 * i : i;
     const int64_t cosine = waves == Waves::neighbours ? 2 * i + 1 : half + i;
@@ -164,12 +164,11 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t 
   if (spec.kind == PositionKind::rotary) {
     std::vector<float> places;
     for (int64_t i = 0; i < (positions ? positions.size() : T); ++i)
-      places.push_back(
-          static_cast<float>(positions ? positions.data_as<int32_t>()[i] : first + i));
+      places.push_back(static_cast<float>(positions ? positions.data_as<int32_t>()[i] : first + i));
     const auto turned =
         static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
     pass.angles = turn(rotary_frequencies(spec.rotary, turned, first + T),
-                         rotary_attention_factor(spec.rotary), places);
+                       rotary_attention_factor(spec.rotary), places);
     pass.local_angles = pass.angles;
     pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
     if (spec.rotary.local_theta > 0) {
@@ -178,8 +177,7 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t 
       pass.local_angles = turn(rotary_frequencies(local, turned, first + T), 1, places);
     }
   }
-  if (spec.bias != DistanceBias::none)
-    pass.distance_bias = bias_by_distance(T, first + T, first);
+  if (spec.bias != DistanceBias::none) pass.distance_bias = bias_by_distance(T, first + T, first);
 }
 
 // Entry n is for key - query = n - (queries - 1) - first.   -> [H, queries + keys - 1]

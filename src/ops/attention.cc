@@ -20,9 +20,14 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
   check(options.mask.valid.empty() || static_cast<int64_t>(options.mask.valid.size()) == q.dim(0),
         "attention: the mask has {} rows, the batch {}", options.mask.valid.size(), q.dim(0));
   check_probability(options.dropout, "attention");
+  const Mask& mask = options.mask;
+  check(mask.first_query >= 0 && mask.window >= 0 && mask.global >= 0 && mask.prefix >= 0,
+        "attention: first_query {}, window {}, global {}, prefix {}; expected none below 0",
+        mask.first_query, mask.window, mask.global, mask.prefix);
+  check(options.softcap >= 0, "attention: softcap {}; expected 0 (none) or more", options.softcap);
   const Shape distances{q.dim(2), q.dim(1) + keys - 1};
-  check(!options.bias || (options.bias.shape() == distances &&
-                          options.bias.dtype() == working_type(q)),
+  check(!options.bias ||
+            (options.bias.shape() == distances && options.bias.dtype() == working_type(q)),
         "attention: the bias is {} {}; expected {} {}", name_of(options.bias.dtype()),
         options.bias.shape(), name_of(working_type(q)), distances);
   return {.batch = q.dim(0),

@@ -1,10 +1,28 @@
+#include <algorithm>
+#include <cstring>
+
 #include "base/error.h"
 #include "ops/ops.h"
 #include "tensor/tape.h"
 
 namespace fovea {
 
-Tensor embedding(const Tensor& ids, const Tensor& table) {
+namespace {
+
+// dy with zeros in the rows of one id.
+Tensor without_rows_of(const Tensor& dy, const int32_t* ids, Rows rows, int64_t id) {
+  if (id < 0 || std::find(ids, ids + rows.count, static_cast<int32_t>(id)) == ids + rows.count)
+    return dy;
+  const Tensor kept = copy(dy);
+  const size_t row = static_cast<size_t>(rows.width) * size_of(dy.dtype());
+  for (int64_t i = 0; i < rows.count; ++i)
+    if (ids[i] == id) std::memset(kept.data_as<char>() + static_cast<size_t>(i) * row, 0, row);
+  return kept;
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding) {
   check(ids.dtype() == DType::i32, "embedding: ids are {}; expected int32", name_of(ids.dtype()));
   check(table.rank() == 2, "embedding: table is {}; expected [V, C]", table.shape());
   const int64_t entries = table.dim(0);
@@ -20,7 +38,8 @@ Tensor embedding(const Tensor& ids, const Tensor& table) {
   kernels(table).embedding(y, table, id, rows);
 
   return record(y, {table}, [=](const Tensor& dy, Gradients& d) {
-    kernels(dy).embedding_backward(d[table], dy, ids.data_as<int32_t>(), rows, entries);
+    const Tensor kept = without_rows_of(dy, ids.data_as<int32_t>(), rows, padding);
+    kernels(dy).embedding_backward(d[table], kept, ids.data_as<int32_t>(), rows, entries);
   });
 }
 

@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
-                  DType out) {
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  NormEpsilon epsilon, DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
         "layer_norm: weight is {}, bias is {}, the last axis of x is {}", weight.shape(),
@@ -16,7 +16,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
   }
-  // scale = 1 / deviation; both are kept for the backward.
+  // scale = 1 / deviation, with epsilon; both are kept for the backward.
   Tensor mean = statistics(x, r), scale = statistics(x, r);
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
@@ -26,9 +26,10 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, flo
   });
   return record(y, {x, weight, bias}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
     // with xh = (x - mean) * scale:  dx = scale * (w*dy - mean(w*dy) - xh * mean(w*dy*xh)),
+    // where epsilon is outside, the last mean times (deviation + epsilon) / deviation;
     // dweight = sum over rows of dy * xh,  dbias = sum over rows of dy
     kernels(mean).layer_norm_backward(d[x], d[weight], d[bias], dy, x.elements(), mean, scale,
-                                      weight, r);
+                                      weight, epsilon, r);
   });
 }
 

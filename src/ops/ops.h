@@ -16,12 +16,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType o
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> [..., C]
-Tensor embedding(const Tensor& ids, const Tensor& table);
+// Rows of the id `padding` give the table no gradient.
+Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding = -1);
 
-// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4).
+// y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4); where
+// epsilon is outside: (x - mean) / (sqrt(variance) + epsilon) * weight + bias.
 // x [..., C] -> [..., C] of dtype `out`
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
-                  DType out);
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  NormEpsilon epsilon, DType out);
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).
 // x [..., C] -> [..., C] of dtype `out`
@@ -36,7 +38,7 @@ struct AttentionOptions {
   int64_t keys = -1;  // -1 = all of k
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
   // [H, T + S - 1] of the working type, or absent: what is then added to the score of query row t
-  // and key s is entry s - t + T - 1, a bias by distance (ALiBi, T5).
+  // and key s is entry s - t + T - 1, a bias by distance.
   Tensor bias = {};
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -9,7 +9,8 @@ constexpr char32_t page_size = 256;
 
 }  // namespace
 
-CharacterModel::CharacterModel() : pages_(utf8::code_points / page_size) {}
+CharacterModel::CharacterModel(int32_t unknown)
+    : pages_(utf8::code_points / page_size), unknown_(unknown) {}
 
 void CharacterModel::add(char32_t code_point, int32_t id) {
   std::vector<int32_t>& page = pages_[code_point / page_size];
@@ -22,8 +23,7 @@ int32_t CharacterModel::id_of(char32_t code_point) const {
   return page.empty() ? absent : page[code_point % page_size];
 }
 
-void CharacterModel::encode(std::string_view text, int32_t unknown,
-                            std::vector<int32_t>& ids) const {
+void CharacterModel::ids(std::string_view text, std::vector<int32_t>& ids) const {
   const size_t before = ids.size();
   ids.resize(before + text.size());  // a character has at least one byte
   int32_t* out = ids.data() + before;
@@ -39,20 +39,20 @@ void CharacterModel::encode(std::string_view text, int32_t unknown,
       id = id_of(character.code_point);
       i += character.bytes;
     }
-    if (id == absent) id = unknown;
+    if (id == absent) id = unknown_;
     *out = id;
     out += id != absent;
   }
   ids.resize(static_cast<size_t>(out - ids.data()));
 }
 
-void CharacterModel::tokens(std::string_view text, int32_t unknown,
-                            std::vector<Token>& tokens) const {
-  while (!text.empty()) {
-    const utf8::Character character = utf8::first(text);
-    const int32_t known = id_of(character.code_point), id = known == absent ? unknown : known;
-    if (id != absent) tokens.push_back({id, text.substr(0, character.bytes)});
-    text.remove_prefix(character.bytes);
+void CharacterModel::encode(std::string_view text, std::vector<Piece>& pieces) const {
+  for (size_t i = 0; i < text.size();) {
+    const utf8::Character character = utf8::first(text.substr(i));
+    const int32_t known = id_of(character.code_point), id = known == absent ? unknown_ : known;
+    const auto begin = static_cast<uint32_t>(i);
+    if (id != absent) pieces.push_back({id, begin, begin + character.bytes});
+    i += character.bytes;
   }
 }
 

@@ -1,61 +1,111 @@
 #include "fovea/tokenizer.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "text/tokenizer_encode.h"
 #include "text/tokenizer_state.h"
 #include "text/utf8.h"
+#include "text/vocab_files.h"
 
 namespace fovea {
 namespace {
 
-// Cuts a text at its added tokens: calls on_text(stretch) and on_token(stretch, id) in turn. The
-// leftmost token wins, of those that start together the longest.
-template <class OnText, class OnToken>
-void cut(const TokenizerState& state, std::string_view text, SpecialTokens special,
-         OnText&& on_text, OnToken&& on_token) {
-  struct Next {
-    const AddedToken* token;
-    size_t at;
-  };
-  std::vector<Next> next;
-  for (const AddedToken& token : state.added) {
-    if (!token.special || special == SpecialTokens::parsed)
-      next.push_back({&token, text.find(token.text)});
+// The number of characters before each byte of a text, and at its end. A byte that is no character
+// counts as one.
+std::vector<uint32_t> characters_before(std::string_view text) {
+  std::vector<uint32_t> before(text.size() + 1);
+  uint32_t characters = 0;
+  for (size_t i = 0; i < text.size(); ++characters) {
+    const uint32_t bytes = utf8::first(text.substr(i)).bytes;
+    std::fill_n(before.begin() + static_cast<std::ptrdiff_t>(i), bytes, characters);
+    i += bytes;
   }
-  size_t done = 0;
-  while (true) {
-    const Next* best = nullptr;
-    for (Next& candidate : next) {
-      if (candidate.at < done) candidate.at = text.find(candidate.token->text, done);
-      if (candidate.at == std::string_view::npos) continue;
-      if (!best || candidate.at < best->at ||
-          (candidate.at == best->at && candidate.token->text.size() > best->token->text.size())) {
-        best = &candidate;
-      }
-    }
-    const size_t end = best ? best->at : text.size();
-    if (end > done) on_text(text.substr(done, end - done));
-    if (!best) return;
-    done = end + best->token->text.size();
-    on_token(text.substr(end, done - end), best->token->id);
+  before.back() = characters;
+  return before;
+}
+
+Encoding own_tokens(const TokenizerState& state, std::string_view text, SpecialTokens special) {
+  std::vector<PlacedToken> tokens = encode_placed(state, text, special);
+  const std::vector<uint32_t> characters = characters_before(text);
+  Encoding encoding;
+  for (PlacedToken& token : tokens) {
+    encoding.ids.push_back(token.id);
+    encoding.tokens.push_back(token.text.empty() ? state.texts[static_cast<size_t>(token.id)]
+                                                 : std::move(token.text));
+    encoding.offsets.push_back({characters[token.span.begin], characters[token.span.end]});
+    encoding.byte_offsets.push_back({token.span.begin, token.span.end});
   }
+  encoding.type_ids.assign(tokens.size(), 0);
+  encoding.special_mask.assign(tokens.size(), 0);
+  encoding.attention_mask.assign(tokens.size(), 1);
+  return encoding;
+}
+
+Encoding encode_texts(const TokenizerState& state, const std::vector<std::string_view>& texts,
+                      const EncodingOptions& options) {
+  std::vector<Encoding> encodings;
+  for (const std::string_view text : texts)
+    encodings.push_back(own_tokens(state, text, options.special));
+  if (options.truncate_and_pad && state.truncation) {
+    const bool adds = options.add_special_tokens;
+    const size_t added = adds ? added_tokens(state.post_processors, texts.size() == 2) : 0;
+    const size_t most = state.truncation->max_length;
+    check(most >= added,
+          "truncation: {} tokens are added, and at most {} may stay; expected room "
+          "for them",
+          added, most);
+    truncate(encodings, *state.truncation, most - added);
+  }
+  return post_process(state.post_processors, std::move(encodings), options.add_special_tokens);
+}
+
+Encoding encode_padded(const TokenizerState& state, const std::vector<std::string_view>& texts,
+                       const EncodingOptions& options) {
+  std::vector<Encoding> one = {encode_texts(state, texts, options)};
+  if (options.truncate_and_pad && state.padding) pad(one, *state.padding);
+  return std::move(one.front());
+}
+
+// The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
+std::string vocabulary_file(const std::string& folder) {
+  for (const char* name : {"tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model",
+                           "spiece.model", "sentencepiece.bpe.model", "source.spm"}) {
+    const std::string file = (std::filesystem::path(folder) / name).string();
+    if (is_file(file)) return file;
+  }
+  return (std::filesystem::path(folder) / "tokenizer.json").string();
 }
 
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
-  const bool folder = is_folder(path.string());
-  const std::string file = (folder ? path / "tokenizer.json" : path).string();
-  const std::string config =
-      (std::filesystem::path(parent_of(file)) / "tokenizer_config.json").string();
-  TokenizerFiles files{read_file(file, kJsonLimit),
-                       is_file(config) ? read_file(config, kJsonLimit) : ""};
-  return Tokenizer(parse_tokenizer(std::move(files), file, config));
+  const std::string folder = is_folder(path.string()) ? path.string() : parent_of(path.string());
+  const auto inside = [&](const char* name) {
+    return (std::filesystem::path(folder) / name).string();
+  };
+  const std::string config_path = inside("tokenizer_config.json");
+  TokenizerFiles files;
+  if (is_file(config_path)) files.config = read_file(config_path, kJsonLimit);
+  std::string file = path.string();
+  if (is_folder(file)) file = vocabulary_file(folder);
+  const std::string name = std::filesystem::path(file).filename().string();
+  std::string text = read_file(file, kJsonLimit);
+  if (name == "vocab.txt") {
+    text = tokenizer_json_from_vocab_txt(text, file, files.config, config_path);
+  } else if (name == "vocab.json") {
+    const std::string merges = inside("merges.txt");
+    text = tokenizer_json_from_merges(text, file, read_file(merges, kJsonLimit), merges,
+                                      files.config, config_path);
+  } else if (name.ends_with(".model")) {
+    text = tokenizer_json_from_sentencepiece(text, file, files.config, config_path);
+  }
+  files.tokenizer = std::move(text);
+  return Tokenizer(parse_tokenizer(std::move(files), file, config_path));
 }
 
 void Tokenizer::save(const std::filesystem::path& folder) const {
@@ -73,44 +123,62 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens spec
 
 void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids,
                        SpecialTokens special) const {
-  const int32_t unknown = state_->unknown.value_or(CharacterModel::absent);
-  cut(
-      *state_, text, special,
-      [&](std::string_view stretch) { state_->model.encode(stretch, unknown, ids); },
-      [&](std::string_view, int32_t id) { ids.push_back(id); });
+  encode_ids(*state_, text, special, ids);
 }
 
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
   std::vector<Token> tokens;
-  const int32_t unknown = state_->unknown.value_or(CharacterModel::absent);
-  cut(
-      *state_, text, special,
-      [&](std::string_view stretch) { state_->model.tokens(stretch, unknown, tokens); },
-      [&](std::string_view stretch, int32_t id) {
-        tokens.push_back({id, stretch});
-      });
+  for (const PlacedToken& token : encode_placed(*state_, text, special))
+    tokens.push_back({token.id, text.substr(token.span.begin, token.span.end - token.span.begin)});
   return tokens;
 }
 
-std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
+Encoding Tokenizer::encoding(std::string_view text, const EncodingOptions& options) const {
+  return encode_padded(*state_, {text}, options);
+}
+
+Encoding Tokenizer::encoding(std::string_view text, std::string_view pair,
+                             const EncodingOptions& options) const {
+  return encode_padded(*state_, {text, pair}, options);
+}
+
+std::vector<Encoding> Tokenizer::encodings(const std::vector<std::string>& texts,
+                                           const EncodingOptions& options) const {
+  std::vector<Encoding> all;
+  for (const std::string& text : texts) all.push_back(encode_texts(*state_, {text}, options));
+  if (options.truncate_and_pad && state_->padding) pad(all, *state_->padding);
+  return all;
+}
+
+std::string Tokenizer::decode(const std::vector<int32_t>& ids, bool skip_special) const {
+  StreamingDecoder decoder(*this, skip_special);
   std::string text;
-  for (const int32_t id : ids) text += text_of(id);
-  return text;
+  for (const int32_t id : ids) text += decoder.add(id);
+  return text + decoder.finish();
 }
 
 std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
   std::vector<std::string> missing;
-  std::unordered_set<char32_t> seen;
-  const auto look = [&](std::string_view stretch) {
-    while (!stretch.empty()) {
-      const utf8::Character character = utf8::first(stretch);
-      stretch.remove_prefix(character.bytes);
-      if (state_->model.id_of(character.code_point) != CharacterModel::absent) continue;
-      if (seen.insert(character.code_point).second)
-        utf8::append(missing.emplace_back(), character.code_point);
-    }
+  std::set<std::string> seen;
+  const auto add = [&](std::string stretch) {
+    if (seen.insert(stretch).second) missing.push_back(std::move(stretch));
   };
-  cut(*state_, text, SpecialTokens::as_text, look, [](std::string_view, int32_t) {});
+  if (const auto* characters = std::get_if<CharacterModel>(&state_->model)) {
+    // Also where there is no unknown token.
+    for (std::string_view rest = text; !rest.empty();) {
+      const utf8::Character c = utf8::first(rest);
+      rest.remove_prefix(c.bytes);
+      if (characters->id_of(c.code_point) != CharacterModel::absent) continue;
+      std::string character;
+      utf8::append(character, c.code_point);
+      add(std::move(character));
+    }
+    return missing;
+  }
+  for (const PlacedToken& token : encode_placed(*state_, text, SpecialTokens::as_text)) {
+    if (token.id == state_->unknown)
+      add(utf8::repaired(text.substr(token.span.begin, token.span.end - token.span.begin)));
+  }
   return missing;
 }
 
@@ -122,9 +190,13 @@ std::string_view Tokenizer::text_of(int32_t id) const {
   return state_->texts[static_cast<size_t>(id)];
 }
 
+std::optional<int32_t> Tokenizer::id_of(std::string_view text) const {
+  const int32_t id = state_->ids.find(text);
+  return id == PieceTable::absent ? std::nullopt : std::optional(id);
+}
+
 bool Tokenizer::is_special(int32_t id) const {
-  return std::any_of(state_->added.begin(), state_->added.end(),
-                     [&](const AddedToken& token) { return token.special && token.id == id; });
+  return id >= 0 && id < size() && state_->special[static_cast<size_t>(id)];
 }
 
 std::optional<int32_t> Tokenizer::unknown_id() const { return state_->unknown; }
@@ -132,14 +204,36 @@ std::optional<int32_t> Tokenizer::bos_id() const { return state_->bos; }
 std::optional<int32_t> Tokenizer::eos_id() const { return state_->eos; }
 uint64_t Tokenizer::hash() const { return hash_bytes(state_->files.tokenizer); }
 
+struct StreamingDecoder::Stream {
+  Tokenizer tokenizer;
+  bool skip_special;
+  DecodingStream decoding;
+};
+
+StreamingDecoder::StreamingDecoder(Tokenizer tokenizer, bool skip_special) {
+  DecodingStream decoding(tokenizer.state_->decoders);
+  stream_ =
+      std::make_unique<Stream>(Stream{std::move(tokenizer), skip_special, std::move(decoding)});
+}
+
+StreamingDecoder::StreamingDecoder(StreamingDecoder&&) noexcept = default;
+StreamingDecoder& StreamingDecoder::operator=(StreamingDecoder&&) noexcept = default;
+StreamingDecoder::~StreamingDecoder() = default;
+
 std::string StreamingDecoder::add(int32_t id) {
-  pending_ += tokenizer_.text_of(id);
-  const size_t complete = pending_.size() - utf8::incomplete_suffix(pending_);
-  std::string text = utf8::repaired(std::string_view(pending_).substr(0, complete));
-  pending_.erase(0, complete);
+  std::string text;
+  std::string_view token = stream_->tokenizer.text_of(id);
+  const auto& normalized = stream_->tokenizer.state_->normalized_texts;
+  if (const auto found = normalized.find(id); found != normalized.end()) token = found->second;
+  if (!stream_->skip_special || !stream_->tokenizer.is_special(id))
+    stream_->decoding.add(token, text);
   return text;
 }
 
-std::string StreamingDecoder::finish() { return utf8::repaired(std::exchange(pending_, {})); }
+std::string StreamingDecoder::finish() {
+  std::string text;
+  stream_->decoding.finish(text);
+  return text;
+}
 
 }  // namespace fovea

@@ -4,33 +4,54 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <variant>
 #include <vector>
 
+#include "text/added_tokens.h"
+#include "text/bpe.h"
 #include "text/characters.h"
+#include "text/decoders.h"
+#include "text/normalizers.h"
+#include "text/piece_table.h"
+#include "text/post_processors.h"
+#include "text/pre_tokenizers.h"
+#include "text/unigram.h"
+#include "text/word_level.h"
+#include "text/wordpiece.h"
 
 namespace fovea {
-
-// A token that is looked for in the text before the model sees it: if it is not special, or if
-// special tokens are parsed.
-struct AddedToken {
-  std::string text;
-  int32_t id;
-  bool special;
-};
 
 struct TokenizerFiles {
   std::string tokenizer;  // tokenizer.json
   std::string config;     // tokenizer_config.json; may be empty
 };
 
-// What a Tokenizer handle shares. `model` turns the text between added tokens into ids; it is the
-// one part that differs between kinds of tokenizers, so another kind makes it a variant.
+using AnyModel =
+    std::variant<CharacterModel, WordLevelModel, BpeModel, WordPieceModel, UnigramModel>;
+
+// What a Tokenizer handle shares.
 struct TokenizerState {
   std::vector<std::string> texts;  // by id
-  std::vector<AddedToken> added;
-  CharacterModel model;
+  std::vector<bool> special;       // by id
+  // What an added token decodes to where normalisation changed it, as Hugging Face has it.
+  std::unordered_map<int32_t, std::string> normalized_texts;
+  PieceTable ids;  // by text
+  AddedTokenFinder raw_added, normalized_added;
+
+  Normalizers normalizers;
+  PreTokenizers pre_tokenizers;
+  AnyModel model;
+  PostProcessors post_processors;
+  Decoders decoders;
+  std::optional<Truncation> truncation;
+  std::optional<Padding> padding;
+
   std::optional<int32_t> unknown, bos, eos;
-  TokenizerFiles files;  // as read or made, and as saved
+  bool unknown_as_written = false;  // an unknown token is written as the text it stands for
+  bool needs_origins = false;       // the ids depend on where in the text a piece comes from
+  uint64_t number = 0;              // its own, for caches of several tokenizers
+  TokenizerFiles files;             // as read or made, and as saved
 };
 
 // The paths are for messages.

@@ -56,6 +56,10 @@ size_t valid_prefix(std::string_view text) {
   while (i < text.size()) {
     i += ascii_prefix(text.substr(i));
     while (i < text.size() && byte_at(text, i) >= 0x80) {
+      if (byte_at(text, i) >= 0xC2 && byte_at(text, i) < 0xE0 && continues(text, i + 1)) {
+        i += 2;
+        continue;
+      }
       const Character character = first(text.substr(i));
       if (!character.valid) return i;
       i += character.bytes;

@@ -181,11 +181,13 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
   else if (!options.from.empty())
     job.tokenizer = Tokenizer::open(options.from);
   else
-    job.tokenizer = train_character_tokenizer(*job.corpus, options.max_vocabulary, spec.context);
+    job.tokenizer =
+        make_tokenizer(*job.corpus, options.tokenizer, options.max_vocabulary, spec.context);
   if (!options.from.empty()) {
     const Spec fresh = open_model_files(options.from, Weights::mapped).model.spec;
     job.spec = fresh;
-    if (spec.context > 0 && spec.context < fresh.context && fresh.decoder->position.kind == PositionKind::none)
+    if (spec.context > 0 && spec.context < fresh.context &&
+        fresh.decoder->position.kind == PositionKind::none)
       job.spec.context = spec.context;
     if (job.tokenizer->size() > fresh.vocabulary) {
       fail(ErrorKind::BadFile,

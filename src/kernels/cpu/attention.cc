@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
@@ -36,8 +35,7 @@ struct Block {
   float* factors;  // [kTile], of dropout; ones without
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]
-  float* v;        // [kTile, padded]
-  float* k_rows;   // [kTile, padded], k before it is transposed
+  float* rows;     // [kTile, padded], where k's or v's rows are copied to if need be
 };
 
 // Raises a row's pivot to its largest score so far and rescales what is summed; not before that
@@ -83,7 +81,7 @@ HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT s
 }
 
 void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sight& sight,
-                       int64_t tile) {
+                       TileRows v, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
@@ -99,7 +97,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
       dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
     weigh_row(block, row + r, block.scores + r * kTile, columns);
   }
-  multiply({scores, kTile, 1, block.v + columns.begin * padded, padded, block.y + row * padded,
+  multiply({scores, kTile, 1, v.data + columns.begin * v.stride, v.stride, block.y + row * padded,
             padded, rows, padded, width, true});
 }
 
@@ -139,12 +137,11 @@ Block make_block(const QueryRows& queries, Scratch& scratch) {
           scratch.take(kTile),
           scratch.take(kStrip * kTile),
           scratch.take(kTile * padded),
-          scratch.take(kTile * padded),
           scratch.take(kTile * padded)};
 }
 
 int64_t block_floats(int64_t rows, int64_t padded) {
-  return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 3 * padded);
+  return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 2 * padded);
 }
 
 // Lets a block of rows walk the keys.
@@ -160,16 +157,21 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
     all.merge(sights.back());
   }
   for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
-    load_tile(block.k_rows, k, queries, tile);
-    transpose_tile(block.k_rows, padded, block.k);
-    load_tile(block.v, v, queries, tile);
+    if (seen_columns(all, tile).empty()) continue;
+    transpose_tile(rows_of_tile(block.rows, k, queries, tile), padded, block.k);
+    TileRows values{block.rows, padded};
+    if (rows < kStrip) {  // copying would cost more than reading with a stride
+      values = rows_of_tile(block.rows, v, queries, tile);
+    } else {
+      load_tile(block.rows, v, queries, tile);
+    }
     for (int64_t row = 0; row < rows; row += kStrip) {
-      const Interval ahead{tile + kTile + kTile * row / rows,
-                           tile + kTile + kTile * (row + kStrip) / rows};
+      const int64_t end = std::min(row + kStrip, rows);
+      const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
       prefetch_keys(k, queries, ahead);
       prefetch_keys(v, queries, ahead);
-      add_tile_to_strip(block, row, std::min(kStrip, rows - row),
-                        sights[static_cast<size_t>(row / kStrip)], tile);
+      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], values,
+                        tile);
     }
   }
   finish(block, y, lse);
@@ -208,11 +210,6 @@ HWY_EXPORT(attention_forward);
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
-}
-
-// Only inspection asks for these, a few rows at a time.
-void attention_weights(Out w, In q, In k, const AttentionShape& shape) {
-  reference::attention_weights(w, q, k, shape);
 }
 
 }  // namespace fovea::cpu

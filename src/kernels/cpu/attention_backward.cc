@@ -200,10 +200,10 @@ std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk
 
 void load_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
                        const Buffers& buffers, int64_t tile) {
-  load_tile(buffers.k, call.v, walk.queries, tile);  // v's own rows are not needed
-  transpose_tile(buffers.k, buffers.padded, buffers.v_transposed);
+  const TileRows v = rows_of_tile(buffers.k, call.v, walk.queries, tile);
+  transpose_tile(v, buffers.padded, buffers.v_transposed);
   load_tile(buffers.k, call.k, walk.queries, tile);
-  transpose_tile(buffers.k, buffers.padded, buffers.k_transposed);
+  transpose_tile({buffers.k, buffers.padded}, buffers.padded, buffers.k_transposed);
   std::fill(buffers.dk, buffers.dk + kTile * buffers.padded, 0.0f);
   std::fill(buffers.dv, buffers.dv + kTile * buffers.padded, 0.0f);
 }
@@ -247,9 +247,13 @@ void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
   std::fill(buffers.dq, buffers.dq + rows_of_dq * padded, 0.0f);
   std::fill(buffers.factors, buffers.factors + kTile, 1.0f);
   const std::vector<Sight> sights = load_rows(call, walk, buffers);
+  Sight all;
+  for (const Sight& sight : sights) all.merge(sight);
   for (int64_t tile = walk.keys.begin; tile < walk.keys.end; tile += kTile) {
+    const bool seen = !seen_columns(all, tile).empty();
+    if (!seen && !walk.wants_dkv) continue;
     load_tile_of_walk(call, walk, buffers, tile);
-    add_tile(call, walk, buffers, sights, tile);
+    if (seen) add_tile(call, walk, buffers, sights, tile);
     if (walk.wants_dkv) store_tile_of_walk(call, walk, buffers, tile);
   }
   for (int64_t row = 0; row < rows_of_dq; ++row) {

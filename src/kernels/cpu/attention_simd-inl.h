@@ -28,7 +28,7 @@ HWY_INLINE constexpr int64_t vector_size() {
 
 // c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
 // `inner`, whatever the sizes. a is read one number at a time, so its strides are free (a transpose
-// costs nothing); b and c by vectors, and `columns` is a multiple of kLanes.
+// costs nothing); b (of any alignment) and c by vectors, and `columns` is a multiple of kLanes.
 struct TileProduct {
   const float* a;
   int64_t a_row, a_inner;
@@ -59,7 +59,7 @@ HWY_INLINE void multiply_block(const TileProduct& product, int64_t row, int64_t 
   for (int64_t i = 0; i < product.inner; ++i, a += product.a_inner, b += product.b_inner) {
     Vector factors[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) factors[v] = hn::Load(tag, b + v * kSize);
+    for (int v = 0; v < kVectors; ++v) factors[v] = hn::LoadU(tag, b + v * kSize);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vector factor = hn::Set(tag, a[r * product.a_row]);
@@ -86,7 +86,8 @@ HWY_INLINE void multiply_panel(const TileProduct& product, int64_t row, int64_t 
 }
 
 // Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
-// AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2).
+// AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2, or 2 x 4 for the
+// few rows of decoding).
 inline void multiply(const TileProduct& product) {
   int64_t column = 0;
   if constexpr (vector_size() == kLanes) {
@@ -96,6 +97,8 @@ inline void multiply(const TileProduct& product) {
       multiply_panel<8, 2>(product, 0, column);
     if (column < product.columns) multiply_panel<8, 1>(product, 0, column);
   } else {
+    for (; product.rows < 4 && column + 2 * kLanes <= product.columns; column += 2 * kLanes)
+      multiply_panel<2, 4>(product, 0, column);
     for (; column < product.columns; column += kLanes) multiply_panel<4, 2>(product, 0, column);
   }
 }
@@ -163,9 +166,8 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   const int64_t end = std::min(columns.end, shape.keys - tile);  // the rest is hidden
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
-    const float* bias = static_cast<const float*>(shape.bias.data) +
-                        queries.head(row) * distances + tile - queries.position(row) +
-                        shape.queries - 1;
+    const float* bias = static_cast<const float*>(shape.bias.data) + queries.head(row) * distances +
+                        tile - queries.position(row) + shape.queries - 1;
     for (int64_t c = columns.begin; c < end; ++c) scores[r * kTile + c] += bias[c] * kLog2e;
   }
 }
@@ -193,15 +195,28 @@ HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
   return sum_of_lanes(lanes);
 }
 
-// out [padded, kTile] = the transpose of rows [kTile, padded], in squares of four.
-HWY_INLINE void transpose_tile(const float* HWY_RESTRICT rows, int64_t padded,
-                               float* HWY_RESTRICT out) {
-  const hn::Full128<float> tag;
-  for (int64_t key = 0; key < kTile; key += 4) {
+// Four numbers of each of the rows 0, 4, 8 ... behind `from`, side by side.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t stride) {
+  if constexpr (hn::MaxLanes(Tag()) == 4) {
+    return hn::LoadU(tag, from);
+  } else {
+    const hn::Half<Tag> half;
+    constexpr int64_t kRows = hn::MaxLanes(Tag()) / 2;
+    return hn::Combine(tag, load_every_fourth(half, from + kRows * stride, stride),
+                       load_every_fourth(half, from, stride));
+  }
+}
+
+// out [padded, kTile] = the transpose of a tile, in squares of four.
+HWY_INLINE void transpose_tile(TileRows rows, int64_t padded, float* HWY_RESTRICT out) {
+  const Floats tag;
+  for (int64_t key = 0; key < kTile; key += vector_size()) {
     for (int64_t d = 0; d < padded; d += 4) {
-      const float* from = rows + key * padded + d;
-      const auto r0 = hn::Load(tag, from), r1 = hn::Load(tag, from + padded);
-      const auto r2 = hn::Load(tag, from + 2 * padded), r3 = hn::Load(tag, from + 3 * padded);
+      const auto row = [&](int64_t i) HWY_ATTR {
+        return load_every_fourth(tag, rows.data + (key + i) * rows.stride + d, rows.stride);
+      };
+      const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
       const auto even = hn::InterleaveLower(tag, r0, r2), odd = hn::InterleaveLower(tag, r1, r3);
       const auto even2 = hn::InterleaveUpper(tag, r0, r2), odd2 = hn::InterleaveUpper(tag, r1, r3);
       float* to = out + d * kTile + key;

@@ -4,13 +4,33 @@
 
 namespace fovea::cpu {
 
+namespace {
+
+constexpr int64_t kFarthest = std::numeric_limits<int64_t>::max();
+
+Interval longer(Interval a, Interval b) { return a.end - a.begin >= b.end - b.begin ? a : b; }
+
+}  // namespace
+
 void Sight::merge(const Sight& other) {
-  begin = std::min(begin, other.begin);
-  end = std::max(end, other.end);
   all_begin = std::max(all_begin, other.all_begin);
   all_end = std::min(all_end, other.all_end);
-  gap_begin = std::max(gap_begin, other.gap_begin);
-  gap_end = std::min(gap_end, other.gap_end);
+  if (other.empty()) return;
+  if (empty()) {
+    *this = {other.begin, other.end, all_begin, all_end, other.gap_begin, other.gap_end};
+    return;
+  }
+  Interval gap;  // the longest of what both leave out, before, between and behind what they see
+  const Interval unseen[] = {{0, begin}, {gap_begin, gap_end}, {end, kFarthest}};
+  const Interval others[] = {
+      {0, other.begin}, {other.gap_begin, other.gap_end}, {other.end, kFarthest}};
+  begin = std::min(begin, other.begin);
+  end = std::max(end, other.end);
+  for (const Interval& a : unseen)
+    for (const Interval& b : others)
+      gap = longer(gap, {std::max({a.begin, b.begin, begin}), std::min({a.end, b.end, end})});
+  gap_begin = gap.begin;
+  gap_end = gap.end;
 }
 
 Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
@@ -19,22 +39,25 @@ Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
   for (int64_t row = first_row; row < first_row + rows; ++row) {
     Interval seen[Mask::kMostIntervals];
     const int count = shape.mask.intervals(queries.batch, queries.position(row), shape.keys, seen);
-    if (count == 1) {
-      sight.merge({seen[0].begin, seen[0].end, seen[0].begin, seen[0].end, 0, 0});
+    if (count == 0) {
+      sight.all_end = 0;
     } else {
-      sight.all_end = 0;  // with a gap or without any key: never whole
-      if (count > 1)
-        sight.merge({seen[0].begin, seen[1].end, 0, 0, seen[0].end, seen[1].begin});
+      const Interval& last = seen[count - 1];
+      const Interval all = longer(last, seen[0]);
+      const Interval gap = count > 1 ? Interval{seen[0].end, last.begin} : Interval{};
+      sight.merge({seen[0].begin, last.end, all.begin, all.end, gap.begin, gap.end});
     }
   }
   return sight;
 }
 
 Columns seen_columns(const Sight& sight, int64_t tile) {
-  const int64_t begin = std::max<int64_t>(sight.begin - tile, 0) / kLanes * kLanes;
-  const int64_t end = std::min(round_up(sight.end - tile, kLanes), kTile);
-  if (sight.begin - tile >= kTile || sight.end <= tile) return {};
-  if (sight.gap_begin <= tile && sight.gap_end >= tile + kTile) return {};
+  int64_t begin = std::max(sight.begin, tile), end = std::min(sight.end, tile + kTile);
+  if (begin >= sight.gap_begin) begin = std::max(begin, sight.gap_end);
+  if (end <= sight.gap_end) end = std::min(end, sight.gap_begin);
+  if (begin >= end) return {};
+  begin = (begin - tile) / kLanes * kLanes;
+  end = round_up(end - tile, kLanes);
   return {begin, end, sight.all_begin <= tile + begin && sight.all_end >= tile + end};
 }
 
@@ -89,6 +112,15 @@ void load_tile(float* out, In x, const QueryRows& queries, int64_t tile) {
   for (int64_t key = 0; key < keys; ++key)
     load_row(out + key * padded, x, queries.key_offset(tile + key), width, padded, 1.0f);
   std::fill(out + keys * padded, out + kTile * padded, 0.0f);
+}
+
+TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
+  const AttentionShape& shape = queries.shape;
+  if (x.dtype == DType::f32 && shape.width % kLanes == 0 && tile + kTile <= shape.keys)
+    return {static_cast<const float*>(x.data) + queries.key_offset(tile),
+            shape.kv_heads * shape.width};
+  load_tile(copy, x, queries, tile);
+  return {copy, padded_width(shape)};
 }
 
 void prefetch_keys(In x, const QueryRows& queries, Interval keys) {

@@ -58,8 +58,8 @@ struct QueryRows {
 struct Sight {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   int64_t all_begin = 0, all_end = std::numeric_limits<int64_t>::max();
-  // Between two intervals: keys that none of the rows sees.
-  int64_t gap_begin = 0, gap_end = std::numeric_limits<int64_t>::max();
+  // Inside [begin, end), the longest stretch that none of them sees.
+  int64_t gap_begin = 0, gap_end = 0;
 
   bool empty() const { return begin >= end; }
   void merge(const Sight& other);
@@ -88,6 +88,15 @@ void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, f
 void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
 // out [kTile, padded] = a tile of keys or values; zeros past the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile);
+
+// The rows of a tile, `stride` apart, padded as load_tile does.
+struct TileRows {
+  const float* data;
+  int64_t stride;
+};
+
+// In place where they can be read as they are, else in `copy` [kTile, padded].
+TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
 
 // Asks for keys or values while there is something else to compute: read in steps of H vectors they
 // defeat the hardware's own guesses.

@@ -28,9 +28,10 @@ void sum_rows(Out y, In x, Rows rows);
 double sum(In x, int64_t size);
 double sum_of_squares(In x, int64_t size);
 // norm.cc
-void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows);
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
+                Rows rows);
 void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                         Rows rows);
+                         NormEpsilon epsilon, Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
 // softmax.cc
@@ -48,7 +49,7 @@ void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, 
 // embedding.cc
 void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
-// attention.cc, attention_backward.cc
+// attention.cc, attention_backward.cc, attention_weights.cc
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape);

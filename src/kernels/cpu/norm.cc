@@ -30,18 +30,20 @@ HWY_INLINE float row_mean(const float* x, int64_t width) {
   return sum.total() / static_cast<float>(width);
 }
 
-// 1 / sqrt(mean((x - centre)^2) + epsilon)
-HWY_INLINE float row_scale(const float* x, float centre, float epsilon, int64_t width) {
+// 1 / deviation of x from the centre, with epsilon.
+HWY_INLINE float row_scale(const float* x, float centre, NormEpsilon epsilon, int64_t width) {
   Sum squares;
   each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
     const Vector difference = hn::Sub(access.load(x + j), all(centre));
     squares.add_product(difference, difference, part, access);
   });
-  return 1 / std::sqrt(squares.total() / static_cast<float>(width) + epsilon);
+  const float variance = squares.total() / static_cast<float>(width);
+  if (epsilon.outside) return 1 / (std::sqrt(variance) + epsilon.value);
+  return 1 / std::sqrt(variance + epsilon.value);
 }
 
 // y = (x - mean) * scale * weight + bias; RMSNorm is not centred, its mean is taken as 0.
-void norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, bool centred,
+void norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon, bool centred,
           Rows rows) {
   const int64_t width = rows.width;
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
@@ -81,10 +83,18 @@ HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbi
   });
 }
 
-// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat)); RMSNorm, which subtracts no mean, leaves
-// mean(g) out.
+// (deviation + epsilon) / deviation where epsilon stands outside the root. A row of equal numbers
+// has no slope.
+HWY_INLINE float steepness(float scale, NormEpsilon epsilon) {
+  if (!epsilon.outside) return 1;
+  const float share = 1 - epsilon.value * scale;  // deviation / (deviation + epsilon)
+  return share > 0 ? 1 / share : 0;
+}
+
+// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat) * steepness); RMSNorm, which subtracts no
+// mean, leaves mean(g) out.
 void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                   bool centred, Rows rows) {
+                   NormEpsilon epsilon, bool centred, Rows rows) {
   const int64_t width = rows.width, blocks = row_blocks(rows);
   const float share = 1 / static_cast<float>(width);
   RowScratch partial(blocks, 2 * width);  // of dweight, of dbias
@@ -101,7 +111,7 @@ void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scal
       collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights,
               centre, factor, width);
       const Vector mean_g = all(centred ? sum_g.total() * share : 0),
-                   slope = all(sum_g_x_hat.total() * share);
+                   slope = all(sum_g_x_hat.total() * share * steepness(factor, epsilon));
       const auto gradient = [&](Vector g, Vector v, Vector w) HWY_ATTR {
         const Vector x_hat = hn::Mul(hn::Sub(v, all(centre)), all(factor));
         return hn::Mul(all(factor), hn::NegMulAdd(x_hat, slope, hn::Sub(hn::Mul(g, w), mean_g)));
@@ -125,15 +135,17 @@ namespace fovea::cpu {
 HWY_EXPORT(norm);
 HWY_EXPORT(norm_backward);
 
-void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows) {
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
+                Rows rows) {
   check_stored_types(y, x, weight, bias);
   HWY_DYNAMIC_DISPATCH(norm)(y, mean, scale, x, weight, bias, epsilon, true, rows);
 }
 
 void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                         Rows rows) {
+                         NormEpsilon epsilon, Rows rows) {
   check_stored_types(dx, dweight, dbias, dy, x, weight);
-  HWY_DYNAMIC_DISPATCH(norm_backward)(dx, dweight, dbias, dy, x, mean, scale, weight, true, rows);
+  HWY_DYNAMIC_DISPATCH(norm_backward)
+  (dx, dweight, dbias, dy, x, mean, scale, weight, epsilon, true, rows);
 }
 
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows) {
@@ -143,7 +155,9 @@ void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows) {
 
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows) {
   check_stored_types(dx, dweight, dy, x, weight);
-  HWY_DYNAMIC_DISPATCH(norm_backward)(dx, dweight, Out{}, dy, x, In{}, scale, weight, false, rows);
+  const NormEpsilon inside = 0;
+  HWY_DYNAMIC_DISPATCH(norm_backward)
+  (dx, dweight, Out{}, dy, x, In{}, scale, weight, inside, false, rows);
 }
 
 }  // namespace fovea::cpu

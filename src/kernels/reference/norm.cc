@@ -12,11 +12,12 @@ struct Statistics {
   double mean = 0, scale = 0;
 };
 
-// Row i's backward: with g = dy * weight, dx = scale * (g - centre - x_hat * mean(g * x_hat)),
-// where centre = mean(g) if the mean was subtracted, else 0. dweight and dbias collect dy * x_hat
-// and dy.
+// Row i's backward: with g = dy * weight, dx = scale * (g - centre - x_hat * slope), where centre =
+// mean(g) if the mean was subtracted, else 0, and slope = mean(g * x_hat) * steepness. dweight and
+// dbias collect dy * x_hat and dy.
 void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbias, In dy, In x,
-                  In weight, Statistics saved, bool centred, int64_t i, int64_t width) {
+                  In weight, Statistics saved, bool centred, double steepness, int64_t i,
+                  int64_t width) {
   const auto x_hat = [&](int64_t j) { return (get(x, i * width + j) - saved.mean) * saved.scale; };
   const auto g = [&](int64_t j) { return get(dy, i * width + j) * get(weight, j); };
   double sum = 0, sum_x_hat = 0;
@@ -29,8 +30,16 @@ void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbi
   const double count = static_cast<double>(width);
   const double centre = centred ? sum / count : 0;
   for (int64_t j = 0; j < width; ++j) {
-    put(dx, i * width + j, saved.scale * (g(j) - centre - x_hat(j) * sum_x_hat / count));
+    put(dx, i * width + j, saved.scale * (g(j) - centre - x_hat(j) * sum_x_hat / count * steepness));
   }
+}
+
+// (deviation + epsilon) / deviation where epsilon stands outside the root. A row of equal numbers
+// has no slope.
+double steepness(double scale, NormEpsilon epsilon) {
+  if (!epsilon.outside) return 1;
+  const double share = 1 - epsilon.value * scale;  // deviation / (deviation + epsilon)
+  return share > 0 ? 1 / share : 0;
 }
 
 void put_all(Out y, const std::vector<double>& values) {
@@ -39,7 +48,8 @@ void put_all(Out y, const std::vector<double>& values) {
 
 }  // namespace
 
-void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows) {
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
+                Rows rows) {
   const double count = static_cast<double>(rows.width);
   for (int64_t i = 0; i < rows.count; ++i) {
     const int64_t row = i * rows.width;
@@ -47,7 +57,9 @@ void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsi
     for (int64_t j = 0; j < rows.width; ++j) sum += get(x, row + j);
     const double centre = sum / count;
     for (int64_t j = 0; j < rows.width; ++j) squares += std::pow(get(x, row + j) - centre, 2);
-    const double factor = 1 / std::sqrt(squares / count + epsilon);
+    const double inside = epsilon.outside ? 0 : epsilon.value;
+    const double deviation = std::sqrt(squares / count + inside);
+    const double factor = 1 / (deviation + (epsilon.outside ? epsilon.value : 0));
     for (int64_t j = 0; j < rows.width; ++j) {
       const double shift = bias.data == nullptr ? 0 : get(bias, j);
       put(y, row + j, (get(x, row + j) - centre) * factor * get(weight, j) + shift);
@@ -58,11 +70,11 @@ void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsi
 }
 
 void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                         Rows rows) {
+                         NormEpsilon epsilon, Rows rows) {
   std::vector<double> weight_sums(static_cast<size_t>(rows.width)), bias_sums(weight_sums);
   for (int64_t i = 0; i < rows.count; ++i) {
-    row_backward(dx, weight_sums, bias_sums, dy, x, weight, {get(mean, i), get(scale, i)}, true, i,
-                 rows.width);
+    row_backward(dx, weight_sums, bias_sums, dy, x, weight, {get(mean, i), get(scale, i)}, true,
+                 steepness(get(scale, i), epsilon), i, rows.width);
   }
   put_all(dweight, weight_sums);
   put_all(dbias, bias_sums);
@@ -83,7 +95,8 @@ void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows) {
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows) {
   std::vector<double> weight_sums(static_cast<size_t>(rows.width)), unused(weight_sums);
   for (int64_t i = 0; i < rows.count; ++i) {
-    row_backward(dx, weight_sums, unused, dy, x, weight, {0, get(scale, i)}, false, i, rows.width);
+    row_backward(dx, weight_sums, unused, dy, x, weight, {0, get(scale, i)}, false, 1, i,
+                 rows.width);
   }
   put_all(dweight, weight_sums);
 }

@@ -21,9 +21,10 @@ void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 void sum_rows(Out y, In x, Rows rows);
 double sum(In x, int64_t size);
 double sum_of_squares(In x, int64_t size);
-void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, float epsilon, Rows rows);
+void layer_norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
+                Rows rows);
 void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
-                         Rows rows);
+                         NormEpsilon epsilon, Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
 void softmax(Out y, In x, Rows rows);

@@ -18,13 +18,13 @@ Transformer small() {
 // Names every parameter; the rules under test come first.
 Names with_the_rest(Names rules) {
   for (const NameRule& rule :
-       Names{{"embedding.{token,position}.weight", "embedding.{token,position}"},
+       Names{{"embedding.{token,position}.weight", "{embedding.token,decoder.position}"},
              {"ln.{i}.{a,f}.{w,b}", "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
              {"qkv.{i}.{w,b}", "decoder.{i}.attention.{query+key+value}.{weight,bias}",
               Stored::transposed},
              {"o.{i}.{w,b}", "decoder.{i}.attention.output.{weight,bias}"},
              {"mlp.{i}.{u,d}.{w,b}", "decoder.{i}.ffn.{up,down}.{weight,bias}"},
-             {"ln_f.{w,b}", "decoder.norm.{weight,bias}"}}) {
+             {"ln_f.{w,b}", "decoder.norm.final.{weight,bias}"}}) {
     rules.push_back(rule);
   }
   return rules;
@@ -44,7 +44,7 @@ TEST(Names, GroupsGoTogetherItemByItem) {
            {"ln.11.f.b", "decoder.11.norm.ffn.input.bias"},
            {"mlp.3.u.b", "decoder.3.ffn.up.bias"},
            {"mlp.3.d.w", "decoder.3.ffn.down.weight"},
-           {"embedding.position.weight", "embedding.position"}}) {
+           {"embedding.position.weight", "decoder.position"}}) {
     const FileTensor* tensor = find(tensors, theirs);
     ASSERT_NE(tensor, nullptr) << theirs;
     EXPECT_EQ(tensor->parts, std::vector<std::string>{ours});
@@ -72,7 +72,7 @@ TEST(Names, WithoutRulesOurOwnNames) {
 
 TEST(Names, AParameterWithoutRuleIsABug) {
   Transformer model = small();
-  expect_error(ErrorKind::Internal, {"embedding.position: no rule"}, [&] {
+  expect_error(ErrorKind::Internal, {"decoder.position: no rule"}, [&] {
     file_tensors({{"wte", "embedding.token"}}, model);
   });
 }

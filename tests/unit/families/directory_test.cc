@@ -130,7 +130,7 @@ TEST_F(Directory, TheFilesOwnHeadWins) {
   ASSERT_EQ(files.warnings.size(), 1u);
   EXPECT_NE(files.warnings[0].find("the file's is used"), std::string::npos);
   EXPECT_FALSE(files.model.spec.head.tied);
-  EXPECT_EQ(files.model.head.weight.value.data_as<float>()[3], 0.5f);
+  EXPECT_EQ(files.model.head.output.weight.value.data_as<float>()[3], 0.5f);
 }
 
 TEST_F(Directory, TheSameHeadTwiceIsTied) {
@@ -160,9 +160,10 @@ TEST(Registry, TheFirstFamilyThatCanSayIt) {
     f(spec);
     return validated(spec);
   };
-  for (const Spec& spec : {change([](Spec& s) { s.decoder->norm.kind = NormKind::rms; }),
-                           change([](Spec& s) { s.decoder->attention.bias = false; }),
-                           change([](Spec& s) { s.decoder->position.kind = PositionKind::none; })}) {
+  for (const Spec& spec :
+       {change([](Spec& s) { s.decoder->norm.kind = NormKind::rms; }),
+        change([](Spec& s) { s.decoder->attention.bias = false; }),
+        change([](Spec& s) { s.decoder->position.kind = PositionKind::none; })}) {
     EXPECT_STREQ(family_for(spec).model_type, "fovea") << write_spec(spec);
     const TemporaryFolder folder;
     Transformer model(spec);

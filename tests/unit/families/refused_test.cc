@@ -116,8 +116,7 @@ TEST_F(Refused, FeaturesThatAreNotThere) {
       {"attn_logit_softcapping", 50.0},
       {"num_key_value_heads", 1},
       {"attention_bias", false},
-      {"quantization_config", {{"bits", 4}}},
-      {"is_encoder_decoder", true}};
+      {"quantization_config", {{"bits", 4}}}};
   for (const auto& [key, value] : features) {
     nlohmann::json config = config_;
     config[key] = value;

@@ -38,14 +38,14 @@ TEST_P(RoundTrip, ChangesNothing) {
   save_model_files(folder.path(), model, 3);
 
   ModelFiles files = open_model_files(folder.path(), Weights::owned);
-  EXPECT_STREQ(files.family->model_type, GetParam().family);
+  EXPECT_STREQ(files.origin.family->model_type, GetParam().family);
   EXPECT_EQ(write_spec(files.model.spec), write_spec(before));
   EXPECT_EQ(files.end_ids, std::vector<int32_t>{3});
   EXPECT_TRUE(files.warnings.empty());
 
   const std::string weights = read_file(folder / "model.safetensors"),
                     config = read_file(folder / "config.json");
-  save_model_files(folder.path(), files.model, 3);
+  save_model_files(folder.path(), files.model, 3, files.origin);
   EXPECT_EQ(read_file(folder / "model.safetensors"), weights);
   EXPECT_EQ(read_file(folder / "config.json"), config);
 }

@@ -1,164 +1,19 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
-#include "base/random.h"
-#include "base/threads.h"
-#include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
+#include "unit/kernels/attention_calls.h"
 
 namespace fovea {
 namespace {
 
+using namespace attention_test;
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Numbers as a dtype stores them.
-struct Array {
-  DType dtype = DType::f32;
-  std::vector<char> bytes;
-
-  Array() = default;
-  Array(DType type, int64_t count)
-      : dtype(type), bytes(static_cast<size_t>(count) * size_of(type)) {}
-
-  int64_t size() const { return static_cast<int64_t>(bytes.size() / size_of(dtype)); }
-  In in() const { return {bytes.data(), dtype}; }
-  Out out(bool add = false) { return {bytes.data(), dtype, add}; }
-  double get(int64_t i) const {
-    double value = 0;
-    reference::convert({&value, DType::f64}, {bytes.data() + i * size_of(dtype), dtype}, 1);
-    return value;
-  }
-  void set(int64_t i, double value) {
-    reference::convert({bytes.data() + i * size_of(dtype), dtype}, {&value, DType::f64}, 1);
-  }
-  Array slice(int64_t begin, int64_t end) const {
-    Array part(dtype, end - begin);
-    std::memcpy(part.bytes.data(), bytes.data() + begin * size_of(dtype), part.bytes.size());
-    return part;
-  }
-  bool operator==(const Array& other) const { return bytes == other.bytes; }
-};
-
-Array random_array(DType dtype, int64_t count, uint64_t seed) {
-  Random random(seed, Stream::init);
-  Array array(dtype, count);
-  for (int64_t i = 0; i < count; ++i) array.set(i, random.normal());
-  return array;
-}
-
-struct Inputs {
-  AttentionShape shape;
-  Array q, k, v, dy;
-
-  explicit Inputs(const AttentionShape& of, DType dtype = DType::f32) : shape(of) {
-    const int64_t queries = of.batch * of.queries * of.heads * of.width;
-    const int64_t keys = of.batch * of.capacity * of.kv_heads * of.width;
-    q = random_array(dtype, queries, 1);
-    k = random_array(dtype, keys, 2);
-    v = random_array(dtype, keys, 3);
-    dy = random_array(dtype, queries, 4);
-  }
-  int64_t rows() const { return shape.batch * shape.heads * shape.queries; }
-};
-
-struct Forward {
-  Array y, lse;
-  bool operator==(const Forward&) const = default;
-};
-struct Backward {
-  Array dq, dk, dv;
-  bool operator==(const Backward&) const = default;
-};
-
-Forward forward(decltype(Kernels::attention) kernel, const Inputs& x, DType dtype, DType lse) {
-  Forward result{Array(dtype, x.q.size()), Array(lse, x.rows())};
-  kernel(result.y.out(), result.lse.out(), x.q.in(), x.k.in(), x.v.in(), x.shape);
-  return result;
-}
-
-Backward backward(decltype(Kernels::attention_backward) kernel, const Inputs& x, const Forward& of,
-                  DType dtype) {
-  Backward result{Array(dtype, x.q.size()), Array(dtype, x.k.size()), Array(dtype, x.k.size())};
-  kernel(result.dq.out(), result.dk.out(), result.dv.out(), x.dy.in(), x.q.in(), x.k.in(), x.v.in(),
-         of.y.in(), of.lse.in(), x.shape);
-  return result;
-}
-
-Forward cpu_forward(const Inputs& x) { return forward(cpu::attention, x, x.q.dtype, DType::f32); }
-Backward cpu_backward(const Inputs& x, const Forward& of) {
-  return backward(cpu::attention_backward, x, of, x.q.dtype);
-}
-
-// Within `tolerance` of the largest of the true values, or of a rounding to the dtype.
-void expect_near(const Array& actual, const Array& expected, const char* what) {
-  ASSERT_EQ(actual.size(), expected.size());
-  const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;
-  double largest = 1;
-  for (int64_t i = 0; i < expected.size(); ++i)
-    if (std::isfinite(expected.get(i))) largest = std::max(largest, std::abs(expected.get(i)));
-  int wrong = 0;
-  for (int64_t i = 0; i < expected.size() && wrong < 3; ++i) {
-    const double a = actual.get(i), e = expected.get(i);
-    if (a == e || std::abs(a - e) <= 1e-5 * largest + rounding * std::abs(e)) continue;
-    ++wrong;
-    ADD_FAILURE() << what << '[' << i << "] is " << a << ", not " << e;
-  }
-}
-
-void expect_like_reference(const AttentionShape& shape, DType dtype) {
-  const Inputs x(shape, dtype);
-  const Forward truth = forward(reference::attention, x, DType::f64, DType::f64);
-  const Forward actual = cpu_forward(x);
-  expect_near(actual.y, truth.y, "y");
-  expect_near(actual.lse, truth.lse, "lse");
-  const Backward expected = backward(reference::attention_backward, x, actual, DType::f64);
-  const Backward gradients = cpu_backward(x, actual);
-  expect_near(gradients.dq, expected.dq, "dq");
-  expect_near(gradients.dk, expected.dk, "dk");
-  expect_near(gradients.dv, expected.dv, "dv");
-}
-
-AttentionShape shape_of(int64_t batch, int64_t queries, int64_t keys, int64_t heads,
-                        int64_t kv_heads, int64_t width, Mask mask = {}) {
-  AttentionShape shape;
-  shape.batch = batch;
-  shape.queries = queries;
-  shape.keys = shape.capacity = keys;
-  shape.heads = heads;
-  shape.kv_heads = kv_heads;
-  shape.width = width;
-  shape.scale = 1.0f / std::sqrt(static_cast<float>(width));
-  shape.mask = std::move(mask);
-  return shape;
-}
-
-Mask causal(int64_t first_query = 0, int64_t window = 0) {
-  return {.causal = true, .first_query = first_query, .window = window, .valid = {}};
-}
-
-// Runs on every instruction set of the machine, and restores the default afterwards.
-class Attention : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { use_isa(GetParam()); }
-  void TearDown() override {
-    use_isa("auto");
-    set_thread_count(threads_);
-  }
-
- private:
-  int threads_ = thread_count();
-};
-
-INSTANTIATE_TEST_SUITE_P(EveryIsa, Attention, ::testing::ValuesIn(available_isas()),
-                         [](const auto& isa) {
-                           std::string name = isa.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+using Attention = EveryIsa;
+INSTANTIATE_TEST_SUITE_P(EveryIsa, Attention, ::testing::ValuesIn(available_isas()), name_of_isa);
 
 TEST_P(Attention, MatchesTheReferenceAtOddShapes) {
   const int64_t shapes[][3] = {{1, 1, 1},     {1, 1, 7},     {2, 3, 20},   {13, 13, 33},
@@ -264,10 +119,10 @@ TEST_P(Attention, AddsWhereAskedAndSkipsWhatIsNotWanted) {
     const Forward result = cpu_forward(x);
     const Backward plain = cpu_backward(x, result);
     const auto run = [&](Out dq, Out dk, Out dv) {
-      cpu::attention_backward(dq, dk, dv, {}, x.dy.in(), x.q.in(), x.k.in(), x.v.in(), result.y.in(),
-                              result.lse.in(), x.shape);
+      cpu::attention_backward(dq, dk, dv, {}, x.dy.in(), x.q.in(), x.k.in(), x.v.in(),
+                              result.y.in(), result.lse.in(), x.shape);
     };
-    Backward sum{x.q, x.k, x.v}, one = plain;
+    Backward sum{x.q, x.k, x.v, {}}, one = plain;
     run(sum.dq.out(true), sum.dk.out(true), sum.dv.out(true));
     for (int64_t i = 0; i < x.q.size(); ++i) {
       const auto expected = [&](const Array& old, const Array& more) {
@@ -278,8 +133,10 @@ TEST_P(Attention, AddsWhereAskedAndSkipsWhatIsNotWanted) {
       EXPECT_EQ(sum.dv.get(i), expected(x.v, plain.dv));
     }
     for (int which = 0; which < 3; ++which) {
-      Backward only{Array(DType::f32, x.q.size()), Array(DType::f32, x.q.size()),
-                    Array(DType::f32, x.q.size())};
+      Backward only{Array(DType::f32, x.q.size()),
+                    Array(DType::f32, x.q.size()),
+                    Array(DType::f32, x.q.size()),
+                    {}};
       run(which == 0 ? only.dq.out() : Out{}, which == 1 ? only.dk.out() : Out{},
           which == 2 ? only.dv.out() : Out{});
       EXPECT_EQ(which == 0 ? only.dq : plain.dq, plain.dq);
@@ -366,7 +223,7 @@ TEST_P(Attention, HasTheSameBitsInAnyCompany) {
     const Forward result = cpu_forward(alone);
     EXPECT_EQ(result.y, own(all.y));
     EXPECT_EQ(cpu_backward(alone, result),
-              (Backward{own(gradients.dq), own(gradients.dk), own(gradients.dv)}));
+              (Backward{own(gradients.dq), own(gradients.dk), own(gradients.dv), {}}));
   }
 }
 
@@ -375,11 +232,7 @@ TEST_P(Attention, NeedsMemoryLinearInTheLength) {
   const Inputs x(shape_of(1, 16384, 16384, 1, 1, 4, causal()));
   const Forward result = cpu_forward(x);
   const Backward gradients = cpu_backward(x, result);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-#ifndef __SANITIZE_ADDRESS__              // its shadow memory counts as ours
-  EXPECT_LT(usage.ru_maxrss, 300 << 10);  // KiB
-#endif
+  EXPECT_LT(most_memory(), 300 << 10);
   EXPECT_EQ(result.y.get(0), x.v.get(0));
   EXPECT_TRUE(std::isfinite(gradients.dk.get(0)));
 }

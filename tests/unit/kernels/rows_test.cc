@@ -77,18 +77,36 @@ TEST(LayerNorm, MatchesTheReference) {
     const Array y = Array::normal(rows.count * rows.width, out, 5);
     const Array statistics(rows.count, DType::f32),
         dparameter = Array::normal(rows.width, DType::f32, 6);
-    compare_everywhere(
-        {y, y, statistics, statistics, y, dparameter, dparameter},
-        describe("layer_norm", rows, out, in, added),
-        [&](const Kernels& kernels, std::vector<Array>& o) {
-          const auto& [x, dy, weight, bias] = inputs;
-          kernels.layer_norm(o[0].out(added), Out{}, Out{}, x.in(), weight.in(), In{}, 1e-5f, rows);
-          kernels.layer_norm(o[1].out(added), o[2].out(), o[3].out(), x.in(), weight.in(),
-                             bias.in(), 1e-5f, rows);
-          kernels.layer_norm_backward(o[4].out(added), o[5].out(added), o[6].out(added), dy.in(),
-                                      x.in(), o[2].in(), o[3].in(), weight.in(), rows);
-        });
+    for (const NormEpsilon epsilon : {NormEpsilon(1e-5f), NormEpsilon(0.3f, true)}) {
+      compare_everywhere(
+          {y, y, statistics, statistics, y, dparameter, dparameter},
+          describe("layer_norm", rows, out, in, added) + (epsilon.outside ? " outside" : ""),
+          [&](const Kernels& kernels, std::vector<Array>& o) {
+            const auto& [x, dy, weight, bias] = inputs;
+            kernels.layer_norm(o[0].out(added), Out{}, Out{}, x.in(), weight.in(), In{}, epsilon,
+                               rows);
+            kernels.layer_norm(o[1].out(added), o[2].out(), o[3].out(), x.in(), weight.in(),
+                               bias.in(), epsilon, rows);
+            kernels.layer_norm_backward(o[4].out(added), o[5].out(added), o[6].out(added), dy.in(),
+                                        x.in(), o[2].in(), o[3].in(), weight.in(), epsilon, rows);
+          });
+    }
   });
+}
+
+TEST(LayerNorm, DividesEqualNumbersByTheEpsilonOutside) {
+  const Rows rows{1, 3};
+  const Array x(std::vector<double>{7, 7, 7}, DType::f32), one(std::vector<double>(3, 1), DType::f32);
+  for (const Kernels* kernels : {&cpu_kernels(), &reference_kernels()}) {
+    Array y(3, DType::f32), mean(1, DType::f32), scale(mean), dx(y);
+    const NormEpsilon epsilon(0.5f, true);
+    kernels->layer_norm(y.out(), mean.out(), scale.out(), x.in(), one.in(), In{}, epsilon, rows);
+    kernels->layer_norm_backward(dx.out(), Out{}, Out{}, one.in(), x.in(), mean.in(), scale.in(),
+                                 one.in(), epsilon, rows);
+    EXPECT_EQ(scale[0], 2);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(y[i], 0) << i;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(dx[i], 0) << i;
+  }
 }
 
 TEST(LayerNorm, BackwardLeavesOutWhatIsNotWanted) {
@@ -101,9 +119,9 @@ TEST(LayerNorm, BackwardLeavesOutWhatIsNotWanted) {
                      [&](const Kernels& kernels, std::vector<Array>& o) {
                        const auto& [x, dy, weight, bias] = inputs;
                        kernels.layer_norm_backward(o[0].out(), Out{}, Out{}, dy.in(), x.in(),
-                                                   mean.in(), scale.in(), weight.in(), rows);
+                                                   mean.in(), scale.in(), weight.in(), 1e-5f, rows);
                        kernels.layer_norm_backward(Out{}, o[1].out(), o[2].out(), dy.in(), x.in(),
-                                                   mean.in(), scale.in(), weight.in(), rows);
+                                                   mean.in(), scale.in(), weight.in(), 1e-5f, rows);
                      });
 }
 

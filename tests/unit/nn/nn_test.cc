@@ -70,22 +70,55 @@ TEST(Layers, ListTheParametersThatTheyHave) {
   Norm norm(rms, 4), absent(rms, 4, false);
   EXPECT_EQ(names_of(norm), (std::vector<std::string>{"x.weight"}));
   EXPECT_TRUE(names_of(absent).empty());
-  FeedForward gated({.gated = true, .width = 6, .bias = false}, 4);
+  StackSpec spec = small_stack();
+  spec.ffn = {.gated = true, .width = 6, .bias = false};
+  FeedForward gated(spec, 4, 0);
   EXPECT_EQ(names_of(gated),
             (std::vector<std::string>{"x.gate.weight", "x.up.weight", "x.down.weight"}));
   EXPECT_EQ(gated.down.weight.role, Role::residual_matrix);
   EXPECT_EQ(gated.up.weight.shape, (Shape{6, 4}));
-  Attention attention({.heads = 4, .kv_heads = 2, .head_width = 3, .output_bias = false}, 8, 0, 0);
+  spec.attention.output_bias = false;
+  Attention attention(spec, 8, 0, false, {});
   EXPECT_EQ(names_of(attention).size(), 7u);
   EXPECT_EQ(attention.key.weight.shape, (Shape{6, 8}));
   EXPECT_EQ(attention.output.weight.shape, (Shape{8, 12}));
 }
 
+TEST(Layers, ListWhatTheSpecAdds) {
+  StackSpec spec = small_stack();
+  spec.attention.key_bias = false;
+  spec.attention.norm = QueryKeyNorm::head;
+  spec.norm.kind = NormKind::rms;
+  Attention heads(spec, 8, 0, false, {});
+  EXPECT_EQ(names_of(heads),
+            (std::vector<std::string>{"x.query.weight", "x.query.bias", "x.key.weight",
+                                      "x.value.weight", "x.value.bias", "x.query_norm.weight",
+                                      "x.key_norm.weight", "x.output.weight", "x.output.bias"}));
+  EXPECT_EQ(heads.query_norm.weight.shape, (Shape{3}));
+  spec.attention.norm = QueryKeyNorm::all;
+  Attention all(spec, 8, 0, false, {});
+  EXPECT_EQ(all.query_norm.weight.shape, (Shape{12}));
+  EXPECT_EQ(all.key_norm.weight.shape, (Shape{6}));
+  spec.ffn.experts = {.count = 2, .width = 5, .dense_layers = {1}};
+  spec.ffn.bias = false;
+  FeedForward mixture(spec, 8, 0), dense(spec, 8, 1);
+  EXPECT_EQ(names_of(mixture),
+            (std::vector<std::string>{"x.router.weight", "x.experts.0.up.weight",
+                                      "x.experts.0.down.weight", "x.experts.1.up.weight",
+                                      "x.experts.1.down.weight"}));
+  EXPECT_EQ(mixture.experts[1].up.weight.shape, (Shape{5, 8}));
+  EXPECT_EQ(names_of(dense), (std::vector<std::string>{"x.up.weight", "x.down.weight"}));
+}
+
 TEST(Layers, DrawDropoutFromPlacesOfTheirOwn) {
-  std::set<uint32_t> places{0};  // the embedding's
-  for (int64_t layer = 0; layer < 50; ++layer)
-    for (int which = 0; which < 3; ++which) places.insert(place_of_dropout(layer, which));
-  EXPECT_EQ(places.size(), 151u);
+  std::set<uint32_t> places;
+  for (const uint32_t first : {kDecoderPlaces, kCrossPlaces, kEncoderPlaces}) {
+    places.insert(first);  // the embedding's
+    for (int64_t layer = 0; layer < 4096; ++layer)
+      for (const auto which : {Sublayer::attention_weights, Sublayer::attention, Sublayer::ffn})
+        places.insert(place_of_dropout(first, layer, which));
+  }
+  EXPECT_EQ(places.size(), 3u * (1 + 3 * 4096));
   Pass pass;
   EXPECT_EQ(pass.drop(0.5f, 3).probability, 0);
   pass.training = true;
@@ -103,12 +136,13 @@ TEST(Norms, ThatAreAbsentChangeNothing) {
 }
 
 TEST(FeedForwards, MultiplyByTheGateThatIsActivated) {
-  FeedForward gated({.activation = ActivationKind::relu, .gated = true, .width = 1, .bias = false},
-                    1);
+  StackSpec spec = small_stack();
+  spec.ffn = {.activation = ActivationKind::relu, .gated = true, .width = 1, .bias = false};
+  FeedForward gated(spec, 1, 0);
   gated.gate.weight.value = full({1, 1}, 2);
   gated.up.weight.value = full({1, 1}, 5);
   gated.down.weight.value = full({1, 1}, 10);
-  EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}))), (std::vector<float>{900, 0}));
+  EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
 // A block is the formula in its header, whichever norms are there.
@@ -116,7 +150,7 @@ TEST(Blocks, PutNormsWhereTheSpecSays) {
   for (int places = 0; places < 8; ++places) {
     StackSpec spec = small_stack();
     spec.placement = {(places & 1) != 0, (places & 2) != 0, (places & 4) != 0};
-    Block block(spec, {}, 8, 0);
+    Block block(spec, {}, 8, 0, false, kDecoderPlaces);
     test::randomise(block, 3);
     const Tensor x = normal({2, 3, 8}, 1);
     Pass pass;
@@ -124,7 +158,7 @@ TEST(Blocks, PutNormsWhereTheSpecSays) {
     const DType f32 = DType::f32;
     const Norms &a = block.attention_norm, &f = block.ffn_norm;
     const Tensor h = a.sum(add(x, a.output(block.attention(a.input(x, f32), pass), f32)), f32);
-    const Tensor y = f.sum(add(h, f.output(block.ffn(f.input(h, f32)), f32)), f32);
+    const Tensor y = f.sum(add(h, f.output(block.ffn(f.input(h, f32), pass), f32)), f32);
     EXPECT_EQ(to_floats(block(x, pass)), to_floats(y)) << places;
   }
 }
@@ -132,21 +166,24 @@ TEST(Blocks, PutNormsWhereTheSpecSays) {
 TEST(Blocks, InParallelReadTheSameStream) {
   StackSpec spec = small_stack();
   spec.parallel = true;
-  Block block(spec, {}, 8, 0);
+  Block block(spec, {}, 8, 0, false, kDecoderPlaces);
   test::randomise(block, 3);
   const Tensor x = normal({2, 3, 8}, 1);
   const DType f32 = DType::f32;
   const Tensor a = block.attention(block.attention_norm.input(x, f32), {});
-  const Tensor b = block.ffn(block.ffn_norm.input(x, f32));
+  const Tensor b = block.ffn(block.ffn_norm.input(x, f32), {});
   EXPECT_EQ(to_floats(block(x, {})), to_floats(add(add(x, a), b)));
 }
 
 // Grouped heads are as many heads as the queries have, of which several share their weights.
 TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   constexpr int64_t kHeads = 4, kGroups = 2, kWidth = 3, kModel = 8;
-  Attention grouped({.heads = kHeads, .kv_heads = kGroups, .head_width = kWidth}, kModel, 0, 0);
+  StackSpec spec = small_stack();
+  spec.attention = {.heads = kHeads, .kv_heads = kGroups, .head_width = kWidth};
+  Attention grouped(spec, kModel, 0, false, {});
   test::randomise(grouped, 3);
-  Attention full_heads({.heads = kHeads, .kv_heads = kHeads, .head_width = kWidth}, kModel, 0, 0);
+  spec.attention.kv_heads = kHeads;
+  Attention full_heads(spec, kModel, 0, false, {});
   full_heads.query = grouped.query;
   full_heads.output = grouped.output;
   const auto repeat = [](const Tensor& x) {
@@ -172,7 +209,7 @@ TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
 
 TEST(Probes, SeeEachLayerAndTheWeightsThatTheyWant) {
   StackSpec spec = small_stack();
-  Stack stack(spec, {}, 8);
+  Stack stack(spec, {}, 8, 4, Stack::Kind::decoder);
   test::randomise(stack, 3);
   std::vector<std::string> seen;
   Probe probe;
@@ -182,9 +219,10 @@ TEST(Probes, SeeEachLayerAndTheWeightsThatTheyWant) {
   probe.wants_weights = [](const std::string& name) { return name == "attention.1"; };
   Pass pass;
   pass.probe = &probe;
-  stack(normal({2, 3, 8}, 1), pass);
+  stack(normal({2, 3, 8}, 1), pass, {});
   EXPECT_EQ(seen, (std::vector<std::string>{"hidden.0[2, 3, 8]", "hidden.1[2, 3, 8]",
-                                            "attention.1[2, 4, 3, 3]", "hidden.2[2, 3, 8]"}));
+                                            "attention.1[2, 4, 3, 3]", "hidden.unnormed[2, 3, 8]",
+                                            "hidden.2[2, 3, 8]"}));
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ void add_norms(std::vector<Case>& all) {
       all.push_back({"layer_norm", what, {x, weight}, [=](auto& in) {
                        return layer_norm(in[0], in[1], {}, epsilon, in[0].dtype());
                      }});
+      all.push_back({"layer_norm", what + " outside the root", {x, weight}, [=](auto& in) {
+                       return layer_norm(in[0], in[1], {}, {epsilon, true}, in[0].dtype());
+                     }});
       all.push_back({"rms_norm", what, {x, weight}, [=](auto& in) {
                        return rms_norm(in[0], in[1], epsilon, in[0].dtype());
                      }});
@@ -161,6 +164,53 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
                  false});
 }
 
+// The bias by distance is the last input.
+void add_biased_attention(std::vector<Case>& all, const std::string& what, AttentionSize s,
+                          AttentionOptions options) {
+  options.scale = 1 / std::sqrt(static_cast<float>(s.width));
+  const auto biased = [options](auto& in) {
+    AttentionOptions all_options = options;
+    all_options.bias = cast(in.back(), in[0].dtype() == DType::f64 ? DType::f64 : DType::f32);
+    return all_options;
+  };
+  const Tensor q = rounded({s.batch, s.queries, s.heads, s.width}, 1, 1.5);
+  const Tensor k = rounded({s.batch, s.keys, s.kv_heads, s.width}, 2, 1.5);
+  const Tensor v = rounded({s.batch, s.keys, s.kv_heads, s.width}, 3);
+  const Tensor bias = rounded({s.heads, s.queries + s.keys - 1}, 4);
+  all.push_back({"attention", "bias " + what, {q, k, v, bias}, [=](auto& in) {
+                   return attention(in[0], in[1], in[2], biased(in));
+                 }});
+  all.push_back({"attention_weights",
+                 "bias " + what,
+                 {q, k, bias},
+                 [=](auto& in) { return attention_weights(in[0], in[1], biased(in)); },
+                 false});
+}
+
+void add_biased_attentions(std::vector<Case>& all) {
+  AttentionOptions options;
+  add_biased_attention(all, "alone", {2, 5, 9, 4, 2, 3}, options);
+  add_biased_attention(all, "of one", {1, 1, 1, 1, 1, 1}, options);
+  options.softcap = 1.5f;
+  add_attention(all, "softcap", {2, 5, 9, 4, 2, 3}, options);
+  add_biased_attention(all, "softcap", {2, 5, 9, 4, 2, 3}, options);
+  options.mask.causal = true;
+  add_biased_attention(all, "beyond a tile", {1, 67, 67, 2, 1, 5}, options);
+  options.mask.first_query = 4;
+  options.mask.window = 2;
+  options.mask.global = 1;
+  options.mask.valid = {{0, 9}, {1, 8}};
+  options.dropout = {.probability = 0.3f, .seed = 5, .substream = 1, .step = 2};
+  add_biased_attention(all, "everything", {2, 5, 9, 4, 2, 3}, options);
+  options = {};
+  options.mask.window = 3;
+  options.mask.global = 2;
+  add_attention(all, "two-sided window, global", {2, 9, 9, 2, 1, 3}, options);
+  options.mask.causal = true;
+  options.mask.prefix = 4;
+  add_attention(all, "prefix", {2, 9, 9, 2, 1, 3}, options);
+}
+
 void add_attentions(std::vector<Case>& all) {
   const Mask causal{.causal = true, .first_query = 0, .window = 0, .valid = {}};
   Mask window = causal, later = causal, left = causal, right, wide, many = causal, hidden = causal;
@@ -204,6 +254,7 @@ std::vector<Case> cases() {
   add_elementwise(all);
   add_cross_entropy(all);
   add_attentions(all);
+  add_biased_attentions(all);
   add_position_cases(all);
   add_expert_cases(all);
   return all;

@@ -80,6 +80,21 @@ TEST(Refuses, ShapesThatDoNotFitAttention) {
   options = {};
   options.dropout.probability = 1;
   refused({"attention", "dropout 1"}, [&] { with({2, 5, 4, 8}, options); });
+  options = {};
+  options.softcap = -1;
+  refused({"attention", "softcap -1"}, [&] { with({2, 5, 4, 8}, options); });
+  options = {};
+  options.mask.global = -2;
+  refused({"attention", "global -2"}, [&] { weights({2, 5, 4, 8}, options); });
+  for (const Tensor& bias :
+       {zeros({4, 8}), zeros({3, 7}), zeros({7}), zeros({4, 7}, DType::bf16)}) {
+    options = {};
+    options.bias = bias;
+    refused({"attention", "bias is", describe(bias.shape()), "fp32 [4, 7]"}, [&] {
+      with({2, 5, 4, 8}, options);
+    });
+    refused({"attention", "bias is"}, [&] { weights({2, 5, 4, 8}, options); });
+  }
 }
 
 TEST(Refuses, ElementsThatDoNotPair) {

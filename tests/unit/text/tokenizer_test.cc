@@ -149,20 +149,25 @@ TEST_F(TokenizerFile, FindsAddedTokensThatAreNotSpecialInAnyText) {
 
 TEST_F(TokenizerFile, NamesThePartThatIsNotSupported) {
   const auto refused = [&](auto edit) { return refusal(ErrorKind::Unsupported, edit); };
-  EXPECT_EQ(refused([](auto& file) { file["model"]["type"] = "WordPiece"; }),
-            "\"WordPiece\" is not supported (model.type); expected \"BPE\"");
-  EXPECT_EQ(refused([](auto& file) { file["model"]["merges"] = {"a b"}; }),
-            "an array of 1 is not supported (model.merges); expected []");
-  EXPECT_EQ(refused([](auto& file) { file["model"]["byte_fallback"] = true; }),
-            "true is not supported (model.byte_fallback); expected false");
-  EXPECT_EQ(refused([](auto& file) {
-              file["normalizer"] = {{"type", "NFC"}};
-            }),
-            "\"NFC\" is not supported (normalizer); expected null");
-  EXPECT_EQ(refused([](auto& file) { file["decoder"] = nullptr; }),
-            "null is not supported (decoder); expected an object");
-  EXPECT_EQ(refused([](auto& file) { file["added_tokens"][0]["lstrip"] = true; }),
-            "true is not supported (added_tokens[0].lstrip); expected false");
+  EXPECT_EQ(
+      refused([](auto& file) { file["model"]["type"] = "Words"; }),
+      "\"Words\" is not supported (model); expected one of BPE, WordPiece, Unigram, WordLevel");
+  EXPECT_EQ(refused([](auto& file) { file["model"]["dropout"] = 0.1; }),
+            "a dropout of 0.1 is not supported (model); expected none");
+  const nlohmann::json unknown = {{"type", "Foo"}};
+  EXPECT_EQ(
+      refused([&](auto& file) {
+        file["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, unknown}}};
+      }),
+      "\"Foo\" is not supported (normalizer.normalizers[1]); expected one of Sequence, NFC, "
+      "NFD, NFKC, NFKD, Nmt, Precompiled, BertNormalizer, Lowercase, Strip, StripAccents, "
+      "Replace, Prepend, Append, ByteLevel");
+  for (const char* part : {"pre_tokenizer", "post_processor", "decoder"}) {
+    EXPECT_NE(refused([&](auto& file) {
+                file[part] = unknown;
+              }).find(std::string("\"Foo\" is not supported (") + part + "); expected one of"),
+              std::string::npos);
+  }
 }
 
 TEST_F(TokenizerFile, SaysWhatIsDamaged) {

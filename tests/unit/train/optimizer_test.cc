@@ -117,7 +117,7 @@ void compare_with_plain(double clip) {
     EXPECT_NEAR(optimizer.gradient_norm(), norm, 1e-6 * norm);
     model.each([&](const std::string& name, Parameter& p) {
       const bool is_matrix =
-          p.shape.size() == 2 && name != "embedding.position";  // gains and biases are vectors
+          p.shape.size() == 2 && name != "decoder.position";  // gains and biases are vectors
       plain[name].update(to_floats(p.value.gradient()), o,
                          clip > 0 && norm > clip ? clip / norm : 1, is_matrix ? o.weight_decay : 0,
                          rate, step);

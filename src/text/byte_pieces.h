@@ -1,0 +1,27 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace fovea {
+
+// The ids of "<0x00>" to "<0xFF>", which stand for the bytes of a character that has no piece; -1
+// for those that a vocabulary lacks. `find` gives the id of a text.
+template <class Find>
+std::array<int32_t, 256> byte_piece_ids(Find&& find) {
+  std::array<int32_t, 256> ids;
+  for (size_t byte = 0; byte < ids.size(); ++byte)
+    ids[byte] = find(fmt::format("<0x{:02X}>", byte));
+  return ids;
+}
+
+inline bool has_byte_pieces(const std::array<int32_t, 256>& ids, std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [&](char byte) { return ids[static_cast<uint8_t>(byte)] >= 0; });
+}
+
+}  // namespace fovea

@@ -1,0 +1,26 @@
+#pragma once
+
+// The large lists of a tokenizer.json, read without building a tree of them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fovea {
+
+struct TokenizerText {
+  std::string rest;  // the file with null in place of the lists
+  bool has_vocab = false;
+  std::vector<std::pair<std::string, int64_t>> ids;         // model.vocab, if it is an object
+  std::vector<std::pair<std::string, double>> scores;       // the same if it is an array
+  std::vector<std::pair<std::string, std::string>> merges;  // model.merges
+};
+
+// Takes the file apart. Where it is no JSON, `rest` is all of it. BadFile, naming the file and the
+// entry, for lists of anything else than tokens and merges: pairs, or texts of two parts with a
+// space between.
+TokenizerText take_lists_out(std::string_view file, const std::string& path);
+
+}  // namespace fovea

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fovea {
+
+// What two neighbouring pieces become, and how early: the merge of a lower rank comes first.
+struct PairMerge {
+  static constexpr uint32_t none = UINT32_MAX;
+  uint32_t rank;
+  int32_t id;
+};
+
+// From a pair of ids to its merge: open addressing, one probe in most cases.
+class PairTable {
+ public:
+  explicit PairTable(size_t pairs)
+      : slots_(std::bit_ceil(2 * pairs + 2)),
+        mask_(slots_.size() - 1),
+        shift_(64 - std::countr_zero(slots_.size())) {}
+
+  // At most as many pairs as were announced. The last one of a pair counts.
+  void set(int32_t left, int32_t right, PairMerge merge) {
+    const uint64_t key = key_of(left, right);
+    Slot& slot = slots_[slot_of(key)];
+    slot = {key, merge};
+  }
+
+  PairMerge find(int32_t left, int32_t right) const {
+    return slots_[slot_of(key_of(left, right))].merge;
+  }
+
+ private:
+  struct Slot {
+    uint64_t key = 0;
+    PairMerge merge = {PairMerge::none, 0};  // a free slot
+  };
+
+  static uint64_t key_of(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+  // Fibonacci hashing; the halves are mixed first, so that neither is lost in the product.
+  size_t slot_of(uint64_t key) const {
+    const uint64_t mixed = key ^ key >> 29;
+    size_t at = (mixed * 0x9E3779B97F4A7C15u) >> shift_;
+    while (slots_[at].merge.rank != PairMerge::none && slots_[at].key != key) at = (at + 1) & mask_;
+    return at;
+  }
+
+  std::vector<Slot> slots_;  // a power of two, at most half full
+  size_t mask_;
+  int shift_;
+};
+
+}  // namespace fovea

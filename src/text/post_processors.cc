@@ -1,0 +1,293 @@
+#include "text/post_processors.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace fovea {
+namespace {
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void append_lists(Encoding& to, const Encoding& from) {
+  append(to.ids, from.ids);
+  append(to.type_ids, from.type_ids);
+  append(to.tokens, from.tokens);
+  append(to.offsets, from.offsets);
+  append(to.byte_offsets, from.byte_offsets);
+  append(to.special_mask, from.special_mask);
+  append(to.attention_mask, from.attention_mask);
+}
+
+Encoding part_of(const Encoding& all, size_t begin, size_t end) {
+  Encoding part;
+  const auto copy = [&](auto& to, const auto& from) {
+    to.assign(from.begin() + static_cast<std::ptrdiff_t>(begin),
+              from.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  copy(part.ids, all.ids);
+  copy(part.type_ids, all.type_ids);
+  copy(part.tokens, all.tokens);
+  copy(part.offsets, all.offsets);
+  copy(part.byte_offsets, all.byte_offsets);
+  copy(part.special_mask, all.special_mask);
+  copy(part.attention_mask, all.attention_mask);
+  return part;
+}
+
+// Puts one encoding behind another. What was cut off goes with everything it could go with.
+void merge(Encoding& to, const Encoding& next) {
+  std::vector<Encoding> overflowing;
+  const auto joined = [](const Encoding& first, const Encoding& second) {
+    Encoding both = part_of(first, 0, first.ids.size());
+    append_lists(both, second);
+    return both;
+  };
+  for (const Encoding& mine : to.overflowing) {
+    overflowing.push_back(joined(mine, next));
+    for (const Encoding& other : next.overflowing) overflowing.push_back(joined(mine, other));
+  }
+  for (const Encoding& other : next.overflowing) overflowing.push_back(joined(to, other));
+  append_lists(to, next);
+  to.overflowing = std::move(overflowing);
+}
+
+Encoding special(const std::vector<AddedId>& added, int32_t type_id) {
+  Encoding encoding;
+  for (const AddedId& token : added) {
+    encoding.ids.push_back(token.id);
+    encoding.tokens.push_back(token.text);
+  }
+  const size_t count = added.size();
+  encoding.type_ids.assign(count, type_id);
+  encoding.offsets.assign(count, {0, 0});
+  encoding.byte_offsets.assign(count, {0, 0});
+  encoding.special_mask.assign(count, 1);
+  encoding.attention_mask.assign(count, 1);
+  return encoding;
+}
+
+template <class Change>
+void with_overflowing(Encoding& encoding, Change&& change) {
+  change(encoding);
+  for (Encoding& overflowing : encoding.overflowing) change(overflowing);
+}
+
+void set_type(Encoding& encoding, int32_t type_id) {
+  encoding.type_ids.assign(encoding.ids.size(), type_id);
+}
+
+// How many characters at the start, and at the end, are spaces or print one.
+std::pair<uint32_t, uint32_t> spaces_around(std::string_view token) {
+  constexpr char32_t printed_space = 0x120;
+  uint32_t leading = 0, trailing = 0;
+  bool any = false;
+  while (!token.empty()) {
+    const utf8::Character c = utf8::first(token);
+    if (c.code_point == printed_space || unicode::is(c.code_point, unicode::space)) {
+      if (!any) ++leading;
+      ++trailing;
+    } else {
+      any = true;
+      trailing = 0;
+    }
+    token.remove_prefix(c.bytes);
+  }
+  return {leading, trailing};
+}
+
+void trim(Offsets& offsets, bool first, bool add_prefix_space, uint32_t leading,
+          uint32_t trailing) {
+  if (leading > 0) {
+    // A single space at the beginning is the one that was added.
+    if ((first || offsets.begin == 0) && add_prefix_space && leading == 1) leading = 0;
+    offsets.begin = std::min(offsets.begin + leading, offsets.end);
+  }
+  if (trailing > 0 && offsets.end >= trailing)
+    offsets.end = std::max(offsets.end - trailing, offsets.begin);
+}
+
+void trim(const TrimOffsets& processor, Encoding& encoding) {
+  if (!processor.trim) return;
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    const auto [leading, trailing] = spaces_around(encoding.tokens[i]);
+    for (Offsets* offsets : {&encoding.offsets[i], &encoding.byte_offsets[i]})
+      trim(*offsets, i == 0, processor.add_prefix_space, leading, trailing);
+  }
+}
+
+// Puts tokens before and behind an encoding and all that was cut off of it.
+void surround(Encoding& encoding, const std::vector<AddedId>& before,
+              const std::vector<AddedId>& behind, int32_t type_id) {
+  with_overflowing(encoding, [&](Encoding& one) {
+    Encoding all = special(before, type_id);
+    append_lists(all, one);
+    append_lists(all, special(behind, type_id));
+    all.overflowing = std::move(one.overflowing);
+    one = std::move(all);
+  });
+}
+
+using Encodings = std::vector<Encoding>;
+
+void process(const TrimOffsets& processor, Encodings& encodings, bool) {
+  for (Encoding& encoding : encodings)
+    with_overflowing(encoding, [&](Encoding& one) { trim(processor, one); });
+}
+
+void process(const BertProcessing& processing, Encodings& encodings, bool add_special_tokens) {
+  if (!add_special_tokens) return;
+  for (size_t i = 0; i < encodings.size(); ++i) {
+    surround(encodings[i], i == 0 ? std::vector{processing.cls} : std::vector<AddedId>{},
+             {processing.sep}, i == 0 ? 0 : 1);
+  }
+}
+
+void process(const RobertaProcessing& processing, Encodings& encodings, bool add_special_tokens) {
+  process(processing.offsets, encodings, add_special_tokens);
+  for (Encoding& encoding : encodings)
+    with_overflowing(encoding, [](Encoding& one) { set_type(one, 0); });
+  if (!add_special_tokens) return;
+  for (size_t i = 0; i < encodings.size(); ++i)
+    surround(encodings[i], {i == 0 ? processing.cls : processing.sep}, {processing.sep}, 0);
+}
+
+void process(const TemplateProcessing& processor, Encodings& encodings, bool add_special_tokens) {
+  check(encodings.size() <= 2,
+        "post_processor: a template follows another one; expected one that gets one text or two");
+  const auto& parts = encodings.size() == 2 ? processor.pair : processor.single;
+  Encodings made;
+  for (const TemplateProcessing::Part& part : parts) {
+    if (part.sequence < 0) {
+      if (add_special_tokens) made.push_back(special(part.added, part.type_id));
+      continue;
+    }
+    made.push_back(encodings[static_cast<size_t>(part.sequence)]);
+    set_type(made.back(), part.type_id);
+  }
+  encodings = std::move(made);
+}
+
+size_t added_by(const TrimOffsets&, bool) { return 0; }
+size_t added_by(const BertProcessing&, bool pair) { return pair ? 3 : 2; }
+size_t added_by(const RobertaProcessing&, bool pair) { return pair ? 4 : 2; }
+size_t added_by(const TemplateProcessing& processor, bool pair) {
+  size_t count = 0;
+  for (const auto& part : pair ? processor.pair : processor.single) count += part.added.size();
+  return count;
+}
+
+// Cuts an encoding to a length; the rest stays in stretches that overlap by `stride`.
+void cut(Encoding& encoding, size_t length, const Truncation& truncation) {
+  const size_t size = encoding.ids.size();
+  if (length >= size) return;
+  if (length == 0) {
+    Encoding rest = std::exchange(encoding, {});
+    encoding.overflowing.push_back(std::move(rest));
+    return;
+  }
+  check(truncation.stride < length,
+        "truncation: the stride {} leaves nothing of {} tokens; "
+        "expected a smaller one",
+        truncation.stride, length);
+  const size_t step = length - truncation.stride;
+  std::vector<Encoding> parts;
+  for (size_t done = 0;; done += step) {
+    const size_t begin = truncation.left ? size - std::min(size, done + length) : done;
+    const size_t end = truncation.left ? size - done : std::min(size, done + length);
+    parts.push_back(part_of(encoding, begin, end));
+    if (truncation.left ? begin == 0 : end == size) break;
+  }
+  Encoding first = std::move(parts.front());
+  parts.erase(parts.begin());
+  first.overflowing = std::move(parts);
+  encoding = std::move(first);
+}
+
+// How many tokens of each text stay so that they have `most` together.
+std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
+  const bool swapped = first > second;
+  size_t less = std::min(first, second);
+  size_t more = less > most ? less : std::max(less, most - less);
+  if (less + more > most) {
+    less = most / 2;
+    more = less + most % 2;
+  }
+  return swapped ? std::pair(more, less) : std::pair(less, more);
+}
+
+void pad(Encoding& encoding, size_t length, const Padding& padding) {
+  for (Encoding& overflowing : encoding.overflowing) pad(overflowing, length, padding);
+  if (encoding.ids.size() >= length) return;
+  const size_t count = length - encoding.ids.size();
+  Encoding pads =
+      special(std::vector<AddedId>(count, {padding.id, padding.token}), padding.type_id);
+  pads.attention_mask.assign(count, 0);
+  std::vector<Encoding> overflowing = std::move(encoding.overflowing);
+  if (padding.left) {
+    append_lists(pads, encoding);
+    encoding = std::move(pads);
+  } else {
+    append_lists(encoding, pads);
+  }
+  encoding.overflowing = std::move(overflowing);
+}
+
+}  // namespace
+
+size_t added_tokens(const PostProcessors& processors, bool pair) {
+  size_t count = 0;
+  for (const PostProcessor& processor : processors)
+    count += std::visit([&](const auto& part) { return added_by(part, pair); }, processor);
+  return count;
+}
+
+Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
+                      bool add_special_tokens) {
+  for (size_t i = 0; i < encodings.size(); ++i) set_type(encodings[i], static_cast<int32_t>(i));
+  for (const PostProcessor& processor : processors)
+    std::visit([&](const auto& part) { process(part, encodings, add_special_tokens); }, processor);
+  Encoding all;
+  for (const Encoding& encoding : encodings) merge(all, encoding);
+  return all;
+}
+
+void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length) {
+  const bool pair = encodings.size() == 2;
+  const size_t first = encodings[0].ids.size(), second = pair ? encodings[1].ids.size() : 0;
+  if (first + second <= max_length) return;
+  if (truncation.strategy == TruncationStrategy::longest_first || max_length == 0) {
+    const auto kept = pair ? shares(first, second, max_length) : std::pair(max_length, size_t{0});
+    cut(encodings[0], kept.first, truncation);
+    if (pair) cut(encodings[1], kept.second, truncation);
+    return;
+  }
+  const bool of_second = truncation.strategy == TruncationStrategy::only_second;
+  check(pair || !of_second,
+        "truncation: cuts only the second text, and there is none; expected a pair");
+  Encoding& target = encodings[of_second ? 1 : 0];
+  const size_t excess = first + second - max_length;
+  check(target.ids.size() > excess,
+        "truncation: {} tokens must go of a text of {}; expected a "
+        "longer one",
+        excess, target.ids.size());
+  cut(target, target.ids.size() - excess, truncation);
+}
+
+void pad(std::vector<Encoding>& encodings, const Padding& padding) {
+  size_t length = padding.length.value_or(0);
+  if (!padding.length) {
+    for (const Encoding& encoding : encodings) length = std::max(length, encoding.ids.size());
+  }
+  if (padding.multiple_of > 1)
+    length = (length + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of;
+  for (Encoding& encoding : encodings) pad(encoding, length, padding);
+}
+
+}  // namespace fovea

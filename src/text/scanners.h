@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+// A part of a text that a pattern matches, or that lies between two matches.
+struct Stretch {
+  uint32_t begin, end;
+  bool matches;
+};
+
+// A hand-written equivalent of a regular expression.
+struct Scanner {
+  std::string_view expression;
+  void (*find)(std::string_view text, std::vector<Stretch>& stretches);  // appends
+};
+
+// The scanner of an expression, or null. Expressions are compared character by character.
+const Scanner* find_scanner(std::string_view expression);
+
+// What the ByteLevel pre-tokenizer cuts with.
+const Scanner& byte_level_scanner();
+
+}  // namespace fovea

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+// What a SentencePiece .model holds, as far as it decides the ids: a protocol buffer after
+// https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
+struct SentencePieceFile {
+  enum class Type { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+  enum class Kind { unigram = 1, bpe = 2, word = 3, character = 4 };
+  struct Entry {
+    std::string text;
+    float score = 0;
+    Type type = Type::normal;
+  };
+
+  std::vector<Entry> pieces;  // by id
+  Kind kind = Kind::unigram;
+  bool byte_fallback = false;
+  int32_t unk_id = 0;
+  std::string unk_piece = "<unk>", bos_piece = "<s>", eos_piece = "</s>";
+  std::string charsmap;  // bytes of the compiled normalisation rules
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+};
+
+// BadFile, with the byte, for what is damaged.
+SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string& path);
+
+}  // namespace fovea

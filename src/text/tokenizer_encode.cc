@@ -1,0 +1,171 @@
+#include "text/tokenizer_encode.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/piece_cache.h"
+#include "text/utf8.h"
+
+namespace fovea {
+namespace {
+
+// What one thread needs to encode a text; kept for the next one.
+struct Workspace {
+  AlignedText normalized;
+  CutText cut;
+  std::vector<AddedPart> raw_parts, normalized_parts;
+  std::vector<Piece> pieces;
+};
+
+constexpr size_t kept_bytes = size_t{16} << 20;  // the longest text whose workspace is kept
+
+Workspace& workspace() {
+  thread_local Workspace space;
+  return space;
+}
+
+PieceCache& piece_cache() {
+  thread_local PieceCache cache;
+  return cache;
+}
+
+struct IdSink {
+  static constexpr bool aligned = false;
+  std::vector<int32_t>& ids;
+
+  void added(int32_t id, Span, std::string_view) { ids.push_back(id); }
+
+  void stretches(const TokenizerState& state, const CutText& cut) {
+    std::visit([&](const auto& model) { append(state, model, cut); }, state.model);
+  }
+
+ private:
+  void append(const TokenizerState&, const CharacterModel& model, const CutText& cut) {
+    for (const Span piece : cut.pieces) model.ids(cut.text.text(piece), ids);
+  }
+  template <class Model>
+  void append(const TokenizerState& state, const Model& model, const CutText& cut) {
+    PieceCache& cache = piece_cache();
+    for (const Span piece : cut.pieces) cache.ids(state.number, model, cut.text.text(piece), ids);
+  }
+};
+
+struct PlacedSink {
+  static constexpr bool aligned = true;
+  std::vector<PlacedToken>& tokens;
+
+  void added(int32_t id, Span span, std::string_view text) {
+    tokens.push_back({id, span, std::string(text)});
+  }
+
+  void stretches(const TokenizerState& state, const CutText& cut) {
+    std::vector<Piece>& pieces = workspace().pieces;
+    for (const Span stretch : cut.pieces) {
+      pieces.clear();
+      const std::string_view text = cut.text.text(stretch);
+      std::visit([&](const auto& model) { model.encode(text, pieces); }, state.model);
+      for (const Piece& piece : pieces) {
+        const bool as_written = state.unknown_as_written && piece.id == state.unknown;
+        tokens.push_back(
+            {piece.id, cut.text.origin({stretch.begin + piece.begin, stretch.begin + piece.end}),
+             as_written ? std::string(text.substr(piece.begin, piece.end - piece.begin)) : ""});
+      }
+    }
+  }
+};
+
+// A part of the text between added tokens that are looked for as they are written.
+template <class Sink>
+void encode_part(const TokenizerState& state, std::string_view text, uint32_t origin,
+                 SpecialTokens special, Sink& sink) {
+  Workspace& space = workspace();
+  space.normalized.assign(text, origin, Sink::aligned || (state.needs_origins && origin == 0));
+  normalize(state.normalizers, space.normalized);
+  space.normalized_parts.clear();
+  state.normalized_added.cut(space.normalized.text(), special == SpecialTokens::parsed,
+                             space.normalized_parts);
+  for (const AddedPart& part : space.normalized_parts) {
+    if (part.token >= 0) {
+      const Span span = Sink::aligned ? space.normalized.origin(part.span) : part.span;
+      sink.added(part.token, span, space.normalized.text(part.span));
+      continue;
+    }
+    space.cut.text.assign(space.normalized, part.span);
+    space.cut.pieces.assign(1, {0, part.span.end - part.span.begin});
+    pre_tokenize(state.pre_tokenizers, space.cut);
+    sink.stretches(state, space.cut);
+  }
+}
+
+template <class Sink>
+void encode_valid(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                  Sink& sink) {
+  Workspace& space = workspace();
+  space.raw_parts.clear();
+  state.raw_added.cut(text, special == SpecialTokens::parsed, space.raw_parts);
+  for (const AddedPart& part : space.raw_parts) {
+    const auto [begin, end] = part.span;
+    const std::string_view stretch = text.substr(begin, end - begin);
+    if (part.token >= 0) {
+      sink.added(part.token, part.span, stretch);
+    } else {
+      encode_part(state, stretch, begin, special, sink);
+    }
+  }
+  if (text.size() > kept_bytes) space = {};
+}
+
+void check_size(size_t bytes) {
+  // Places are counted in 32 bits, and a bad byte becomes three.
+  constexpr size_t most = UINT32_MAX / 4;
+  check(bytes <= most, "text: has {} bytes; expected at most {} at once", bytes, most);
+}
+
+// Places in a repaired text as places in the one with bad bytes.
+class RepairedPlaces {
+ public:
+  explicit RepairedPlaces(std::string_view text) {
+    uint32_t repaired = 0;
+    for (size_t i = 0; i < text.size();) {
+      const utf8::Character c = utf8::first(text.substr(i));
+      repaired += c.valid ? c.bytes : 3;
+      if (!c.valid) ends_.push_back(repaired);
+      i += c.bytes;
+    }
+  }
+  uint32_t original(uint32_t place) const {
+    const auto before = std::upper_bound(ends_.begin(), ends_.end(), place) - ends_.begin();
+    return place - 2 * static_cast<uint32_t>(before);
+  }
+
+ private:
+  std::vector<uint32_t> ends_;  // of the replacements, in the repaired text
+};
+
+}  // namespace
+
+void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                std::vector<int32_t>& ids) {
+  check_size(text.size());
+  IdSink sink{ids};
+  if (utf8::valid_prefix(text) == text.size()) return encode_valid(state, text, special, sink);
+  encode_valid(state, utf8::repaired(text), special, sink);
+}
+
+std::vector<PlacedToken> encode_placed(const TokenizerState& state, std::string_view text,
+                                       SpecialTokens special) {
+  check_size(text.size());
+  std::vector<PlacedToken> tokens;
+  PlacedSink sink{tokens};
+  if (utf8::valid_prefix(text) == text.size()) {
+    encode_valid(state, text, special, sink);
+    return tokens;
+  }
+  encode_valid(state, utf8::repaired(text), special, sink);
+  const RepairedPlaces places(text);
+  for (PlacedToken& token : tokens)
+    token.span = {places.original(token.span.begin), places.original(token.span.end)};
+  return tokens;
+}
+
+}  // namespace fovea

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "fovea/tokenizer.h"
+#include "text/tokenizer_state.h"
+
+namespace fovea {
+
+// A token of a text: its id, the bytes of the text that it stands for, and its text where that is
+// not the vocabulary's (empty otherwise).
+struct PlacedToken {
+  int32_t id;
+  Span span;
+  std::string text;
+};
+
+// Appends the text's own tokens, none added and none cut off.
+void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                std::vector<int32_t>& ids);
+std::vector<PlacedToken> encode_placed(const TokenizerState& state, std::string_view text,
+                                       SpecialTokens special);
+
+}  // namespace fovea

@@ -1,0 +1,113 @@
+#include "text/unigram.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "text/byte_pieces.h"
+#include "text/utf8.h"
+#include "text/word_level.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kUnknownPenalty = 10;  // sentencepiece's kUnkPenalty
+
+double lowest_score(const UnigramOptions& options) {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (size_t id = 0; id < options.texts.size(); ++id) {
+    if (!options.texts[id].empty()) lowest = std::min(lowest, options.scores[id]);
+  }
+  return lowest;
+}
+
+}  // namespace
+
+UnigramModel::UnigramModel(UnigramOptions options)
+    : trie_(options.texts),
+      unk_score_(lowest_score(options) - kUnknownPenalty),
+      unk_id_(options.unk_id.value_or(PieceTrie::absent)),
+      byte_fallback_(options.byte_fallback),
+      byte_ids_(byte_piece_ids([&](std::string_view text) { return trie_.find(text); })) {
+  check(options.scores.size() == options.texts.size(),
+        "scores: there are {}; expected one for each of the {} pieces", options.scores.size(),
+        options.texts.size());
+  scores_ = std::move(options.scores);
+}
+
+void UnigramModel::find_path(std::string_view stretch, Step* steps) const {
+  const auto offer = [&](size_t begin, size_t end, int32_t id, double score) {
+    Step& step = steps[end];
+    if (step.begin == kNone || score > step.score) step = {score, static_cast<uint32_t>(begin), id};
+  };
+  for (size_t begin = 0; begin < stretch.size();) {
+    const double before = steps[begin].score;
+    const size_t character = begin + utf8::first(stretch.substr(begin)).bytes;
+    bool single = false;  // the character has a piece of its own
+    uint32_t node = PieceTrie::root;
+    for (size_t end = begin; end < stretch.size();) {
+      node = trie_.step(node, stretch[end++]);
+      if (node == PieceTrie::nowhere) break;
+      const int32_t id = trie_.id_at(node);
+      if (id == PieceTrie::absent) continue;
+      offer(begin, end, id, before + scores_[static_cast<size_t>(id)]);
+      single |= end == character;
+    }
+    if (!single) {
+      if (unk_id_ == PieceTrie::absent)
+        fail_without_unknown(stretch.substr(begin, character - begin), "");
+      offer(begin, character, unk_id_, before + unk_score_);
+    }
+    begin = character;
+  }
+}
+
+void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) const {
+  constexpr size_t kShort = 128;  // bytes: nearly every word, and 2 KB of stack
+  std::array<Step, kShort + 1> few;
+  std::vector<Step> many;
+  if (stretch.size() > kShort) many.resize(stretch.size() + 1);
+  Step* steps = many.empty() ? few.data() : many.data();
+  for (size_t i = 0; i <= stretch.size(); ++i) steps[i].begin = kNone;
+  steps[0].score = 0;
+  find_path(stretch, steps);
+
+  // From the end to the beginning, and then turned round.
+  const size_t first = out.size();
+  for (auto end = static_cast<uint32_t>(stretch.size()); end > 0;) {
+    const Step& step = steps[end];
+    if (step.id == unk_id_ && out.size() > first && out.back().id == unk_id_) {
+      out.back().begin = step.begin;
+    } else {
+      out.push_back({step.id, step.begin, end});
+    }
+    end = step.begin;
+  }
+  std::reverse(out.begin() + static_cast<ptrdiff_t>(first), out.end());
+  const auto is_unknown = [&](const Piece& piece) { return piece.id == unk_id_; };
+  if (std::none_of(out.begin() + static_cast<ptrdiff_t>(first), out.end(), is_unknown)) return;
+  const std::vector<Piece> pieces(out.begin() + static_cast<ptrdiff_t>(first), out.end());
+  out.resize(first);
+  for (const Piece& piece : pieces) {
+    if (piece.id == unk_id_) {
+      unknown(stretch, piece, out);
+    } else {
+      out.push_back(piece);
+    }
+  }
+}
+
+// Several unknown pieces together may be a text that the vocabulary has.
+void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out) const {
+  const std::string_view text = stretch.substr(piece.begin, piece.end - piece.begin);
+  if (const int32_t id = trie_.find(text); id != PieceTrie::absent) {
+    piece.id = id;
+  } else if (byte_fallback_ && has_byte_pieces(byte_ids_, text)) {
+    for (const char byte : text)
+      out.push_back({byte_ids_[static_cast<uint8_t>(byte)], piece.begin, piece.end});
+    return;
+  }
+  out.push_back(piece);
+}
+
+}  // namespace fovea

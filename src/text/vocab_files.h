@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fovea {
+
+// Vocabularies of the formats that came before tokenizer.json, as the text of the tokenizer.json
+// that Hugging Face's converters make of them, so that one reader remains. `config` is the text of
+// tokenizer_config.json; it may be empty. The paths are for messages. BadFile for damaged files.
+
+// vocab.txt of WordPiece: a token a line. The config's do_lower_case, tokenize_chinese_chars,
+// strip_accents and special tokens count.
+std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std::string& path,
+                                          std::string_view config, const std::string& config_path);
+
+// vocab.json and merges.txt of byte-level BPE. The config's tokenizer_class decides what surrounds
+// the model.
+std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::string& vocab_path,
+                                       std::string_view merges_txt, const std::string& merges_path,
+                                       std::string_view config, const std::string& config_path);
+
+// A SentencePiece .model (protocol buffer) of the kinds unigram and bpe.
+std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,
+                                              std::string_view config,
+                                              const std::string& config_path);
+
+}  // namespace fovea

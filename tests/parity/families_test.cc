@@ -1,0 +1,295 @@
+// Checkpoints that transformers wrote and what it computed from them: fovea reads the same weights
+// and must find the same numbers, and write the same checkpoint back.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+
+#include "base/error.h"
+#include "checkpoint/safetensors.h"
+#include "families/directory.h"
+#include "fovea/generate.h"
+#include "fovea/model.h"
+#include "fovea/trace.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of a tensor's largest absolute value. Sums in another order differ by about 1e-6.
+constexpr double kTolerance = 1e-4, kGradientTolerance = 1e-3;
+// Some gradients are nothing but rounding: keys that shift all scores of a row change nothing after
+// the softmax, so that of their bias is 0. A tensor below this share of the largest gradient is
+// held to that instead of itself.
+constexpr double kLeastShare = 1e-4;
+
+std::string shared() {
+  const char* folder = std::getenv("FOVEA_SHARED");
+  return folder != nullptr ? folder : "../shared";
+}
+
+constexpr const char* kFixtures[] = {
+    "bart",     "bert",  "bloom",       "distilbert", "gemma2",  "gemma3_text", "gpt2",
+    "gpt_neox", "llama", "llama3_rope", "marian",     "mistral", "mixtral",     "modernbert",
+    "mpnet",    "olmo2", "opt",         "phi3",       "qwen2",   "qwen3",       "qwen3_moe",
+    "roberta",  "t5",    "t5_gated",    "vit",        "whisper"};
+
+// The fixtures, by name even where they are absent, then every golden of the project.
+std::vector<std::string> checkpoints() {
+  std::vector<std::string> folders;
+  for (const char* name : kFixtures) folders.push_back(shared() + "/fixtures/models/" + name);
+  if (fs::is_directory("tests/goldens"))
+    for (const auto& entry : fs::directory_iterator("tests/goldens"))
+      if (fs::exists(entry.path() / "config.json")) folders.push_back(entry.path().string());
+  std::sort(folders.begin() + std::size(kFixtures), folders.end());
+  return folders;
+}
+
+double largest(const Tensor& x) {
+  double most = 0;
+  for (int64_t i = 0; i < x.size(); ++i)
+    most = std::max(most, std::abs(double{x.data_as<float>()[i]}));
+  return most;
+}
+
+// Which rows of a tensor carry a meaning: not those of padding.
+using Counts = std::function<bool(int64_t row)>;
+
+void expect_close(const Tensor& found, const Tensor& expected, const std::string& name,
+                  double tolerance = kTolerance, double least_scale = 0,
+                  const Counts& counts = nullptr) {
+  ASSERT_EQ(found.dtype(), DType::f32) << name;
+  ASSERT_EQ(found.shape(), expected.shape()) << name;
+  double worst = 0;
+  const int64_t width = expected.shape().back();
+  for (int64_t i = 0; i < found.size(); ++i) {
+    if (counts && !counts(i / width)) continue;
+    const double difference =
+        std::abs(double{found.data_as<float>()[i]} - expected.data_as<float>()[i]);
+    worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+  }
+  const double scale = std::max({largest(expected), least_scale, 1e-30});
+  EXPECT_LE(worst / scale, tolerance) << name << ": " << worst << " of " << scale;
+  if (std::getenv("FOVEA_PARITY_PRINT") != nullptr)
+    std::printf("%-50s %.2e\n", name.c_str(), worst / scale);
+}
+
+std::vector<int32_t> ids_of(const Tensor& x) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < x.size(); ++i)
+    ids.push_back(static_cast<int32_t>(x.data_as<int64_t>()[i]));
+  return ids;
+}
+
+// Where the values of a batch's last row begin that are not padding on the left.
+Tensor without_left_padding(const Tensor& logits, int64_t kept) {
+  const int64_t vocabulary = logits.shape().back();
+  Tensor rows = empty({1, kept, vocabulary}, DType::f32);
+  const float* end = logits.data_as<float>() + logits.size();
+  std::copy(end - kept * vocabulary, end, rows.data_as<float>());
+  return rows;
+}
+
+class Parity : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    folder_ = GetParam();
+    if (!fs::is_directory(folder_)) GTEST_SKIP() << "needs " << folder_;
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    std::string name = std::string("fovea_parity_") + test->name();
+    std::replace(name.begin(), name.end(), '/', '_');
+    out_ = fs::temp_directory_path() / name;
+    fs::remove_all(out_);
+    fs::create_directories(out_);
+  }
+  void TearDown() override {
+    if (!out_.empty()) fs::remove_all(out_);
+  }
+
+  SafeTensors traced(const std::string& input, bool gradients) {
+    TraceOptions options;
+    options.input = input;
+    options.gradients = gradients;
+    options.out = out_ / "found.safetensors";
+    trace(Model::open(folder_), options);
+    return SafeTensors(options.out);
+  }
+
+  std::string folder_;
+  fs::path out_;
+};
+
+bool is_computed(const std::string& name) {
+  return name == "logits" || name == "loss" || name.starts_with("grad.") ||
+         name.find("hidden.") != name.npos || name.find("attention.") != name.npos;
+}
+
+// Rows of padded tokens, of what has a row for each token of the encoder or the only stack.
+Counts rows_that_count(const SafeTensors& file, const std::string& name, const Shape& shape) {
+  const bool across = file.find("cross_attention.0") != nullptr;
+  const bool of_tokens = name.find("hidden.") != name.npos ||
+                         name.find("attention.") != name.npos ||
+                         (name == "logits" && shape.size() == 3);
+  if (file.find("attention_mask") == nullptr || !of_tokens || name.starts_with("decoder_") ||
+      name.starts_with("cross_") || (across && name == "logits"))
+    return nullptr;
+  const Tensor mask = file.tensor("attention_mask");
+  const int64_t T = mask.shape()[1], copies = shape.size() == 4 ? shape[1] : 1;
+  return
+      [=](int64_t row) { return mask.data_as<int64_t>()[row / (copies * T) * T + row % T] != 0; };
+}
+
+TEST_P(Parity, EveryNumberOfAPass) {
+  const std::string path = folder_ + "/expected.safetensors";
+  const SafeTensors expected(path), found = traced(path, true);
+  double largest_gradient = 0;
+  for (const StoredTensor& tensor : expected.stored())
+    if (tensor.name.starts_with("grad."))
+      largest_gradient = std::max(largest_gradient, largest(expected.tensor(tensor.name)));
+  int compared = 0;
+  for (const StoredTensor& tensor : expected.stored()) {
+    if (!is_computed(tensor.name)) continue;
+    ASSERT_NE(found.find(tensor.name), nullptr) << tensor.name;
+    const bool gradient = tensor.name.starts_with("grad.");
+    const Tensor value = expected.tensor(tensor.name);
+    expect_close(found.tensor(tensor.name), value, tensor.name,
+                 gradient ? kGradientTolerance : kTolerance,
+                 gradient ? kLeastShare * largest_gradient : 0,
+                 rows_that_count(expected, tensor.name, value.shape()));
+    ++compared;
+  }
+  EXPECT_GT(compared, 20);
+}
+
+TEST_P(Parity, PaddingOnTheLeftChangesNothing) {
+  const SafeTensors expected(folder_ + "/expected.safetensors");
+  if (expected.find("padded.input_ids") == nullptr) return;  // decoders have it
+  const std::string input = out_ / "padded.safetensors";
+  write_safetensors(input, {{"input_ids", expected.tensor("padded.input_ids")},
+                            {"attention_mask", expected.tensor("padded.attention_mask")}});
+  const Tensor logits = expected.tensor("padded.logits");
+  const SafeTensors found = traced(input, false);
+  expect_close(without_left_padding(found.tensor("logits"), logits.shape()[1]), logits,
+               "padded.logits");
+}
+
+TEST_P(Parity, GreedyContinuation) {
+  const SafeTensors file(folder_ + "/expected.safetensors");
+  if (file.find("greedy") == nullptr || file.find("cross_attention.0") != nullptr) return;
+  const auto prompt = ids_of(file.tensor("input_ids"));
+  const auto expected = ids_of(file.tensor("greedy"));
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.ignore_end = true;
+  options.max_tokens = static_cast<int64_t>(expected.size() - prompt.size());
+  auto found = prompt;
+  const auto generated = generate(Model::open(folder_), prompt, options).ids;
+  found.insert(found.end(), generated.begin(), generated.end());
+  EXPECT_EQ(found, expected);
+}
+
+// The most likely tokens behind an encoder, one by one on a cache; the end token is forced at the
+// last place where the checkpoint says so, and what follows an end is padding.
+std::vector<int32_t> continued(const ModelFiles& files, const Tensor& source, Interval tokens,
+                               size_t length) {
+  const NoGradient off;
+  const Transformer& model = files.model;
+  const StackSpec& d = *model.spec.decoder;
+  KvCache cache(d.layers, 1, static_cast<int64_t>(length), d.attention.kv_heads,
+                d.attention.head_width, DType::f32);
+  Pass pass;
+  pass.mask.valid = {tokens};
+  pass.memory = model.encode({source, {}, {}, {}}, pass);
+  pass.memory_valid = {tokens};
+  pass.mask.valid.clear();
+  pass.cache = &cache;
+  const auto forced = special_id(files.origin, "forced_eos_token_id");
+  const auto padding = special_id(files.origin, "pad_token_id");
+  std::vector<int32_t> ids = {special_id(files.origin, "decoder_start_token_id").value()};
+  const Tensor last = empty({1, 1}, DType::i32);
+  while (ids.size() < length) {
+    *last.data_as<int32_t>() = ids.back();
+    const Tensor logits = model.logits(model.decode({last, {}, {}, {}}, pass));
+    const float* row = logits.data_as<float>();
+    const bool at_end = ids.size() + 1 == length && forced;
+    ids.push_back(at_end ? *forced
+                         : static_cast<int32_t>(std::max_element(row, row + logits.size()) - row));
+    const auto& ends = files.end_ids;
+    if (std::find(ends.begin(), ends.end(), ids.back()) != ends.end()) break;
+  }
+  ids.resize(length, padding.value_or(0));
+  return ids;
+}
+
+TEST_P(Parity, GreedyAnswer) {
+  const SafeTensors file(folder_ + "/expected.safetensors");
+  if (file.find("greedy") == nullptr || file.find("cross_attention.0") == nullptr) return;
+  const ModelFiles files = open_model_files(folder_, Weights::mapped);
+  const Tensor sources = file.tensor("input_ids"), mask = file.tensor("attention_mask");
+  const Tensor expected = file.tensor("greedy");
+  const int64_t T = sources.shape()[1], length = expected.shape()[1];
+  for (int64_t b = 0; b < sources.shape()[0]; ++b) {
+    const Tensor source = empty({1, T}, DType::i32);
+    int64_t tokens = 0;
+    for (int64_t t = 0; t < T; ++t) {
+      source.data_as<int32_t>()[t] = static_cast<int32_t>(sources.data_as<int64_t>()[b * T + t]);
+      tokens += mask.data_as<int64_t>()[b * T + t];
+    }
+    std::vector<int32_t> answer(static_cast<size_t>(length));
+    for (int64_t i = 0; i < length; ++i)
+      answer[static_cast<size_t>(i)] =
+          static_cast<int32_t>(expected.data_as<int64_t>()[b * length + i]);
+    EXPECT_EQ(continued(files, source, {0, tokens}, answer.size()), answer) << "row " << b;
+  }
+}
+
+// Halves may be written as f32: then the values are the same.
+void expect_same(const StoredTensor& was, const StoredTensor& is, const Tensor& read,
+                 const Tensor& written) {
+  EXPECT_EQ(is.shape, was.shape) << was.name;
+  if (was.type == is.type) {
+    ASSERT_EQ(is.bytes, was.bytes) << was.name;
+    EXPECT_EQ(std::memcmp(is.data, was.data, was.bytes), 0) << was.name;
+    return;
+  }
+  ASSERT_EQ(is.type, "F32") << was.name;
+  ASSERT_EQ(was.bytes * 2, is.bytes) << was.name;
+  const Tensor wide = read.dtype() == DType::f16 ? widen_halves(read) : convert(read, DType::f32);
+  EXPECT_EQ(std::memcmp(wide.data(), written.data(), wide.bytes()), 0) << was.name;
+}
+
+TEST_P(Parity, SavedAgainItIsTheSame) {
+  const std::string copy = out_ / "copy";
+  Model::open(folder_).save(copy);
+  const SafeTensors before = SafeTensors::open_model(folder_),
+                    after = SafeTensors::open_model(copy);
+  size_t compared = 0;
+  for (const StoredTensor& was : before.stored()) {
+    const auto& buffers = open_model_files(folder_, Weights::mapped).origin.family->buffers;
+    const bool buffer = std::any_of(buffers.begin(), buffers.end(),
+                                    [&](auto& end) { return was.name.ends_with(end); });
+    const StoredTensor* is = after.find(was.name);
+    if (is == nullptr) is = after.find("transformer." + was.name);
+    if (is == nullptr && buffer) continue;
+    ASSERT_NE(is, nullptr) << was.name;
+    expect_same(was, *is, before.tensor(was.name), after.tensor(is->name));
+    ++compared;
+  }
+  EXPECT_EQ(after.stored().size(), compared);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::ValuesIn(checkpoints()), [](const auto& it) {
+  const auto name = fs::path(it.param).filename().string();
+  return it.index < std::size(kFixtures) ? "fixture_" + name : name;
+});
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,201 @@
+#pragma once
+
+// Calls of the attention kernels with random inputs, on the CPU's and on the reference's.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/threads.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::attention_test {
+
+// Numbers as a dtype stores them.
+struct Array {
+  DType dtype = DType::f32;
+  std::vector<char> bytes;
+
+  Array() = default;
+  Array(DType type, int64_t count)
+      : dtype(type), bytes(static_cast<size_t>(count) * size_of(type)) {}
+
+  int64_t size() const { return static_cast<int64_t>(bytes.size() / size_of(dtype)); }
+  In in() const { return {bytes.data(), dtype}; }
+  Out out(bool add = false) { return {bytes.data(), dtype, add}; }
+  double get(int64_t i) const {
+    double value = 0;
+    reference::convert({&value, DType::f64}, {bytes.data() + i * size_of(dtype), dtype}, 1);
+    return value;
+  }
+  void set(int64_t i, double value) {
+    reference::convert({bytes.data() + i * size_of(dtype), dtype}, {&value, DType::f64}, 1);
+  }
+  Array slice(int64_t begin, int64_t end) const {
+    Array part(dtype, end - begin);
+    std::memcpy(part.bytes.data(), bytes.data() + begin * size_of(dtype), part.bytes.size());
+    return part;
+  }
+  bool operator==(const Array& other) const { return bytes == other.bytes; }
+};
+
+inline Array random_array(DType dtype, int64_t count, uint64_t seed) {
+  Random random(seed, Stream::init);
+  Array array(dtype, count);
+  for (int64_t i = 0; i < count; ++i) array.set(i, random.normal());
+  return array;
+}
+
+struct Inputs {
+  AttentionShape shape;
+  Array q, k, v, dy;
+  Array bias;  // empty = none
+
+  explicit Inputs(const AttentionShape& of, DType dtype = DType::f32) : shape(of) {
+    const int64_t queries = of.batch * of.queries * of.heads * of.width;
+    const int64_t keys = of.batch * of.capacity * of.kv_heads * of.width;
+    q = random_array(dtype, queries, 1);
+    k = random_array(dtype, keys, 2);
+    v = random_array(dtype, keys, 3);
+    dy = random_array(dtype, queries, 4);
+  }
+  // [H, T + S - 1]
+  Inputs& with_bias(DType dtype = DType::f32) {
+    bias = random_array(dtype, shape.heads * (shape.queries + shape.keys - 1), 5);
+    return *this;
+  }
+  AttentionShape call() const {
+    AttentionShape all = shape;
+    if (bias.size() > 0) all.bias = bias.in();
+    return all;
+  }
+  int64_t rows() const { return shape.batch * shape.heads * shape.queries; }
+};
+
+struct Forward {
+  Array y, lse;
+  bool operator==(const Forward&) const = default;
+};
+struct Backward {
+  Array dq, dk, dv, dbias;
+  bool operator==(const Backward&) const = default;
+};
+
+inline Forward forward(decltype(Kernels::attention) kernel, const Inputs& x, DType dtype,
+                       DType lse) {
+  Forward result{Array(dtype, x.q.size()), Array(lse, x.rows())};
+  kernel(result.y.out(), result.lse.out(), x.q.in(), x.k.in(), x.v.in(), x.call());
+  return result;
+}
+
+inline Backward backward(decltype(Kernels::attention_backward) kernel, const Inputs& x,
+                         const Forward& of, DType dtype) {
+  Backward result{Array(dtype, x.q.size()), Array(dtype, x.k.size()), Array(dtype, x.k.size()),
+                  Array(dtype == DType::bf16 ? DType::f32 : dtype, x.bias.size())};
+  const Out dbias = x.bias.size() > 0 ? result.dbias.out() : Out{};
+  kernel(result.dq.out(), result.dk.out(), result.dv.out(), dbias, x.dy.in(), x.q.in(), x.k.in(),
+         x.v.in(), of.y.in(), of.lse.in(), x.call());
+  return result;
+}
+
+inline Forward cpu_forward(const Inputs& x) {
+  return forward(cpu::attention, x, x.q.dtype, DType::f32);
+}
+inline Backward cpu_backward(const Inputs& x, const Forward& of) {
+  return backward(cpu::attention_backward, x, of, x.q.dtype);
+}
+
+// Within `tolerance` of the largest of the true values, or of a rounding to the dtype.
+inline void expect_near(const Array& actual, const Array& expected, const char* what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;
+  double largest = 1;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.get(i))) largest = std::max(largest, std::abs(expected.get(i)));
+  int wrong = 0;
+  for (int64_t i = 0; i < expected.size() && wrong < 3; ++i) {
+    const double a = actual.get(i), e = expected.get(i);
+    if (a == e || std::abs(a - e) <= 1e-5 * largest + rounding * std::abs(e)) continue;
+    ++wrong;
+    ADD_FAILURE() << what << '[' << i << "] is " << a << ", not " << e;
+  }
+}
+
+inline void expect_like_reference(const Inputs& x) {
+  const Forward truth = forward(reference::attention, x, DType::f64, DType::f64);
+  const Forward actual = cpu_forward(x);
+  expect_near(actual.y, truth.y, "y");
+  expect_near(actual.lse, truth.lse, "lse");
+  const Backward expected = backward(reference::attention_backward, x, actual, DType::f64);
+  const Backward gradients = cpu_backward(x, actual);
+  expect_near(gradients.dq, expected.dq, "dq");
+  expect_near(gradients.dk, expected.dk, "dk");
+  expect_near(gradients.dv, expected.dv, "dv");
+  expect_near(gradients.dbias, expected.dbias, "dbias");
+  const int64_t weights = x.rows() * x.shape.keys;
+  Array shown(DType::f32, weights), true_weights(DType::f64, weights);
+  cpu::attention_weights(shown.out(), x.q.in(), x.k.in(), x.call());
+  reference::attention_weights(true_weights.out(), x.q.in(), x.k.in(), x.call());
+  expect_near(shown, true_weights, "weights");
+}
+
+inline void expect_like_reference(const AttentionShape& shape, DType dtype) {
+  expect_like_reference(Inputs(shape, dtype));
+}
+
+inline AttentionShape shape_of(int64_t batch, int64_t queries, int64_t keys, int64_t heads,
+                               int64_t kv_heads, int64_t width, Mask mask = {}) {
+  AttentionShape shape;
+  shape.batch = batch;
+  shape.queries = queries;
+  shape.keys = shape.capacity = keys;
+  shape.heads = heads;
+  shape.kv_heads = kv_heads;
+  shape.width = width;
+  shape.scale = 1.0f / std::sqrt(static_cast<float>(width));
+  shape.mask = std::move(mask);
+  return shape;
+}
+
+inline Mask causal(int64_t first_query = 0, int64_t window = 0) {
+  return {.causal = true, .first_query = first_query, .window = window, .valid = {}};
+}
+
+// The most memory that this process has had, in KiB; 0 where a sanitizer's shadow memory counts
+// too.
+inline int64_t most_memory() {
+#ifdef __SANITIZE_ADDRESS__
+  return 0;
+#else
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+#endif
+}
+
+// Runs on every instruction set of the machine, and restores the default afterwards.
+class EveryIsa : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { use_isa(GetParam()); }
+  void TearDown() override {
+    use_isa("auto");
+    set_thread_count(threads_);
+  }
+
+ private:
+  int threads_ = thread_count();
+};
+
+inline std::string name_of_isa(const ::testing::TestParamInfo<std::string>& isa) {
+  std::string name = isa.param;
+  std::erase(name, '-');
+  return name;
+}
+
+}  // namespace fovea::attention_test

@@ -1,0 +1,296 @@
+// What validated() fills in, and every combination that it refuses.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "fovea/spec.h"
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+StackSpec small_stack() {
+  StackSpec s;
+  s.layers = 2;
+  s.attention.heads = 6;
+  return s;
+}
+
+Spec small() {
+  Spec s;
+  s.vocabulary = 10;
+  s.context = 8;
+  s.width = 12;
+  s.decoder = small_stack();
+  return s;
+}
+
+Spec small_encoder() {
+  Spec s = small();
+  s.encoder = small_stack();
+  s.decoder.reset();
+  return s;
+}
+
+Spec small_both() {
+  Spec s = small();
+  s.encoder = small_stack();
+  return s;
+}
+
+struct Case {
+  std::function<void(Spec&)> change;
+  std::initializer_list<std::string> texts;
+};
+
+void expect_refused(const Spec& base, std::initializer_list<Case> cases) {
+  for (const Case& c : cases) {
+    Spec s = base;
+    c.change(s);
+    SCOPED_TRACE(*c.texts.begin());
+    expect_error(ErrorKind::InvalidArgument, c.texts, [&] { validated(s); });
+  }
+}
+
+TEST(ValidSpecs, FillWhatFollowsFromTheRest) {
+  const Spec s = validated(small());
+  EXPECT_EQ(s.decoder->attention.kv_heads, 6);
+  EXPECT_EQ(s.decoder->attention.head_width, 2);
+  EXPECT_EQ(s.decoder->ffn.width, 48);
+  EXPECT_EQ(write_spec(validated(s)), write_spec(s));
+  Spec given = small_both();
+  given.decoder->attention.kv_heads = 3;
+  given.decoder->attention.head_width = 5;
+  given.decoder->ffn.width = 7;
+  given.encoder->attention.kv_heads = 1;
+  given.encoder->attention.head_width = 3;
+  given.encoder->ffn.width = 9;
+  EXPECT_EQ(write_spec(validated(given)), write_spec(given));
+}
+
+TEST(ValidSpecs, FillWindowsExpertsAndOriginalContexts) {
+  Spec s = small();
+  s.decoder->attention.windows = {3};
+  s.decoder->ffn = {.width = 7, .experts = {.count = 4, .dense_layers = {1, 0}}};
+  s.decoder->position.kind = PositionKind::rotary;
+  s.decoder->position.rotary.scaling = RotaryScaling::yarn;
+  s = validated(s);
+  EXPECT_EQ(s.decoder->attention.windows, (std::vector<int64_t>{3, 3}));
+  EXPECT_EQ(s.decoder->ffn.experts.width, 7);
+  EXPECT_EQ(s.decoder->ffn.experts.dense_layers, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(s.decoder->position.rotary.original_context, 8);
+  EXPECT_EQ(write_spec(validated(s)), write_spec(s));
+}
+
+// Models that compute the same have the same Spec.
+TEST(ValidSpecs, SetBackWhatIsWithoutEffect) {
+  const std::function<void(Spec&)> changes[] = {
+      [](Spec& s) { s.decoder->attention.windows = {0, 0}; },
+      [](Spec& s) { s.decoder->ffn.experts.chosen = 7; },
+      [](Spec& s) { s.decoder->position.buckets = 8; },
+      [](Spec& s) { s.decoder->position.rotary.theta = 5; },
+      [](Spec& s) { s.decoder->position.waves = Waves::halves; },
+      [](Spec& s) { s.decoder->position.stored = true; },
+      [](Spec& s) { s.head.pooling = Pooling::mean; },
+      [](Spec& s) { s.head.activation = ActivationKind::relu; },
+      [](Spec& s) { s.head.transform_norm = true; },
+      [](Spec& s) { s.source_vocabulary = s.vocabulary; },
+      [](Spec& s) { s.input.size = 32; },
+      [](Spec& s) { s.input.frames = 32; },
+  };
+  int n = 0;
+  for (const auto& change : changes) {
+    Spec s = small();
+    change(s);
+    EXPECT_EQ(write_spec(validated(s)), write_spec(validated(small()))) << n;
+    ++n;
+  }
+  Spec a = small(), b = small();
+  a.decoder->attention.bias = b.decoder->attention.bias = false;
+  a.decoder->attention.key_bias = false;
+  EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
+  a.decoder->norm.kind = b.decoder->norm.kind = NormKind::rms;
+  a.decoder->norm.bias = false;
+  EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
+}
+
+TEST(ValidSpecs, RefuseSizesThatCannotBe) {
+  expect_refused(
+      small(),
+      {{[](Spec& s) { s.vocabulary = 0; }, {"vocabulary", "0"}},
+       {[](Spec& s) { s.vocabulary = -1; }, {"vocabulary", "-1"}},
+       {[](Spec& s) { s.context = 0; }, {"context is 0"}},
+       {[](Spec& s) { s.width = 0; }, {"width is 0"}},
+       {[](Spec& s) { s.width = int64_t{1} << 40; }, {"width is 1099511627776", "16777216"}},
+       {[](Spec& s) { s.width = 13; }, {"heads 6", "width 13", "divisor"}},
+       {[](Spec& s) { s.token_types = -1; }, {"token_types is -1"}},
+       {[](Spec& s) { s.decoder->layers = 0; }, {"decoder.layers is 0", "1 to 4096"}},
+       {[](Spec& s) { s.decoder->attention.heads = 0; }, {"decoder.attention.heads is 0"}},
+       {[](Spec& s) { s.decoder->attention.heads = 5; }, {"heads 5", "width 12"}},
+       {[](Spec& s) { s.decoder->attention.kv_heads = 4; }, {"kv_heads 4", "heads 6", "divisor"}},
+       {[](Spec& s) { s.decoder->attention.kv_heads = -1; }, {"decoder.attention.kv_heads is -1"}},
+       {[](Spec& s) { s.decoder->attention.head_width = 257; }, {"head_width is 257", "256"}},
+       {[](Spec& s) { s.width = 6 * 257; }, {"257 wide", "256"}},
+       {[](Spec& s) { s.decoder->ffn.width = -4; }, {"decoder.ffn.width is -4"}},
+       {[](Spec& s) { s.dropout.attention = 1; }, {"dropout.attention is 1", "0.95"}},
+       {[](Spec& s) { s.init_deviation = INFINITY; }, {"init_deviation is inf"}},
+       {[](Spec& s) { s.decoder->norm.epsilon = -1; }, {"decoder.norm.epsilon is -1"}},
+       {[](Spec& s) { s.decoder->norm.epsilon = NAN; }, {"decoder.norm.epsilon is nan"}}});
+}
+
+TEST(ValidSpecs, RefuseWindowsThatFitNoLayers) {
+  expect_refused(
+      small(),
+      {{[](Spec& s) { s.decoder->attention.windows = {-1}; }, {"decoder.attention.windows is -1"}},
+       {[](Spec& s) { s.decoder->attention.windows = {1, 2, 3}; },
+        {"decoder.attention.windows has 3 numbers", "each of 2 layers"}},
+       {[](Spec& s) { s.decoder->attention.global = 1; }, {"decoder.attention.global is 1"}},
+       {[](Spec& s) {
+          s.decoder->attention.global = 1;
+          s.decoder->attention.windows = {0};
+        },
+        {"decoder.attention.global is 1 without windows"}},
+       {[](Spec& s) { s.decoder->attention.softcap = -1; }, {"decoder.attention.softcap is -1"}},
+       {[](Spec& s) { s.decoder->attention.scale = -1; }, {"decoder.attention.scale is -1"}}});
+}
+
+TEST(ValidSpecs, RefuseExpertsThatAreNotThere) {
+  Spec base = small();
+  base.decoder->ffn.experts.count = 4;
+  expect_refused(
+      base,
+      {{[](Spec& s) { s.decoder->ffn.experts.chosen = 5; }, {"decoder.ffn.experts.chosen is 5"}},
+       {[](Spec& s) { s.decoder->ffn.experts.chosen = 0; }, {"decoder.ffn.experts.chosen is 0"}},
+       {[](Spec& s) { s.decoder->ffn.experts.dense_layers = {2}; },
+        {"decoder.ffn.experts.dense_layers has 2", "at most 1"}},
+       {[](Spec& s) { s.decoder->ffn.experts.dense_layers = {-1}; },
+        {"decoder.ffn.experts.dense_layers is -1"}},
+       {[](Spec& s) { s.decoder->ffn.experts.balance = -1; },
+        {"decoder.ffn.experts.balance is -1"}}});
+}
+
+TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
+  const auto rotary = [](auto change) {
+    return [change](Spec& s) {
+      s.decoder->position.kind = PositionKind::rotary;
+      change(s.decoder->position.rotary);
+    };
+  };
+  expect_refused(
+      small(),
+      {{[](Spec& s) { s.decoder->position.kind = static_cast<PositionKind>(7); },
+        {"decoder.position.kind is 7"}},
+       {[](Spec& s) {
+          s.width = 9;
+          s.decoder->attention.heads = 3;
+          s.decoder->position.kind = PositionKind::sinusoidal;
+        },
+        {"width is 9", "even", "sinusoids"}},
+       {[](Spec& s) {
+          s.decoder->position.bias = DistanceBias::relative;
+          s.decoder->position.distance = 16;
+        },
+        {"decoder.position.distance is 16", "more than 16"}},
+       {rotary([](RotarySpec& r) { r.share = 0.5f; }),
+        {"decoder.position.rotary", "turns 1 of 2", "even"}},
+       {rotary([](RotarySpec& r) { r.share = 0; }), {"decoder.position.rotary", "turns 0"}},
+       {rotary([](RotarySpec& r) { r.theta = 0.5f; }), {"decoder.position.rotary.theta is 0.5"}},
+       {rotary([](RotarySpec& r) { r.scaling = RotaryScaling::longrope; }),
+        {"decoder.position.rotary has 0 factors", "expected 1"}},
+       {rotary([](RotarySpec& r) {
+          r.scaling = RotaryScaling::longrope;
+          r.short_factors = {1};
+          r.long_factors = {1, 2};
+        }),
+        {"decoder.position.rotary has 2 factors", "expected 1"}},
+       {rotary([](RotarySpec& r) { r.short_factors = {1}; }),
+        {"decoder.position.rotary has 1 factors", "expected 0"}},
+       {rotary([](RotarySpec& r) {
+          r.scaling = RotaryScaling::llama3;
+          r.low_frequency = r.high_frequency = 2;
+        }),
+        {"decoder.position.rotary.high_frequency is 2", "more than 2, low_frequency"}},
+       {rotary([](RotarySpec& r) {
+          r.scaling = RotaryScaling::yarn;
+          r.theta = 1;
+        }),
+        {"decoder.position.rotary.theta is 1", "more than 1"}}});
+}
+
+TEST(ValidSpecs, RefuseLayersThatCannotBeBuilt) {
+  expect_refused(
+      small(),
+      {{[](Spec& s) { s.decoder->parallel = s.decoder->placement.sum = true; },
+        {"parallel", "input only"}},
+       {[](Spec& s) { s.decoder->parallel = s.decoder->placement.output = true; }, {"parallel"}},
+       {[](Spec& s) { s.decoder->parallel = true, s.decoder->placement.input = false; },
+        {"parallel"}},
+       {[](Spec& s) {
+          s.encoder = small_stack();
+          s.decoder->parallel = true;
+        },
+        {"decoder.parallel", "encoder"}},
+       {[](Spec& s) {
+          s.decoder->norm.kind = NormKind::rms;
+          s.decoder->norm.epsilon_outside = true;
+        },
+        {"decoder.norm.epsilon_outside", "layer"}}});
+}
+
+TEST(ValidSpecs, NameTheStackThatIsWrong) {
+  expect_refused(
+      small_encoder(),
+      {{[](Spec& s) { s.encoder->layers = 0; }, {"encoder.layers is 0"}},
+       {[](Spec& s) { s.encoder->attention.windows = {1, 2, 3}; }, {"encoder.attention.windows"}},
+       {[](Spec& s) { s.encoder->attention.global = 2; }, {"encoder.attention.global"}},
+       {[](Spec& s) { s.encoder->ffn.experts = {.count = 1}; }, {"encoder.ffn.experts.chosen"}}});
+}
+
+TEST(ValidSpecs, RefuseStacksAndInputsThatDoNotFit) {
+  expect_refused(small(), {{[](Spec& s) { s.decoder.reset(); }, {"no stack", "an encoder"}},
+                           {[](Spec& s) { s.input.kind = InputKind::image; }, {"input", "encoder"}},
+                           {[](Spec& s) { s.source_vocabulary = 5; },
+                            {"source_vocabulary is 5", "an encoder and a decoder"}}});
+  expect_refused(small_encoder(),
+                 {{[](Spec& s) { s.source_vocabulary = 5; }, {"source_vocabulary is 5"}},
+                  {[](Spec& s) {
+                     s.input.kind = InputKind::image;
+                     s.head = {.kind = HeadKind::pooled};
+                     s.input.patch = 15;
+                   },
+                   {"input.patch 15", "input.size 224"}},
+                  {[](Spec& s) { s.input.kind = InputKind::image; },
+                   {"head.kind is language_model", "tokens"}},
+                  {[](Spec& s) {
+                     s.input.kind = InputKind::audio;
+                     s.head = {.kind = HeadKind::pooled};
+                     s.token_types = 2;
+                   },
+                   {"token_types is 2", "tokens"}}});
+  expect_refused(small_both(), {{[](Spec& s) {
+                                   s.input.kind = InputKind::audio;
+                                   s.source_vocabulary = 5;
+                                 },
+                                 {"source_vocabulary is 5"}},
+                                {[](Spec& s) {
+                                   s.input.kind = InputKind::audio;
+                                   s.vocabulary = 0;
+                                 },
+                                 {"vocabulary is 0"}}});
+}
+
+TEST(ValidSpecs, RefuseHeadsWithoutTheirLabels) {
+  expect_refused(small(),
+                 {{[](Spec& s) { s.head.labels = 2; }, {"head.labels is 2", "expected 0"}},
+                  {[](Spec& s) { s.head = {.kind = HeadKind::pooled, .labels = 2}; },
+                   {"head.labels is 2"}},
+                  {[](Spec& s) { s.head.kind = HeadKind::sequence; }, {"head.labels is 0"}},
+                  {[](Spec& s) { s.head.kind = HeadKind::token; }, {"head.labels is 0"}},
+                  {[](Spec& s) { s.head.kind = HeadKind::span; }, {"head.labels is 0"}},
+                  {[](Spec& s) { s.head.softcap = -1; }, {"head.softcap is -1"}}});
+}
+
+}  // namespace
+}  // namespace fovea

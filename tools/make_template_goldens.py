@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Writes what Jinja2 renders, in the environment of transformers, into tests/goldens/chat_templates.
+
+Needs transformers and jinja2; the tests do not: they read what this wrote. The templates there, *.jinja, are our own, in the style of
+those that checkpoints carry. Without Python's packages it says so and leaves the goldens as they are."""
+import datetime
+import json
+import pathlib
+import sys
+
+try:
+    from transformers.utils import chat_template_utils
+except ImportError:
+    sys.exit("make_template_goldens: skipped, transformers is not installed")
+
+from template_cases import REFUSED, STATEMENTS, VARIABLES, WHITESPACE, expressions
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/goldens/chat_templates"
+
+
+class FixedDate(datetime.datetime):
+    """The moment that the tests' clock shows too."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2024, 7, 26, 9, 5, 7)
+
+
+chat_template_utils.datetime = FixedDate
+
+
+def render(source, variables):
+    """Text and the spans of generation blocks in bytes, or nothing where Jinja2 refuses."""
+    blocks, spans = [], []
+    try:
+        template = chat_template_utils._cached_compile_jinja_template(source)
+        with template.environment.activate_tracker(blocks, spans):
+            for block in template.generate(**json.loads(json.dumps(variables))):
+                blocks.append(block)
+        text = "".join(blocks)
+        return {"text": text, "spans": [[len(text[:at].encode()) for at in span] for span in spans]}
+    except Exception:  # whatever Python or Jinja2 raises: the test expects an error
+        return {"error": True}
+
+
+def case(source, variables):
+    if source in REFUSED:
+        return {"source": source, "error": True}
+    result = {"source": source, **render(source, variables)}
+    if not result.get("spans"):
+        result.pop("spans", None)
+    return result
+
+
+def requests():
+    """Conversations, each with the variables that a caller would pass."""
+    conversations = json.loads((FOLDER / "conversations.json").read_text(encoding="utf-8"))
+    for name, conversation in conversations.items():
+        for prompt in (False, True):
+            yield f"{name}{'+' if prompt else ''}", {"tools": None, "documents": None, "add_generation_prompt": prompt,
+                                                    "bos_token": "<s>", "eos_token": "</s>", **conversation}
+
+
+def write(name, value):
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in value["cases"])
+    text = f'{{"variables": {json.dumps(value["variables"], ensure_ascii=False)},\n"cases": [\n{lines}\n]}}\n'
+    (FOLDER / name).write_text(text, encoding="utf-8")
+    print(f"{name}: {len(value['cases'])} cases, {sum('error' in each for each in value['cases'])} errors, {len(text.encode())} bytes")
+
+
+def main():
+    for name, sources in (("expressions", expressions()), ("whitespace", WHITESPACE), ("statements", STATEMENTS)):
+        write(f"{name}.json", {"variables": VARIABLES, "cases": [case(source, VARIABLES) for source in dict.fromkeys(sources)]})
+    rendered = []
+    for path in sorted(FOLDER.glob("*.jinja")):
+        source = path.read_text(encoding="utf-8")
+        for name, variables in requests():
+            result = {"template": path.name, "conversation": name, **case(source, variables)}
+            del result["source"]
+            rendered.append(result)
+    write("rendered.json", {"variables": {}, "cases": rendered})
+
+
+if __name__ == "__main__":
+    main()
