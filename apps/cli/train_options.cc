@@ -234,7 +234,7 @@ std::string config_of(const TrainRequest& request, const OptionTable& table) {
     if (!option.in_config) continue;
     std::string key = option.name.substr(2);
     for (char& c : key) c = c == '-' ? '_' : c;
-    const bool quoted = option.kind == Kind::choice;
+    const bool quoted = option.kind == Kind::choice || option.kind == Kind::text;
     config["train"][key] = quoted ? Json(option.get()) : Json::parse(option.get());
   }
   return config.dump(2) + "\n";

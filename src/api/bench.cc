@@ -30,6 +30,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
                           int64_t batch) {
   check(steps >= 1, "--steps: {}; expected at least 1", steps);
   Spec spec = preset(preset_name);
+  check(spec.decoder && !spec.encoder, "--train: {} is no decoder; expected a preset such as nano",
+        preset_name);
   spec.vocabulary = kVocabulary;
   // The architecture that the peers are measured on: no biases, exact GELU, no dropout.
   spec.dropout = {};
@@ -54,8 +56,13 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   result.batch = options.batch;
   result.context = spec.context;
   result.steps = steps;
-  result.flops_per_step =
-      training_cost(spec, options.batch, spec.context, 1, compute).flops_per_step;
+  const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
+  const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
+  if (bytes > available_memory()) {
+    fail(ErrorKind::OutOfMemory, "--train: {} needs {} MB, {} are free; expected a smaller one",
+         preset_name, bytes >> 20, available_memory() >> 20);
+  }
+  result.flops_per_step = cost.flops_per_step;
   result.peak_flops = measured_flops(compute, 0.3);
 
   Transformer model(spec);
