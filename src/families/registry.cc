@@ -89,6 +89,9 @@ bool can_express(const Family& family, const Spec& spec) {
   try {
     Config writer;
     Spec copy = spec, back;
+    // Most tables take a decoder for granted; what is read back has it too, and is then another
+    // Spec.
+    if (!copy.decoder && &family != &own) copy.decoder.emplace();
     describe(writer, family, copy);
     const nlohmann::json json = writer.written();
     Config reader(json, family.model_type);

@@ -177,7 +177,9 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t 
       pass.local_angles = turn(rotary_frequencies(local, turned, first + T), 1, places);
     }
   }
-  if (spec.bias != DistanceBias::none) pass.distance_bias = bias_by_distance(T, first + T, first);
+  if (spec.bias == DistanceBias::none) return;
+  pass.distance_bias = cast(bias_by_distance(T, first + T, first),
+                            pass.compute == DType::f64 ? DType::f64 : DType::f32);
 }
 
 // Entry n is for key - query = n - (queries - 1) - first.   -> [H, queries + keys - 1]

@@ -123,7 +123,7 @@ TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
       model.each([&](const std::string&, Parameter& p) { p.value = values[n++]; });
       return loss_of(model, batch, DType::f64);
     };
-    test::check_gradients(parameters, loss, 4);
+    test::check_gradients(parameters, loss, 12);
   });
 }
 
