@@ -215,6 +215,7 @@ std::string table_json(const OptionTable& table) {
                    {"aliases", option.aliases},
                    {"kind", kinds[static_cast<int>(option.kind)]},
                    {"expected", option.expected},
+                   {"of_spec", option.of_spec},
                    {"default", option.initial},
                    {"help", option.help}});
   }

@@ -145,7 +145,7 @@ void Config::operator()(const char* key, std::vector<int64_t>& field) {
   if (value == nullptr) return;
   if (!value->is_array()) refuse(key, *value, "a list of whole numbers");
   for (const auto& item : *value) {
-    if (!item.is_number_integer() || item < 0 || item > kMost)
+    if (!item.is_number_integer() || item.get<int64_t>() < 0 || item > kMost)
       refuse(key, *value, fmt::format("whole numbers from 0 to {}", kMost));
     field.push_back(item.get<int64_t>());
   }
@@ -157,7 +157,7 @@ void Config::padding(Spec& spec, int64_t absent) {
     return;
   }
   const nlohmann::json given = value("pad_token_id");
-  const bool is_id = given.is_number_integer() && given >= 0 && given <= kMost;
+  const bool is_id = given.is_number_integer() && given.get<int64_t>() >= 0 && given <= kMost;
   spec.padding = is_id                                      ? given.get<int64_t>()
                  : given.is_null() && !says("pad_token_id") ? absent
                                                             : -1;
@@ -180,6 +180,7 @@ void Config::operator()(const char* key, ActivationKind& field, const char* abse
   if (!reading_) {
     for (const auto& a : kActivations)
       if (a.kind == field) return write(key, a.name);
+    fail(ErrorKind::Unsupported, "{}: this activation has no name in such files", key);
   }
   const auto* value = find(key);
   if (value != nullptr && !value->is_string()) refuse(key, *value, "the name of an activation");

@@ -8,6 +8,12 @@
 namespace fovea {
 namespace {
 
+// Unsigned numbers apart: a comparison with a negative one would take them for negative.
+bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most)) return false;
+  return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+}
+
 class Reader : public SpecVisitor {
  public:
   Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
@@ -15,7 +21,7 @@ class Reader : public SpecVisitor {
   void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
-    if (!found->is_number_integer() || *found < least || *found > most) {
+    if (!is_whole(*found, least, most)) {
       refuse(path, *found, fmt::format("a whole number from {} to {}", least, most));
     }
     value = found->get<int64_t>();
@@ -35,7 +41,7 @@ class Reader : public SpecVisitor {
     if (found == nullptr) return;
     values.clear();
     for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
-      if (!value.is_number_integer() || value < least || value > most)
+      if (!is_whole(value, least, most))
         refuse(path, *found, fmt::format("whole numbers from {} to {}", least, most));
       values.push_back(value.get<int64_t>());
     }
