@@ -10,7 +10,8 @@ namespace fovea {
 
 struct TraceOptions {
   // One of these three. `input` is a .safetensors file with input_ids [B, T] and, if wanted,
-  // attention_mask and labels.
+  // attention_mask, token_type_ids and labels; or pixel_values [B, channels, size, size]; or
+  // input_features [B, bins, 2 * frames], or a waveform [samples] at 16 kHz.
   std::string text;
   std::vector<int32_t> ids;
   std::string input;

@@ -3,6 +3,7 @@
 #include "api/parts.h"
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
+#include "data/log_mel.h"
 #include "inspect/trace.h"
 
 namespace fovea {
@@ -29,6 +30,12 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
   return ids;
 }
 
+// A waveform of one dimension, as the model's encoder takes it: [1, bins, 2 * frames].
+Tensor heard(const Tensor& waveform, const InputSpec& input) {
+  return from(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
+              {1, input.bins, 2 * input.frames});
+}
+
 Tensor row_of(const std::vector<int32_t>& ids) {
   Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
   std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
@@ -52,6 +59,8 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
     const char* signal = spec.input.kind == InputKind::image ? "pixel_values" : "input_features";
     if (!text && file.find(signal) != nullptr)
       input.signal = convert(file.tensor(signal), DType::f32);
+    else if (spec.input.kind == InputKind::audio && file.find("waveform") != nullptr)
+      input.signal = heard(file.tensor("waveform"), spec.input);
     input.labels = as_int32(file, options.input, "labels");
   } else {
     const auto ids = options.ids.empty() ? model.tokenizer().encode(options.text) : options.ids;

@@ -59,10 +59,12 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
     v = heads_of(x, value, {}, spec.kv_heads, none, pass);
     look_back(k, v, options, pass);
   }
-  const std::string name = across ? fmt::format("cross_attention.{}", layer)
-                                  : fmt::format("{}attention.{}", pass.stack, layer);
-  if (pass.probe != nullptr && pass.probe->wants_weights && pass.probe->wants_weights(name))
-    pass.probe->see(name, attention_weights(q, k, options));                      // [B, H, T, S]
+  if (pass.probe != nullptr && pass.probe->wants_weights) {
+    const std::string name = across ? fmt::format("cross_attention.{}", layer)
+                                    : fmt::format("{}attention.{}", pass.stack, layer);
+    if (pass.probe->wants_weights(name))
+      pass.probe->see(name, attention_weights(q, k, options));  // [B, H, T, S]
+  }
   const Tensor mixed = attention(q, k, v, options);                               // [B, T, H, D]
   return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.head_width}));  // [B, T, C]
 }

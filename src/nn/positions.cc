@@ -111,7 +111,7 @@ float alibi_slope(int64_t head, int64_t heads) {
   return slope(4.0 / static_cast<double>(power), 2 * (head - power) + 1);
 }
 
-Tensor sinusoids(int64_t rows, int64_t width, Waves waves) {
+Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first) {
   Tensor table = empty({rows, width});
   const int64_t half = width / 2;
   for (int64_t i = 0; i < half; ++i) {
@@ -123,7 +123,7 @@ Tensor sinusoids(int64_t rows, int64_t width, Waves waves) {
     const int64_t sine = waves == Waves::neighbours ? 2 * i : i;
     const int64_t cosine = waves == Waves::neighbours ? 2 * i + 1 : half + i;
     for (int64_t p = 0; p < rows; ++p) {
-      const double angle = static_cast<double>(p) * frequency;
+      const double angle = static_cast<double>(first + p) * frequency;
       table.data_as<float>()[p * width + sine] = static_cast<float>(std::sin(angle));
       table.data_as<float>()[p * width + cosine] = static_cast<float>(std::cos(angle));
     }
@@ -156,7 +156,12 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions, int64_t first
   if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
   const Tensor places = indices(x, positions, first);
   if (table.present()) return add(x, embedding(places, table.value));
-  const Tensor waves = sinusoids(spec.offset + context, x.dim(2), spec.waves);
+  // Only the rows that are read: a table of the whole context would be made anew for each token.
+  int32_t* place = places.data_as<int32_t>();
+  const auto [least, most] = std::minmax_element(place, place + places.size());
+  const int32_t lowest = *least;
+  const Tensor waves = sinusoids(*most - lowest + 1, x.dim(2), spec.waves, lowest);
+  for (int64_t i = 0; i < places.size(); ++i) place[i] -= lowest;
   return add(x, cast(embedding(places, waves), x.dtype()));
 }
 
@@ -189,10 +194,10 @@ Tensor Positions::bias_by_distance(int64_t queries, int64_t keys, int64_t first)
   if (spec.bias == DistanceBias::alibi) {
     Tensor slopes = empty({H, N});
     for (int64_t h = 0; h < H; ++h) {
+      const float slope = alibi_slope(h, H);
       // Key and query may change sides where the mask shows both.
       for (int64_t n = 0; n < N; ++n)
-        slopes.data_as<float>()[h * N + n] =
-            -alibi_slope(h, H) * static_cast<float>(std::abs(least + n));
+        slopes.data_as<float>()[h * N + n] = -slope * static_cast<float>(std::abs(least + n));
     }
     return slopes;
   }

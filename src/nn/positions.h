@@ -35,9 +35,9 @@ struct Positions {
   Tensor bias_by_distance(int64_t queries, int64_t keys, int64_t first) const;
 };
 
-// Waves by position [rows, C] (Vaswani et al. 2017, 3.5): row p has sin and cos of p * f_i with
-// f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) where they are spread.
-Tensor sinusoids(int64_t rows, int64_t width, Waves waves);
+// Waves of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017, 3.5): sin and cos of
+// p * f_i with f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) where they are spread.
+Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first = 0);
 
 // The frequencies of the D/2 pairs that are turned, scaled as the Spec says for `length` tokens.
 std::vector<float> rotary_frequencies(const RotarySpec& spec, int64_t turned, int64_t length);

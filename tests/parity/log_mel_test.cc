@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <numbers>
+
+#include "checkpoint/safetensors.h"
+#include "data/log_mel.h"
+
+namespace fovea {
+namespace {
+
+// What transformers' feature extractor makes of the same second of sound.
+TEST(LogMel, IsThatOfTheReference) {
+  const char* shared = std::getenv("FOVEA_SHARED");
+  const std::string path = std::string(shared != nullptr ? shared : "../shared") +
+                           "/fixtures/models/whisper/expected.safetensors";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
+  const SafeTensors file(path);
+  const auto expected = to_floats(file.tensor("log_mel"));
+  const auto found = log_mel(to_floats(file.tensor("waveform")), 80, 100);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4) << i;
+}
+
+// A tone stands in the band of its frequency, silence at the floor.
+TEST(LogMel, HearsATone) {
+  constexpr int64_t kBins = 80, kFrames = 20;
+  std::vector<float> tone;
+  for (int i = 0; i < 10 * kHop; ++i)
+    tone.push_back(std::sin(2 * std::numbers::pi_v<float> * 1000.0f * static_cast<float>(i) /
+                            static_cast<float>(kSampleRate)));
+  const auto mel = log_mel(tone, kBins, kFrames);
+  int64_t loudest = 0;
+  for (int64_t bin = 0; bin < kBins; ++bin)
+    if (mel[static_cast<size_t>(bin * kFrames + 5)] >
+        mel[static_cast<size_t>(loudest * kFrames + 5)])
+      loudest = bin;
+  // 1000 Hz is 15 of 45.2 mels, and the bands' centres are 45.2 / 81 apart.
+  EXPECT_EQ(loudest, 26);
+  EXPECT_NEAR(mel[kFrames - 1], mel[static_cast<size_t>(loudest * kFrames + 5)] - 2, 1e-6);
+}
+
+}  // namespace
+}  // namespace fovea
