@@ -8,6 +8,13 @@
 namespace fovea {
 namespace {
 
+bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
+  if (!value.is_number_integer()) return false;
+  // The library compares the largest unsigned numbers as negative ones.
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return false;
+  return value >= least && value <= most;
+}
+
 class Reader : public SpecVisitor {
  public:
   Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
@@ -15,7 +22,7 @@ class Reader : public SpecVisitor {
   void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
-    if (!found->is_number_integer() || *found < least || *found > most) {
+    if (!is_whole(*found, least, most)) {
       refuse(path, *found, fmt::format("a whole number from {} to {}", least, most));
     }
     value = found->get<int64_t>();
@@ -35,7 +42,7 @@ class Reader : public SpecVisitor {
     if (found == nullptr) return;
     values.clear();
     for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
-      if (!value.is_number_integer() || value < least || value > most)
+      if (!is_whole(value, least, most))
         refuse(path, *found, fmt::format("whole numbers from {} to {}", least, most));
       values.push_back(value.get<int64_t>());
     }
