@@ -8,10 +8,11 @@
 namespace fovea {
 namespace {
 
-// Unsigned numbers apart: a comparison with a negative one would take them for negative.
 bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most)) return false;
-  return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+  if (!value.is_number_integer()) return false;
+  // The library compares the largest unsigned numbers as negative ones.
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return false;
+  return value >= least && value <= most;
 }
 
 class Reader : public SpecVisitor {

@@ -106,21 +106,6 @@ void add_attentions(List& list) {
 }
 
 void add_positions(List& list) {
-  const auto rotary = [&](const char* name, auto change) {
-    list.decoder_with(name, [&](Spec&, StackSpec& d) {
-      d.position.kind = PositionKind::rotary;
-      d.position.rotary.theta = 100;
-      change(d.position.rotary);
-    });
-  };
-  const auto scaled = [&](const char* name, RotaryScaling scaling, auto change) {
-    rotary(name, [&](RotarySpec& r) {
-      r.scaling = scaling;
-      r.factor = 4;
-      r.original_context = 4;
-      change(r);
-    });
-  };
   list.decoder_with("no position",
                     [](Spec&, StackSpec& d) { d.position.kind = PositionKind::none; });
   list.decoder_with("learned from row 2", [](Spec&, StackSpec& d) { d.position.offset = 2; });
@@ -137,6 +122,45 @@ void add_positions(List& list) {
     d.position.stored = true;
     d.position.offset = 2;
   });
+  list.decoder_with("alibi", [](Spec&, StackSpec& d) {
+    d.position.kind = PositionKind::none;
+    d.position.bias = DistanceBias::alibi;
+    d.attention.heads = 4;
+    d.attention.kv_heads = 2;
+  });
+  list.decoder_with("relative", [](Spec&, StackSpec& d) {
+    d.position.kind = PositionKind::none;
+    d.position.bias = DistanceBias::relative;
+    d.position.buckets = 4;
+    d.position.distance = 6;
+  });
+  list.encoder_with("alibi", [](Spec&, StackSpec& e) {
+    e.position.kind = PositionKind::none;
+    e.position.bias = DistanceBias::alibi;
+  });
+  list.encoder_with("relative and learned", [](Spec&, StackSpec& e) {
+    e.position.bias = DistanceBias::relative;
+    e.position.buckets = 8;
+    e.position.distance = 6;
+  });
+}
+
+void add_rotations(List& list) {
+  const auto rotary = [&](const char* name, auto change) {
+    list.decoder_with(name, [&](Spec&, StackSpec& d) {
+      d.position.kind = PositionKind::rotary;
+      d.position.rotary.theta = 100;
+      change(d.position.rotary);
+    });
+  };
+  const auto scaled = [&](const char* name, RotaryScaling scaling, auto change) {
+    rotary(name, [&](RotarySpec& r) {
+      r.scaling = scaling;
+      r.factor = 4;
+      r.original_context = 4;
+      change(r);
+    });
+  };
   rotary("rotary", [](RotarySpec&) {});
   rotary("rotary, half of each head", [](RotarySpec& r) { r.share = 0.5f; });
   rotary("rotary neighbours", [](RotarySpec& r) { r.neighbours = true; });
@@ -161,27 +185,6 @@ void add_positions(List& list) {
         1;  // the first token is not turned, so it does not matter that it is short
     r.attention_factor = 1.2f;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};
-  });
-  list.decoder_with("alibi", [](Spec&, StackSpec& d) {
-    d.position.kind = PositionKind::none;
-    d.position.bias = DistanceBias::alibi;
-    d.attention.heads = 4;
-    d.attention.kv_heads = 2;
-  });
-  list.decoder_with("relative", [](Spec&, StackSpec& d) {
-    d.position.kind = PositionKind::none;
-    d.position.bias = DistanceBias::relative;
-    d.position.buckets = 4;
-    d.position.distance = 6;
-  });
-  list.encoder_with("alibi", [](Spec&, StackSpec& e) {
-    e.position.kind = PositionKind::none;
-    e.position.bias = DistanceBias::alibi;
-  });
-  list.encoder_with("relative and learned", [](Spec&, StackSpec& e) {
-    e.position.bias = DistanceBias::relative;
-    e.position.buckets = 8;
-    e.position.distance = 6;
   });
 }
 
@@ -297,34 +300,39 @@ void add_heads(List& list) {
   });
 }
 
-void add_inputs_and_pairs(List& list) {
-  const auto image = [](Spec& s) {
-    s.input.kind = InputKind::image;
-    s.input.size = 4;
-    s.input.patch = 2;
-    s.input.channels = 3;
-  };
-  const auto audio = [](Spec& s) {
-    s.input.kind = InputKind::audio;
-    s.input.bins = 3;
-    s.input.frames = 5;
-  };
-  list.encoder_with("image", [&](Spec& s, StackSpec&) {
-    image(s);
+void read_images(Spec& s) {
+  s.input.kind = InputKind::image;
+  s.input.size = 4;
+  s.input.patch = 2;
+  s.input.channels = 3;
+}
+
+void read_audio(Spec& s) {
+  s.input.kind = InputKind::audio;
+  s.input.bins = 3;
+  s.input.frames = 5;
+}
+
+void add_inputs(List& list) {
+  list.encoder_with("image", [](Spec& s, StackSpec&) {
+    read_images(s);
     s.vocabulary = 0;
     s.head = {.kind = HeadKind::sequence, .labels = 3, .bias = true};
   });
-  list.encoder_with("audio", [&](Spec& s, StackSpec& e) {
-    audio(s);
+  list.encoder_with("audio", [](Spec& s, StackSpec& e) {
+    read_audio(s);
     s.vocabulary = 0;
     e.position.kind = PositionKind::sinusoidal;
     e.position.waves = Waves::spread;
     s.head = {.kind = HeadKind::pooled, .pooling = Pooling::mean};
   });
+}
+
+void add_pairs(List& list) {
   list.both_with("plain", [](Spec&, StackSpec&, StackSpec&) {});
-  list.both_with("image", [&](Spec& s, StackSpec&, StackSpec&) { image(s); });
-  list.both_with("audio", [&](Spec& s, StackSpec& e, StackSpec&) {
-    audio(s);
+  list.both_with("image", [](Spec& s, StackSpec&, StackSpec&) { read_images(s); });
+  list.both_with("audio", [](Spec& s, StackSpec& e, StackSpec&) {
+    read_audio(s);
     e.position.kind = PositionKind::sinusoidal;
     e.position.stored = true;
   });
@@ -367,10 +375,12 @@ std::vector<Mixture> all_mixtures() {
   List list;
   add_attentions(list);
   add_positions(list);
+  add_rotations(list);
   add_norms(list);
   add_feed_forwards(list);
   add_heads(list);
-  add_inputs_and_pairs(list);
+  add_inputs(list);
+  add_pairs(list);
   return list.all;
 }
 
