@@ -24,8 +24,7 @@ std::string model_row(const TrainPlan& plan) {
   const StackSpec& stack = plan.spec.decoder ? *plan.spec.decoder : *plan.spec.encoder;
   return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
                      amount(static_cast<double>(plan.parameters)), stack.layers,
-                     stack.attention.heads,
-                     plan.spec.width, plan.spec.context, plan.vocabulary);
+                     stack.attention.heads, plan.spec.width, plan.spec.context, plan.vocabulary);
 }
 
 std::string memory_row(const TrainPlan& plan) {

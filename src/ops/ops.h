@@ -22,8 +22,8 @@ Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding = -1);
 // y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4); where
 // epsilon is outside: (x - mean) / (sqrt(variance) + epsilon) * weight + bias.
 // x [..., C] -> [..., C] of dtype `out`
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                  NormEpsilon epsilon, DType out);
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, NormEpsilon epsilon,
+                  DType out);
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight   (Zhang and Sennrich 2019, eq. 4).
 // x [..., C] -> [..., C] of dtype `out`
