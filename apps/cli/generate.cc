@@ -132,7 +132,7 @@ class GenerateCommand : public Command {
     const Generation result = generate(model, prompt_, options_, [&](std::string_view piece) {
       put(piece);
       return !closed && !asked_to_stop();
-    });
+    })[0];
     if (json) print(as_json(result));
     if (last != "\n") put("\n");
     report(result);

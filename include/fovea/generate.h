@@ -25,7 +25,7 @@ struct Sampling {
   float repetition_penalty = 1.0f;
   // Of a written token's logit this much is taken off, once, and this much for each time; 0 = off.
   float presence_penalty = 0.0f, frequency_penalty = 0.0f;
-  int64_t no_repeat_ngram = 0;  // no n tokens in a row twice; 0 = off
+  int64_t no_repeat_ngram = 0;                        // no n tokens in a row twice; 0 = off
   std::vector<std::pair<int32_t, float>> logit_bias;  // added to a token's logit
   uint64_t seed = 0;
 };
@@ -45,8 +45,13 @@ struct GenerateOptions {
   // Generation ends before the first of these; they are not part of the text.
   std::vector<std::string> stop;
   std::vector<int32_t> stop_ids;  // end like the end-of-text token
+  bool keep_special = false;      // in the text
   // What the answer of an encoder-decoder begins with.
   std::vector<int32_t> forced;
+
+  // Guesses so many tokens at a time, from what followed the same words before, and checks them in
+  // one pass: faster where texts repeat themselves, and the answer is the same. 0 = none.
+  int64_t guesses = 0;
 
   // -1 = no log-probabilities; n = that of each token and of the n likeliest in its place.
   int64_t logprobs = -1;
@@ -62,9 +67,9 @@ struct TokenLogprob {
 };
 
 struct Generation {
-  std::vector<int32_t> ids;  // the new tokens, without the end-of-text token
-  std::string text;          // decoded, without the stop string
-  std::string finish;        // "length", "stop" (a stop string or id) or "end"
+  std::vector<int32_t> ids;            // the new tokens, without the end-of-text token
+  std::string text;                    // decoded, without the stop string
+  std::string finish;                  // "length", "stop" (a stop string or id) or "end"
   std::vector<TokenLogprob> logprobs;  // of each of ids, if asked for
   float score = 0;  // of a beam: log-probability, its end included, / length ^ penalty
   int64_t prompt_tokens = 0;
@@ -84,6 +89,9 @@ std::vector<Generation> generate(const Model& model, const std::string& prompt,
 // The same on token ids; texts stay empty without a tokenizer.
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {});
+
+// The ids that a model reads of a prompt: with the special tokens that its tokenizer adds in front.
+std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 
 // The log-probability of each of `ids` behind the ids before it; the first has none (0).
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
