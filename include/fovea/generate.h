@@ -90,6 +90,10 @@ std::vector<Generation> generate(const Model& model, const std::string& prompt,
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {});
 
+// The options with what the model's generation_config.json says in place of the program's
+// defaults. An encoder-decoder answers greedily unless it says otherwise.
+GenerateOptions generation_defaults(const Model& model);
+
 // The ids that a model reads of a prompt: with the special tokens that its tokenizer adds in front.
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 

@@ -20,6 +20,10 @@ Generator generator_of(const Model& model) {
 
 }  // namespace
 
+GenerateOptions generation_defaults(const Model& model) {
+  return defaults_of(model.parts().origin, model.spec());
+}
+
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt) {
   return prompt_ids(model.tokenizer(), model.spec(), prompt);
 }

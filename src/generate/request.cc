@@ -70,8 +70,7 @@ double Request::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-bool Request::emit(int64_t answer, int32_t id, std::string_view text,
-                   const TokenLogprob* logprob) {
+bool Request::emit(int64_t answer, int32_t id, std::string_view text, const TokenLogprob* logprob) {
   return !task_.sink || task_.sink({answer, id, text, logprob, nullptr, nullptr});
 }
 

@@ -96,6 +96,41 @@ GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_i
   return rules;
 }
 
+GenerateOptions defaults_of(const Origin& origin, const Spec& spec) {
+  GenerateOptions o;
+  Sampling& s = o.sampling;
+  const auto read = [&](const char* key, auto& value) {
+    const nlohmann::ordered_json* json = value_under(origin, key);
+    if (json == nullptr) return false;
+    using Value = std::remove_reference_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, bool>) {
+      if (!json->is_boolean()) return false;
+    } else {
+      if (!json->is_number()) return false;
+    }
+    value = json->get<Value>();
+    return true;
+  };
+  bool draws = !spec.encoder;
+  if (read("do_sample", draws) && draws) {
+    s.temperature = 1, s.top_k = 50, s.top_p = 1;  // transformers' own
+    read("temperature", s.temperature);
+    read("top_k", s.top_k);
+    read("top_p", s.top_p);
+    read("min_p", s.min_p);
+    read("typical_p", s.typical_p);
+  }
+  if (!draws) s.temperature = 0;
+  read("repetition_penalty", s.repetition_penalty);
+  read("no_repeat_ngram_size", s.no_repeat_ngram);
+  read("num_beams", o.beams);
+  read("length_penalty", o.length_penalty);
+  read("early_stopping", o.early_stopping);
+  read("max_new_tokens", o.max_tokens);
+  read("min_new_tokens", o.min_tokens);
+  return o;
+}
+
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id) {
   return contains(options.stop_ids, id) || (!options.ignore_end && contains(rules.ends, id));
 }
