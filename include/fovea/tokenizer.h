@@ -98,6 +98,7 @@ class Tokenizer {
   uint64_t hash() const;                  // of everything that decides the ids
 
   explicit Tokenizer(std::shared_ptr<const TokenizerState> state) : state_(std::move(state)) {}
+  const TokenizerState& state() const { return *state_; }  // what is inside, for the library itself
 
  private:
   friend class StreamingDecoder;
