@@ -5,9 +5,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = "base kernels tensor ops nn model checkpoint families text data generate inspect plan train api".split()
+LADDER = "base kernels tensor ops nn model checkpoint families text data generate embed inspect plan train api".split()
 ONLY = {"text": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
-APART = {"generate", "inspect", "plan"}              # verbs that do not include one another
+APART = {"generate", "embed", "inspect", "plan"}              # verbs that do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/")

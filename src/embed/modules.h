@@ -1,0 +1,70 @@
+#pragma once
+
+// A sentence-transformers directory: modules.json lists what follows the Transformer, each with a
+// folder of its own. Directories of all releases are read; modules are known by the last name of
+// their type.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "embed/pooling.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace fovea {
+
+// The hidden states become the weighted mean of those of the layers from `first` on (0 = the
+// embeddings). Stands before the pooling.
+struct LayerMean {
+  int64_t first = 0;
+  std::vector<float> weights;
+};
+
+// One vector for each mode, side by side.
+struct PoolingModule {
+  std::vector<TokenPooling> modes;
+  bool include_prompt = true;
+};
+
+// y = f(x weight^T + bias), plus x (or its projection) where it is residual.
+struct DenseModule {
+  Linear linear, projection;
+  std::optional<Activation> activation;  // absent = the identity
+  bool residual = false;
+};
+
+struct NormalizeModule {};
+
+using VectorModule = std::variant<DenseModule, NormalizeModule, Norm>;
+
+enum class Similarity { cosine, dot, euclidean, manhattan };
+
+struct SentenceModules {
+  std::string transformer_folder;
+  std::optional<int64_t> max_tokens;
+  bool lower_case = false;
+  std::optional<LayerMean> layers;
+  PoolingModule pooling;
+  std::vector<VectorModule> after;  // of the pooled vector, in order
+  int64_t width = 0;                // of the final vector
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt;  // a name; empty = none
+  Similarity similarity = Similarity::cosine;
+};
+
+// `width` is the Transformer's. BadFile or Unsupported name the file and the key, where something
+// is missing, unknown or does not fit.
+SentenceModules read_modules(const std::string& folder, int64_t width);
+
+// The folder that holds config.json and the tokenizer.
+std::string transformer_folder(const std::string& folder);
+
+bool has_modules(const std::string& folder);
+
+// x [B, C] -> [B, C']; differentiable
+Tensor through(const VectorModule& module, const Tensor& x);
+
+}  // namespace fovea
