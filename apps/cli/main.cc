@@ -25,6 +25,7 @@ const std::vector<Verb>& verbs() {
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
       {"tokenize", "text to token ids and back", make_tokenize},
       {"embed", "texts to vectors of their meaning", make_embed},
+      {"rerank", "lines sorted by how well they answer a query", make_rerank},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
       {"bench", "measure the speed of training", make_bench},
   };

@@ -11,9 +11,6 @@
 namespace fovea {
 namespace {
 
-// Enough rows for products at full rate, few enough that a layer's activations stay in the cache.
-constexpr int64_t kBatchTokens = 1024;
-
 std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options) {
   if (options.prompt) return *options.prompt;
   const std::string& name =
@@ -108,10 +105,10 @@ Embeddings Embedder::embed(const std::vector<std::string>& texts,
   }
   if (texts.empty()) return result;
   const int64_t leading = prompt_tokens(model.format, prompt);
-  const int64_t most = options.batch_tokens > 0 ? options.batch_tokens : kBatchTokens;
-  const Tensor vectors = in_batches(tokenized, result.width, most, [&](const TokenBatch& batch) {
-    return finished(model.embed(batch, leading, DType::f32), model.modules, options);
-  });
+  const Tensor vectors =
+      in_batches(tokenized, result.width, options.batch_tokens, [&](const TokenBatch& batch) {
+        return finished(model.embed(batch, leading, DType::f32), model.modules, options);
+      });
   check_finite(vectors, options);
   result.values = to_floats(vectors);
   return result;

@@ -9,6 +9,12 @@
 #include "tensor/tape.h"
 
 namespace fovea {
+namespace {
+
+// Enough rows for products at full rate, few enough that a layer's activations stay in the cache.
+constexpr int64_t kBatchTokens = 1024;
+
+}  // namespace
 
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize) {
@@ -38,6 +44,7 @@ std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedTe
   std::vector<std::vector<size_t>> batches;
   int64_t longest = 0;  // of the batch: its first
   for (const size_t i : order) {
+    if (length(i) == 0) break;
     const bool fits =
         !batches.empty() && longest * (static_cast<int64_t>(batches.back().size()) + 1) <= most;
     if (!fits) {
@@ -52,8 +59,9 @@ std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedTe
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model) {
   const NoGradient no_gradient;
-  const Tensor all = empty({static_cast<int64_t>(texts.size()), width});
-  for (const std::vector<size_t>& chosen : batches_by_length(texts, most)) {
+  const Tensor all = zeros({static_cast<int64_t>(texts.size()), width});
+  for (const std::vector<size_t>& chosen :
+       batches_by_length(texts, most > 0 ? most : kBatchTokens)) {
     const Tensor rows = model(token_batch(texts, chosen));
     check(rows.dim(0) == static_cast<int64_t>(chosen.size()) && rows.dim(1) == width,
           "batch: its result is {}; expected [{}, {}]", rows.shape(), chosen.size(), width);

@@ -120,21 +120,6 @@ Tensor read_tensor(const SafeTensors& tensors, const std::string& folder, const 
 
 Parameter parameter(const Tensor& value, Role role) { return {value.shape(), role, value}; }
 
-// The activation of a class of torch.nn, or the identity.
-std::optional<Activation> activation_named(const std::string& type, const std::string& file) {
-  const std::string name = type.substr(type.rfind('.') + 1);
-  if (name == "Identity") return std::nullopt;
-  if (name == "Tanh") return Activation::tanh;
-  if (name == "ReLU") return Activation::relu;
-  if (name == "GELU") return Activation::gelu;
-  if (name == "SiLU") return Activation::silu;
-  if (name == "Sigmoid") return Activation::sigmoid;
-  fail(ErrorKind::Unsupported,
-       "{}: activation_function {} is not known; expected Identity, Tanh, ReLU, GELU, SiLU or "
-       "Sigmoid",
-       file, type);
-}
-
 void only_sentence_embedding(const Json& config, const std::string& file) {
   for (const char* key : {"module_input_name", "module_output_name"})
     if (const auto name = find_string(config, key, file); name && *name != "sentence_embedding")
@@ -198,26 +183,23 @@ LayerMean read_layer_mean(const std::string& folder) {
   return mean;
 }
 
+void read_tokenizer_settings(const std::string& folder, TextSettings& settings) {
+  const std::string file = folder + "/tokenizer_config.json";
+  if (!is_file(file)) return;
+  const Json config = read_object(file);
+  constexpr double kNoLimit = 1e9;  // 1e30, mostly
+  const auto most = find_float(config, "model_max_length", file, 1);
+  if (!settings.max_tokens && most && *most < kNoLimit)
+    settings.max_tokens = static_cast<int64_t>(*most);
+  // transformers' class for any tokenizer gives no types unless it is told to.
+  settings.types = find_string(config, "tokenizer_class", file) != "TokenizersBackend";
+  if (const auto names = config.find("model_input_names"); names != config.end())
+    settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
+}
+
 // Its name holds that of the model's family.
 bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
-}
-
-void read_transformer_settings(SentenceModules& modules) {
-  for (const std::string& name : list_files(modules.transformer_folder)) {
-    if (!is_settings_file(name)) continue;
-    const std::string file = modules.transformer_folder + "/" + name;
-    const Json config = read_object(file);
-    modules.max_tokens = find_int(config, "max_seq_length", file, 1);
-    modules.lower_case = find_bool(config, "do_lower_case", file).value_or(false);
-  }
-  if (modules.max_tokens) return;
-  const std::string file = modules.transformer_folder + "/tokenizer_config.json";
-  if (!is_file(file)) return;
-  // 1e30 = no limit
-  constexpr double kMost = 1e9;
-  const auto most = find_float(read_object(file), "model_max_length", file, 1);
-  if (most && *most < kMost) modules.max_tokens = static_cast<int64_t>(*most);
 }
 
 Similarity similarity_named(const std::string& name, const std::string& file) {
@@ -271,6 +253,33 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
 
 }  // namespace
 
+std::optional<Activation> activation_named(const std::string& type, const std::string& file) {
+  const std::string name = type.substr(type.rfind('.') + 1);
+  if (name == "Identity") return std::nullopt;
+  if (name == "Tanh") return Activation::tanh;
+  if (name == "ReLU") return Activation::relu;
+  if (name == "GELU") return Activation::gelu;
+  if (name == "SiLU") return Activation::silu;
+  if (name == "Sigmoid") return Activation::sigmoid;
+  fail(ErrorKind::Unsupported,
+       "{}: activation_function {} is not known; expected Identity, Tanh, ReLU, GELU, SiLU or "
+       "Sigmoid",
+       file, type);
+}
+
+TextSettings read_text_settings(const std::string& folder) {
+  TextSettings settings;
+  for (const std::string& name : list_files(folder)) {
+    if (!is_settings_file(name)) continue;
+    const std::string file = folder + "/" + name;
+    const Json config = read_object(file);
+    settings.max_tokens = find_int(config, "max_seq_length", file, 1);
+    settings.lower_case = find_bool(config, "do_lower_case", file).value_or(false);
+  }
+  read_tokenizer_settings(folder, settings);
+  return settings;
+}
+
 bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }
 
 std::string transformer_folder(const std::string& folder) {
@@ -279,10 +288,8 @@ std::string transformer_folder(const std::string& folder) {
 
 SentenceModules read_modules(const std::string& folder, int64_t width) {
   SentenceModules modules;
-  modules.transformer_folder = transformer_folder(folder);
   modules.width = width;
   modules.pooling.modes = {TokenPooling::mean};
-  read_transformer_settings(modules);
   read_prompts(folder, modules);
   if (!has_modules(folder)) return modules;
   bool pooled = false;

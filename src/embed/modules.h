@@ -42,10 +42,14 @@ using VectorModule = std::variant<DenseModule, NormalizeModule, Norm>;
 
 enum class Similarity { cosine, dot, euclidean, manhattan };
 
-struct SentenceModules {
-  std::string transformer_folder;
-  std::optional<int64_t> max_tokens;
+// What beside the weights decides how a text is read.
+struct TextSettings {
+  std::optional<int64_t> max_tokens;  // absent: the model's context
   bool lower_case = false;
+  bool types = true;  // the model is told which of two texts a token is of
+};
+
+struct SentenceModules {
   std::optional<LayerMean> layers;
   PoolingModule pooling;
   std::vector<VectorModule> after;  // of the pooled vector, in order
@@ -59,10 +63,16 @@ struct SentenceModules {
 // is missing, unknown or does not fit.
 SentenceModules read_modules(const std::string& folder, int64_t width);
 
-// The folder that holds config.json and the tokenizer.
+// Of the folder that holds config.json and the tokenizer.
+TextSettings read_text_settings(const std::string& folder);
+
+// The folder that holds config.json and the tokenizer: the first module's.
 std::string transformer_folder(const std::string& folder);
 
 bool has_modules(const std::string& folder);
+
+// Of a class of torch.nn by its full name; absent = the identity. Unsupported for others.
+std::optional<Activation> activation_named(const std::string& type, const std::string& file);
 
 // x [B, C] -> [B, C']; differentiable
 Tensor through(const VectorModule& module, const Tensor& x);

@@ -7,11 +7,6 @@
 namespace fovea {
 namespace {
 
-// The longest that the model reads, if nothing says less.
-int64_t most_tokens(const SentenceModules& modules, const Spec& spec) {
-  return std::min(modules.max_tokens.value_or(spec.context), spec.context);
-}
-
 void check_layers(const LayerMean& mean, const Spec& spec, const std::string& folder) {
   const int64_t layers = (spec.encoder ? *spec.encoder : *spec.decoder).layers;
   const int64_t weights = mean.first + static_cast<int64_t>(mean.weights.size());
@@ -56,7 +51,7 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights) {
         fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));
   SentenceModules modules = read_modules(folder, spec.width);
   if (modules.layers) check_layers(*modules.layers, spec, folder);
-  TextFormat format(Tokenizer::open(inner), most_tokens(modules, spec), modules.lower_case);
+  TextFormat format = TextFormat::open(inner, spec);
   return {std::move(files.model), std::move(files.origin), std::move(modules), std::move(format),
           std::move(files.warnings)};
 }

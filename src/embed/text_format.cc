@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "embed/modules.h"
 #include "text/post_processors.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -43,15 +44,23 @@ bool TextFormat::Frame::typed() const {
   return any;
 }
 
-TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case)
+TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types)
     : tokenizer_(std::move(tokenizer)),
       most_(most),
       lower_case_(lower_case),
+      types_(types),
       single_(frame_of(1)),
       pair_(frame_of(2)) {
   const int64_t added = single_.size();
   check(most_ > added, "maximum length: {} tokens, {} of them special; expected room for a text",
         most_, added);
+}
+
+TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
+  const TextSettings settings = read_text_settings(folder);
+  const int64_t most = std::min(settings.max_tokens.value_or(spec.context), spec.context);
+  return TextFormat(Tokenizer::open(folder), most, settings.lower_case,
+                    settings.types && spec.token_types > 1);
 }
 
 TextFormat::Frame TextFormat::frame_of(int texts) const {
@@ -81,7 +90,7 @@ std::vector<int32_t> TextFormat::own_ids(std::string_view text) const {
 TokenizedText TextFormat::framed(const Frame& frame,
                                  const std::vector<std::vector<int32_t>>& texts) const {
   TokenizedText result;
-  const bool typed = frame.typed();
+  const bool typed = types_ && frame.typed();
   const auto add = [&](int32_t id, int32_t type) {
     result.ids.push_back(id);
     if (typed) result.types.push_back(type);

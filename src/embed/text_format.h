@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/spec.h"
 #include "fovea/tokenizer.h"
 
 namespace fovea {
@@ -19,7 +20,9 @@ struct TokenizedText {
 class TextFormat {
  public:
   // InvalidArgument where `most` tokens leave no room beside the special ones.
-  TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case);
+  TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types);
+  // As the files beside a model's config.json say.
+  static TextFormat open(const std::string& folder, const Spec& spec);
 
   TokenizedText text(std::string_view text) const;
   // Of two texts that do not fit together, the longer one is cut first.
@@ -48,7 +51,7 @@ class TextFormat {
 
   Tokenizer tokenizer_;
   int64_t most_;
-  bool lower_case_;
+  bool lower_case_, types_;
   Frame single_, pair_;
 };
 
