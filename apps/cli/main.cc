@@ -26,6 +26,7 @@ const std::vector<Verb>& verbs() {
       {"tokenize", "text to token ids and back", make_tokenize},
       {"embed", "texts to vectors of their meaning", make_embed},
       {"rerank", "lines sorted by how well they answer a query", make_rerank},
+      {"search", "find passages of text files by their meaning", make_search},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
       {"bench", "measure the speed of training", make_bench},
   };

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/tokenizer.h"
+
 namespace fovea {
 
 struct EmbedOptions {
@@ -32,9 +34,9 @@ struct Embeddings {
   std::vector<int64_t> cut;     // of each text, tokens that did not fit
 };
 
-// One token of a text: its bytes, and its vector of length 1. Special tokens have no bytes.
+// One token of a text: its bytes, and its vector of length 1. Special tokens and those of a prompt
+// have no bytes.
 struct EmbeddedToken {
-  int32_t id;
   size_t begin, end;
   std::vector<float> vector;
 };
@@ -61,6 +63,7 @@ class Embedder {
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
   float similarity(const float* a, const float* b, int64_t width) const;  // more = more alike
+  const Tokenizer& tokenizer() const;
   uint64_t fingerprint() const;  // of everything that decides the vectors
 
   struct Parts;  // what is inside, for the library itself

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/threads.h"
 #include "embed/batching.h"
+#include "tensor/tape.h"
 
 namespace fovea {
 namespace {
@@ -114,15 +114,50 @@ Embeddings Embedder::embed(const std::vector<std::string>& texts,
   return result;
 }
 
+std::vector<EmbeddedToken> Embedder::embed_tokens(const std::string& text,
+                                                  const EmbedOptions& options) const {
+  const SentenceModel& model = parts_->model;
+  const std::string prompt = prompt_of(model.modules, options);
+  const std::string whole = prompt + text;
+  const std::vector<TokenizedText> tokenized = {model.format.text(whole)};
+  if (tokenized[0].ids.empty()) return {};
+  const NoGradient no_gradient;
+  const Tensor states = model.token_states(token_batch(tokenized, {0}), DType::f32);  // [1, T, C]
+  const int64_t width = states.dim(2);
+  const Tensor vectors = unit_length(states.view({states.dim(1), width}));
+  check_finite(vectors, options);
+  std::vector<EmbeddedToken> tokens;
+  const std::vector<Offsets> places = model.format.places(whole);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto in_text = [&](uint32_t at) { return at > prompt.size() ? at - prompt.size() : 0; };
+    const float* vector = vectors.data_as<float>() + static_cast<int64_t>(i) * width;
+    tokens.push_back({in_text(places[i].begin), in_text(places[i].end), {vector, vector + width}});
+  }
+  return tokens;
+}
+
 int64_t Embedder::width() const { return parts_->model.modules.width; }
 int64_t Embedder::max_tokens() const { return parts_->model.format.most(); }
 const std::map<std::string, std::string>& Embedder::prompts() const {
   return parts_->model.modules.prompts;
 }
 
+const Tokenizer& Embedder::tokenizer() const { return parts_->model.format.tokenizer(); }
 const std::string& Embedder::similarity_name() const {
-  static const std::string names[] = {"cosine", "dot", "euclidean", "manhattan"};
-  return names[static_cast<size_t>(parts_->model.modules.similarity)];
+  return name_of(parts_->model.modules.similarity);
+}
+
+uint64_t Embedder::fingerprint() const {
+  const SentenceModel& model = parts_->model;
+  Hasher hasher;
+  hasher.add(write_spec(model.transformer.spec));
+  Transformer transformer = model.transformer;  // shares the weights
+  transformer.each([&](const std::string&, const Parameter& p) {
+    hasher.add({static_cast<const char*>(p.value.data()), p.value.bytes()});
+  });
+  hasher.add(fmt::format("{} {} {}", model.format.tokenizer().hash(), model.format.most(),
+                         model.modules.hash));
+  return hasher.hash();
 }
 
 float Embedder::similarity(const float* a, const float* b, int64_t width) const {

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 
@@ -14,6 +14,8 @@ namespace fovea {
 namespace {
 
 using Json = nlohmann::json;
+
+const std::array<std::string, 4> kSimilarities = {"cosine", "dot", "euclidean", "manhattan"};
 
 constexpr int64_t kWidest = int64_t{1} << 20;  // of a vector; real ones stay below 10,000
 
@@ -202,15 +204,6 @@ bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }
 
-Similarity similarity_named(const std::string& name, const std::string& file) {
-  if (name == "cosine") return Similarity::cosine;
-  if (name == "dot") return Similarity::dot;
-  if (name == "euclidean") return Similarity::euclidean;
-  if (name == "manhattan") return Similarity::manhattan;
-  fail(ErrorKind::BadFile,
-       "{}: similarity_fn_name is {}; expected cosine, dot, euclidean or manhattan", file, name);
-}
-
 void read_prompts(const std::string& folder, SentenceModules& modules) {
   const std::string file = folder + "/config_sentence_transformers.json";
   if (!is_file(file)) return;
@@ -225,8 +218,13 @@ void read_prompts(const std::string& folder, SentenceModules& modules) {
   if (!modules.default_prompt.empty() && !modules.prompts.contains(modules.default_prompt))
     fail(ErrorKind::BadFile, "{}: default_prompt_name is {}; expected one of prompts", file,
          modules.default_prompt);
-  if (const auto name = find_string(config, "similarity_fn_name", file))
-    modules.similarity = similarity_named(*name, file);
+  const auto name = find_string(config, "similarity_fn_name", file);
+  if (!name) return;
+  const auto similarity = similarity_named(*name);
+  if (!similarity)
+    fail(ErrorKind::BadFile, "{}: similarity_fn_name is {}; expected one of {}", file, *name,
+         fmt::join(kSimilarities, ", "));
+  modules.similarity = *similarity;
 }
 
 // What stands before the pooling works on tokens, what stands behind it on the vector.
@@ -249,6 +247,13 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
          "LayerNorm, Normalize or Dropout",
          listed.folder, listed.kind);
   }
+}
+
+void add_files(Hasher& hasher, const ListedModule& module) {
+  hasher.add(module.kind);
+  if (!is_folder(module.folder)) return;  // a Normalize needs none
+  for (const std::string& name : list_files(module.folder))
+    hasher.add(MappedFile(module.folder + "/" + name).bytes());
 }
 
 }  // namespace
@@ -280,6 +285,16 @@ TextSettings read_text_settings(const std::string& folder) {
   return settings;
 }
 
+const std::string& name_of(Similarity similarity) {
+  return kSimilarities[static_cast<size_t>(similarity)];
+}
+
+std::optional<Similarity> similarity_named(const std::string& name) {
+  const auto found = std::find(kSimilarities.begin(), kSimilarities.end(), name);
+  if (found == kSimilarities.end()) return std::nullopt;
+  return static_cast<Similarity>(found - kSimilarities.begin());
+}
+
 bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }
 
 std::string transformer_folder(const std::string& folder) {
@@ -294,7 +309,12 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
   if (!has_modules(folder)) return modules;
   bool pooled = false;
   const std::vector<ListedModule> listed = list_modules(folder);
-  for (size_t i = 1; i < listed.size(); ++i) read_module(listed[i], pooled, modules);
+  Hasher hasher;
+  for (size_t i = 1; i < listed.size(); ++i) {
+    read_module(listed[i], pooled, modules);
+    add_files(hasher, listed[i]);
+  }
+  modules.hash = hasher.hash();
   if (!pooled)
     fail(ErrorKind::Unsupported, "{}/modules.json: no Pooling; expected one vector for each text",
          folder);

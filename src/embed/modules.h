@@ -41,6 +41,8 @@ struct NormalizeModule {};
 using VectorModule = std::variant<DenseModule, NormalizeModule, Norm>;
 
 enum class Similarity { cosine, dot, euclidean, manhattan };
+const std::string& name_of(Similarity similarity);
+std::optional<Similarity> similarity_named(const std::string& name);
 
 // What beside the weights decides how a text is read.
 struct TextSettings {
@@ -57,6 +59,7 @@ struct SentenceModules {
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // a name; empty = none
   Similarity similarity = Similarity::cosine;
+  uint64_t hash = 0;  // of all files that were read
 };
 
 // `width` is the Transformer's. BadFile or Unsupported name the file and the key, where something

@@ -112,6 +112,19 @@ TokenizedText TextFormat::text(std::string_view text) const {
   return result;
 }
 
+std::vector<Offsets> TextFormat::places(std::string_view text) const {
+  const std::string read = lower_case_ ? lower_case_of(text) : std::string(text);
+  std::vector<Token> tokens = tokenizer_.tokens(read);
+  const auto own = std::min(tokens.size(), static_cast<size_t>(most_ - single_.size()));
+  std::vector<Offsets> places(single_.added[0].size());
+  for (size_t i = 0; i < own; ++i) {
+    const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
+    places.push_back({begin, begin + static_cast<uint32_t>(tokens[i].text.size())});
+  }
+  places.resize(own + static_cast<size_t>(single_.size()));
+  return places;
+}
+
 TokenizedText TextFormat::pair(std::string_view first, std::string_view second) const {
   std::vector<std::vector<int32_t>> ids = {own_ids(first), own_ids(second)};
   check(most_ > pair_.size(),

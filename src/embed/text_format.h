@@ -25,6 +25,8 @@ class TextFormat {
   static TextFormat open(const std::string& folder, const Spec& spec);
 
   TokenizedText text(std::string_view text) const;
+  // The bytes of the text that each of its tokens stands for; none for special ones.
+  std::vector<Offsets> places(std::string_view text) const;
   // Of two texts that do not fit together, the longer one is cut first.
   TokenizedText pair(std::string_view first, std::string_view second) const;
 

@@ -148,7 +148,7 @@ class Embed(FoveaTest):
 
 
 class Rerank(FoveaTest):
-    def test_scores_agree_with_the_reference_and_are_sorted(self):
+    def test_rerank_scores_agree_with_the_reference_and_are_sorted(self):
         scores = [row[0] for row in expected("scores", CROSS)]
         done = self.ok(fovea("rerank", CROSS, "--query", TEXTS[0], "--json", input=LINES))
         results = json.loads(done.stdout)["results"]
@@ -157,7 +157,7 @@ class Rerank(FoveaTest):
             self.assertAlmostEqual(r["score"], scores[r["index"]], delta=1e-5)
             self.assertEqual(r["text"], TEXTS[r["index"]])
 
-    def test_raw_and_top(self):
+    def test_rerank_raw_and_top(self):
         logits = [row[0] for row in expected("logits", CROSS)]
         done = self.ok(fovea("rerank", CROSS, "--query", TEXTS[0], "--raw", "--top", "2", input=LINES))
         rows = [line.split("\t") for line in done.stdout.decode().splitlines()]
@@ -165,7 +165,7 @@ class Rerank(FoveaTest):
         self.assertAlmostEqual(float(rows[0][0]), max(logits), delta=1e-5)
         self.assertEqual(rows[0][2], TEXTS[int(rows[0][1]) - 1])
 
-    def test_refused(self):
+    def test_rerank_refused(self):
         self.refused(fovea("rerank", CROSS, input=b"x"), 2, "--query")
         self.refused(fovea("rerank", MODEL, "--query", "x", input=b"x"), 2, "no sequence classifier")
         self.refused(fovea("rerank", CROSS, "--query", "x", "--no-truncate", input=b"fox " * 30), 2, "text 1", "12")
