@@ -25,6 +25,9 @@ const std::vector<Verb>& verbs() {
       {"trace", "write down what a model computes, layer by layer", make_trace},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
       {"tokenize", "text to token ids and back", make_tokenize},
+      {"embed", "texts to vectors of their meaning", make_embed},
+      {"rerank", "lines sorted by how well they answer a query", make_rerank},
+      {"search", "find passages of text files by their meaning", make_search},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
       {"bench", "measure the speed of training", make_bench},
   };
