@@ -59,14 +59,17 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
     v = heads_of(x, value, {}, spec.kv_heads, none, pass);
     look_back(k, v, options, pass);
   }
-  if (pass.probe != nullptr && pass.probe->wants_weights) {
-    const std::string name = across ? fmt::format("cross_attention.{}", layer)
-                                    : fmt::format("{}attention.{}", pass.stack, layer);
-    if (pass.probe->wants_weights(name))
-      pass.probe->see(name, attention_weights(q, k, options));  // [B, H, T, S]
-  }
-  const Tensor mixed = attention(q, k, v, options);                               // [B, T, H, D]
+  const Tensor mixed = attention(q, k, v, options);  // [B, T, H, D]
+  if (pass.probe != nullptr) show(*pass.probe, {q, k, v, options, mixed}, pass.stack);
   return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.head_width}));  // [B, T, C]
+}
+
+void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {
+  const std::string name = across ? fmt::format("cross_attention.{}", layer)
+                                  : fmt::format("{}attention.{}", stack, layer);
+  if (probe.wants_weights && probe.wants_weights(name))
+    probe.see(name, attention_weights(here.q, here.k, here.options));  // [B, H, T, S]
+  if (probe.attend) probe.attend(name, here);
 }
 
 // Keys and values of the encoder's output are the same in every step: a cache keeps them.

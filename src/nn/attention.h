@@ -35,6 +35,7 @@ struct Attention {
  private:
   Tensor heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
                   const Angles& angles, const Pass& pass) const;
+  void show(const Probe& probe, const Attending& here, const char* stack) const;
   void look_across(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
   void look_back(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
 };
