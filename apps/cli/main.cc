@@ -22,6 +22,7 @@ const std::vector<Verb>& verbs() {
       {"generate", "let a model write on", make_generate},
       {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
       {"trace", "write down what a model computes, layer by layer", make_trace},
+      {"inspect", "see inside a model: a page, a map in the terminal, or files", make_inspect},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
       {"tokenize", "text to token ids and back", make_tokenize},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},

@@ -3,7 +3,7 @@
 import { ask, captured, forgetRuns, startRun } from "./api.js";
 import { announce, h, replace } from "./dom.js";
 import { ModelShape } from "./model.js";
-import { change, current, listen } from "./state.js";
+import { change, current, defaultText, listen } from "./state.js";
 import { savePanel } from "./export.js";
 import { sentenceView } from "./sentence.js";
 import { followView } from "./follow.js";
@@ -253,13 +253,14 @@ async function start() {
   const spec = new ModelShape(await ask("api/spec", { model: state.model }));
   top.classList.toggle("two", spec.both);
   if (!models.some((each) => each.training)) top.querySelector("[data-view=learn]")?.classList.add("lesser");
+  if (!spec.tokenizer && state.text === defaultText) change({ text: "1 2 3 4 5 6 7 8" }, { replace: true });
   listen((now, before) => void show(now, before));
   window.addEventListener("forgotten", () => {
     forgetRuns();
     sessionName = "";
     void show(current(), null);
   });
-  await show(state, null);
+  await show(current(), null);
 }
 
 start().catch((error) => showError(String(error.message ?? error)));

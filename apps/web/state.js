@@ -8,6 +8,7 @@ const DEFAULTS = {
   temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction",
 };
 /** @typedef {typeof DEFAULTS} State */
+export const defaultText = DEFAULTS.text;
 
 /** @type {Set<(state: State, before: State) => void>} */
 const listeners = new Set();

@@ -1,6 +1,9 @@
 #include "fovea/inspect.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
 #include <mutex>
 
 #include "api/parts.h"
@@ -48,9 +51,28 @@ std::vector<InspectedToken> named(const Model& model, const std::vector<int32_t>
   return tokens;
 }
 
+// What a text means to a model without a tokenizer: ids, with spaces or commas between them.
+std::vector<int32_t> ids_in(const std::string& text) {
+  std::vector<int32_t> ids;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == ' ' || text[at] == ',' || text[at] == '\n') {
+      ++at;
+      continue;
+    }
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), id);
+    check(error == std::errc(),
+          "text: this model has no tokenizer; expected token ids such as 1 2 3");
+    ids.push_back(id);
+    at = static_cast<size_t>(end - text.data());
+  }
+  return ids;
+}
+
 std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special) {
   check(text.size() <= kInspectedBytes, "text: {} bytes; expected at most {}", text.size(),
         kInspectedBytes);
+  if (!model.has_tokenizer()) return named(model, ids_in(text));
   const Encoding encoding =
       model.tokenizer().encoding(text, {special, SpecialTokens::as_text, false});
   std::vector<InspectedToken> tokens = named(model, encoding.ids);

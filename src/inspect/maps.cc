@@ -33,18 +33,31 @@ Interval whole(int64_t first, int64_t end, int64_t size, const char* what) {
   return seen;
 }
 
-// Where a query's entropy is compared with: log of the keys that it saw at all.
-double share_of_entropy(const float* weights, int64_t keys) {
-  double entropy = 0;
-  int64_t seen = 0;
-  for (int64_t s = 0; s < keys; ++s) {
-    const double p = weights[s];
-    if (p <= 0) continue;
-    entropy -= p * std::log(p);
-    ++seen;
+// Mean entropy of queries, each over the log of how many keys it sees; those that see one key only
+// have no choice and do not count.
+class Diffuseness {
+ public:
+  Diffuseness(const Mask& mask, int64_t keys) : mask_(mask), keys_(keys) {}
+
+  void add(int64_t query, const float* weights) {
+    Interval parts[Mask::kMostIntervals];
+    int64_t seen = 0;
+    const int count = mask_.intervals(0, query, keys_, parts);
+    for (int i = 0; i < count; ++i) seen += parts[i].end - parts[i].begin;
+    if (seen < 2) return;
+    double entropy = 0;
+    for (int64_t s = 0; s < keys_; ++s)
+      if (weights[s] > 0) entropy -= double{weights[s]} * std::log(double{weights[s]});
+    sum_ += entropy / std::log(static_cast<double>(seen));
+    ++queries_;
   }
-  return seen > 1 ? entropy / std::log(static_cast<double>(seen)) : 0;
-}
+  double mean() const { return queries_ > 0 ? sum_ / static_cast<double>(queries_) : 0; }
+
+ private:
+  const Mask& mask_;
+  int64_t keys_, queries_ = 0;
+  double sum_ = 0;
+};
 
 }  // namespace
 
@@ -133,9 +146,11 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
   const StackRun& queries = run(look);
   const std::vector<int32_t>& key_ids = look == Look::cross ? source_.ids : queries.ids;
   const int64_t T = queries.tokens(), S = keys(look), H = stack_spec(look).attention.heads;
+  const Mask mask = attended(look, layer).options.mask;
   std::vector<HeadScores> scores(static_cast<size_t>(H));
   for (int64_t h = 0; h < H; ++h) {
     HeadScores sum;
+    Diffuseness diffuse(mask, S);
     for (int64_t begin = 0; begin < T; begin += kStrip) {
       const Interval strip{begin, std::min(begin + kStrip, T)};
       const Tensor here = weights(look, layer, h, strip);
@@ -145,7 +160,7 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
         if (t + 1 < S) sum.next += double{w[t + 1]};
         if (t < S) sum.itself += double{w[t]};
         sum.first += double{w[0]};
-        sum.diffuse += share_of_entropy(w, S);
+        diffuse.add(t, w);
         for (int64_t s = 0; s < S; ++s) {
           const double p = w[s];
           const auto at = static_cast<size_t>(s);
@@ -157,8 +172,9 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
     }
     for (double HeadScores::*part :
          {&HeadScores::previous, &HeadScores::next, &HeadScores::itself, &HeadScores::first,
-          &HeadScores::same, &HeadScores::punctuation, &HeadScores::diffuse, &HeadScores::distance})
+          &HeadScores::same, &HeadScores::punctuation, &HeadScores::distance})
       scores[static_cast<size_t>(h)].*part = sum.*part / static_cast<double>(T);
+    scores[static_cast<size_t>(h)].diffuse = diffuse.mean();
   }
   return scores;
 }
@@ -190,14 +206,15 @@ std::vector<LayerSizes> Inspection::sizes(Look look) const {
       squares += double{x.data_as<float>()[i]} * double{x.data_as<float>()[i]};
     sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
     for (int64_t h = 0; h < stack_spec(look).attention.heads; ++h) {
-      double sum = 0;
+      const Mask mask = attended(look, layer).options.mask;
+      Diffuseness diffuse(mask, S);
       for (int64_t begin = 0; begin < T; begin += kStrip) {
         const Interval strip{begin, std::min(begin + kStrip, T)};
         const Tensor w = weights(look, layer, h, strip);
         for (int64_t r = 0; r < strip.end - begin; ++r)
-          sum += share_of_entropy(w.data_as<float>() + r * S, S);
+          diffuse.add(begin + r, w.data_as<float>() + r * S);
       }
-      sizes.entropy.push_back(static_cast<float>(sum / static_cast<double>(T)));
+      sizes.entropy.push_back(static_cast<float>(diffuse.mean()));
     }
   }
   return all;

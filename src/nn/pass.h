@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-// What an attention layer has in hand: q [B, T, H, D], k and v [B, S, G, D], how they meet, and what
-// each head gives [B, T, H, D].
+// What an attention layer has in hand: q [B, T, H, D], k and v [B, S, G, D], how they meet, and
+// what each head gives [B, T, H, D].
 struct Attending {
   const Tensor &q, &k, &v;
   const AttentionOptions& options;

@@ -13,7 +13,7 @@
 
 #include "fovea/inspect.h"
 
-namespace fovea::inspect {
+namespace fovea::inspector {
 
 struct Question {
   std::string method, path;  // relative to where the page lies: "api/run"
@@ -57,14 +57,7 @@ class Routes {
   int64_t started_ = 0;
 };
 
-// The page: its files by their paths, "" for the first one. 404 where there is none.
-Answer page_file(const std::string& path);
-
-// The whole page as one HTML file that asks nobody: `answers` are what it would be told, by the
-// addresses that it would ask ("api/models"); binary answers as base64. `hash` is the view.
-std::string page_with(const std::map<std::string, Answer>& answers, const std::string& hash);
-
-// The lines of a training's log that a chart needs: {"steps", "evaluations", "samples"}.
+// The lines of a training's log that a chart needs: {"steps", "evaluations"}.
 std::string training_log(const std::string& folder);
 
-}  // namespace fovea::inspect
+}  // namespace fovea::inspector

@@ -1,10 +1,10 @@
-#include "query.h"
+#include "inspector/query.h"
 
 #include <charconv>
 
 #include "fovea/error.h"
 
-namespace fovea::inspect {
+namespace fovea::inspector {
 namespace {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& found, const char* expected) {
@@ -61,4 +61,4 @@ Look look_named(const std::string& name) {
   refuse("look", name, "self, encoder or cross");
 }
 
-}  // namespace fovea::inspect
+}  // namespace fovea::inspector

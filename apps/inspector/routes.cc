@@ -1,4 +1,4 @@
-#include "routes.h"
+#include "inspector/routes.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "fovea/error.h"
-#include "query.h"
+#include "fovea/generate.h"
+#include "inspector/page.h"
+#include "inspector/query.h"
 
-namespace fovea::inspect {
+namespace fovea::inspector {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -124,6 +126,12 @@ Json sizes_json(const Inspector& run, const Query& query) {
   for (const LayerSizes& s : run.sizes(query.look(), query.number("gradients", 0) != 0))
     layers.push_back({{"stream", s.stream}, {"gradient", s.gradient}, {"entropy", s.entropy}});
   return layers;
+}
+
+std::string sample_json(const Model& model, const Query& query) {
+  GenerateOptions options;
+  options.max_tokens = std::min<int64_t>(query.number("tokens", 64), 256);
+  return dump({{"text", generate(model, "", options).text}});
 }
 
 Json tokens_json(const std::vector<InspectedToken>& tokens) {
@@ -254,6 +262,8 @@ Answer Routes::dispatch(const Question& question) {
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
   if (path == "api/induction")
     return {200, "application/json", dump(induction_scores(model(query.text("model"))))};
+  if (path == "api/sample")
+    return {200, "application/json", sample_json(model(query.text("model")), query)};
   if (path == "api/training") {
     const auto number = static_cast<size_t>(query.number("model"));
     if (number >= folders_.size()) return failure(404, "model: there is no such model");
@@ -304,4 +314,4 @@ Answer Routes::answer(const Question& question) {
   }
 }
 
-}  // namespace fovea::inspect
+}  // namespace fovea::inspector

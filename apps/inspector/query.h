@@ -6,7 +6,7 @@
 
 #include "fovea/inspect.h"
 
-namespace fovea::inspect {
+namespace fovea::inspector {
 
 // Reads what a client wrote behind the question mark. InvalidArgument names the part that is wrong.
 class Query {
@@ -26,4 +26,4 @@ class Query {
 
 Look look_named(const std::string& name);
 
-}  // namespace fovea::inspect
+}  // namespace fovea::inspector

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "routes.h"
+#include "inspector/routes.h"
 
-namespace fovea::inspect {
+namespace fovea::inspector {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -28,24 +28,20 @@ Json thinned(std::vector<Json> steps) {
 std::string training_log(const std::string& folder) {
   std::ifstream file(std::filesystem::path(folder) / "log.jsonl");
   std::vector<Json> steps;
-  Json evaluations = Json::array(), samples = Json::array();
+  Json evaluations = Json::array();
   for (std::string line; std::getline(file, line);) {
     // The last line may be half written.
     Json entry = Json::parse(line, nullptr, false);
     if (!entry.is_object() || !entry.contains("step")) continue;
     if (entry.contains("eval_loss"))
       evaluations.push_back(std::move(entry));
-    else if (entry.contains("sample"))
-      samples.push_back(std::move(entry));
     else if (entry.contains("loss"))
       steps.push_back({entry["step"], entry["loss"], entry.value("grad_norm", Json()),
                        entry.value("learning_rate", Json()),
                        entry.value("tokens_per_sec", Json())});
   }
-  return Json({{"steps", thinned(std::move(steps))},
-               {"evaluations", evaluations},
-               {"samples", samples}})
+  return Json({{"steps", thinned(std::move(steps))}, {"evaluations", evaluations}})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace fovea::inspect
+}  // namespace fovea::inspector
