@@ -23,6 +23,7 @@ const std::vector<Verb>& verbs() {
       {"translate", "translate lines of text", make_translate},
       {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
       {"trace", "write down what a model computes, layer by layer", make_trace},
+      {"inspect", "see inside a model: a page, a map in the terminal, or files", make_inspect},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
       {"tokenize", "text to token ids and back", make_tokenize},
       {"embed", "texts to vectors of their meaning", make_embed},
