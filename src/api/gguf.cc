@@ -9,7 +9,7 @@ namespace fovea {
 void save_gguf(const Model& model, const std::string& path, GgufDtype dtype) {
   constexpr const char* blocks[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
   Model::Parts& parts = model.parts();
-  GgufModel file(parts.transformer, blocks[static_cast<size_t>(dtype)]);
+  GgufModel file(parts.transformer, parts.origin.family, blocks[static_cast<size_t>(dtype)]);
   if (parts.tokenizer) {
     write_tokenizer(file.metadata, parts.tokenizer->state().files,
                     parts.transformer.spec.vocabulary);

@@ -1,6 +1,7 @@
 #include "families/gguf.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -12,12 +13,23 @@ namespace {
 
 constexpr size_t kLongestList = 65'536;  // of a config: one number a layer or a pair of dimensions
 
-// Those of which each can express what it was read from; the first that fits is written.
-const std::vector<const Family*>& architectures() {
-  static const std::vector<const Family*> all = {
-      &gguf_llama,  &gguf_qwen2,  &gguf_qwen3, &gguf_qwen3_moe, &gguf_phi3,    &gguf_olmo2,
-      &gguf_gemma2, &gguf_gemma3, &gguf_gpt2,  &gguf_bloom,     &gguf_gpt_neox};
-  return all;
+// An architecture of GGUF and the family whose files have the same models.
+struct Pair {
+  const Family* architecture;
+  const Family* family;
+};
+
+// The first that can express a Spec is written, unless the model is of another's family.
+constexpr std::array kPairs = {
+    Pair{&gguf_llama, &llama},         Pair{&gguf_qwen2, &qwen2},      Pair{&gguf_qwen3, &qwen3},
+    Pair{&gguf_qwen3_moe, &qwen3_moe}, Pair{&gguf_phi3, &phi3},        Pair{&gguf_olmo2, &olmo2},
+    Pair{&gguf_gemma2, &gemma2},       Pair{&gguf_gemma3, &gemma3},    Pair{&gguf_gpt2, &gpt2},
+    Pair{&gguf_bloom, &bloom},         Pair{&gguf_gpt_neox, &gpt_neox}};
+
+std::string all_names() {
+  std::vector<std::string> names;
+  for (const Pair& pair : kPairs) names.emplace_back(pair.architecture->model_type);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // A text of the metadata that is part of a config, and so of messages.
@@ -28,14 +40,11 @@ std::string plain_text(const Gguf& file, std::string_view key) {
   return std::string(text);
 }
 
-const Family& architecture_named(const std::string& name, const std::string& path) {
-  std::vector<std::string> names;
-  for (const Family* architecture : architectures()) {
-    if (name == architecture->model_type) return *architecture;
-    names.emplace_back(architecture->model_type);
-  }
+const Pair& pair_named(const std::string& name, const std::string& path) {
+  for (const Pair& pair : kPairs)
+    if (name == pair.architecture->model_type) return pair;
   fail(ErrorKind::Unsupported, "{}: general.architecture is \"{}\"; expected one of {}", path, name,
-       fmt::join(names, ", "));
+       all_names());
 }
 
 // A value of the metadata as JSON; null for what no config has. A whole number of 0 means none, and
@@ -129,15 +138,15 @@ Spec without_training(Spec spec) {
   return spec;
 }
 
-const Family& architecture_for(const Spec& spec) {
-  for (const Family* architecture : architectures())
-    if (can_express(*architecture, spec)) return *architecture;
-  std::vector<std::string> names;
-  for (const Family* architecture : architectures()) names.emplace_back(architecture->model_type);
+const Family& architecture_for(const Spec& spec, const Family* family) {
+  for (const Pair& pair : kPairs)
+    if (pair.family == family && can_express(*pair.architecture, spec)) return *pair.architecture;
+  for (const Pair& pair : kPairs)
+    if (can_express(*pair.architecture, spec)) return *pair.architecture;
   fail(ErrorKind::Unsupported,
        "model: no architecture of GGUF that is written here can express its Spec; expected one "
        "like {}",
-       fmt::join(names, ", "));
+       all_names());
 }
 
 // llama.cpp's number for the kind of most of a file's matrices (general.file_type).
@@ -168,7 +177,8 @@ ModelFiles open_gguf_files(const std::string& path, Weights weights) {
   constexpr const char* kArchitecture = "general.architecture";
   if (!file->text(kArchitecture))
     fail(ErrorKind::BadFile, "{}: {} is missing; expected a text", path, kArchitecture);
-  const Family& architecture = architecture_named(plain_text(*file, kArchitecture), path);
+  const auto& [pair_architecture, family] = pair_named(plain_text(*file, kArchitecture), path);
+  const Family& architecture = *pair_architecture;
   if (file->integer("split.count").value_or(1) > 1) {
     fail(ErrorKind::Unsupported,
          "{}: it is one of {} files of a model (split.count); expected the model in one, as "
@@ -177,25 +187,26 @@ ModelFiles open_gguf_files(const std::string& path, Weights weights) {
   }
   ModelFiles files = load_model(architecture, config_of(*file, architecture.model_type), path,
                                 GgufTensors(file), weights, path);
-  files.origin.family = &family_for(files.model.spec);
+  const Spec& spec = files.model.spec;
+  files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
   for (const char* key : {"bos", "eos", "padding"}) {
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
-    if (!id || *id < 0 || *id >= files.model.spec.vocabulary) continue;
+    if (!id || *id < 0 || *id >= spec.vocabulary) continue;
     files.origin.carried[fmt::format("{}_token_id", key == std::string("padding") ? "pad" : key)] =
         *id;
   }
   for (const char* key : {"eos", "eot", "eom"}) {
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
-    if (!id || *id < 0 || *id >= files.model.spec.vocabulary) continue;
+    if (!id || *id < 0 || *id >= spec.vocabulary) continue;
     if (std::find(files.end_ids.begin(), files.end_ids.end(), *id) == files.end_ids.end())
       files.end_ids.push_back(static_cast<int32_t>(*id));
   }
   return files;
 }
 
-GgufModel::GgufModel(Transformer& model, const std::string& block) {
+GgufModel::GgufModel(Transformer& model, const Family* family, const std::string& block) {
   Spec spec = without_training(model.spec);
-  const Family& architecture = architecture_for(spec);
+  const Family& architecture = architecture_for(spec, family);
   Config config;
   describe(config, architecture, spec);
   metadata.text("general.architecture", architecture.model_type);

@@ -23,15 +23,16 @@ extern const Family gguf_bloom;
 extern const Family gguf_gpt_neox;
 
 // As open_model_files() does it for a folder. The origin is the family of Hugging Face's files that
-// can express the model.
+// these stand for.
 ModelFiles open_gguf_files(const std::string& path, Weights weights);
 
 // What a model is in a GGUF file, beside its tokenizer. Unsupported where no architecture can
 // express its Spec; what only training asks for (dropout, deviations) is left out.
 class GgufModel {
  public:
-  // `block` is what matrices are stored in: F32, F16, BF16, Q8_0 or Q4_0.
-  GgufModel(Transformer& model, const std::string& block);
+  // `family` is what the model was read from, so that siblings keep their names; `block` is what
+  // matrices are stored in: F32, F16, BF16, Q8_0 or Q4_0.
+  GgufModel(Transformer& model, const Family* family, const std::string& block);
 
   GgufMetadata metadata;
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // valid with this object

@@ -94,7 +94,7 @@ const Names shifted_gains = {{"output_norm.weight", "decoder.norm.final.weight",
 
 }  // namespace
 
-const Family gguf_gemma2 = {"gemma2", gguf_head(), gemma2_config, shifted_gains + gguf_names()};
-const Family gguf_gemma3 = {"gemma3", gguf_head(), gemma3_config, shifted_gains + gguf_names()};
+const Family gguf_gemma2 = gguf_architecture("gemma2", gemma2_config, shifted_gains);
+const Family gguf_gemma3 = gguf_architecture("gemma3", gemma3_config, shifted_gains);
 
 }  // namespace fovea

@@ -33,10 +33,8 @@ void gpt_neox_config(Config& io, Spec& s) {
 
 }  // namespace
 
-const Family gguf_gpt2 = {"gpt2", gguf_head(), gpt2_config, gguf_fused_attention() + gguf_names()};
-const Family gguf_bloom = {"bloom", gguf_head(), bloom_config,
-                           gguf_fused_attention() + gguf_names()};
-const Family gguf_gpt_neox = {"gptneox", gguf_head(), gpt_neox_config,
-                              gguf_fused_attention() + gguf_names()};
+const Family gguf_gpt2 = gguf_architecture("gpt2", gpt2_config, gguf_fused_attention());
+const Family gguf_bloom = gguf_architecture("bloom", bloom_config, gguf_fused_attention());
+const Family gguf_gpt_neox = gguf_architecture("gptneox", gpt_neox_config, gguf_fused_attention());
 
 }  // namespace fovea

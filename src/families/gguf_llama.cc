@@ -64,12 +64,12 @@ const Names phi3_fused = {{"blk.{i}.ffn_up.weight", "decoder.{i}.ffn.{gate+up}.w
 
 }  // namespace
 
-const Family gguf_llama = {"llama", gguf_head(), llama_config, llama_pairs + gguf_names()};
-const Family gguf_qwen2 = {"qwen2", gguf_head(), qwen2_config, gguf_names()};
-const Family gguf_qwen3 = {"qwen3", gguf_head(), qwen3_config, gguf_names()};
-const Family gguf_qwen3_moe = {"qwen3moe", gguf_head(), qwen3_moe_config, gguf_names()};
-const Family gguf_phi3 = {"phi3", gguf_head(), phi3_config,
-                          gguf_fused_attention() + phi3_fused + gguf_names()};
-const Family gguf_olmo2 = {"olmo2", gguf_head(), olmo2_config, gguf_names()};
+const Family gguf_llama = gguf_architecture("llama", llama_config, llama_pairs);
+const Family gguf_qwen2 = gguf_architecture("qwen2", qwen2_config);
+const Family gguf_qwen3 = gguf_architecture("qwen3", qwen3_config);
+const Family gguf_qwen3_moe = gguf_architecture("qwen3moe", qwen3_moe_config);
+const Family gguf_phi3 =
+    gguf_architecture("phi3", phi3_config, gguf_fused_attention() + phi3_fused);
+const Family gguf_olmo2 = gguf_architecture("olmo2", olmo2_config);
 
 }  // namespace fovea

@@ -4,8 +4,9 @@
 #include "families/shared.h"
 
 namespace fovea {
+namespace {
 
-Names gguf_names() {
+Names common_names() {
   return {
       {"token_embd.weight", "embedding.token"},
       {"position_embd.weight", "decoder.position"},
@@ -26,12 +27,19 @@ Names gguf_names() {
   };
 }
 
+}  // namespace
+
+Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
+                         const Names& exceptions) {
+  return {name,   {{"language model", {}}},
+          config, exceptions + common_names(),
+          "",     {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}};
+}
+
 Names gguf_fused_attention() {
   return {
       {"blk.{i}.attn_qkv.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}"}};
 }
-
-std::vector<Architecture> gguf_head() { return {{"language model", {}}}; }
 
 void gguf_sizes(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
@@ -73,7 +81,8 @@ void gguf_gpt_shape(Config& io, Spec& s) {
   gguf_sizes(io, s);
   io("attention.layer_norm_epsilon", d.norm.epsilon, 1e-5f);
   io("blk.0.attn_qkv.bias", d.attention.bias, false);
-  d.attention.output_bias = d.attention.bias;
+  io("blk.0.attn_output.bias", d.attention.output_bias, false);
+  io("blk.0.ffn_up.bias", d.ffn.bias, false);
 }
 
 void gguf_experts(Config& io, Spec& s) {

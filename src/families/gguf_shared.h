@@ -9,13 +9,11 @@
 
 namespace fovea {
 
-// One list of names for all architectures; an architecture puts the exceptions in front.
-Names gguf_names();
+// An architecture. There is one list of names for all of them; `exceptions` go in front.
+Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
+                         const Names& exceptions = {});
 // Query, key and value in one.
 Names gguf_fused_attention();
-
-// The language model, which is the head that these files have.
-std::vector<Architecture> gguf_head();
 
 // Sizes and head, for every architecture.
 void gguf_sizes(Config& io, Spec& s);
