@@ -202,9 +202,8 @@ std::vector<int32_t> continued(const ModelFiles& files, const Tensor& source, In
                                size_t length) {
   const NoGradient off;
   const Transformer& model = files.model;
-  const StackSpec& d = *model.spec.decoder;
-  KvCache cache(d.layers, 1, static_cast<int64_t>(length), d.attention.kv_heads,
-                d.attention.head_width, DType::f32);
+  KvCache cache(PagePool::layout_for(*model.spec.decoder, DType::f32), 1,
+                static_cast<int64_t>(length));
   Pass pass;
   pass.mask.valid = {tokens};
   pass.memory = model.encode({source, {}, {}, {}}, pass);
