@@ -34,6 +34,7 @@ std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_eval();
 std::unique_ptr<Command> make_trace();
 std::unique_ptr<Command> make_plan();
+std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_tokenize();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();

@@ -23,6 +23,7 @@ const std::vector<Verb>& verbs() {
       {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
       {"trace", "write down what a model computes, layer by layer", make_trace},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
+      {"serve", "answer many clients over HTTP, as OpenAI's API", make_serve},
       {"tokenize", "text to token ids and back", make_tokenize},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
       {"bench", "measure the speed of training", make_bench},
