@@ -10,12 +10,12 @@ namespace fovea {
 
 // What a checkpoint says of generation, in generation_config.json or config.json.
 struct GenerationRules {
-  std::vector<int32_t> ends;            // any of these ends a text
-  std::optional<int32_t> start;         // decoder_start_token_id: before an answer's first token
-  std::optional<int32_t> forced_first;  // forced_bos_token_id
-  std::optional<int32_t> forced_last;   // forced_eos_token_id: where the length is at its limit
-  std::vector<int32_t> suppressed;      // suppress_tokens, and bad_words_ids of one token
-  std::vector<int32_t> suppressed_first;
+  std::vector<int32_t> ends = {};     // any of these ends a text
+  std::optional<int32_t> start = {};  // decoder_start_token_id: before an answer's first token
+  std::optional<int32_t> forced_first = {};  // forced_bos_token_id
+  std::optional<int32_t> forced_last = {};  // forced_eos_token_id: where the length is at its limit
+  std::vector<int32_t> suppressed = {};     // suppress_tokens, and bad_words_ids of one token
+  std::vector<int32_t> suppressed_first = {};
 };
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);

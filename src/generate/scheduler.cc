@@ -100,23 +100,27 @@ void Scheduler::encode(const std::vector<Request*>& requests) {
   }
 }
 
-bool Scheduler::preempt(const Request& spared) {
-  for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
-    if (it->get() == &spared) continue;
-    const bool holds = std::any_of((*it)->branches().begin(), (*it)->branches().end(),
-                                   [](const Branch& s) { return !s.text.pages.empty(); });
+// Takes the pages of the request that came last, if that was after `request`, and with them its
+// place in this step.
+bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
+  for (auto it = running_.rbegin(); it != running_.rend() && it->get() != &request; ++it) {
+    Request& last = **it;
+    const bool holds = std::any_of(last.branches().begin(), last.branches().end(),
+                                   [](const Branch& b) { return !b.text.pages.empty(); });
     if (!holds) continue;
-    (*it)->release_pages();
+    last.release_pages();
+    std::erase_if(rows, [&](const Row& row) { return row.request == &last; });
     return true;
   }
   return false;
 }
 
 // Room for a branch's next tokens: from the free pages, from what was kept of earlier prompts, then
-// from the requests that came last, which will read again.
-bool Scheduler::reserve(Request& request, Branch& branch, int64_t tokens) {
+// from the requests that came later, which will read again.
+bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
+                        std::vector<Row>& rows) {
   while (!make_room(pool_, branch.text, branch.text.length + tokens)) {
-    if (!prefixes_.evict() && !preempt(request)) return false;
+    if (!prefixes_.evict() && !preempt(request, rows)) return false;
   }
   return true;
 }
@@ -133,21 +137,16 @@ std::vector<Scheduler::Row> Scheduler::plan() {
         const bool is_prompt = pending > 1 + branch.guesses;
         if (pending == 0 || is_prompt != prompts || (prompts && left <= 0)) continue;
         const int64_t tokens = prompts ? std::min(pending, left) : pending;
-        if (!reserve(*request, branch, tokens)) {
+        if (reserve(*request, branch, tokens, rows)) {
+          rows.push_back({request.get(), i, tokens});
+          left -= tokens;
+        } else if (request == running_.front()) {  // others wait until it is done
           request->fail("generate: the cache of keys and values is full; expected a larger one");
-          break;
         }
-        rows.push_back({request.get(), i, tokens});
-        left -= tokens;
       }
     }
   }
-  // Some may have lost their pages to others after they were planned.
-  std::erase_if(rows, [](const Row& row) {
-    const Branch& branch = row.request->branches()[row.branch];
-    return row.request->done() ||
-           std::ssize(branch.text.pages) * kPageTokens < branch.text.length + row.tokens;
-  });
+  std::erase_if(rows, [](const Row& row) { return row.request->done(); });
   return rows;
 }
 

@@ -41,8 +41,8 @@ class Scheduler {
   void admit();
   void encode(const std::vector<Request*>& requests);
   std::vector<Row> plan();
-  bool reserve(Request& request, Branch& branch, int64_t tokens);
-  bool preempt(const Request& spared);
+  bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
+  bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
   void deliver(const std::vector<Row>& rows, const Tensor& hidden);
   void sweep();

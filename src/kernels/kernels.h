@@ -222,8 +222,8 @@ struct Kernels {
   // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
   // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
-  // `attention` without lse for sequences whose keys and values lie in pages; their rows of y get the
-  // bits that it gives for each alone.
+  // `attention` without lse for sequences whose keys and values lie in pages; their rows of y get
+  // the bits that it gives for each alone.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
                           const std::vector<Span>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,

@@ -171,7 +171,9 @@ void rotary(Example& e) {
   stack.position.rotary.neighbours = true;
   const auto turned = [&](const char* vector, int64_t position) {
     Pass pass;
-    Positions(stack, 1 << 10, 8, true).prepare(pass, 1, {}, position);
+    const Tensor place = empty({1, 1}, DType::i32);
+    *place.data_as<int32_t>() = static_cast<int32_t>(position);
+    Positions(stack, 1 << 10, 8, true).prepare(pass, 1, place);
     const Tensor x = e.tensor(vector).view({1, 1, 1, 8});
     return rotate(x, pass.angles.cosines, pass.angles.sines, pass.pairing).view({1, 8});
   };
