@@ -36,6 +36,7 @@ std::unique_ptr<Command> make_eval();
 std::unique_ptr<Command> make_trace();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_plan();
+std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_tokenize();
 std::unique_ptr<Command> make_embed();
 std::unique_ptr<Command> make_rerank();

@@ -25,6 +25,7 @@ const std::vector<Verb>& verbs() {
       {"trace", "write down what a model computes, layer by layer", make_trace},
       {"inspect", "see inside a model: a page, a map in the terminal, or files", make_inspect},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
+      {"serve", "answer many clients over HTTP, as OpenAI's API", make_serve},
       {"tokenize", "text to token ids and back", make_tokenize},
       {"embed", "texts to vectors of their meaning", make_embed},
       {"rerank", "lines sorted by how well they answer a query", make_rerank},
