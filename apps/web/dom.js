@@ -64,7 +64,7 @@ function decorate(element, properties) {
 export function figure(x, digits = 4) {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
   const size = Math.abs(x);
-  const text = size !== 0 && (size < 1e-4 || size >= 1e6) ? x.toExponential(digits - 2) : x.toFixed(digits);
+  const text = digits > 3 && size !== 0 && (size < 1e-4 || size >= 1e6) ? x.toExponential(digits - 2) : x.toFixed(digits);
   return text.replace("-", "−");
 }
 

@@ -36,13 +36,13 @@ export function headsView(root) {
       void drawOff(off, session, state, () => mine === turn);
       const name = `${session.run.run}/${state.look}`;
       if (known.name === name) {
-        drawTable(table, session, state, known.rows);
+        drawTable(table, state, known.rows);
         return;
       }
       known = { name, rows: [] };
       replace(table, h("h2", {}, "What each head does here"), h("p", { class: "quiet" }, "Measuring …"));
       void measure(session, state, known.rows, () => {
-        if (known.name === name) drawTable(table, session, state, known.rows);
+        if (known.name === name) drawTable(table, state, known.rows);
       });
     },
   };
@@ -65,10 +65,10 @@ async function measure(session, state, rows, told) {
 }
 
 /**
- * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {HTMLElement} root @param {import("./state.js").State} state
  * @param {{layer: number, head: number, scores: Scores}[]} rows
  */
-function drawTable(root, session, state, rows) {
+function drawTable(root, state, rows) {
   const columns = COLUMNS.filter(([key]) => rows[0] && key in rows[0].scores);
   const sort = columns.some(([key]) => key === state.sort) ? state.sort : state.sort === "layer" ? "layer" : "previous";
   const sorted = [...rows].sort((a, b) => (sort === "layer" ? 0 : b.scores[sort] - a.scores[sort]) || a.layer - b.layer || a.head - b.head);

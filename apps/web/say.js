@@ -46,7 +46,7 @@ export function sayView(root) {
         void drawSurprise(surprise, session);
       }
       if (fresh || before?.place !== state.place) {
-        void drawLens(lens, session, state, place);
+        void drawLens(lens, session, place);
         askBytes("api/logits", { run: session.run.run, place }).then((bytes) => {
           logits = new Float32Array(bytes);
           bars();
@@ -145,8 +145,8 @@ async function drawSurprise(root, session) {
       h("div", {}, h("h3", {}, "Most certain"), h("div", { class: "row" }, order.slice(-6).reverse().map(word)))));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {number} place */
-async function drawLens(root, session, state, place) {
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
+async function drawLens(root, session, place) {
   const { tokens } = session.run;
   const first = Math.max(0, Math.min(place - COLUMNS + 5, tokens.length - COLUMNS));
   const end = Math.min(tokens.length, first + COLUMNS);
