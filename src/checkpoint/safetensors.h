@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/half.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -83,7 +84,6 @@ void write_safetensors(const std::string& path, std::map<std::string, Tensor> te
 // Unsupported where the name says that the file is a pickle or the like; the file is not opened.
 void refuse_pickle(const std::string& path);
 
-float widen_half(uint16_t half);            // IEEE binary16, exactly; NaN payloads stay
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
 int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
