@@ -29,12 +29,16 @@ struct Sums {
   Vector at[kRows][kVectors];
 
   HWY_INLINE void load(const float* from, bool first) {
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v)
         at[r][v] = first ? all(0) : hn::Load(Floats(), from + (r * kVectors + v) * kLanes);
   }
   HWY_INLINE void store(float* to) const {
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v)
         hn::Store(at[r][v], Floats(), to + (r * kVectors + v) * kLanes);
   }
@@ -62,17 +66,21 @@ struct F32Tiles : FloatTiles {
     sum.load(sums, k.begin == 0);
     const float* x = job.floats + row * job.stride + k.begin;
     const float* w[kPanels];
+#pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p)
       w[p] = reinterpret_cast<const float*>(job.panel(panel + p)) + k.begin * kPanelOutputs;
     for (int64_t i = 0; i < k.size(); ++i) {
       Vector weights[kVectors];
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const float* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Floats(), from + v % kPanelVectors * kLanes);
         if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
       }
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const Vector factor = all(x[r * job.stride + i]);
+#pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
           sum.at[r][v] = hn::MulAdd(factor, weights[v], sum.at[r][v]);
       }
@@ -99,11 +107,14 @@ struct Bf16Tiles : FloatTiles {
     sum.load(sums, k.begin == 0);
     const float* x = job.floats + row * job.stride + k.begin;
     const uint32_t* w[kPanels];
+#pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p)
       w[p] = reinterpret_cast<const uint32_t*>(job.panel(panel + p)) + k.begin / 2 * kPanelOutputs;
     const auto add = [&](int64_t i, const Vector* weights) HWY_ATTR {
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const Vector factor = all(x[r * job.stride + i]);
+#pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
           sum.at[r][v] = hn::MulAdd(factor, weights[v], sum.at[r][v]);
       }
@@ -111,6 +122,7 @@ struct Bf16Tiles : FloatTiles {
     for (int64_t i = 0; i < k.size(); i += 2) {
       hn::Vec<Words> pairs[kVectors];
       Vector weights[kVectors];
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
         pairs[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
@@ -119,6 +131,7 @@ struct Bf16Tiles : FloatTiles {
       }
       add(i, weights);
       if (i + 1 == k.size()) break;  // an odd K ends within a pair
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) weights[v] = odd_of(pairs[v]);
       add(i + 1, weights);
     }

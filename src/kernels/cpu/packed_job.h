@@ -10,28 +10,29 @@ struct Span {
 };
 
 // One product as its tiles see it: activations as the format wants them, weights, and a widened
-// bias. Rows of activations are `stride` elements apart.
+// bias. Rows are dealt out to tiles of as equal sizes as can be, whatever threads there are.
 struct PackedJob {
   PackedMatrix weight;
-  int64_t rows, stride;
-  // One of these: f32; bf16 in pairs; or bytes q in groups.
-  const float* floats;
-  const uint16_t* halves;
-  const int8_t* bytes;
-  // Of each row's groups, with `bytes`: the scale, and minus the sum of q times the weights'
-  // offset.
-  const float* scales;
-  const int32_t* corrections;
+  int64_t panel_size, groups;
+  int64_t rows, tiles;
   const float* bias;  // null where there is none
   Out y;
 
+  int64_t stride;       // elements of a row of activations
+  const float* floats;  // f32 and bf16 weights: [rows][K]
+  // int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4], and for each of
+  // its groups [K/G][R] the scale, and minus the sum of q times the weights' offset.
+  const int8_t* bytes;
+  const float* scales;
+  const int32_t* corrections;
+
+  Span rows_of(int64_t tile) const { return {rows * tile / tiles, rows * (tile + 1) / tiles}; }
   const uint8_t* panel(int64_t index) const {
     return static_cast<const uint8_t*>(weight.panels) + index * panel_size;
   }
   const uint16_t* panel_scales(int64_t index) const {
     return weight.scales + index * groups * kPanelOutputs;
   }
-  int64_t panel_size, groups;
 };
 
 }  // namespace fovea::cpu

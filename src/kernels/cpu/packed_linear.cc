@@ -24,8 +24,9 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 // Fewer multiply-adds than this (about 1 microsecond's worth) are not worth waking a second thread.
 constexpr int64_t kThreadGrain = 65536;
-// Sums carried between blocks of k, at most kCarriedRows x 64 floats (1 MB, in L2) a thread.
-constexpr int64_t kCarriedRows = 4096;
+// Sums carried between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) a
+// thread.
+constexpr int64_t kCarriedTiles = 512;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -56,32 +57,31 @@ void StoreSums(const PackedJob& job, Span rows, int64_t panel, int64_t panels, f
 }
 
 template <class Tiles>
-void MultiplyPanels(const PackedJob& job, Span rows, int64_t panel, int64_t panels,
+void MultiplyPanels(const PackedJob& job, Span tiles, int64_t panel, int64_t panels,
                     float* carried) {
-  const int64_t tiles = CeilDiv(rows.size(), Tiles::kMostRows), K = job.weight.width;
+  const int64_t K = job.weight.width, first = job.rows_of(tiles.begin).begin;
   int64_t begin = 0;
   do {  // at least once: without products y is still set to the bias
     const Span k = {begin, std::min(K, begin + Tiles::kBlock)};
-    for (int64_t t = 0; t < tiles; ++t) {  // of as equal sizes as can be
-      const Span part = {rows.begin + rows.size() * t / tiles,
-                         rows.begin + rows.size() * (t + 1) / tiles};
-      float* sums = carried + (part.begin - rows.begin) * panels * kPanelOutputs;
-      TileOf<Tiles>(part.size(), panels)(job, part.begin, panel, k, sums);
-      if (k.end == K) StoreSums(job, part, panel, panels, sums);
+    for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+      const Span rows = job.rows_of(t);
+      float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
+      TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums);
+      if (k.end == K) StoreSums(job, rows, panel, panels, sums);
     }
     begin = k.end;
   } while (begin < K);
 }
 
 template <class Tiles>
-void MultiplyShare(const PackedJob& job, Span rows, Span panels) {
-  for (int64_t row = rows.begin; row < rows.end; row += kCarriedRows) {
-    const Span part = {row, std::min(rows.end, row + kCarriedRows)};
-    const int64_t tiles = CeilDiv(part.size(), Tiles::kMostRows);
-    // All tiles take the same number of panels, the one that goes with the largest.
-    const int64_t most = Tiles::panels(static_cast<int>(CeilDiv(part.size(), tiles)));
+void MultiplyShare(const PackedJob& job, Span tiles, Span panels) {
+  // All tiles take the same number of panels, the one that goes with the largest.
+  const int64_t most = Tiles::panels(static_cast<int>(CeilDiv(job.rows, job.tiles)));
+  for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
+    const Span part = {t, std::min(tiles.end, t + kCarriedTiles)};
     float* carried =
-        gemm_scratch(GemmScratch::carry, static_cast<size_t>(part.size() * most * kPanelOutputs));
+        gemm_scratch(GemmScratch::carry,
+                     static_cast<size_t>(part.size() * Tiles::kMostRows * most * kPanelOutputs));
     for (int64_t panel = panels.begin, count = 0; panel < panels.end; panel += count) {
       count = panel + most <= panels.end ? most : 1;
       MultiplyPanels<Tiles>(job, part, panel, count, carried);
@@ -94,19 +94,16 @@ void MultiplyPacked(const PackedJob& job) {
   const int64_t panels = panels_of(job.weight);
   const int64_t work = job.rows * job.weight.outputs * std::max<int64_t>(1, job.weight.width);
   const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
-  const int64_t row_shares = std::clamp<int64_t>(threads / panels, 1, job.rows);
-  const int64_t panel_shares = std::min(panels, threads / row_shares);
-  parallel_for(row_shares * panel_shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+  const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
+  const int64_t panel_shares = std::min(panels, threads / tile_shares);
+  parallel_for(tile_shares * panel_shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
-      const int64_t r = share / panel_shares, p = share % panel_shares;
-      MultiplyShare<Tiles>(job, {job.rows * r / row_shares, job.rows * (r + 1) / row_shares},
+      const int64_t t = share / panel_shares, p = share % panel_shares;
+      MultiplyShare<Tiles>(job, {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares},
                            {panels * p / panel_shares, panels * (p + 1) / panel_shares});
     }
   });
 }
-
-// Rows of activations that one thread prepares before the others join in.
-constexpr int64_t kFewRows = 4;
 
 const float* WidenBias(In bias, int64_t outputs) {
   if (bias.data == nullptr) return nullptr;
@@ -125,13 +122,17 @@ void QuantizeRows(PackedJob& job, In x) {
   float* scales = gemm_scratch(GemmScratch::scales, cells);
   auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
-  parallel_for(job.rows, kFewRows, [&](int64_t begin, int64_t end) HWY_ATTR {
+  parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     float* room = x.dtype == DType::f32
                       ? nullptr
                       : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(K));
-    for (int64_t r = begin; r < end; ++r) {
-      quantize_row(widened(x, r * K, K, room), K, job.weight.group, offset, bytes + r * job.stride,
-                   scales + r * job.groups, corrections + r * job.groups);
+    for (int64_t t = begin; t < end; ++t) {
+      const Span tile = job.rows_of(t);
+      for (int64_t r = tile.begin; r < tile.end; ++r) {
+        quantize_row(widened(x, r * K, K, room), K, job.weight.group, offset, r - tile.begin,
+                     tile.size(), bytes + tile.begin * job.stride, scales + tile.begin * job.groups,
+                     corrections + tile.begin * job.groups);
+      }
     }
   });
   job.bytes = bytes;
@@ -145,7 +146,7 @@ void WidenRows(PackedJob& job, In x) {
   job.floats = static_cast<const float*>(x.data);
   if (x.dtype == DType::f32) return;
   float* floats = gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * K));
-  parallel_for(job.rows, kFewRows, [&](int64_t begin, int64_t end) HWY_ATTR {
+  parallel_for(job.rows, FloatTiles::kMostRows, [&](int64_t begin, int64_t end) HWY_ATTR {
     widen_all(floats + begin * K, static_cast<const bf16*>(x.data) + begin * K, (end - begin) * K);
   });
   job.floats = floats;
@@ -155,6 +156,8 @@ void PackedLinear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
+  const int most = is_quantized(weight.format) ? WholeTiles::kMostRows : FloatTiles::kMostRows;
+  job.tiles = CeilDiv(rows, most);
   job.y = y;
   job.bias = WidenBias(bias, weight.outputs);
   job.panel_size = panel_bytes(weight);

@@ -69,43 +69,50 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kVectors>
   using WholeSums = WholeVector[kRows][kVectors];
 
-  // sums += weights of four k at `bytes`, times those of each row.
+  // sums += weights of four k times those of each row, [kRows][4] at q.
   template <int kRows, int kVectors>
   static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
-                             const int8_t* q, int64_t stride) {
+                             const int8_t* q) {
     typename Dot<kFormat>::Prepared w[kVectors];
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) w[v] = Dot<kFormat>::prepared(bytes[v]);
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       int32_t four;
-      __builtin_memcpy(&four, q + r * stride, 4);
+      __builtin_memcpy(&four, q + r * 4, 4);
       const WholeVector factor = hn::Set(Wholes(), four);
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot<kFormat>::add(sums[r][v], w[v], factor);
     }
   }
 
-  // One group's sums: `from` are its bytes in each vector's panel.
-  template <int kRows, int kVectors>
-  static HWY_INLINE void add_group(WholeSums<kRows, kVectors>& sums,
-                                   const uint8_t* const (&from)[kVectors], const int8_t* q,
-                                   const PackedJob& job) {
+  // One group's sums: its bytes are `at` in each panel, its activations q.
+  template <int kRows, int kPanels>
+  static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
+                                   const uint8_t* const (&panels)[kPanels], int64_t at,
+                                   const int8_t* q, int64_t group) {
     constexpr bool kNibbles = kFormat == WeightFormat::int4;
-    const int64_t lines = job.weight.group / (kNibbles ? 8 : 4);
+    constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
-    for (int64_t line = 0; line < lines; ++line) {
-      ByteVector w[kVectors], low[kVectors];
+    const hn::Repartition<uint16_t, Floats> pairs;
+    const int64_t lines = group / (kNibbles ? 8 : 4);
+    for (int64_t line = 0; line < lines; ++line, at += kLine, q += kRows * 4) {
+      ByteVector w[kVectors], half[kVectors];
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
-        w[v] = hn::Load(bytes, from[v] + line * kPanelOutputs * 4);
-        if (kRows == 1) hwy::Prefetch(from[v] + line * kPanelOutputs * 4 + kPrefetchBytes);
-        if (kNibbles) low[v] = hn::And(w[v], hn::Set(bytes, 15));
+        const uint8_t* from = panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4;
+        w[v] = hn::Load(bytes, from);
+        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes);
+        half[v] = hn::And(w[v], hn::Set(bytes, 15));
       }
-      add<kRows, kVectors>(sums, kNibbles ? low : w, q + line * 4, job.stride);
+      add<kRows, kVectors>(sums, kNibbles ? half : w, q);
       if (!kNibbles) continue;
-      const hn::Repartition<uint16_t, Floats> pairs;
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const auto shifted = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, w[v])));
-        low[v] = hn::And(shifted, hn::Set(bytes, 15));
+        half[v] = hn::And(shifted, hn::Set(bytes, 15));
       }
-      add<kRows, kVectors>(sums, low, q + job.weight.group / 2 + line * 4, job.stride);
+      add<kRows, kVectors>(sums, half, q + group / 2 * kRows);
     }
   }
 
@@ -113,28 +120,37 @@ struct QuantizedTiles : WholeTiles {
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Span k,
                                     float* carried) {
     constexpr int kVectors = kPanels * kPanelVectors;
-    const int64_t group = job.weight.group;
+    const int64_t group = job.weight.group, first = k.begin / group;
+    const int64_t groups = (k.end + group - 1) / group - first;
     const int64_t group_bytes = group * kPanelOutputs * bits_of(kFormat) / 8;
+    const uint8_t* panels[kPanels];
+    const uint16_t* panel_scales[kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      panels[p] = job.panel(panel + p) + first * group_bytes;
+      panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
+    }
+    const int8_t* q = job.bytes + row * job.stride + k.begin * kRows;
+    const float* scales = job.scales + row * job.groups + first * kRows;
+    const int32_t* corrections = job.corrections + row * job.groups + first * kRows;
     Sums<kRows, kVectors> sum;
     sum.load(carried, k.begin == 0);
-    for (int64_t g = k.begin / group; g < (k.end + group - 1) / group; ++g) {
-      const uint8_t* from[kVectors];
+    for (int64_t g = 0; g < groups; ++g) {
       WholeSums<kRows, kVectors> whole;
-      for (int v = 0; v < kVectors; ++v) {
-        from[v] =
-            job.panel(panel + v / kPanelVectors) + g * group_bytes + v % kPanelVectors * kLanes * 4;
-        for (int r = 0; r < kRows; ++r) {
-          whole[r][v] =
-              hn::Set(Wholes(), Dot<kFormat>::start(job.corrections[(row + r) * job.groups + g]));
-        }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[g * kRows + r]));
       }
-      add_group<kRows, kVectors>(whole, from, job.bytes + row * job.stride + g * group, job);
+      add_group<kRows, kPanels>(whole, panels, g * group_bytes, q + g * group * kRows, group);
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
-        const uint16_t* scales = job.panel_scales(panel + v / kPanelVectors) + g * kPanelOutputs +
-                                 v % kPanelVectors * kLanes;
-        const Vector scale = widen_scales(scales);
+        const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
+                                          v % kPanelVectors * kLanes);
+#pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
-          const Vector both = hn::Mul(scale, all(job.scales[(row + r) * job.groups + g]));
+          const Vector both = hn::Mul(scale, all(scales[g * kRows + r]));
           sum.at[r][v] = hn::MulAdd(both, hn::ConvertTo(Floats(), whole[r][v]), sum.at[r][v]);
         }
       }
@@ -149,39 +165,51 @@ struct QuantizedTiles : WholeTiles {
   }
 };
 
-// A row of x to whole numbers, group by group: see packed_linear in kernels.h. `offset` is that of
-// the weights.
-HWY_INLINE void quantize_row(const float* x, int64_t width, int64_t group, int32_t offset,
-                             int8_t* q, float* scales, int32_t* corrections) {
+// A group of x to whole numbers (packed_linear in kernels.h says how), and their sum. Returns the
+// scale.
+HWY_INLINE float quantize_whole(const float* x, int64_t group, int8_t* q, int32_t& sum) {
   const hn::Rebind<int8_t, Floats> narrow_bytes;
+  // What is not finite has no whole number: the scale, by which all is multiplied, carries it on.
+  Vector largest = all(0), bad = all(0);
+  for (int64_t i = 0; i < group; i += kLanes) {
+    const Vector v = hn::LoadU(Floats(), x + i);
+    largest = hn::Max(largest, hn::Abs(v));
+    bad = hn::MulAdd(v, all(0), bad);
+  }
+  const float most = hn::GetLane(hn::MaxOfLanes(Floats(), largest));
+  const float not_finite = hn::GetLane(hn::SumOfLanes(Floats(), bad));
+  const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
+  WholeVector sums = hn::Zero(Wholes());
+  for (int64_t i = 0; i < group; i += kLanes) {
+    const WholeVector whole = hn::NearestInt(hn::Mul(hn::LoadU(Floats(), x + i), inverse));
+    const WholeVector least = hn::Set(Wholes(), -127), top = hn::Set(Wholes(), 127);
+    const WholeVector bounded = hn::Min(hn::Max(whole, least), top);
+    sums = hn::Add(sums, bounded);
+    hn::StoreU(hn::DemoteTo(narrow_bytes, bounded), narrow_bytes, q + i);
+  }
+  sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
+  return most * (1.0f / 127) + not_finite;
+}
+
+// Row `row` of a tile of `rows`, as PackedJob has it: x [width] to its places in the tile's q,
+// scales and corrections. `offset` is that of the weights.
+HWY_INLINE void quantize_row(const float* x, int64_t width, int64_t group, int32_t offset,
+                             int64_t row, int64_t rows, int8_t* q, float* scales,
+                             int32_t* corrections) {
   float padded[64];
-  for (int64_t g = 0; g * group < width; ++g, q += group) {
+  int8_t whole[64];
+  for (int64_t g = 0; g * group < width; ++g) {
     const float* from = x + g * group;
     if (const int64_t rest = width - g * group; rest < group) {
       std::copy_n(from, rest, padded);
       std::fill(padded + rest, padded + group, 0.0f);
       from = padded;
     }
-    // What is not finite has no whole number: the scale, by which all is multiplied, carries it on.
-    Vector largest = all(0), bad = all(0);
-    for (int64_t i = 0; i < group; i += kLanes) {
-      const Vector v = hn::LoadU(Floats(), from + i);
-      largest = hn::Max(largest, hn::Abs(v));
-      bad = hn::MulAdd(v, all(0), bad);
-    }
-    const float most = hn::GetLane(hn::MaxOfLanes(Floats(), largest));
-    const float not_finite = hn::GetLane(hn::SumOfLanes(Floats(), bad));
-    scales[g] = most * (1.0f / 127) + not_finite;
-    const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
-    WholeVector sum = hn::Zero(Wholes());
-    for (int64_t i = 0; i < group; i += kLanes) {
-      const WholeVector whole = hn::NearestInt(hn::Mul(hn::LoadU(Floats(), from + i), inverse));
-      const WholeVector least = hn::Set(Wholes(), -127), top = hn::Set(Wholes(), 127);
-      const WholeVector bounded = hn::Min(hn::Max(whole, least), top);
-      sum = hn::Add(sum, bounded);
-      hn::StoreU(hn::DemoteTo(narrow_bytes, bounded), narrow_bytes, q + i);
-    }
-    corrections[g] = -offset * hn::GetLane(hn::SumOfLanes(Wholes(), sum));
+    int32_t sum;
+    scales[g * rows + row] = quantize_whole(from, group, whole, sum);
+    corrections[g * rows + row] = -offset * sum;
+    for (int64_t i = 0; i < group; i += 4)
+      __builtin_memcpy(q + (g * group + i) * rows + row * 4, whole + i, 4);
   }
 }
 
