@@ -37,6 +37,7 @@ std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_tokenize();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_convert();
 
 struct Verb {
   const char* name;

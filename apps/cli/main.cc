@@ -24,8 +24,9 @@ const std::vector<Verb>& verbs() {
       {"trace", "write down what a model computes, layer by layer", make_trace},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
       {"tokenize", "text to token ids and back", make_tokenize},
+      {"convert", "write a model in another dtype, or quantised", make_convert},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
-      {"bench", "measure the speed of training", make_bench},
+      {"bench", "measure the speed of a model, or of training", make_bench},
   };
   return all;
 }

@@ -217,6 +217,13 @@ Tensor widen_halves(const Tensor& halves) {
   return floats;
 }
 
+Tensor narrow_to_halves(const Tensor& floats) {
+  Tensor halves = empty(floats.shape(), DType::f16);
+  for (int64_t i = 0; i < floats.size(); ++i)
+    halves.data_as<uint16_t>()[i] = narrow_to_half(floats.data_as<float>()[i]);
+  return halves;
+}
+
 namespace {
 
 // A number is not finite if all bits of its exponent are set.

@@ -49,6 +49,10 @@ class SafeTensors {
   // Borrows the mapping, or copies where the elements lie unaligned. BadFile if missing,
   // Unsupported for its type.
   Tensor tensor(std::string_view name) const;
+  // A tensor is done with: what of it was read stops counting as this process's memory.
+  void release(const StoredTensor& stored) const {
+    files_[stored.file]->release(stored.data, stored.bytes);
+  }
 
  private:
   SafeTensors() = default;
@@ -85,6 +89,7 @@ void write_safetensors(const std::string& path, std::map<std::string, Tensor> te
 void refuse_pickle(const std::string& path);
 
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
+Tensor narrow_to_halves(const Tensor& floats);
 int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/quantized.h"
 #include "families/registry.h"
 
 namespace fovea {
@@ -14,8 +15,10 @@ namespace fovea {
 // Where a model came from, so that it is saved as the same kind of directory.
 struct Origin {
   const Family* family = nullptr;
-  nlohmann::ordered_json carried;     // keys of config.json that change no arithmetic
-  nlohmann::ordered_json generation;  // generation_config.json, if there was one
+  nlohmann::ordered_json carried;            // keys of config.json that change no arithmetic
+  nlohmann::ordered_json generation;         // generation_config.json, if there was one
+  DType dtype = DType::f32;                  // in which tensors that are not quantised are saved
+  std::optional<Quantization> quantization;  // of the others
 };
 
 // A token id that generation_config.json or config.json names.
@@ -29,12 +32,19 @@ struct ModelFiles {
 };
 
 // What to do with the elements: `mapped` leaves them in the file where they are f32 and as we keep
-// them; `owned` copies, so that they can be trained.
-enum class Weights { mapped, owned };
+// them; `owned` copies, so that they can be trained; `packed` packs all that linear() multiplies,
+// for inference. What a file holds quantised is packed in any case, and refused by `owned`.
+enum class Weights { mapped, owned, packed };
+
+struct Packing {
+  std::optional<WeightFormat> format;  // absent: bf16 where the file has it, else f32
+  int64_t group = 32;
+};
 
 // BadFile or Unsupported, naming file and key or tensor, where the directory does not hold
 // together: all missing, unknown and misshapen tensors in one message.
-ModelFiles open_model_files(const std::string& folder, Weights weights);
+ModelFiles open_model_files(const std::string& folder, Weights weights,
+                            const Packing& packing = {});
 
 // The files that make the model's directory, by name; everything but the tokenizer.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);
