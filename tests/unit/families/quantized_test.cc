@@ -78,7 +78,7 @@ class Quantized : public testing::Test {
       all[stored.name] = copy(file.tensor(stored.name));
     return all;
   }
-  void refused(ErrorKind kind, const std::vector<std::string>& words) {
+  void refused(ErrorKind kind, std::initializer_list<std::string> words) {
     expect_error(kind, words, [&] { open_model_files(quantized_.path(), Weights::packed); });
   }
 
