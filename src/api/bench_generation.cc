@@ -26,8 +26,7 @@ class Sequences {
   Sequences(const Transformer& model, int64_t batch, int64_t capacity)
       : model_(model),
         batch_(batch),
-        cache_(model.spec.decoder->layers, batch, capacity, model.spec.decoder->attention.kv_heads,
-               model.spec.decoder->attention.head_width, DType::f32) {}
+        cache_(PagePool::layout_for(*model.spec.decoder, DType::f32), batch, capacity) {}
 
   // Reads `count` tokens in each sequence, and computes the logits of the last.
   void read(int64_t count) {

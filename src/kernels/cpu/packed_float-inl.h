@@ -59,7 +59,7 @@ struct FloatTiles {
 
 struct F32Tiles : FloatTiles {
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Span k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
                                     float* sums) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
@@ -100,7 +100,7 @@ HWY_INLINE Vector odd_of(hn::Vec<Words> pairs) {
 // bf16 weights widened in registers.
 struct Bf16Tiles : FloatTiles {
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Span k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
                                     float* sums) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
@@ -134,6 +134,61 @@ struct Bf16Tiles : FloatTiles {
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) weights[v] = odd_of(pairs[v]);
       add(i + 1, weights);
+    }
+    sum.store(sums);
+  }
+};
+
+// sum + odd * odd + even * even, each step rounded once, as AVX512-BF16 does for pairs of bf16.
+struct NativePairs {
+  static HWY_INLINE Vector add(Vector sum, hn::Vec<Words> w, hn::Vec<Words> x) {
+#if HWY_TARGET == HWY_AVX2
+    return sum;  // there is no such CPU
+#else
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+    return sum;
+#endif
+  }
+};
+// The same where the CPU cannot: for tests.
+struct EmulatedPairs {
+  static HWY_INLINE Vector add(Vector sum, hn::Vec<Words> w, hn::Vec<Words> x) {
+    return hn::MulAdd(even_of(w), even_of(x), hn::MulAdd(odd_of(w), odd_of(x), sum));
+  }
+};
+
+// bf16 weights times activations in bf16, two k at a time.
+template <class Pairs>
+struct Bf16PairTiles : FloatTiles {
+  static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // of half the size
+
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+                                    float* sums) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    Sums<kRows, kVectors> sum;
+    sum.load(sums, k.begin == 0);
+    const uint32_t* x = job.pairs + row * job.stride + k.begin / 2 * kRows;
+    const uint32_t* w[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p)
+      w[p] = reinterpret_cast<const uint32_t*>(job.panel(panel + p)) + k.begin / 2 * kPanelOutputs;
+    const int64_t pairs = (k.size() + 1) / 2;
+    for (int64_t i = 0; i < pairs; ++i, x += kRows) {
+      hn::Vec<Words> weights[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const uint32_t* from = w[v / kPanelVectors] + i * kPanelOutputs;
+        weights[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
+        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const hn::Vec<Words> pair = hn::Set(Words(), x[r]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          sum.at[r][v] = Pairs::add(sum.at[r][v], weights[v], pair);
+      }
     }
     sum.store(sums);
   }

@@ -4,7 +4,7 @@
 
 namespace fovea::cpu {
 
-struct Span {
+struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
 };
@@ -20,13 +20,16 @@ struct PackedJob {
 
   int64_t stride;       // elements of a row of activations
   const float* floats;  // f32 and bf16 weights: [rows][K]
+  // bf16 weights where bf16 products are native: two bf16 in each, for each tile of R rows
+  // [K/2][R].
+  const uint32_t* pairs;
   // int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4], and for each of
   // its groups [K/G][R] the scale, and minus the sum of q times the weights' offset.
   const int8_t* bytes;
   const float* scales;
   const int32_t* corrections;
 
-  Span rows_of(int64_t tile) const { return {rows * tile / tiles, rows * (tile + 1) / tiles}; }
+  Range rows_of(int64_t tile) const { return {rows * tile / tiles, rows * (tile + 1) / tiles}; }
   const uint8_t* panel(int64_t index) const {
     return static_cast<const uint8_t*>(weight.panels) + index * panel_size;
   }
@@ -34,5 +37,13 @@ struct PackedJob {
     return weight.scales + index * groups * kPanelOutputs;
   }
 };
+
+// How bf16 weights are multiplied: widened, with activations as they are; or with activations
+// rounded to bf16, by the CPU's own instruction or, for tests, by what it does.
+enum class Bf16Products { widened, native, emulated };
+
+// cpu::packed_linear with a choice.
+void packed_linear_with(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+                        int64_t rows);
 
 }  // namespace fovea::cpu

@@ -4,6 +4,7 @@
 // block.
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -30,7 +31,7 @@ constexpr int64_t kCarriedTiles = 512;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Span k, float* sums);
+using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums);
 
 // The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
 template <class Tiles, int kRows = Tiles::kMostRows>
@@ -47,7 +48,7 @@ Tile TileOf(int64_t rows, int64_t panels) {
 }
 
 // y's rows and panels of one tile from its finished sums.
-void StoreSums(const PackedJob& job, Span rows, int64_t panel, int64_t panels, float* sums) {
+void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
   const int64_t first = panel * kPanelOutputs;
   const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
   for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
@@ -57,14 +58,14 @@ void StoreSums(const PackedJob& job, Span rows, int64_t panel, int64_t panels, f
 }
 
 template <class Tiles>
-void MultiplyPanels(const PackedJob& job, Span tiles, int64_t panel, int64_t panels,
+void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
                     float* carried) {
   const int64_t K = job.weight.width, first = job.rows_of(tiles.begin).begin;
   int64_t begin = 0;
   do {  // at least once: without products y is still set to the bias
-    const Span k = {begin, std::min(K, begin + Tiles::kBlock)};
+    const Range k = {begin, std::min(K, begin + Tiles::kBlock)};
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
-      const Span rows = job.rows_of(t);
+      const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums);
       if (k.end == K) StoreSums(job, rows, panel, panels, sums);
@@ -74,11 +75,11 @@ void MultiplyPanels(const PackedJob& job, Span tiles, int64_t panel, int64_t pan
 }
 
 template <class Tiles>
-void MultiplyShare(const PackedJob& job, Span tiles, Span panels) {
+void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
   // All tiles take the same number of panels, the one that goes with the largest.
   const int64_t most = Tiles::panels(static_cast<int>(CeilDiv(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
-    const Span part = {t, std::min(tiles.end, t + kCarriedTiles)};
+    const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
     float* carried =
         gemm_scratch(GemmScratch::carry,
                      static_cast<size_t>(part.size() * Tiles::kMostRows * most * kPanelOutputs));
@@ -127,7 +128,7 @@ void QuantizeRows(PackedJob& job, In x) {
                       ? nullptr
                       : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(K));
     for (int64_t t = begin; t < end; ++t) {
-      const Span tile = job.rows_of(t);
+      const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
         quantize_row(widened(x, r * K, K, room), K, job.weight.group, offset, r - tile.begin,
                      tile.size(), bytes + tile.begin * job.stride, scales + tile.begin * job.groups,
@@ -138,6 +139,31 @@ void QuantizeRows(PackedJob& job, In x) {
   job.bytes = bytes;
   job.scales = scales;
   job.corrections = corrections;
+}
+
+void PairRows(PackedJob& job, In x) {
+  const int64_t K = job.weight.width;
+  job.stride = CeilDiv(K, 2);
+  auto* pairs = reinterpret_cast<uint32_t*>(
+      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * job.stride)));
+  parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    auto* row = reinterpret_cast<bf16*>(
+        gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(job.stride)));
+    for (int64_t t = begin; t < end; ++t) {
+      const Range tile = job.rows_of(t);
+      for (int64_t r = tile.begin; r < tile.end; ++r) {
+        row[2 * job.stride - 1] = bf16{};  // of an odd K's last pair
+        if (x.dtype == DType::f32)
+          narrow_all(row, static_cast<const float*>(x.data) + r * K, K);
+        else
+          std::copy_n(static_cast<const bf16*>(x.data) + r * K, K, row);
+        uint32_t* to = pairs + tile.begin * job.stride + (r - tile.begin);
+        for (int64_t i = 0; i < job.stride; ++i)
+          std::memcpy(to + i * tile.size(), row + 2 * i, sizeof(uint32_t));
+      }
+    }
+  });
+  job.pairs = pairs;
 }
 
 void WidenRows(PackedJob& job, In x) {
@@ -152,7 +178,18 @@ void WidenRows(PackedJob& job, In x) {
   job.floats = floats;
 }
 
-void PackedLinear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) {
+void MultiplyBf16(Bf16Products products, PackedJob& job, In x) {
+  if (products == Bf16Products::widened) {
+    WidenRows(job, x);
+    return MultiplyPacked<Bf16Tiles>(job);
+  }
+  PairRows(job, x);
+  if (products == Bf16Products::emulated) return MultiplyPacked<Bf16PairTiles<EmulatedPairs>>(job);
+  MultiplyPacked<Bf16PairTiles<NativePairs>>(job);
+}
+
+void PackedLinear(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+                  int64_t rows) {
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
@@ -161,10 +198,10 @@ void PackedLinear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows
   job.y = y;
   job.bias = WidenBias(bias, weight.outputs);
   job.panel_size = panel_bytes(weight);
-  if (!is_quantized(weight.format)) {
+  if (weight.format == WeightFormat::bf16) return MultiplyBf16(products, job, x);
+  if (weight.format == WeightFormat::f32) {
     WidenRows(job, x);
-    return weight.format == WeightFormat::f32 ? MultiplyPacked<F32Tiles>(job)
-                                              : MultiplyPacked<Bf16Tiles>(job);
+    return MultiplyPacked<F32Tiles>(job);
   }
   job.groups = groups_of(weight);
   QuantizeRows(job, x);
@@ -180,14 +217,20 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 HWY_EXPORT(PackedLinear);
 
-void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) {
+void packed_linear_with(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+                        int64_t rows) {
   check_stored_types(y, x);
   if (bias.data) check_stored(bias.dtype);
   if (rows == 0 || weight.outputs == 0) return;
   // Whole numbers without VNNI are multiplied 256 bits at a time, AVX-512 or not.
   if (is_quantized(weight.format) && !__builtin_cpu_supports("avx512vnni"))
-    return N_AVX2::PackedLinear(y, x, bias, weight, rows);
-  HWY_DYNAMIC_DISPATCH(PackedLinear)(y, x, bias, weight, rows);
+    return N_AVX2::PackedLinear(products, y, x, bias, weight, rows);
+  HWY_DYNAMIC_DISPATCH(PackedLinear)(products, y, x, bias, weight, rows);
+}
+
+void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) {
+  packed_linear_with(native_bf16() ? Bf16Products::native : Bf16Products::widened, y, x, bias,
+                     weight, rows);
 }
 
 }  // namespace fovea::cpu

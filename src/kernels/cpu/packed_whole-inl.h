@@ -117,7 +117,7 @@ struct QuantizedTiles : WholeTiles {
   }
 
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Span k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
                                     float* carried) {
     constexpr int kVectors = kPanels * kPanelVectors;
     const int64_t group = job.weight.group, first = k.begin / group;
