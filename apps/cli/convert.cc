@@ -26,8 +26,8 @@ class ConvertCommand : public Command {
     table.add(choice("--quantize", {"-q"},
                      "weights of layers and head as whole numbers with scales", quantize_,
                      {"none", "int8|q8", "int4|q4"}));
-    table.add(integer("--group", {"--group-size"}, "weights that share a scale: 32 or 64", group_,
-                      32, 64));
+    table.add(
+        choice("--group", {"--group-size"}, "weights that share a scale", group_, {"32", "64"}));
   }
 
   int run(const OptionTable&) override {
@@ -35,7 +35,8 @@ class ConvertCommand : public Command {
     if (to_.empty()) throw UsageError("OUT: not given; expected a directory to write");
     std::vector<std::string> warnings;
     const Conversion r = convert_model(
-        from_, to_, {static_cast<FileDType>(dtype_), static_cast<Quantize>(quantize_), group_},
+        from_, to_,
+        {static_cast<FileDType>(dtype_), static_cast<Quantize>(quantize_), group_ == 0 ? 32 : 64},
         &warnings);
     for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
     print(json ? as_json(r) : as_text(r));
@@ -59,8 +60,7 @@ class ConvertCommand : public Command {
   }
 
   std::string from_, to_;
-  int dtype_ = 0, quantize_ = 0;
-  int64_t group_ = 32;
+  int dtype_ = 0, quantize_ = 0, group_ = 0;
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ void unpack_row(const PackedMatrix& w, int64_t n, float* row);
 
 // `count` numbers with one scale, to whole numbers from -127 (int8) or -8 (int4) to 127 or 7, and
 // the scale: of those tried the one with the least sum of squared errors. Always tried is the
-// largest magnitude on the end of the range, as llama.cpp's Q8_0 and Q4_0 have it.
+// largest magnitude on the end of the range, as the Q8_0 and Q4_0 of ggml have it.
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q);
 
 }  // namespace fovea
