@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "compare.h"
 #include "files.h"
 #include "progress.h"
 #include "signals.h"
@@ -28,13 +29,20 @@ class EvalCommand : public Command {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
     table.add(
         places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines", data_));
+    table.add(text("--against", {},
+                   "directory of the full model: tells how far MODEL's predictions are from its",
+                   against_));
+    table.add(choice("--dtype", {"--precision"},
+                     "precision of MODEL's weights, automatic = as stored", precision_,
+                     kWeightPrecisions));
   }
 
   int run(const OptionTable&) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (data_.empty()) throw UsageError("DATA: not given; expected text files or folders");
     catch_signals();
-    const Model model = open_model(model_);
+    if (!against_.empty()) return run_compare(model_, against_, precision_, data_, json);
+    const Model model = open_model(model_, weight_precision(precision_));
     ProgressLine line;
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
@@ -70,6 +78,8 @@ class EvalCommand : public Command {
   }
 
   std::string model_;
+  std::string against_;
+  int precision_ = 0;
   std::vector<std::string> data_;
 };
 
