@@ -141,9 +141,10 @@ struct Bf16Tiles : FloatTiles {
 
 // sum + odd * odd + even * even, each step rounded once, as AVX512-BF16 does for pairs of bf16.
 struct NativePairs {
-  static HWY_INLINE Vector add(Vector sum, hn::Vec<Words> w, hn::Vec<Words> x) {
+  static HWY_INLINE Vector add(Vector sum, [[maybe_unused]] hn::Vec<Words> w,
+                               [[maybe_unused]] hn::Vec<Words> x) {
 #if HWY_TARGET == HWY_AVX2
-    return sum;  // there is no such CPU
+    return sum;  // no CPU has the one without AVX-512
 #else
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
     return sum;
