@@ -37,8 +37,13 @@ bool is_buffer(const Family& family, const std::string& name) {
 // Puts a file's tensors into a model, and remembers everything that does not fit.
 class Loader {
  public:
-  Loader(const SafeTensors& file, const Family& family, Weights weights, std::string folder)
-      : file_(file), family_(family), weights_(weights), folder_(std::move(folder)) {}
+  Loader(const SafeTensors& file, const Family& family, Weights weights, std::string folder,
+         bool new_head)
+      : file_(file),
+        family_(family),
+        weights_(weights),
+        folder_(std::move(folder)),
+        new_head_(new_head) {}
 
   void load(Transformer& model) {
     std::map<std::string, Parameter*> parameters;
@@ -51,12 +56,17 @@ class Loader {
         shapes.push_back(parts.back()->shape);
       }
       const StoredTensor* stored = find(tensor.name);
+      const Shape expected = shape_in_file(tensor, shapes);
+      const bool of_head = tensor.parts[0].starts_with(std::string(model.head_name()) + ".");
+      if (new_head_ && of_head && (stored == nullptr || stored->shape != expected)) {
+        lacking.insert(lacking.end(), tensor.parts.begin(), tensor.parts.end());
+        continue;
+      }
       if (stored == nullptr) {
         missing_.push_back(tensor.name);
         continue;
       }
       used_.insert(stored->name);
-      const Shape expected = shape_in_file(tensor, shapes);
       if (stored->shape != expected) {
         misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
                                          describe(stored->shape), describe(expected)));
@@ -84,7 +94,7 @@ class Loader {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
       if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
-      if (stored.name == passed_over_) continue;
+      if (new_head_ || stored.name == passed_over_) continue;
       unknown.push_back(stored.name);
     }
     std::vector<std::string> wrong;
@@ -108,6 +118,8 @@ class Loader {
       }
     }
   }
+
+  std::vector<std::string> lacking;  // parameters of a new head
 
   // Under its name, with or without the family's prefix, or as a norm was once called.
   const StoredTensor* find(const std::string& name) const {
@@ -137,6 +149,7 @@ class Loader {
   const Family& family_;
   Weights weights_;
   std::string folder_, passed_over_;
+  bool new_head_;
   std::set<std::string> used_;
   std::vector<std::string> missing_, misshapen_;
 };
@@ -160,6 +173,40 @@ bool is_another(const SafeTensors& file, const std::string& head, const StoredTe
 
 }  // namespace
 
+namespace {
+
+// id2label by number; nothing where a number is missing or no text is told.
+std::vector<std::string> labels_of(const nlohmann::json& config) {
+  const auto names = config.find("id2label");
+  std::vector<std::string> labels;
+  if (names == config.end() || !names->is_object()) return labels;
+  for (size_t i = 0; i < names->size(); ++i) {
+    const auto name = names->find(std::to_string(i));
+    if (name == names->end() || !name->is_string()) return {};
+    labels.push_back(*name);
+  }
+  return labels;
+}
+
+void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json& config) {
+  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    config["id2label"][std::to_string(i)] = labels[i];
+    config["label2id"][labels[i]] = i;
+  }
+}
+
+ModelFiles open_files(const std::string& folder, Weights weights, const HeadSpec* new_head);
+
+}  // namespace
+
+ModelFiles open_model_files(const std::string& folder, Weights weights) {
+  return open_files(folder, weights, nullptr);
+}
+ModelFiles open_with_head(const std::string& folder, Weights weights, const HeadSpec& head) {
+  return open_files(folder, weights, &head);
+}
+
 std::optional<int32_t> special_id(const Origin& origin, const char* key) {
   for (const nlohmann::json json : {origin.generation, origin.carried}) {
     if (!json.is_object()) continue;
@@ -168,7 +215,9 @@ std::optional<int32_t> special_id(const Origin& origin, const char* key) {
   return std::nullopt;
 }
 
-ModelFiles open_model_files(const std::string& folder, Weights weights) {
+namespace {
+
+ModelFiles open_files(const std::string& folder, Weights weights, const HeadSpec* new_head) {
   if (!is_folder(folder)) {
     refuse_pickle(folder);
     fail(ErrorKind::BadFile,
@@ -185,11 +234,16 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
   Config reader(config, path);
   describe(reader, family, spec);
   files.origin.carried = reader.carried();
+  files.origin.labels = labels_of(config);
+  if (new_head != nullptr) {
+    spec.head = *new_head;
+    spec = validated(spec);
+  }
   if (const std::string generation = folder + "/generation_config.json"; is_file(generation))
     files.origin.generation = read_json(generation);
 
   const SafeTensors file = SafeTensors::open_model(folder);
-  Loader loader(file, family, weights, folder);
+  Loader loader(file, family, weights, folder, new_head != nullptr);
   if (spec.head.tied) {
     Transformer tied(spec);
     const std::string head = name_of_head(spec, family);
@@ -207,9 +261,12 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
   files.model = Transformer(spec);
   loader.load(files.model);
   loader.report(files.warnings);
+  files.missing = loader.lacking;
   files.end_ids = end_ids(folder, config);
   return files;
 }
+
+}  // namespace
 
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family) {
   std::map<std::string, Tensor> values, tensors;
@@ -235,6 +292,8 @@ std::string config_json(const Transformer& model, const Origin& origin,
   describe(config, family, spec);
   config.write("dtype", "float32");
   nlohmann::ordered_json written = config.written();
+  if (std::ssize(origin.labels) == spec.head.labels && spec.head.labels > 0)
+    write_labels(origin.labels, written);
   if (&family == origin.family) {
     for (const auto& [key, value] : origin.carried.items())
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;

@@ -16,6 +16,7 @@ struct Origin {
   const Family* family = nullptr;
   nlohmann::ordered_json carried;     // keys of config.json that change no arithmetic
   nlohmann::ordered_json generation;  // generation_config.json, if there was one
+  std::vector<std::string> labels;    // what the outputs of a head stand for; empty = not told
 };
 
 // A token id that generation_config.json or config.json names.
@@ -26,6 +27,7 @@ struct ModelFiles {
   Origin origin;
   std::vector<int32_t> end_ids;       // generation stops at any of these
   std::vector<std::string> warnings;  // odd but harmless
+  std::vector<std::string> missing;   // parameters of a new head that the file lacks: no elements
 };
 
 // What to do with the elements: `mapped` leaves them in the file where they are f32 and as we keep
@@ -35,6 +37,8 @@ enum class Weights { mapped, owned };
 // BadFile or Unsupported, naming file and key or tensor, where the directory does not hold
 // together: all missing, unknown and misshapen tensors in one message.
 ModelFiles open_model_files(const std::string& folder, Weights weights);
+// The same with another head than config.json says, as far as the file has it.
+ModelFiles open_with_head(const std::string& folder, Weights weights, const HeadSpec& head);
 
 // The files that make the model's directory, by name; everything but the tokenizer.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);

@@ -36,6 +36,7 @@ void check_options(const TrainOptions& o) {
   check_data(o);
   check_range("--steps", static_cast<double>(o.steps), 1, 1e9);
   check_range("--batch", static_cast<double>(o.batch), 1, 65536);
+  check_range("--length", static_cast<double>(o.length), 0, 1e9);
   check_range("--accumulate", static_cast<double>(o.accumulate), 1, 65536);
   check_range("--validation", o.validation, 0, 0.9);
   check_range("--learning-rate", o.learning_rate, 0, 1000);

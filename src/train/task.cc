@@ -25,10 +25,10 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
 }
 
 std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec) {
-  switch (objective_of(options, spec)) {
-    case Objective::pairs: return make_pairs_task(options);
-    default: return make_text_task(options);
-  }
+  const Objective objective = objective_of(options, spec);
+  if (objective == Objective::pairs) return make_pairs_task(options);
+  if (objective == Objective::labels) return make_labels_task(options);
+  return make_text_task(options, objective);
 }
 
 }  // namespace fovea

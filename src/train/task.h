@@ -4,7 +4,7 @@
 #include "fovea/tokenizer.h"
 #include "fovea/train.h"
 #include "plan/estimate.h"
-#include "train/examples.h"
+#include "train/evaluation.h"
 
 namespace fovea {
 
@@ -25,13 +25,15 @@ class Task {
   virtual Cost cost(const Spec& spec, DType compute) const = 0;
   // What config.json of a new model says besides its Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
+  // What the head's outputs stand for, once the model has its shape; empty = nothing to be told.
+  virtual std::vector<std::string> labels() const { return {}; }
   // With `read_only` nothing is written anywhere. What it gives must not outlive the task.
   virtual std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer,
                                              const Origin& origin, bool read_only,
                                              const Say& say) = 0;
-  // More about the last validation than its loss, by name.
+  // More about a validation than its loss, by name.
   using Figures = std::vector<std::pair<std::string, double>>;
-  virtual Figures figures(const Transformer&, DType, const Examples&) const { return {}; }
+  virtual Figures figures(const Transformer&, const Score&) const { return {}; }
 
  protected:
   TrainOptions options_;
@@ -44,7 +46,8 @@ std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec);
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 
-std::unique_ptr<Task> make_text_task(const TrainOptions& options);
+std::unique_ptr<Task> make_text_task(const TrainOptions& options, Objective objective);
 std::unique_ptr<Task> make_pairs_task(const TrainOptions& options);
+std::unique_ptr<Task> make_labels_task(const TrainOptions& options);
 
 }  // namespace fovea
