@@ -10,7 +10,8 @@ void check_range(const char* option, double value, double least, double most) {
   check(value >= least && value <= most, "{}: {}; expected {} to {}", option, value, least, most);
 }
 
-// One kind of data, and its validation with it.
+}  // namespace
+
 void check_data(const TrainOptions& o) {
   const int kinds =
       (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) + (o.labels.empty() ? 0 : 1);
@@ -29,8 +30,6 @@ void check_data(const TrainOptions& o) {
       "--objective: does not go with the data; expected pairs with --pairs, labels with --labels, "
       "and one of the others with a text");
 }
-
-}  // namespace
 
 void check_options(const TrainOptions& o) {
   check_data(o);

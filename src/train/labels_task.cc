@@ -15,8 +15,12 @@ constexpr int64_t kUsualLength = 64;  // of a text, for the plan before tokens a
 // To tell a text's label, or each word's.
 class LabelsTask : public Task {
  public:
-  explicit LabelsTask(const TrainOptions& options)
-      : Task(options), training_(read_labelled(options.labels)) {
+  LabelsTask(const TrainOptions& options, Purpose purpose)
+      : Task(options, purpose), training_(read_labelled(options.labels)) {
+    names_ = label_names(training_);
+    if (purpose == Purpose::measure) return;
+    check(names_.size() >= 2, "{}: has but one label, \"{}\"; expected at least two",
+          options.labels.front(), names_.front());
     if (!options.validation_labels.empty()) {
       validation_ = read_labelled(options.validation_labels);
       check(validation_.by_word == training_.by_word,
@@ -30,9 +34,6 @@ class LabelsTask : public Task {
       validation_.rows.assign(rows.begin() + kept, rows.end());
       rows.resize(static_cast<size_t>(kept));
     }
-    names_ = label_names(training_);
-    check(names_.size() >= 2, "{}: has but one label, \"{}\"; expected at least two",
-          options.labels.front(), names_.front());
   }
 
   Tokenizer make_tokenizer(const Spec& spec) override {
@@ -69,8 +70,8 @@ class LabelsTask : public Task {
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} texts are left out, as they are empty",
                       training_.empty + validation_.empty));
-    LabelledTokens learnt = tokenized(training_, tokenizer),
-                   held_out = tokenized(validation_, tokenizer);
+    LabelledTokens learnt = tokenized(training_, tokenizer), held_out = learnt;
+    if (purpose_ == Purpose::train) held_out = tokenized(validation_, tokenizer);
     if (cut_ > 0) say(fmt::format("{} texts are cut to {} tokens", cut_, context_));
     auto examples = std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out),
                                                     options_.batch, spec, options_.seed);
@@ -163,8 +164,8 @@ class LabelsTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_labels_task(const TrainOptions& options) {
-  return std::make_unique<LabelsTask>(options);
+std::unique_ptr<Task> make_labels_task(const TrainOptions& options, Task::Purpose purpose) {
+  return std::make_unique<LabelsTask>(options, purpose);
 }
 
 }  // namespace fovea

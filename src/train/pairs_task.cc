@@ -22,8 +22,9 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
 // To say a target text for a source text.
 class PairsTask : public Task {
  public:
-  explicit PairsTask(const TrainOptions& options)
-      : Task(options), training_(read_pairs(options.pairs, "--pairs")) {
+  PairsTask(const TrainOptions& options, Purpose purpose)
+      : Task(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
+    if (purpose == Purpose::measure) return;
     if (!options.validation_pairs.empty()) {
       validation_ = read_pairs(options.validation_pairs, "--validation-pairs");
       return;
@@ -76,8 +77,8 @@ class PairsTask : public Task {
       say(fmt::format("{} pairs are left out, as one side of them is empty",
                       training_.empty + validation_.empty));
     }
-    TokenPairs learnt = tokenized(training_, spec, tokenizer),
-               held_out = tokenized(validation_, spec, tokenizer);
+    TokenPairs learnt = tokenized(training_, spec, tokenizer), held_out = learnt;
+    if (purpose_ == Purpose::train) held_out = tokenized(validation_, spec, tokenizer);
     if (too_long_ > 0) {
       say(fmt::format("{} pairs are left out, as they are longer than {} tokens, the context",
                       too_long_, spec.context));
@@ -115,8 +116,8 @@ class PairsTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_pairs_task(const TrainOptions& options) {
-  return std::make_unique<PairsTask>(options);
+std::unique_ptr<Task> make_pairs_task(const TrainOptions& options, Task::Purpose purpose) {
+  return std::make_unique<PairsTask>(options, purpose);
 }
 
 }  // namespace fovea

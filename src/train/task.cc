@@ -24,11 +24,12 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
   return spec.decoder ? Objective::spans : Objective::masked;
 }
 
-std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec) {
+std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec,
+                                Task::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
-  if (objective == Objective::pairs) return make_pairs_task(options);
-  if (objective == Objective::labels) return make_labels_task(options);
-  return make_text_task(options, objective);
+  if (objective == Objective::pairs) return make_pairs_task(options, purpose);
+  if (objective == Objective::labels) return make_labels_task(options, purpose);
+  return make_text_task(options, purpose, objective);
 }
 
 }  // namespace fovea

@@ -13,7 +13,9 @@ using Say = std::function<void(std::string)>;
 // What a run is for: its data, and what is asked of the model.
 class Task {
  public:
-  explicit Task(const TrainOptions& options) : options_(options) {}
+  // measure: all of the data is held out, and what else there must be is of no use.
+  enum class Purpose { train, measure };
+  Task(const TrainOptions& options, Purpose purpose) : options_(options), purpose_(purpose) {}
   virtual ~Task() = default;
 
   // A tokenizer made from the data, as options.tokenizer says.
@@ -37,17 +39,20 @@ class Task {
 
  protected:
   TrainOptions options_;
+  Purpose purpose_;
 };
 
 // The task of the options' data and objective, for a model of this kind. The data is read.
-std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec);
+std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec,
+                                Task::Purpose purpose = Task::Purpose::train);
 
 // The objective that `automatic` means.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 
-std::unique_ptr<Task> make_text_task(const TrainOptions& options, Objective objective);
-std::unique_ptr<Task> make_pairs_task(const TrainOptions& options);
-std::unique_ptr<Task> make_labels_task(const TrainOptions& options);
+std::unique_ptr<Task> make_text_task(const TrainOptions& options, Task::Purpose purpose,
+                                     Objective objective);
+std::unique_ptr<Task> make_pairs_task(const TrainOptions& options, Task::Purpose purpose);
+std::unique_ptr<Task> make_labels_task(const TrainOptions& options, Task::Purpose purpose);
 
 }  // namespace fovea

@@ -14,8 +14,8 @@ constexpr int64_t kWindowOfCheckpoint = 1024;
 // To go on with a text, or to tell what was hidden of it.
 class TextTask : public Task {
  public:
-  TextTask(const TrainOptions& options, Objective objective)
-      : Task(options),
+  TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
+      : Task(options, purpose),
         objective_(objective),
         corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
 
@@ -74,8 +74,7 @@ class TextTask : public Task {
     std::unique_ptr<Examples> examples;
     if (objective_ == Objective::next_token) {
       require(windows.length);
-      examples =
-          std::make_unique<NextTokenExamples>(store_->training(), store_->validation(), windows);
+      examples = std::make_unique<NextTokenExamples>(store_->training(), held_out(), windows);
     } else if (objective_ == Objective::masked) {
       examples = masked(tokenizer, windows);
     } else {
@@ -91,6 +90,10 @@ class TextTask : public Task {
   }
 
  private:
+  const TokenSpan& held_out() const {
+    return purpose_ == Purpose::measure ? store_->training() : store_->validation();
+  }
+
   int64_t reads_at_once(const Spec& spec) const {
     if (options_.length > 0) return std::min(options_.length, spec.context);
     return options_.from.empty() ? spec.context : std::min(spec.context, kWindowOfCheckpoint);
@@ -116,8 +119,8 @@ class TextTask : public Task {
     check(windows.length >= 1 && !masking.ordinary.empty(),
           "--context: {} tokens leave no room for text; expected more", windows.length);
     require(windows.length);
-    return std::make_unique<MaskedExamples>(store_->training(), store_->validation(), windows,
-                                            masking, around.before, around.behind);
+    return std::make_unique<MaskedExamples>(store_->training(), held_out(), windows, masking,
+                                            around.before, around.behind);
   }
 
   std::unique_ptr<Examples> spans(const Tokenizer& tokenizer, const Origin& origin,
@@ -137,8 +140,8 @@ class TextTask : public Task {
         "--length: {} spans in one, for which the tokenizer has {} tokens; expected a shorter one "
         "or longer spans",
         cutting.spans(windows.length), cutting.gaps.size());
-    return std::make_unique<SpanExamples>(store_->training(), store_->validation(), windows,
-                                          cutting, decoder_start(tokenizer, origin));
+    return std::make_unique<SpanExamples>(store_->training(), held_out(), windows, cutting,
+                                          decoder_start(tokenizer, origin));
   }
 
   Objective objective_;
@@ -148,8 +151,9 @@ class TextTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_text_task(const TrainOptions& options, Objective objective) {
-  return std::make_unique<TextTask>(options, objective);
+std::unique_ptr<Task> make_text_task(const TrainOptions& options, Task::Purpose purpose,
+                                     Objective objective) {
+  return std::make_unique<TextTask>(options, purpose, objective);
 }
 
 }  // namespace fovea
