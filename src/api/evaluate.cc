@@ -71,7 +71,8 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   const Spec& spec = model.spec();
   Evaluation result;
   const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
-  const std::unique_ptr<Task> task = open_task(options, spec, Task::Purpose::measure);
+  const std::unique_ptr<TrainingTask> task =
+      open_task(options, spec, TrainingTask::Purpose::measure);
   Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
   check(write_spec(shaped) == write_spec(spec),

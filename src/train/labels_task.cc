@@ -13,10 +13,10 @@ namespace {
 constexpr int64_t kUsualLength = 64;  // of a text, for the plan before tokens are counted
 
 // To tell a text's label, or each word's.
-class LabelsTask : public Task {
+class LabelsTask : public TrainingTask {
  public:
   LabelsTask(const TrainOptions& options, Purpose purpose)
-      : Task(options, purpose), training_(read_labelled(options.labels)) {
+      : TrainingTask(options, purpose), training_(read_labelled(options.labels)) {
     names_ = label_names(training_);
     if (purpose == Purpose::measure) return;
     check(names_.size() >= 2, "{}: has but one label, \"{}\"; expected at least two",
@@ -164,7 +164,8 @@ class LabelsTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_labels_task(const TrainOptions& options, Task::Purpose purpose) {
+std::unique_ptr<TrainingTask> make_labels_task(const TrainOptions& options,
+                                               TrainingTask::Purpose purpose) {
   return std::make_unique<LabelsTask>(options, purpose);
 }
 

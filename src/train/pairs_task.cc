@@ -20,10 +20,10 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
 }
 
 // To say a target text for a source text.
-class PairsTask : public Task {
+class PairsTask : public TrainingTask {
  public:
   PairsTask(const TrainOptions& options, Purpose purpose)
-      : Task(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
+      : TrainingTask(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
     if (purpose == Purpose::measure) return;
     if (!options.validation_pairs.empty()) {
       validation_ = read_pairs(options.validation_pairs, "--validation-pairs");
@@ -116,7 +116,8 @@ class PairsTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_pairs_task(const TrainOptions& options, Task::Purpose purpose) {
+std::unique_ptr<TrainingTask> make_pairs_task(const TrainOptions& options,
+                                              TrainingTask::Purpose purpose) {
   return std::make_unique<PairsTask>(options, purpose);
 }
 

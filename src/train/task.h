@@ -11,12 +11,13 @@ namespace fovea {
 using Say = std::function<void(std::string)>;
 
 // What a run is for: its data, and what is asked of the model.
-class Task {
+class TrainingTask {
  public:
   // measure: all of the data is held out, and what else there must be is of no use.
   enum class Purpose { train, measure };
-  Task(const TrainOptions& options, Purpose purpose) : options_(options), purpose_(purpose) {}
-  virtual ~Task() = default;
+  TrainingTask(const TrainOptions& options, Purpose purpose)
+      : options_(options), purpose_(purpose) {}
+  virtual ~TrainingTask() = default;
 
   // A tokenizer made from the data, as options.tokenizer says.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
@@ -43,16 +44,19 @@ class Task {
 };
 
 // The task of the options' data and objective, for a model of this kind. The data is read.
-std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec,
-                                Task::Purpose purpose = Task::Purpose::train);
+std::unique_ptr<TrainingTask> open_task(
+    const TrainOptions& options, const Spec& spec,
+    TrainingTask::Purpose purpose = TrainingTask::Purpose::train);
 
 // The objective that `automatic` means.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 
-std::unique_ptr<Task> make_text_task(const TrainOptions& options, Task::Purpose purpose,
-                                     Objective objective);
-std::unique_ptr<Task> make_pairs_task(const TrainOptions& options, Task::Purpose purpose);
-std::unique_ptr<Task> make_labels_task(const TrainOptions& options, Task::Purpose purpose);
+std::unique_ptr<TrainingTask> make_text_task(const TrainOptions& options,
+                                             TrainingTask::Purpose purpose, Objective objective);
+std::unique_ptr<TrainingTask> make_pairs_task(const TrainOptions& options,
+                                              TrainingTask::Purpose purpose);
+std::unique_ptr<TrainingTask> make_labels_task(const TrainOptions& options,
+                                               TrainingTask::Purpose purpose);
 
 }  // namespace fovea

@@ -12,10 +12,10 @@ namespace {
 constexpr int64_t kWindowOfCheckpoint = 1024;
 
 // To go on with a text, or to tell what was hidden of it.
-class TextTask : public Task {
+class TextTask : public TrainingTask {
  public:
   TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
-      : Task(options, purpose),
+      : TrainingTask(options, purpose),
         objective_(objective),
         corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
 
@@ -151,8 +151,8 @@ class TextTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_text_task(const TrainOptions& options, Task::Purpose purpose,
-                                     Objective objective) {
+std::unique_ptr<TrainingTask> make_text_task(const TrainOptions& options,
+                                             TrainingTask::Purpose purpose, Objective objective) {
   return std::make_unique<TextTask>(options, purpose, objective);
 }
 
