@@ -108,7 +108,7 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
   run.pass = given;
   run.pass.stack = run.stack == &model_.encoder && model_.spec.decoder ? "encoder_" : "";
   run.pass.mask.causal = run.stack->decodes;
-  run.stack->positions.prepare(run.pass, run.tokens(), {}, 0);
+  run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
 // Heads that are switched off give zeros; what is kept shows them so.

@@ -216,8 +216,10 @@ void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query
               embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
   const Positions& positions = run.stack->positions;
   const PositionKind kind = positions.spec.kind;
-  if (kind == PositionKind::learned || kind == PositionKind::sinusoidal)
-    steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), {}, query.token));
+  if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
+    const Tensor place = full({1, 1}, static_cast<double>(query.token), DType::i32);
+    steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), place));
+  }
   if (run.stack->embedding_norm.weight.present())
     steps.add("embedding_norm", {T, C}, row_of(run.stream[0], query.token));
 }

@@ -69,6 +69,13 @@ Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
   return decoder(embed(tokens, token_embedding), pass, tokens.places);
 }
 
+void Transformer::remember(const Tensor& memory, const Pass& pass) const {
+  for (const Block& block : decoder.blocks) {
+    const auto [k, v] = block.cross.of_memory(memory, pass);
+    pass.cache->set_memory(block.cross.layer, k, v, pass.memory_valid);
+  }
+}
+
 Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& places) const {
   const Sequence sequence{ids, places, {}, {}};
   return spec.decoder ? decode(sequence, pass) : encode(sequence, pass);

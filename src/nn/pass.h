@@ -50,7 +50,8 @@ struct Pass {
   // Set by the stack for its layers.
   Angles angles, local_angles;  // the second in layers with a window
   Pairing pairing = Pairing::halves;
-  Tensor distance_bias;    // see AttentionOptions
+  Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
+  int64_t bias_zero = 0;
   const char* stack = "";  // in the names that a probe sees: "", "encoder_" or "decoder_"
 
   // The dropout of one place in the model.

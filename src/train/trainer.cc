@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "families/directory.h"
-#include "generate/engine.h"
+#include "generate/generate.h"
 #include "plan/machine.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
@@ -227,8 +227,10 @@ void Trainer::write_sample() {
   GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(progress_.step);
-  progress_.sample =
-      generate_text(job_.model, *job_.tokenizer, job_.compute, {}, "", options, {}).text;
+  const Generator generator{job_.model, &*job_.tokenizer, {}, job_.compute};
+  progress_.sample = generate(generator, prompt_ids(*job_.tokenizer, job_.model.spec, ""), options,
+                              {}, available_memory() / 2)[0]
+                         .text;
 }
 
 void Trainer::write_model() {

@@ -31,6 +31,7 @@ const Kernels& cpu_kernels() {
       .embedding = cpu::embedding,
       .embedding_backward = cpu::embedding_backward,
       .attention = cpu::attention,
+      .attention_paged = cpu::attention_paged,
       .attention_backward = cpu::attention_backward,
       .attention_weights = cpu::attention_weights,
       .cross_entropy = cpu::cross_entropy,

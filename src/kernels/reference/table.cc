@@ -31,6 +31,7 @@ const Kernels& reference_kernels() {
       .embedding = reference::embedding,
       .embedding_backward = reference::embedding_backward,
       .attention = reference::attention,
+      .attention_paged = reference::attention_paged,
       .attention_backward = reference::attention_backward,
       .attention_weights = reference::attention_weights,
       .cross_entropy = reference::cross_entropy,
