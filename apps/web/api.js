@@ -102,13 +102,41 @@ export function forgetRuns() {
 }
 
 /**
- * @param {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} query
- * @returns {Promise<WeightMap>}
+ * @typedef {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} MapQuery
  */
+/** @param {MapQuery} query @returns {Promise<WeightMap>} */
 export async function askMap(query) {
-  const bytes = await askBytes("api/map", query);
+  return captured ? mapFromCapture(query) : asMap(await askBytes("api/map", query));
+}
+
+/** @param {ArrayBuffer} bytes @returns {WeightMap} */
+function asMap(bytes) {
   const [heads, rows, keys] = new Int32Array(bytes, 0, 3);
   return { heads, rows, keys, weights: new Float32Array(bytes, 12) };
+}
+
+/** A saved page holds every head of a layer in one piece: what is asked for is cut out of it. @param {MapQuery} query */
+async function mapFromCapture(query) {
+  const name = `api/map?look=${query.look}&layer=${query.layer}`;
+  const pooled = query.step && captured?.answers[`${name}&step=${query.step}`];
+  const whole = asMap(await askBytes(pooled ? `${name}&step=${query.step}` : name, {}));
+  const step = pooled ? 1 : query.step ?? 1;
+  const heads = query.heads.split(",").map(Number);
+  const [q0, q1] = pooled || !query.q ? [0, whole.rows] : query.q.split("-").map(Number);
+  const [k0, k1] = pooled || !query.k ? [0, whole.keys] : query.k.split("-").map(Number);
+  const map = { heads: query.mean ? 1 : heads.length, rows: Math.ceil((q1 - q0) / step), keys: Math.ceil((k1 - k0) / step), weights: new Float32Array() };
+  map.weights = new Float32Array(map.heads * map.rows * map.keys);
+  for (let q = q0; q < q1; ++q) {
+    for (let k = k0; k < k1; ++k) {
+      const values = heads.map((head) => whole.weights[(head * whole.rows + q) * whole.keys + k]);
+      const told = query.mean ? [values.reduce((sum, x) => sum + x, 0) / values.length] : values;
+      told.forEach((value, n) => {
+        const at = (n * map.rows + Math.floor((q - q0) / step)) * map.keys + Math.floor((k - k0) / step);
+        map.weights[at] = Math.max(map.weights[at], value);
+      });
+    }
+  }
+  return map;
 }
 
 /** The answers so far, for a page that is saved. @param {(name: string) => boolean} wanted */

@@ -136,10 +136,10 @@ async function drawOff(root, session, state, still) {
   if (!still()) return;
   const change_ = after.loss - before.loss;
   replace(result, h("table", {},
-    h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "whole"), h("th", { scope: "col" }, muted.length ? "without" : ""))),
+    h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "whole"), muted.length ? h("th", { scope: "col" }, "without") : h("td", {}))),
     h("tbody", {},
       h("tr", {}, h("th", { scope: "row" }, "loss"), h("td", { class: "number", id: "loss-before" }, figure(before.loss, 6)), h("td", { class: "number", id: "loss-after" }, muted.length ? figure(after.loss, 6) : "")),
-      before.top.map((/** @type {[string, number]} */ [text, probability], /** @type {number} */ i) => h("tr", {}, h("th", { scope: "row" }, i === 0 ? "next" : ""),
+      before.top.map((/** @type {[string, number]} */ [text, probability], /** @type {number} */ i) => h("tr", {}, i === 0 ? h("th", { scope: "row" }, "next") : h("td", {}),
         h("td", {}, `${text} ${figure(probability, 3)}`), h("td", {}, muted.length ? `${after.top[i][0]} ${figure(after.top[i][1], 3)}` : ""))))),
     muted.length > 0 && h("p", { style: { "margin-top": ".7rem" } }, change_ >= 0 ? `The loss rises by ${figure(change_)}: that is what ${muted.length > 1 ? "these heads were" : "this head was"} worth here.` : `The loss falls by ${figure(-change_)}: on this text the model does better without.`));
   if (muted.length) announce(`Loss ${figure(after.loss)} instead of ${figure(before.loss)}`);

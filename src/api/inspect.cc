@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
+#include "fovea/generate.h"
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
 
@@ -17,7 +18,7 @@ namespace fovea {
 namespace {
 
 // Tokens that a decoder behind an encoder says of its own accord.
-constexpr size_t kSaid = 64;
+constexpr int64_t kSaid = 64;
 
 bool is_text(std::string_view bytes) {
   // A continuation byte in front or a character cut off behind: not whole characters.
@@ -91,22 +92,14 @@ std::vector<int32_t> ids_of(const std::vector<InspectedToken>& tokens) {
   return ids;
 }
 
-// What a decoder finds likeliest, token by token, behind its start.
-std::vector<int32_t> said(const Model::Parts& parts, const std::vector<int32_t>& source,
-                          int32_t start) {
-  const NoGradient off;
-  std::vector<int32_t> ids{start};
-  const Transformer& model = parts.transformer;
-  const size_t most = std::min(kSaid, static_cast<size_t>(model.spec.context));
-  while (ids.size() < most) {
-    const Inspection here(model, source, ids);
-    const std::vector<float> z = here.logits(std::ssize(ids) - 1);
-    const auto next = static_cast<int32_t>(std::max_element(z.begin(), z.end()) - z.begin());
-    const auto& ends = parts.end_ids;
-    if (std::find(ends.begin(), ends.end(), next) != ends.end()) break;
-    ids.push_back(next);
-  }
-  return ids;
+// What a decoder finds likeliest behind its start, token by token.
+std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source) {
+  GenerateOptions options = generation_defaults(model);
+  options.sampling = {};
+  options.sampling.temperature = 0;
+  options.beams = options.answers = 1;
+  options.max_tokens = std::min(kSaid, model.spec().context - 1);
+  return generate(model, source, options).front().ids;
 }
 
 }  // namespace
@@ -140,17 +133,11 @@ struct Inspector::State {
   }
 
   void read_target(const InspectInput& input) {
-    const Model::Parts& parts = model.parts();
-    const int32_t start = special_id(parts.origin, "decoder_start_token_id").value_or(0);
+    const int32_t start = special_id(model.parts().origin, "decoder_start_token_id").value_or(0);
     std::vector<int32_t> ids = input.target_ids;
     if (ids.empty() && !input.target.empty()) ids = ids_of(tokenized(model, input.target, false));
-    if (ids.empty()) {
-      // Checked before it is run many times.
-      const Inspection once(parts.transformer, ids_of(source), {start});
-      ids = said(parts, ids_of(source), start);
-    } else {
-      ids.insert(ids.begin(), start);
-    }
+    if (ids.empty()) ids = said(model, ids_of(source));
+    ids.insert(ids.begin(), start);
     tokens = named(model, ids);
     tokens.front().special = true;
   }
