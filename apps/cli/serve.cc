@@ -141,6 +141,10 @@ class ServeCommand : public Command {
     http_.port = static_cast<uint16_t>(port_);
     http_.connections = static_cast<size_t>(connections_);
     http_.limits.body = max_body_;
+    if (timeout_ > 0) {
+      const std::chrono::seconds time(timeout_);
+      http_.times.head = http_.times.body = http_.times.write = time;
+    }
     engine_.cache_bytes = static_cast<int64_t>(cache_ / models_.size());
   }
 
@@ -250,7 +254,7 @@ class ServeCommand : public Command {
   serve::SamplingFlags flags_;
   EngineOptions engine_;
   uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
-  int64_t port_ = 8080, connections_ = 512, grace_ = 30;
+  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
   double temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
   double min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;

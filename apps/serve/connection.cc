@@ -268,7 +268,8 @@ void Connection::log(bool whole) {
     record.path = head_->request.path;
     record.id = head_->request.id;
   }
-  record.status = outbox_->status;
+  constexpr int kClientLeft = 499;  // before any status was sent; as nginx logs it
+  record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;
   record.bytes = outbox_->total;
   record.whole = whole;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
