@@ -91,6 +91,10 @@ class ServeCommand : public Command {
                    "origin whose web pages may use the server; * = every one", origins_));
     table.add(bytes("--max-body", {"--payload-limit"}, "largest request", max_body_));
     table.add(integer("--max-connections", {}, "more are answered 503", connections_, 1, 100'000));
+    table.add(integer("--timeout", {},
+                      "seconds that a client gets to send a request's head, to send its body, and "
+                      "to take each piece of the answer; 0 = 10, 30 and 30",
+                      timeout_, 0, 86400));
     table.add(
         integer("--grace", {}, "seconds that answers under way get at the end", grace_, 0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));

@@ -50,7 +50,7 @@ class Hostile(ServeTest):
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
                     heard = self.say(request + hidden)
                     self.assertEqual(heard[:12], f"HTTP/1.1 {status}", request[:200])
-                    self.assertEqual(heard.count("HTTP/1.1 "), 1, request[:200])
+                    self.assertEqual(len(re.findall(r"HTTP/1\.1 \d", heard)), 1, request[:200])
         self.assertEqual(self.metric("fovea_generations_total"), 0, "a hidden request was read")
         self.assertLess(self.of_status("VmRSS") - before, 20000)
         self.still_well()
@@ -120,7 +120,7 @@ class Hostile(ServeTest):
         post = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
         connection.sendall((HEALTH + post) * 20 + HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         heard = self.hear(connection)
-        self.assertEqual(re.findall("ok|count", heard), ["ok", "count"] * 20 + ["ok"])
+        self.assertEqual(re.findall('"ok"|"count"', heard), ['"ok"', '"count"'] * 20 + ['"ok"'])
 
     def test_ten_thousand_connections_leave_nothing_behind(self):
         self.serve()
@@ -165,7 +165,7 @@ class Hostile(ServeTest):
         self.assertEqual(self.hear(self.connect())[:12], "HTTP/1.1 503")
         for connection in held:
             connection.close()
-        self.wait_until(lambda: self.descriptors() < 30)
+        self.wait_until(lambda: self.ask("GET", "/health")[0] == 200)
         self.still_well()
 
     def test_keys(self):
