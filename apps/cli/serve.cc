@@ -109,7 +109,7 @@ class ServeCommand : public Command {
     table.add(integer("--parallel", {"--max-num-seqs", "--max-concurrent-requests"},
                       "answers written at a time", engine_.most_sequences, 1, 4096));
     table.add(integer("--queue", {}, "requests that may wait; more are answered 429",
-                      engine_.most_waiting, 0, 100'000));
+                      engine_.most_waiting, 1, 100'000));
     table.add(integer("--step-tokens", {"--max-batch-tokens"},
                       "tokens computed at a time; long prompts are cut into such pieces",
                       engine_.step_tokens, 1, 65536));
