@@ -1,0 +1,132 @@
+// Asking the server. Answers are kept: they never change. A page that was saved as one file has them in itself.
+
+/** @typedef {{id: number, text: string, special: boolean}} Token */
+/** @typedef {{run: string, tokens: Token[], source: Token[]}} Run */
+/** @typedef {{heads: number, rows: number, keys: number, weights: Float32Array}} WeightMap */
+
+/** @type {{hash: string, answers: Record<string, {type: string, body: string}>} | null} */
+export const captured = readCaptured();
+
+function readCaptured() {
+  const element = document.getElementById("captured");
+  if (!element) return null;
+  return JSON.parse(element.textContent || "null");
+}
+
+const KEPT = 400; // answers; the oldest go first
+/** @type {Map<string, Promise<{type: string, bytes: ArrayBuffer}>>} */
+const answers = new Map();
+
+/** @param {Record<string, string | number | boolean | undefined>} query */
+function address(/** @type {string} */ path, query) {
+  const parts = Object.entries(query).filter(([, value]) => value !== undefined);
+  const text = new URLSearchParams(parts.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** @param {string} where @param {RequestInit} [options] */
+async function fetched(where, options) {
+  if (captured) return fromCapture(where, options);
+  const response = await fetch(where, options);
+  const bytes = await response.arrayBuffer();
+  if (response.status === 410) window.dispatchEvent(new Event("forgotten"));
+  if (!response.ok) throw new Error(messageOf(bytes, response.status));
+  return { type: response.headers.get("content-type") ?? "", bytes };
+}
+
+/** @param {string} where @param {RequestInit} [options] */
+function fromCapture(where, options) {
+  const name = options?.body ? `${where} ${options.body}` : where;
+  const found = captured?.answers[name];
+  if (!found) throw new Error("This is a saved view: it holds only what was on the screen.");
+  const binary = !found.type.startsWith("application/json");
+  const text = binary ? atob(found.body) : found.body;
+  const bytes = binary ? Uint8Array.from(text, (c) => c.charCodeAt(0)) : new TextEncoder().encode(text);
+  return { type: found.type, bytes: /** @type {ArrayBuffer} */ (bytes.buffer) };
+}
+
+/** @param {ArrayBuffer} bytes @param {number} status */
+function messageOf(bytes, status) {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)).error.message;
+  } catch {
+    return `The server answered ${status}.`;
+  }
+}
+
+/** @param {string} name @param {() => Promise<{type: string, bytes: ArrayBuffer}>} make */
+function once(name, make) {
+  let found = answers.get(name);
+  if (!found) {
+    found = make();
+    found.catch(() => answers.delete(name));
+    answers.set(name, found);
+    if (answers.size > KEPT) answers.delete(/** @type {string} */ (answers.keys().next().value));
+  }
+  return found;
+}
+
+/**
+ * @param {string} path @param {Record<string, string | number | boolean | undefined>} [query]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, query = {}) {
+  const where = address(path, query);
+  const { bytes } = await once(where, () => fetched(where));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+/** The same, but what the answer is now. @param {string} path @param {Record<string, string | number>} query */
+export async function askAnew(path, query) {
+  answers.delete(address(path, query));
+  return ask(path, query);
+}
+
+/** @param {string} path @param {Record<string, string | number | boolean | undefined>} query */
+export async function askBytes(path, query) {
+  const where = address(path, query);
+  return (await once(where, () => fetched(where))).bytes;
+}
+
+/** @param {object} wanted @returns {Promise<Run>} */
+export async function startRun(wanted) {
+  const body = JSON.stringify(wanted);
+  const { bytes } = await once(`api/run ${body}`, () =>
+    fetched("api/run", { method: "POST", body, headers: { "content-type": "application/json" } }));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+/** Forgets what is known of runs, because the server did. */
+export function forgetRuns() {
+  for (const name of answers.keys()) if (name.startsWith("api/run ") || name.includes("run=")) answers.delete(name);
+}
+
+/**
+ * @param {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} query
+ * @returns {Promise<WeightMap>}
+ */
+export async function askMap(query) {
+  const bytes = await askBytes("api/map", query);
+  const [heads, rows, keys] = new Int32Array(bytes, 0, 3);
+  return { heads, rows, keys, weights: new Float32Array(bytes, 12) };
+}
+
+/** The answers so far, for a page that is saved. @param {(name: string) => boolean} wanted */
+export async function keptAnswers(wanted) {
+  /** @type {Record<string, {type: string, body: string}>} */
+  const kept = {};
+  for (const [name, answer] of answers) {
+    if (!wanted(name)) continue;
+    const { type, bytes } = await answer;
+    const json = type.startsWith("application/json");
+    kept[name] = { type, body: json ? new TextDecoder().decode(bytes) : base64(new Uint8Array(bytes)) };
+  }
+  return kept;
+}
+
+/** @param {Uint8Array} bytes */
+function base64(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+  return btoa(text);
+}
