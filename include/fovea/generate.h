@@ -25,7 +25,7 @@ struct Sampling {
   float repetition_penalty = 1.0f;
   // Of a written token's logit this much is taken off, once, and this much for each time; 0 = off.
   float presence_penalty = 0.0f, frequency_penalty = 0.0f;
-  int64_t no_repeat_ngram = 0;                        // no n tokens in a row twice; 0 = off
+  int64_t no_repeat_ngram = 0;                             // no n tokens in a row twice; 0 = off
   std::vector<std::pair<int32_t, float>> logit_bias = {};  // added to a token's logit
   uint64_t seed = 0;
 };

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "checkpoint/tensor_source.h"
 #include "base/half.h"
+#include "checkpoint/tensor_source.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -79,7 +79,7 @@ void refuse_pickle(const std::string& path);
 
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
 Tensor narrow_to_halves(const Tensor& floats);
-int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers
+int64_t count_nonfinite(const Tensor& x);  // NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
 
 }  // namespace fovea

@@ -7,8 +7,8 @@ namespace fovea {
 namespace {
 
 // Views of a text without white space, of n characters each.
-std::map<std::string_view, int64_t> ngrams(std::string_view text,
-                                           const std::vector<size_t>& begins, size_t n) {
+std::map<std::string_view, int64_t> ngrams(std::string_view text, const std::vector<size_t>& begins,
+                                           size_t n) {
   std::map<std::string_view, int64_t> counts;
   for (size_t i = 0; i + n < begins.size(); ++i)
     ++counts[text.substr(begins[i], begins[i + n] - begins[i])];

@@ -217,7 +217,8 @@ struct PagedTask {
   int64_t kv_head, begin, count;
 };
 
-void attention_of_spans(Out y, In q, const PagedAttention& paged, const std::vector<PagedText>& spans) {
+void attention_of_spans(Out y, In q, const PagedAttention& paged,
+                        const std::vector<PagedText>& spans) {
   std::vector<AttentionShape> shapes;
   std::vector<PagedTask> tasks;
   shapes.reserve(spans.size());  // tasks point into it
@@ -257,7 +258,8 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
 }
 
-void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans) {
+void attention_paged(Out y, In q, const PagedAttention& shape,
+                     const std::vector<PagedText>& spans) {
   HWY_DYNAMIC_DISPATCH(attention_of_spans)(y, q, shape, spans);
 }
 

@@ -126,7 +126,8 @@ std::vector<double> gathered(const void* const* pages, const PagedAttention& pag
   return rows;
 }
 
-void attention_paged(Out y, In q, const PagedAttention& paged, const std::vector<PagedText>& spans) {
+void attention_paged(Out y, In q, const PagedAttention& paged,
+                     const std::vector<PagedText>& spans) {
   const int64_t row = paged.heads * paged.width;
   for (const PagedText& span : spans) {
     const std::vector<double> keys = gathered(span.key_pages, paged, span.keys);

@@ -61,8 +61,8 @@ TEST(KvCaches, RefuseWhatDoesNotFit) {
 Tensor numbered(int64_t begin, int64_t end) {
   const Tensor k = empty({2, end - begin, 3, 4});
   for (int64_t i = 0; i < k.size(); ++i)
-    k.data_as<float>()[i] = static_cast<float>(i / (k.size() / 2) * 1000 + begin +
-                                               i % (k.size() / 2) / 12);
+    k.data_as<float>()[i] =
+        static_cast<float>(i / (k.size() / 2) * 1000 + begin + i % (k.size() / 2) / 12);
   return k;
 }
 
