@@ -50,12 +50,13 @@ class LabelsTask : public TrainingTask {
           "--labels: the model is no encoder or decoder of text alone; expected one");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(origin.labels)) return;
-    const Family& family = origin.family != nullptr ? *origin.family : own;
+    const bool fresh = origin.family == nullptr;
+    if (fresh) set_padding(spec, tokenizer);
+    const Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
     const std::string before = write_spec(spec);
     spec.head = head_of(family, spec, kind, std::ssize(names_));
-    if (origin.family == nullptr) {
-      spec.padding = padding_id(tokenizer).value_or(-1);
-    } else if (write_spec(spec) == before) {
+    if (fresh) return;
+    if (write_spec(spec) == before) {
       say(fmt::format("the head's {} outputs now stand for other labels", names_.size()));
     } else {
       say(fmt::format("a new head for {} labels", names_.size()));
