@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "compare.h"
 #include "files.h"
 #include "progress.h"
 #include "signals.h"
@@ -39,6 +40,12 @@ class EvalCommand : public Command {
                     "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
                     "\"text\" and \"label\"",
                     data_.labels, kFiles));
+    table.add(text("--against", {},
+                   "directory of the full model: tells how far MODEL's predictions are from its",
+                   against_));
+    table.add(choice("--dtype", {"--precision"},
+                     "precision of MODEL's weights, automatic = as stored", precision_,
+                     kWeightPrecisions));
   }
 
   int run(const OptionTable&) override {
@@ -46,7 +53,8 @@ class EvalCommand : public Command {
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
     catch_signals();
-    const Model model = open_model(model_);
+    if (!against_.empty()) return run_compare(model_, against_, precision_, data_.text, json);
+    const Model model = open_model(model_, weight_precision(precision_));
     ProgressLine line;
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
@@ -93,6 +101,8 @@ class EvalCommand : public Command {
   }
 
   std::string model_;
+  std::string against_;
+  int precision_ = 0;
   EvaluationData data_;
 };
 
