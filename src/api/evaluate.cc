@@ -75,10 +75,11 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
       open_task(options, spec, TrainingTask::Purpose::measure);
   Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
-  check(write_spec(shaped) == write_spec(spec),
+  const std::vector<std::string> labels = task->labels();
+  check(write_spec(shaped) == write_spec(spec) && (labels.empty() || labels == origin.labels),
         "--labels: the model's head does not tell these labels ({}); expected a model that was "
         "trained on them",
-        fmt::join(task->labels(), ", "));
+        fmt::join(labels, ", "));
   const auto examples = task->examples(spec, model.tokenizer(), origin, true, say);
   const int64_t batches = examples->validation_batches();
   const Score found = score(transformer, DType::f32, batches, [&](int64_t n) {

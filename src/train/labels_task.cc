@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "data/labelled.h"
@@ -28,17 +29,17 @@ class LabelsTask : public TrainingTask {
             validation_.by_word ? "words have a" : "texts have a",
             training_.by_word ? "words" : "texts");
     } else {
-      auto& rows = training_.rows;
-      const auto kept =
-          static_cast<std::ptrdiff_t>(static_cast<double>(rows.size()) * (1 - options.validation));
-      validation_.rows.assign(rows.begin() + kept, rows.end());
-      rows.resize(static_cast<size_t>(kept));
+      hold_out();
     }
   }
 
   Tokenizer make_tokenizer(const Spec& spec) override {
     const EachText texts = [this](const auto& use) {
-      for (const LabelledText& row : training_.rows) use(row.text);
+      for (const LabelledText& row : training_.rows) {
+        for (const std::string* text : {&row.text, &row.pair})
+          if (!text->empty()) use(*text);
+        if (!row.words.empty()) use(fmt::format("{}", fmt::join(row.words, " ")));
+      }
     };
     return make_task_tokenizer(TokenizerUse::masking, texts, options_.tokenizer, spec.context);
   }
@@ -49,12 +50,17 @@ class LabelsTask : public TrainingTask {
           "--labels: the model is no encoder or decoder of text alone; expected one");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(origin.labels)) return;
-    const Family& family = origin.family != nullptr ? *origin.family : own;
+    const bool fresh = origin.family == nullptr;
+    if (fresh) set_padding(spec, tokenizer);
+    const Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
+    const std::string before = write_spec(spec);
     spec.head = head_of(family, spec, kind, std::ssize(names_));
-    if (origin.family == nullptr)
-      spec.padding = padding_id(tokenizer).value_or(-1);
-    else
+    if (fresh) return;
+    if (write_spec(spec) == before) {
+      say(fmt::format("the head's {} outputs now stand for other labels", names_.size()));
+    } else {
       say(fmt::format("a new head for {} labels", names_.size()));
+    }
   }
 
   std::vector<std::string> labels() const override { return names_; }
@@ -84,6 +90,18 @@ class LabelsTask : public TrainingTask {
   }
 
  private:
+  // Spread evenly, as such files are often sorted by label.
+  void hold_out() {
+    std::vector<LabelledText> kept;
+    const double share = options_.validation;
+    const auto before = [&](size_t i) { return std::floor(static_cast<double>(i) * share); };
+    for (size_t i = 0; i < training_.rows.size(); ++i) {
+      auto& rows = before(i + 1) > before(i) ? validation_.rows : kept;
+      rows.push_back(std::move(training_.rows[i]));
+    }
+    training_.rows = std::move(kept);
+  }
+
   // The labels of a checkpoint that knows those of the data.
   bool takes_over(const std::vector<std::string>& known) {
     const bool all = std::all_of(names_.begin(), names_.end(), [&](const std::string& name) {

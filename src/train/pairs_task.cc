@@ -51,7 +51,7 @@ class PairsTask : public TrainingTask {
               spec.head.kind == HeadKind::language_model,
           "--pairs: the model is no encoder-decoder of text with a language model's head; expected "
           "one, such as --preset translate");
-    if (origin.family == nullptr) spec.padding = padding_id(tokenizer).value_or(-1);
+    if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
 
   Cost cost(const Spec& spec, DType compute) const override {

@@ -1,5 +1,7 @@
 #include "train/special_tokens.h"
 
+#include <algorithm>
+
 namespace fovea {
 
 std::optional<int32_t> first_id(const Tokenizer& tokenizer,
@@ -11,6 +13,19 @@ std::optional<int32_t> first_id(const Tokenizer& tokenizer,
 
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer) {
   return first_id(tokenizer, {"<pad>", "[PAD]"});
+}
+
+const Family& family_of_new(Spec spec, const Tokenizer& tokenizer) {
+  spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
+  return family_for(validated(spec));
+}
+
+void set_padding(Spec& spec, const Tokenizer& tokenizer) {
+  Spec without = spec;
+  without.padding = -1;
+  spec.padding = padding_id(tokenizer).value_or(-1);
+  if (&family_of_new(spec, tokenizer) == &own && &family_of_new(without, tokenizer) != &own)
+    spec.padding = -1;
 }
 
 Around around_text(const Tokenizer& tokenizer) {

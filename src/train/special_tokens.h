@@ -10,6 +10,11 @@ std::optional<int32_t> first_id(const Tokenizer& tokenizer,
                                 std::initializer_list<const char*> texts);
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
 
+// The family that a new model with this tokenizer is saved as.
+const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);
+// Padding teaches a new model's embedding nothing, where the model's family can say so.
+void set_padding(Spec& spec, const Tokenizer& tokenizer);
+
 // What the post-processor puts before and behind a text.
 struct Around {
   std::vector<int32_t> before, behind;

@@ -83,7 +83,7 @@ TEST_F(Pairs, AreLearnt) {
   o.warmup = 20;
   o.label_smoothing = 0;
   const TrainResult result = train(small_translator(), o);
-  EXPECT_LT(result.best_loss, 0.05);
+  EXPECT_LT(result.best_loss, 0.5);  // of about 5.7, and 0.8 for words in any order
   EXPECT_GT(result.bits_per_byte, 0);
 
   const ModelFiles files = open_model_files(o.out, Weights::mapped);
