@@ -81,8 +81,7 @@ struct Embedder::Parts {
 };
 
 Embedder Embedder::open(const std::string& folder, std::vector<std::string>* warnings) {
-  auto parts =
-      std::make_shared<Parts>(Parts{folder, SentenceModel::open(folder, Weights::mapped)});
+  auto parts = std::make_shared<Parts>(Parts{folder, SentenceModel::open(folder, Weights::mapped)});
   if (warnings != nullptr) *warnings = parts->model.warnings;
   return Embedder(std::move(parts));
 }
