@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "embed_train.h"
 #include "lines.h"
 #include "signals.h"
 #include "terminal.h"
@@ -45,10 +46,13 @@ class EmbedCommand : public Command {
                       options_.batch_tokens, 0, 1 << 24));
     table.add(
         text("--evaluate", {}, "pairs of sentences with scores (CSV, TSV or JSON lines)", pairs_));
+    training_.declare(table);
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (table.given("--train")) return training_.run(model_, out_, json);
+    EmbedderTrainRequest::refuse_without_train(table);
     if (table.given("--prompt")) options_.prompt = prompt_;
     if (table.given("--prompt") && table.given("--prompt-name"))
       throw UsageError("--prompt: given beside --prompt-name; expected one of them");
@@ -125,6 +129,7 @@ class EmbedCommand : public Command {
   std::string model_, out_, prompt_, pairs_, first_cut_;
   std::vector<std::string> files_;
   EmbedOptions options_;
+  EmbedderTrainRequest training_;
   int format_ = 0, precision_ = 0;
   bool normalise_ = true, whole_ = false;
   size_t cut_ = 0;

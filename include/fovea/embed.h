@@ -64,7 +64,8 @@ class Embedder {
   const std::map<std::string, std::string>& prompts() const;
   float similarity(const float* a, const float* b, int64_t width) const;  // more = more alike
   const Tokenizer& tokenizer() const;
-  uint64_t fingerprint() const;  // of everything that decides the vectors
+  // Of the files that decide the vectors.
+  uint64_t fingerprint() const;
 
   struct Parts;  // what is inside, for the library itself
   const Parts& parts() const { return *parts_; }

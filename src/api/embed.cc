@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "embed/batching.h"
 #include "tensor/tape.h"
@@ -75,11 +76,12 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
 }  // namespace
 
 struct Embedder::Parts {
+  std::string folder;
   SentenceModel model;
 };
 
 Embedder Embedder::open(const std::string& folder, std::vector<std::string>* warnings) {
-  auto parts = std::make_shared<Parts>(Parts{SentenceModel::open(folder, Weights::mapped)});
+  auto parts = std::make_shared<Parts>(Parts{folder, SentenceModel::open(folder, Weights::mapped)});
   if (warnings != nullptr) *warnings = parts->model.warnings;
   return Embedder(std::move(parts));
 }
@@ -148,15 +150,12 @@ const std::string& Embedder::similarity_name() const {
 }
 
 uint64_t Embedder::fingerprint() const {
-  const SentenceModel& model = parts_->model;
+  const std::string folder = transformer_folder(parts_->folder);
   Hasher hasher;
-  hasher.add(write_spec(model.transformer.spec));
-  Transformer transformer = model.transformer;  // shares the weights
-  transformer.each([&](const std::string&, const Parameter& p) {
-    hasher.add({static_cast<const char*>(p.value.data()), p.value.bytes()});
-  });
-  hasher.add(fmt::format("{} {} {}", model.format.tokenizer().hash(), model.format.most(),
-                         model.modules.hash));
+  for (const std::string& name : list_files(folder))
+    if (name.ends_with(".json") || name.ends_with(".txt") || name.ends_with(".safetensors"))
+      hasher.add(MappedFile(folder + "/" + name).bytes());
+  hasher.add(hash_text(parts_->model.modules.hash));
   return hasher.hash();
 }
 

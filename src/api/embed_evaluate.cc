@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "embed/correlation.h"
-#include "embed/scored_pairs.h"
+#include "embed/example_files.h"
 #include "fovea/embed.h"
 
 namespace fovea {

@@ -295,6 +295,38 @@ std::optional<Similarity> similarity_named(const std::string& name) {
   return static_cast<Similarity>(found - kSimilarities.begin());
 }
 
+void copy_modules(const std::string& from, const std::string& to, int64_t width) {
+  if (!has_modules(from)) {
+    make_directories(to + "/1_Pooling");
+    write_file_atomically(
+        to + "/modules.json",
+        pretty(Json::array({{{"idx", 0},
+                             {"name", "0"},
+                             {"path", ""},
+                             {"type", "sentence_transformers.models.Transformer"}},
+                            {{"idx", 1},
+                             {"name", "1"},
+                             {"path", "1_Pooling"},
+                             {"type", "sentence_transformers.models.Pooling"}}})));
+    const Json pooling = {{"word_embedding_dimension", width}, {"pooling_mode_mean_tokens", true}};
+    return write_file_atomically(to + "/1_Pooling/config.json", pretty(pooling));
+  }
+  const auto copy_file = [](const std::string& source, const std::string& target) {
+    write_file_atomically(target, MappedFile(source).bytes());
+  };
+  for (const char* name : {"modules.json", "config_sentence_transformers.json"})
+    if (is_file(from + "/" + name)) copy_file(from + "/" + name, to + "/" + name);
+  const std::vector<ListedModule> listed = list_modules(from);
+  for (size_t i = 0; i < listed.size(); ++i) {
+    const std::string target = to + listed[i].folder.substr(from.size());
+    make_directories(target);
+    if (!is_folder(listed[i].folder)) continue;  // a Normalize needs none
+    for (const std::string& name : list_files(listed[i].folder))
+      if (i > 0 || is_settings_file(name))
+        copy_file(listed[i].folder + "/" + name, target + "/" + name);
+  }
+}
+
 bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }
 
 std::string transformer_folder(const std::string& folder) {

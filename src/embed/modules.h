@@ -69,6 +69,10 @@ SentenceModules read_modules(const std::string& folder, int64_t width);
 // Of the folder that holds config.json and the tokenizer.
 TextSettings read_text_settings(const std::string& folder);
 
+// Writes what makes a directory one of sentence-transformers besides its Transformer: copies of
+// the files of `from`, or where that has none those that say what was done without them.
+void copy_modules(const std::string& from, const std::string& to, int64_t width);
+
 // The folder that holds config.json and the tokenizer: the first module's.
 std::string transformer_folder(const std::string& folder);
 

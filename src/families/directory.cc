@@ -213,6 +213,16 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
+// The layer that a class puts on the first token: files of models that are for all tokens' vectors
+// may lack it.
+bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
+  Transformer model(spec);
+  const auto tensors = file_tensors(family, model);
+  return std::any_of(tensors.begin(), tensors.end(), [&](const FileTensor& tensor) {
+    return tensor.parts[0].starts_with("pooler.") && loader.find(tensor.name) != nullptr;
+  });
+}
+
 bool is_another(const TensorSource& file, const std::string& head, const StoredTensor* table) {
   const StoredTensor* found = file.find(head);
   return found != nullptr && table != nullptr &&
@@ -279,6 +289,8 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
       loader.pass_over(head);
     }
   }
+  if (spec.head.kind == HeadKind::pooled && spec.head.transform)
+    spec.head.transform = has_pooler(spec, family, loader);
   files.model = Transformer(spec);
   loader.load(files.model);
   loader.report(files.warnings);

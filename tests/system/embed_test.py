@@ -1,6 +1,7 @@
 """fovea embed and rerank: lines in, vectors or scores out; formats, streams, and what is refused."""
 import json
 import os
+import shutil
 import struct
 import subprocess
 import unittest
@@ -104,6 +105,13 @@ class Embed(FoveaTest):
         out = self.folder / "out.npy"
         self.refused(fovea("embed", MODEL, "--no-truncate", "--out", out, input=LINES), 2, "standard input: line 6", "12")
         self.assertFalse(out.exists(), "a file appears whole or not at all")
+
+    def test_vectors_that_are_no_numbers(self):
+        broken = self.folder / "broken"
+        shutil.copytree(MODEL, broken)
+        weights = broken / "2_Dense/model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-4] + struct.pack("<f", float("nan")))
+        self.refused(fovea("embed", broken, input=b"fox\n"), 1, "line 1", "not finite")
 
     def test_a_model_without_modules_is_averaged(self):
         self.ok(fovea("train", self.text, "--out", self.folder / "lm", "--preset", "tiny", "--steps", "1"))

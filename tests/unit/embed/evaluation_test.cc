@@ -1,5 +1,5 @@
 #include "embed/correlation.h"
-#include "embed/scored_pairs.h"
+#include "embed/example_files.h"
 #include "fovea/embed.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
@@ -39,9 +39,29 @@ TEST(ScoredPairs, OfEachFormat) {
 TEST(ScoredPairs, SayWhichRecordIsWrong) {
   expect_error(ErrorKind::BadFile, {"record 2", "2 fields"}, [] { read("a,b,1\nc,d\n"); });
   expect_error(ErrorKind::BadFile, {"record 2", "no number"}, [] { read("a,b,1\nc,d,nan\n"); });
-  expect_error(ErrorKind::BadFile, {"line 2"},
+  expect_error(ErrorKind::BadFile, {"record 2"},
                [] { read("{\"sentence1\":\"a\",\"sentence2\":\"b\",\"score\":1}\n[]\n"); });
   expect_error(ErrorKind::BadFile, {"nonesuch"}, [] { read_scored_pairs("/nonesuch"); });
+}
+
+TEST(TextExamples, TheFirstRecordDecidesTheKind) {
+  const TemporaryFolder folder;
+  const auto examples = [&](const std::string& text) {
+    write_file_atomically(folder / "examples", text);
+    return read_text_examples(folder / "examples");
+  };
+  const TextExamples pairs = examples("anchor\tpositive\nfox\tthe fox\n\nbird\ta bird\n");
+  EXPECT_EQ(pairs.kind, ExampleKind::pairs);
+  EXPECT_EQ(pairs.positives, (std::vector<std::string>{"the fox", "a bird"}));
+  const TextExamples triplets =
+      examples("{\"query\":\"fox\",\"positive\":\"the fox\",\"negative\":\"eye\"}\n");
+  EXPECT_EQ(triplets.kind, ExampleKind::triplets);
+  EXPECT_EQ(triplets.negatives, std::vector<std::string>{"eye"});
+  const TextExamples scored = examples("fox,the fox,5\nfox,eye,1\n");
+  EXPECT_EQ(scored.kind, ExampleKind::scored);
+  EXPECT_EQ(scored.scores, (std::vector<float>{1, 0.2f}));
+  expect_error(ErrorKind::BadFile, {"record 2", "two texts"}, [&] { examples("a\tb\na\n"); });
+  expect_error(ErrorKind::BadFile, {"no examples"}, [&] { examples("\n"); });
 }
 
 TEST(VectorPrecision, ScalesByTheLargestElement) {

@@ -71,6 +71,16 @@ TEST_F(SentenceModelTest, AVectorIsTheSameToTheBitInAnyCompany) {
     EXPECT_EQ(to_floats(vectors(model, texts, "", most)), to_floats(together)) << most;
 }
 
+TEST_F(SentenceModelTest, NeedsNoPooler) {
+  auto tensors = std::map<std::string, Tensor>();
+  const SafeTensors file(folder_ / "model.safetensors");
+  for (const StoredTensor& stored : file.stored())
+    if (!stored.name.starts_with("pooler.")) tensors[stored.name] = copy(file.tensor(stored.name));
+  EXPECT_EQ(tensors.size() + 2, file.stored().size());
+  write_safetensors(folder_ / "model.safetensors", tensors);
+  EXPECT_LT(largest_difference(now(), folder_.expected("vectors")), kClose);
+}
+
 TEST_F(SentenceModelTest, PoolsInEachWayByBothSpellings) {
   const std::vector<std::pair<std::string, std::string>> names = {
       {"cls", "pooling_mode_cls_token"},
