@@ -20,11 +20,16 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"train", "train a Transformer on text", make_train},
       {"generate", "let a model write on", make_generate},
+      {"translate", "translate lines of text", make_translate},
       {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
       {"trace", "write down what a model computes, layer by layer", make_trace},
       {"inspect", "see inside a model: a page, a map in the terminal, or files", make_inspect},
       {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
+      {"serve", "answer many clients over HTTP, as OpenAI's API", make_serve},
       {"tokenize", "text to token ids and back", make_tokenize},
+      {"embed", "texts to vectors of their meaning", make_embed},
+      {"rerank", "lines sorted by how well they answer a query", make_rerank},
+      {"search", "find passages of text files by their meaning", make_search},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
       {"bench", "measure the speed of training", make_bench},
   };

@@ -131,7 +131,7 @@ Json sizes_json(const Inspector& run, const Query& query) {
 std::string sample_json(const Model& model, const Query& query) {
   GenerateOptions options;
   options.max_tokens = std::min<int64_t>(query.number("tokens", 64), 256);
-  return dump({{"text", generate(model, "", options).front().text}});
+  return dump({{"text", generate(model, "", options)[0].text}});
 }
 
 Json tokens_json(const std::vector<InspectedToken>& tokens) {

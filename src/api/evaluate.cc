@@ -24,28 +24,24 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
   result.bytes = tokens.bytes;
   const int64_t context = std::min(model.spec().context, result.tokens);
   const int64_t whole = result.tokens / context, rest = result.tokens % context;
-  double sum = 0;
-  const auto score = [&](int64_t windows, int64_t length, int64_t start) {
-    const int64_t batch = std::max<int64_t>(1, kTokensAtOnce / length);
-    std::vector<int32_t> window(static_cast<size_t>(length) + 1);
-    sum += static_cast<double>(windows * length) *
-           mean_loss(model.parts().transformer, DType::f32, windows, length, batch,
-                     [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-                       if (progress &&
-                           !progress(static_cast<double>(first) / static_cast<double>(whole + 1))) {
-                         fail(ErrorKind::Failed, "eval: interrupted");
-                       }
-                       for (int64_t w = 0; w < count; ++w) {
-                         tokens.copy(start + (first + w) * length, length + 1, window.data());
-                         std::copy_n(window.begin(), length, ids + w * length);
-                         std::copy_n(window.begin() + 1, length, targets + w * length);
-                       }
-                     });
+  const auto window = [&](int64_t start, int64_t rows, int64_t length) {
+    Batch batch;
+    batch.target.ids = empty({rows, length}, DType::i32);
+    batch.labels = empty({rows, length}, DType::i32);
+    batch.asked = batch.tokens = rows * length;
+    tokens.copy(start, rows * length, batch.target.ids.data_as<int32_t>());
+    tokens.copy(start + 1, rows * length, batch.labels.data_as<int32_t>());
+    return batch;
   };
-  score(whole, context, 0);
-  if (rest > 0) score(1, rest, whole * context);
-
-  result.loss = sum / static_cast<double>(result.tokens);
+  const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);
+  const int64_t batches = (whole + rows - 1) / rows;
+  result.loss =
+      score(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
+        if (progress && !progress(static_cast<double>(n) / static_cast<double>(batches + 1)))
+          fail(ErrorKind::Failed, "eval: interrupted");
+        if (n == batches) return window(whole * context, 1, rest);
+        return window(n * rows * context, std::min(rows, whole - n * rows), context);
+      }).loss;
   result.perplexity = std::exp(result.loss);
   result.bits_per_byte = bits_per_byte(result.loss, result.tokens, result.bytes);
   if (const auto unknown = tokenizer.unknown_id()) {

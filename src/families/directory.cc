@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "families/gguf.h"
 
 namespace fovea {
 namespace {
@@ -37,7 +38,7 @@ bool is_buffer(const Family& family, const std::string& name) {
 // Puts a file's tensors into a model, and remembers everything that does not fit.
 class Loader {
  public:
-  Loader(const SafeTensors& file, const Family& family, Weights weights, std::string folder)
+  Loader(const TensorSource& file, const Family& family, Weights weights, std::string folder)
       : file_(file), family_(family), weights_(weights), folder_(std::move(folder)) {}
 
   void load(Transformer& model) {
@@ -63,6 +64,9 @@ class Loader {
         continue;
       }
       Tensor value = file_.tensor(stored->name);
+      if (const int64_t bad = count_nonfinite(value); bad > 0)
+        nonfinite_[stored->name] = fmt::format("{}: {} of {} elements of {} are not finite",
+                                               folder_, bad, value.size(), stored->name);
       if (value.dtype() == DType::f16) value = widen_halves(value);
       if (value.dtype() == DType::i32 || value.dtype() == DType::i64) {
         fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16 or fp16", folder_,
@@ -96,17 +100,11 @@ class Loader {
       wrong.push_back(fmt::format("{} unknown: {}", unknown.size(), first_names(unknown)));
     if (!wrong.empty()) {
       fail(ErrorKind::BadFile,
-           "{}: the tensors are not those of config.json ({}); expected a {} checkpoint of its "
+           "{}: the tensors are not those of its config ({}); expected a {} checkpoint of its "
            "sizes",
            folder_, fmt::join(wrong, "; "), family_.model_type);
     }
-    for (const std::string& name : used_) {
-      const Tensor value = file_.tensor(name);
-      if (const int64_t bad = count_nonfinite(value); bad > 0) {
-        warnings.push_back(fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad,
-                                       value.size(), name));
-      }
-    }
+    for (const auto& [name, warning] : nonfinite_) warnings.push_back(warning);
   }
 
   // Under its name, with or without the family's prefix, or as a norm was once called.
@@ -133,12 +131,13 @@ class Loader {
                        [&](const FileTensor& tensor) { return find(tensor.name) != nullptr; });
   }
 
-  const SafeTensors& file_;
+  const TensorSource& file_;
   const Family& family_;
   Weights weights_;
   std::string folder_, passed_over_;
   std::set<std::string> used_;
   std::vector<std::string> missing_, misshapen_;
+  std::map<std::string, std::string> nonfinite_;  // a warning for each such tensor
 };
 
 // A file may hold a head of its own although config.json says that it is the embedding: then the
@@ -152,7 +151,7 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
-bool is_another(const SafeTensors& file, const std::string& head, const StoredTensor* table) {
+bool is_another(const TensorSource& file, const std::string& head, const StoredTensor* table) {
   const StoredTensor* found = file.find(head);
   return found != nullptr && table != nullptr &&
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
@@ -168,28 +167,14 @@ std::optional<int32_t> special_id(const Origin& origin, const char* key) {
   return std::nullopt;
 }
 
-ModelFiles open_model_files(const std::string& folder, Weights weights) {
-  if (!is_folder(folder)) {
-    refuse_pickle(folder);
-    fail(ErrorKind::BadFile,
-         "{}: not a folder; expected a model's directory with config.json in it", folder);
-  }
-  const std::string path = folder + "/config.json";
-  const nlohmann::json config = read_json(path);
-  if (!config.is_object())
-    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
+                      const TensorSource& file, Weights weights, const std::string& path) {
   ModelFiles files;
-  const Family& family = family_named(get_string(config, "model_type", path), path);
-  files.origin.family = &family;
   Spec spec;
-  Config reader(config, path);
+  Config reader(config, name);
   describe(reader, family, spec);
-  files.origin.carried = reader.carried();
-  if (const std::string generation = folder + "/generation_config.json"; is_file(generation))
-    files.origin.generation = read_json(generation);
-
-  const SafeTensors file = SafeTensors::open_model(folder);
-  Loader loader(file, family, weights, folder);
+  files.origin = {&family, reader.carried(), {}};
+  Loader loader(file, family, weights, path);
   if (spec.head.tied) {
     Transformer tied(spec);
     const std::string head = name_of_head(spec, family);
@@ -199,7 +184,7 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
       files.warnings.push_back(
           fmt::format("{}: config.json ties the head to the embedding, but the file has another "
                       "one; the file's is used",
-                      folder));
+                      path));
     } else {
       loader.pass_over(head);
     }
@@ -207,7 +192,27 @@ ModelFiles open_model_files(const std::string& folder, Weights weights) {
   files.model = Transformer(spec);
   loader.load(files.model);
   loader.report(files.warnings);
-  files.end_ids = end_ids(folder, config);
+  return files;
+}
+
+ModelFiles open_model_files(const std::string& path, Weights weights) {
+  if (is_gguf(path)) return open_gguf_files(path, weights);
+  if (!is_folder(path)) {
+    refuse_pickle(path);
+    fail(ErrorKind::BadFile,
+         "{}: not a folder; expected a model's directory with config.json in it, or a .gguf file",
+         path);
+  }
+  const std::string config_path = path + "/config.json";
+  const nlohmann::json config = read_json(config_path);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
+  const Family& family = family_named(get_string(config, "model_type", config_path), config_path);
+  ModelFiles files =
+      load_model(family, config, config_path, SafeTensors::open_model(path), weights, path);
+  if (const std::string generation = path + "/generation_config.json"; is_file(generation))
+    files.origin.generation = read_json(generation);
+  files.end_ids = end_ids(path, config);
   return files;
 }
 

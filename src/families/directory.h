@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/tensor_source.h"
 #include "families/registry.h"
 
 namespace fovea {
@@ -32,9 +33,13 @@ struct ModelFiles {
 // them; `owned` copies, so that they can be trained.
 enum class Weights { mapped, owned };
 
-// BadFile or Unsupported, naming file and key or tensor, where the directory does not hold
-// together: all missing, unknown and misshapen tensors in one message.
-ModelFiles open_model_files(const std::string& folder, Weights weights);
+// Of a directory or a .gguf file. BadFile or Unsupported, naming file and key or tensor, where it
+// does not hold together: all missing, unknown and misshapen tensors in one message.
+ModelFiles open_model_files(const std::string& path, Weights weights);
+
+// The model of a config and its tensors; `name` is the config's in errors, `path` that of it all.
+ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
+                      const TensorSource& file, Weights weights, const std::string& path);
 
 // The files that make the model's directory, by name; everything but the tokenizer.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);

@@ -217,7 +217,8 @@ void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query
   const Positions& positions = run.stack->positions;
   const PositionKind kind = positions.spec.kind;
   if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
-    const Tensor place = full({1, 1}, static_cast<double>(query.token), DType::i32);
+    const Tensor place = empty({1, 1}, DType::i32);
+    *place.data_as<int32_t>() = static_cast<int32_t>(query.token);
     steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), place));
   }
   if (run.stack->embedding_norm.weight.present())

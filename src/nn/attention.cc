@@ -84,9 +84,9 @@ Tensor Attention::attend(const Tensor& q, const Tensor& x, const Pass& pass) con
     options.bias = pass.distance_bias;
   }
   const auto [k, v] = across ? of_memory(pass.memory, pass) : of_tokens(x, pass);  // [B, S, G, D]
-  const Tensor heads = attention(q, k, v, options);                                // [B, T, H, D]
-  if (pass.probe != nullptr) show(*pass.probe, {q, k, v, options, heads}, pass.stack);
-  return heads;
+  const Tensor mixed = attention(q, k, v, options);                                // [B, T, H, D]
+  if (pass.probe != nullptr) show(*pass.probe, {q, k, v, options, mixed}, pass.stack);
+  return mixed;
 }
 
 // The tokens that came before are in the cache, and what the encoder made.

@@ -7,20 +7,24 @@
 
 namespace fovea {
 
-double mean_loss(const Transformer& model, DType compute, int64_t windows, int64_t context,
-                 int64_t batch, const FillWindows& fill) {
+Score score(const Transformer& model, DType compute, int64_t count,
+            const std::function<Batch(int64_t n)>& batch) {
   const NoGradient off;
   Pass pass;
   pass.compute = compute;
-  double sum = 0;
-  for (int64_t first = 0; first < windows; first += batch) {
-    const int64_t count = std::min(batch, windows - first);
-    const Tensor ids = empty({count, context}, DType::i32),
-                 targets = empty({count, context}, DType::i32);
-    fill(first, count, ids.data_as<int32_t>(), targets.data_as<int32_t>());
-    sum += *cross_entropy(model.logits(model.hidden(ids, pass)), targets, 1).data_as<float>();
+  Score total;
+  for (int64_t n = 0; n < count; ++n) {
+    const Batch next = batch(n);
+    total.loss += *loss_of(model, next, pass, 1).data_as<float>();
+    total.asked += next.asked;
   }
-  return sum / static_cast<double>(windows * context);
+  total.loss /= static_cast<double>(std::max<int64_t>(1, total.asked));
+  return total;
+}
+
+Score score(const Transformer& model, DType compute, const Examples& examples) {
+  return score(model, compute, examples.validation_batches(),
+               [&](int64_t n) { return examples.validation(n); });
 }
 
 double bits_per_byte(double loss, int64_t tokens, int64_t bytes) {

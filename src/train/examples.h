@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include "data/batches.h"
+#include "train/batch.h"
+
+namespace fovea {
+
+// What a model learns from, in an order that the seed decides, and what it is measured on.
+class Examples {
+ public:
+  virtual ~Examples() = default;
+
+  // The batch of one forward pass in training: a pure function of the seed and the pass's number.
+  virtual Batch training(int64_t pass) const = 0;
+  virtual double passes_per_epoch() const = 0;
+
+  // The held-out part in batches, the same at every evaluation; 0 = nothing is held out.
+  virtual int64_t validation_batches() const = 0;
+  virtual Batch validation(int64_t n) const = 0;
+
+  // Tokens, and the bytes of text that the asked ones stand for (0 = that says nothing here).
+  struct Part {
+    int64_t sequences = 0, tokens = 0, asked = 0, bytes = 0;
+  };
+  Part learnt, held_out;
+  uint64_t hash = 0;  // of the data
+};
+
+// The windows of a text, each token to be told from those before it.
+class TextExamples : public Examples {
+ public:
+  // `windows`: of the held-out part, read by one evaluation; 0 = all.
+  TextExamples(const TokenSpan& training, const TokenSpan& validation, int64_t context,
+               int64_t batch, int64_t windows, uint64_t seed);
+
+  Batch training(int64_t pass) const override;
+  double passes_per_epoch() const override;
+  int64_t validation_batches() const override;
+  Batch validation(int64_t n) const override;
+
+ private:
+  Batch of(int64_t rows) const;  // tensors without content
+
+  Batches batches_;
+  std::optional<ValidationBatches> validation_;
+  int64_t context_, batch_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "data/length_batches.h"
+#include "train/examples.h"
+
+namespace fovea {
+
+// Token ids of many sequences, one behind the other.
+class Sequences {
+ public:
+  void add(const std::vector<int32_t>& ids) {
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    ends_.push_back(static_cast<int64_t>(ids_.size()));
+  }
+  int64_t count() const { return static_cast<int64_t>(ends_.size()) - 1; }
+  int64_t tokens() const { return ends_.back(); }
+  int64_t length(int64_t i) const { return ends_[size_t(i) + 1] - ends_[size_t(i)]; }
+  const int32_t* operator[](int64_t i) const { return ids_.data() + ends_[size_t(i)]; }
+
+ private:
+  std::vector<int32_t> ids_;
+  std::vector<int64_t> ends_ = {0};
+};
+
+// Sources and targets, special tokens included.
+struct TokenPairs {
+  Sequences sources, targets;
+  int64_t bytes = 0;  // of the targets' text
+};
+
+// The decoder reads `start` and then the target, of which each token is asked for.
+struct PairTokens {
+  int32_t start = 0, padding = 0;
+};
+
+class PairExamples : public Examples {
+ public:
+  PairExamples(TokenPairs training, TokenPairs validation, int64_t batch_tokens, PairTokens tokens,
+               uint64_t seed);
+
+  Batch training(int64_t pass) const override;
+  double passes_per_epoch() const override;
+  int64_t validation_batches() const override;
+  Batch validation(int64_t n) const override;
+
+ private:
+  Batch of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const;
+
+  TokenPairs training_, validation_;
+  PairTokens tokens_;
+  LengthBatches batches_;
+  std::optional<LengthBatches> validation_batches_;
+};
+
+}  // namespace fovea
