@@ -72,10 +72,10 @@ async function drawCurves(root, training) {
   const rates = column(3);
   replace(root, h("h2", {}, `${training.name}: step ${most.toLocaleString("en")}`),
     h("p", {}, "Loss ", h("b", { class: "mono" }, figure(Number(last[1]))), log.evaluations.length ? [", held out ", h("b", { class: "mono" }, figure(log.evaluations[log.evaluations.length - 1].eval_loss)), `, at best ${figure(best)}`] : "", `; ${Math.round(Number(last[4])).toLocaleString("en")} tokens a second. Read again every three seconds.`),
-    plot("Loss", lines, range([...loss, ...evaluated]), "step"), key(lines),
+    plot("Loss", lines, range([...loss, ...evaluated]), "step", most), key(lines),
     h("div", { class: "columns", style: { "grid-template-columns": "repeat(auto-fit, minmax(17rem, 1fr))", "margin-top": "1rem" } },
-      h("div", {}, h("h3", {}, "Size of the gradient"), plot("Size of the gradient", [{ name: "gradient norm", values: norms }], range(norms), "step")),
-      h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step"))));
+      h("div", {}, h("h3", {}, "Size of the gradient"), plot("Size of the gradient", [{ name: "gradient norm", values: norms }], range(norms), "step", most)),
+      h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", most))));
 }
 
 /** Values at even distances, those between two points on their line. @param {number[][]} points @param {number} most */
@@ -89,14 +89,15 @@ function spread(points, most) {
     while (at + 1 < usable.length && usable[at + 1][0] <= x) ++at;
     const [x0, y0] = usable[at];
     const [x1, y1] = usable[Math.min(at + 1, usable.length - 1)];
-    return x <= x0 || x1 === x0 ? y0 : y0 + ((x - x0) / (x1 - x0)) * (y1 - y0);
+    if (x < x0) return NaN;
+    return x1 === x0 ? y0 : y0 + ((x - x0) / (x1 - x0)) * (y1 - y0);
   });
 }
 
 /** @param {number[]} values */
 function smooth(values) {
-  let mean = values[0];
-  return values.map((value) => (mean += 0.3 * (value - mean)));
+  let mean = values.find(Number.isFinite) ?? NaN;
+  return values.map((value) => (Number.isFinite(value) ? (mean += 0.3 * (value - mean)) : NaN));
 }
 
 /**

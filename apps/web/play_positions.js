@@ -6,19 +6,26 @@ import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from ".
 import { slider } from "./play.js";
 
 /**
- * Lines over x = 0 .. most. @param {string} label @param {{name: string, values: number[]}[]} lines @param {[number, number]} range @param {string} across
+ * Lines over x = 0 .. end, their values at even distances; what is no number is left out. @param {string} label
+ * @param {{name: string, values: number[]}[]} lines @param {[number, number]} range @param {string} across @param {number} [end] otherwise x counts the values
  */
-export function plot(label, lines, range, across) {
+export function plot(label, lines, range, across, end) {
   const [width, height, left, bottom] = [720, 260, 46, 30];
   const most = Math.max(...lines.map((line) => line.values.length)) - 1;
   const x = (/** @type {number} */ i) => left + (i / Math.max(most, 1)) * (width - left - 10);
   const y = (/** @type {number} */ value) => 10 + ((range[1] - value) / (range[1] - range[0] || 1)) * (height - bottom - 10);
+  const span = Math.abs(range[1] - range[0]);
   const ticks = [range[0], (range[0] + range[1]) / 2, range[1]];
   return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, Math.abs(range[1] - range[0]) > 20 ? 0 : 2))]).flat(),
-    [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(share * most), y: height - 12, "text-anchor": "middle" }, Math.round(share * most))),
+    ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, span > 20 ? 0 : span < 0.05 ? 4 : 2))]).flat(),
+    [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(share * most), y: height - 12, "text-anchor": "middle" }, Math.round(share * (end ?? most)))),
     svg("text", { x: width - 10, y: height - 1, "text-anchor": "end" }, across),
-    lines.map((line, n) => svg("path", { fill: "none", stroke: headColor(n), "stroke-width": 2, d: line.values.map((value, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${y(value).toFixed(1)}`).join("") }, svg("title", {}, line.name))));
+    lines.map((line, n) => svg("path", { fill: "none", stroke: headColor(n), "stroke-width": 2, d: path(line.values, x, y) }, svg("title", {}, line.name))));
+}
+
+/** @param {number[]} values @param {(i: number) => number} x @param {(value: number) => number} y */
+function path(values, x, y) {
+  return values.map((value, i) => (Number.isFinite(value) ? `${i && Number.isFinite(values[i - 1]) ? "L" : "M"}${x(i).toFixed(1)},${y(value).toFixed(1)}` : "")).join("");
 }
 
 /** @param {{name: string}[]} lines */

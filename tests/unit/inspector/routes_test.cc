@@ -146,7 +146,9 @@ TEST(Page, IsServedAndHasNothingFromElsewhere) {
 }
 
 TEST(Page, ASavedViewHoldsAnyTextAsData) {
-  const std::string page = saved_view("small", small(), {"not </b>", {}, {}, {}}, Look::self, 1, 0);
+  InspectInput input;
+  input.text = "not </b>";
+  const std::string page = saved_view("small", small(), input, Look::self, 1, 0);
   EXPECT_NE(page.find("id=\"captured\""), std::string::npos);
   EXPECT_EQ(page.find("not </b>"), std::string::npos);
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
