@@ -37,9 +37,10 @@ TEST_F(Labelled, LinesHaveATextAndALabel) {
 }
 
 TEST_F(Labelled, JsonLinesDoToo) {
-  const LabelledTexts found = read(
-      "a.jsonl", "{\"text\": \"a\", \"label\": 10}\n\n{\"text\": \"b\", \"label\": 9, "
-                 "\"text_pair\": \"c\"}\n{\"text\": \"\", \"label\": 1}\n");
+  const LabelledTexts found =
+      read("a.jsonl",
+           "{\"text\": \"a\", \"label\": 10}\n\n{\"text\": \"b\", \"label\": 9, "
+           "\"text_pair\": \"c\"}\n{\"text\": \"\", \"label\": 1}\n");
   ASSERT_EQ(found.rows.size(), 2u);
   EXPECT_EQ(found.rows[1].pair, "c");
   EXPECT_EQ(label_names(found), (Texts{"9", "10"}));  // numbers by value

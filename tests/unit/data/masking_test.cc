@@ -93,9 +93,8 @@ TEST(CutSpans, CutTheSharesOfThePaper) {
 TEST(CutSpans, NeedAGapForEachSpan) {
   SpanCutting cutting{.gaps = {5}};
   std::vector<int32_t> window = counting(100), source(200), target(200);
-  expect_error(ErrorKind::InvalidArgument, {"spans: 5", "at most 1"}, [&] {
-    cut_spans(cutting, 1, 0, window.data(), 100, source.data(), target.data());
-  });
+  expect_error(ErrorKind::InvalidArgument, {"spans: 5", "at most 1"},
+               [&] { cut_spans(cutting, 1, 0, window.data(), 100, source.data(), target.data()); });
 }
 
 }  // namespace
