@@ -100,6 +100,7 @@ class LabelsTask : public TrainingTask {
       rows.push_back(std::move(training_.rows[i]));
     }
     training_.rows = std::move(kept);
+    validation_.by_word = training_.by_word;
   }
 
   // The labels of a checkpoint that knows those of the data.

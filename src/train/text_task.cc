@@ -48,7 +48,7 @@ class TextTask : public TrainingTask {
             "--objective spans: takes an encoder-decoder of text with a language model's head; "
             "expected such a model");
     }
-    if (origin.family == nullptr && spec.encoder) spec.padding = padding_id(tokenizer).value_or(-1);
+    if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
   }
 
   Cost cost(const Spec& spec, DType compute) const override {
