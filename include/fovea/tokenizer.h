@@ -90,6 +90,8 @@ class Tokenizer {
 
   int32_t size() const;  // of the vocabulary, special tokens included: ids are [0, size)
   std::string_view text_of(int32_t id) const;
+  // The bytes that a token stands for in the midst of a text: not always whole characters.
+  std::string bytes_of(int32_t id) const;
   std::optional<int32_t> id_of(std::string_view text) const;  // of a token by its text
   bool is_special(int32_t id) const;
   std::optional<int32_t> unknown_id() const;
