@@ -53,9 +53,9 @@ struct TokenizerState;
 class Tokenizer {
  public:
   // Reads a tokenizer.json, or the one in a folder, with the tokenizer_config.json beside it if
-  // there is one, or the vocabulary of a .gguf file. In a folder without it: vocab.txt, vocab.json
-  // with merges.txt, or a SentencePiece model. BadFile if it is damaged; Unsupported, with the JSON
-  // path, for a part that fovea does not know.
+  // there is one. In a folder without it: vocab.txt, vocab.json with merges.txt, or a SentencePiece
+  // model. Of a .gguf file: its vocabulary. BadFile if it is damaged; Unsupported, with the JSON
+  // path or the key, for a part that fovea does not know.
   static Tokenizer open(const std::filesystem::path& path);
 
   // Writes tokenizer.json and tokenizer_config.json into an existing folder, for fovea and Hugging

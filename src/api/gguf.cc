@@ -11,8 +11,9 @@ void save_gguf(const Model& model, const std::string& path, GgufDtype dtype) {
   Model::Parts& parts = model.parts();
   GgufModel file(parts.transformer, parts.origin.family, blocks[static_cast<size_t>(dtype)]);
   if (parts.tokenizer) {
-    write_tokenizer(file.metadata, parts.tokenizer->state().files,
-                    parts.transformer.spec.vocabulary);
+    const TokenizerFiles& files = parts.tokenizer->state().files;
+    write_tokenizer(file.metadata, files, parts.transformer.spec.vocabulary);
+    file.metadata.text(kWholeTokenizer, files.tokenizer);
   } else {
     file.metadata.text("tokenizer.ggml.model", "no_vocab");
   }

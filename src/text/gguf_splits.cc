@@ -48,13 +48,14 @@ constexpr const char* kFirst =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr const char* kUntilPunctuation = " ?[^(\\s|.,!?…。，、।۔،)]+";
 
-std::string canonical(ordered_json part) {
+// A part without what only places depend on; a sequence as its parts.
+std::string canonical(nlohmann::json part) {
   if (!part.is_object()) return "";
   part.erase("trim_offsets");
-  const bool list = part.contains("pretokenizers") && part["pretokenizers"].is_array();
-  if (!list) return part.dump();
+  const nlohmann::json list = part.value("pretokenizers", nlohmann::json());
+  if (!list.is_array()) return part.dump();
   std::string all;
-  for (const ordered_json& each : part["pretokenizers"]) all += canonical(each) + "\n";
+  for (const nlohmann::json& each : list) all += canonical(each) + "\n";
   return all;
 }
 
@@ -97,7 +98,7 @@ const GgufSplit* find_gguf_split(std::string_view name) {
   return nullptr;
 }
 
-const GgufSplit* gguf_split_of(const ordered_json& pre_tokenizer, bool whole_words) {
+const GgufSplit* gguf_split_of(const nlohmann::json& pre_tokenizer, bool whole_words) {
   const std::string wanted = canonical(pre_tokenizer);
   for (const GgufSplit& split : gguf_splits())
     if (split.whole_words == whole_words && canonical(split.pre_tokenizer) == wanted) return &split;

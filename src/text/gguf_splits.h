@@ -22,6 +22,6 @@ struct GgufSplit {
 const std::vector<GgufSplit>& gguf_splits();
 const GgufSplit* find_gguf_split(std::string_view name);  // null where there is none
 // The first that splits the same way, whatever it says about offsets.
-const GgufSplit* gguf_split_of(const nlohmann::ordered_json& pre_tokenizer, bool whole_words);
+const GgufSplit* gguf_split_of(const nlohmann::json& pre_tokenizer, bool whole_words);
 
 }  // namespace fovea

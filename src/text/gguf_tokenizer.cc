@@ -16,7 +16,6 @@ using PieceType = SentencePieceFile::Type;
 
 constexpr const char* kModel = "tokenizer.ggml.model";
 constexpr const char* kTokens = "tokenizer.ggml.tokens";
-constexpr const char* kWhole = "tokenizer.huggingface.json";
 
 std::string checked_text(std::string_view text, const std::string& path, const std::string& place) {
   if (utf8::valid_prefix(text) != text.size() || text.find('\0') != text.npos) {
@@ -32,8 +31,8 @@ class Reader {
 
   TokenizerFiles files() {
     TokenizerFiles files;
-    if (const auto whole = file_.text(kWhole)) {
-      files.tokenizer = checked_text(*whole, file_.path(), kWhole);
+    if (const auto whole = file_.text(kWholeTokenizer)) {
+      files.tokenizer = checked_text(*whole, file_.path(), kWholeTokenizer);
       read_tokens();
     } else {
       const std::string model = checked_text(*file_.text(kModel), file_.path(), kModel);
@@ -210,7 +209,8 @@ class Reader {
     for (size_t id = 0; id < texts_.size(); ++id) {
       constexpr std::string_view kBegins = "▁";
       const std::string& text = texts_[id];
-      const bool plain = types_[id] == PieceType::normal && !text.starts_with("[");
+      const bool mark = text.size() > 2 && text.front() == '[' && text.back() == ']';
+      const bool plain = types_[id] == PieceType::normal && !mark;
       if (text.starts_with(kBegins)) {
         lines += text.substr(kBegins.size());
       } else {
@@ -242,7 +242,8 @@ class Reader {
 
 bool has_tokenizer(const Gguf& file) {
   const auto model = file.text(kModel);
-  return file.text(kWhole).has_value() || (model && *model != "no_vocab" && *model != "none");
+  return file.text(kWholeTokenizer).has_value() ||
+         (model && *model != "no_vocab" && *model != "none");
 }
 
 TokenizerFiles tokenizer_files(const Gguf& file) {

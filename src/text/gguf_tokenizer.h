@@ -8,6 +8,10 @@
 
 namespace fovea {
 
+// The whole tokenizer.json. Where a file has this key, fovea reads it instead of what llama.cpp
+// does: the same tokenizer comes back.
+constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
+
 // Whether the file has a vocabulary; a file for measurements has none.
 bool has_tokenizer(const Gguf& file);
 
@@ -16,9 +20,9 @@ bool has_tokenizer(const Gguf& file);
 // not hold together; Unsupported for another kind or way of splitting.
 TokenizerFiles tokenizer_files(const Gguf& file);
 
-// What llama.cpp reads, as far as it has a form for the tokenizer, and tokenizer.huggingface.json,
-// from which the same tokenizer comes back. `vocabulary` is the number of the model's embeddings:
-// tokens that are not there are made up, since llama.cpp wants one for each.
+// What llama.cpp reads, as far as it has a form for the tokenizer; no vocabulary where it has none.
+// `vocabulary` is the number of the model's embeddings: tokens that are not there are made up,
+// since llama.cpp wants one for each.
 void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary);
 
 }  // namespace fovea

@@ -81,7 +81,6 @@ class Writer {
     metadata_.texts("tokenizer.ggml.tokens", texts_);
     metadata_.integers("tokenizer.ggml.token_type", types_);
     special_tokens();
-    metadata_.text("tokenizer.huggingface.json", files_.tokenizer);
   }
 
  private:
@@ -192,13 +191,16 @@ class Writer {
   // The tokens around a text; "" for none.
   std::pair<std::string, std::string> around() const {
     const std::vector<json> parts = parts_of(tokenizer_.value("post_processor", json()));
+    for (const char* type : {"BertProcessing", "RobertaProcessing"})
+      if (const json* marks = find_part(parts, type))
+        return {marks->at("cls").at(0).get<std::string>(),
+                marks->at("sep").at(0).get<std::string>()};
     const json* marks = find_part(parts, "TemplateProcessing");
-    if (marks == nullptr) return {};
-    const json single = marks->value("single", json::array());
+    const json single = marks == nullptr ? json() : marks->value("single", json());
+    if (single.empty()) return {};
     const auto text = [](const json& part) {
       return part.contains("SpecialToken") ? part["SpecialToken"].value("id", "") : std::string();
     };
-    if (single.empty()) return {};
     return {text(single.front()), text(single.back())};
   }
 
@@ -215,7 +217,7 @@ class Writer {
     write("eos_token", "eos", end);
     write("unk_token", "unknown", "");
     write("pad_token", "padding", "");
-    write("sep_token", "seperator", "");
+    write("sep_token", "seperator", type_of(model_) == "WordPiece" ? end : "");
     write("mask_token", "mask", "");
     write("cls_token", "cls", "");
     metadata_.boolean("tokenizer.ggml.add_bos_token", !start.empty());
