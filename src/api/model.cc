@@ -3,9 +3,14 @@
 #include "api/parts.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "text/gguf_tokenizer.h"
 
 namespace fovea {
 namespace {
+
+bool comes_with_tokenizer(const std::string& path) {
+  return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
+}
 
 Packing packing_of(WeightPrecision precision) {
   Packing packing;
@@ -27,7 +32,7 @@ Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
   parts->transformer = std::move(files.model);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
-  if (is_file(folder + "/tokenizer.json")) parts->tokenizer = Tokenizer::open(folder);
+  if (comes_with_tokenizer(folder)) parts->tokenizer = Tokenizer::open(folder);
   return Model(std::move(parts));
 }
 

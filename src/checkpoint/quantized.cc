@@ -62,7 +62,7 @@ bool can_be_quantized(const FileTensor& tensor) {
          tensor.stored == Stored::by_head || tensor.stored == Stored::stacked;
 }
 
-std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const SafeTensors& file,
+std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,
                                               const StoredTensor& stored,
                                               const std::vector<Shape>& shapes, int64_t group,
                                               const std::string& folder) {

@@ -28,7 +28,7 @@ std::string scale_name(const std::string& tensor);
 
 // The parts of a tensor, of these shapes. `stored` is its I8 or U8 tensor. BadFile naming `folder`
 // where it does not fit the shapes, or its scales are missing or do not.
-std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const SafeTensors& file,
+std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,
                                               const StoredTensor& stored,
                                               const std::vector<Shape>& shapes, int64_t group,
                                               const std::string& folder);

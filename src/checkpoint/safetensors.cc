@@ -141,13 +141,6 @@ SafeTensors SafeTensors::open_shards(const std::string& folder, const std::strin
   return all;
 }
 
-const StoredTensor* SafeTensors::find(std::string_view name) const {
-  const auto found =
-      std::lower_bound(stored_.begin(), stored_.end(), name,
-                       [](const StoredTensor& a, std::string_view b) { return a.name < b; });
-  return found != stored_.end() && found->name == name ? &*found : nullptr;
-}
-
 Tensor SafeTensors::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) {

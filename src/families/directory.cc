@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "families/gguf.h"
 #include "model/pack.h"
 
 namespace fovea {
@@ -44,12 +45,11 @@ bool reads_bf16(const Parameter& p) {
 // Puts a file's tensors into a model, and remembers everything that does not fit.
 class Loader {
  public:
-  Loader(const SafeTensors& file, const Family& family, Weights weights, const Packing& packing,
-         ModelFiles& files, std::string folder)
+  Loader(const TensorSource& file, const Family& family, const Loading& loading, ModelFiles& files,
+         std::string folder)
       : file_(file),
         family_(family),
-        weights_(weights),
-        packing_(packing),
+        loading_(loading),
         files_(files),
         folder_(std::move(folder)) {}
 
@@ -64,6 +64,13 @@ class Loader {
         shapes.push_back(parts.back()->shape);
       }
       const StoredTensor* stored = find(tensor.name);
+      const Shape expected = shape_in_file(tensor, shapes);
+      const bool of_head = tensor.parts[0].starts_with(std::string(model.head_name()) + ".");
+      if (loading_.new_head != nullptr && of_head &&
+          (stored == nullptr || stored->shape != expected)) {
+        lacking.insert(lacking.end(), tensor.parts.begin(), tensor.parts.end());
+        continue;
+      }
       if (stored == nullptr) {
         missing_.push_back(tensor.name);
         continue;
@@ -74,7 +81,6 @@ class Loader {
         load_quantized(tensor, *stored, shapes, parts);
         continue;
       }
-      const Shape expected = shape_in_file(tensor, shapes);
       if (stored->shape == expected) {
         load_full(model.spec, tensor, *stored, shapes, parts);
       } else {
@@ -92,7 +98,7 @@ class Loader {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
       if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
-      if (stored.name == passed_over_) continue;
+      if (loading_.new_head != nullptr || stored.name == passed_over_) continue;
       unknown.push_back(stored.name);
     }
     std::vector<std::string> wrong;
@@ -104,12 +110,14 @@ class Loader {
       wrong.push_back(fmt::format("{} unknown: {}", unknown.size(), first_names(unknown)));
     if (!wrong.empty()) {
       fail(ErrorKind::BadFile,
-           "{}: the tensors are not those of config.json ({}); expected a {} checkpoint of its "
+           "{}: the tensors are not those of its config ({}); expected a {} checkpoint of its "
            "sizes",
            folder_, fmt::join(wrong, "; "), family_.model_type);
     }
     warnings.insert(warnings.end(), not_finite_.begin(), not_finite_.end());
   }
+
+  std::vector<std::string> lacking;  // parameters of a new head
 
   // Under its name, with or without the family's prefix, or as a norm was once called.
   const StoredTensor* find(const std::string& name) const {
@@ -153,7 +161,7 @@ class Loader {
       fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16 or fp16", folder_,
            tensor.name, name_of(dtype));
     }
-    const bool packs = weights_ == Weights::packed;
+    const bool packs = loading_.weights == Weights::packed;
     if (packs && files_.origin.dtype == DType::f32 && dtype != DType::f64)
       files_.origin.dtype = dtype;
     const bool as_bf16 =
@@ -164,11 +172,11 @@ class Loader {
     bool all_packed = true;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto format = packs ? packed_format(spec, tensor.parts[i], *parts[i],
-                                                packing_.format.value_or(as_stored))
+                                                loading_.packing.format.value_or(as_stored))
                                 : std::nullopt;
-      const bool copies = !format && (weights_ == Weights::owned || parts.size() > 1);
+      const bool copies = !format && (loading_.weights == Weights::owned || parts.size() > 1);
       parts[i]->value = copies ? copy(values[i]) : values[i];
-      if (format) pack(*parts[i], *format, packing_.group);
+      if (format) pack(*parts[i], *format, loading_.packing.group);
       all_packed = all_packed && format;
     }
     if (all_packed) file_.release(stored);
@@ -185,10 +193,9 @@ class Loader {
     file_.release(stored);
   }
 
-  const SafeTensors& file_;
+  const TensorSource& file_;
   const Family& family_;
-  Weights weights_;
-  const Packing& packing_;
+  const Loading& loading_;
   ModelFiles& files_;
   std::string folder_, passed_over_;
   std::set<std::string> used_, not_finite_;
@@ -206,10 +213,31 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
-bool is_another(const SafeTensors& file, const std::string& head, const StoredTensor* table) {
+bool is_another(const TensorSource& file, const std::string& head, const StoredTensor* table) {
   const StoredTensor* found = file.find(head);
   return found != nullptr && table != nullptr &&
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
+}
+
+// id2label by number; nothing where a number is missing or no text is told.
+std::vector<std::string> labels_of(const nlohmann::json& config) {
+  const auto names = config.find("id2label");
+  std::vector<std::string> labels;
+  if (names == config.end() || !names->is_object()) return labels;
+  for (size_t i = 0; i < names->size(); ++i) {
+    const auto name = names->find(std::to_string(i));
+    if (name == names->end() || !name->is_string()) return {};
+    labels.push_back(*name);
+  }
+  return labels;
+}
+
+void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json& config) {
+  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    config["id2label"][std::to_string(i)] = labels[i];
+    config["label2id"][labels[i]] = i;
+  }
 }
 
 }  // namespace
@@ -222,34 +250,21 @@ std::optional<int32_t> special_id(const Origin& origin, const char* key) {
   return std::nullopt;
 }
 
-ModelFiles open_model_files(const std::string& folder, Weights weights, const Packing& packing) {
-  if (!is_folder(folder)) {
-    refuse_pickle(folder);
-    fail(ErrorKind::BadFile,
-         "{}: not a folder; expected a model's directory with config.json in it", folder);
-  }
-  const std::string path = folder + "/config.json";
-  nlohmann::json config = read_json(path);
-  if (!config.is_object())
-    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
+                      const TensorSource& file, const Loading& loading, const std::string& path) {
   ModelFiles files;
-  files.origin.quantization = take_quantization(config, path);
-  if (files.origin.quantization && weights == Weights::owned) {
-    fail(ErrorKind::Unsupported,
-         "{}: the weights are quantised (quantization_config); expected full weights to train",
-         path);
-  }
-  const Family& family = family_named(get_string(config, "model_type", path), path);
   files.origin.family = &family;
+  files.origin.quantization = loading.quantization;
   Spec spec;
-  Config reader(config, path);
+  Config reader(config, name);
   describe(reader, family, spec);
   files.origin.carried = reader.carried();
-  if (const std::string generation = folder + "/generation_config.json"; is_file(generation))
-    files.origin.generation = read_json(generation);
-
-  const SafeTensors file = SafeTensors::open_model(folder);
-  Loader loader(file, family, weights, packing, files, folder);
+  files.origin.labels = labels_of(config);
+  if (loading.new_head != nullptr) {
+    spec.head = *loading.new_head;
+    spec = validated(spec);
+  }
+  Loader loader(file, family, loading, files, path);
   if (spec.head.tied) {
     Transformer tied(spec);
     const std::string head = name_of_head(spec, family);
@@ -259,7 +274,7 @@ ModelFiles open_model_files(const std::string& folder, Weights weights, const Pa
       files.warnings.push_back(
           fmt::format("{}: config.json ties the head to the embedding, but the file has another "
                       "one; the file's is used",
-                      folder));
+                      path));
     } else {
       loader.pass_over(head);
     }
@@ -267,10 +282,49 @@ ModelFiles open_model_files(const std::string& folder, Weights weights, const Pa
   files.model = Transformer(spec);
   loader.load(files.model);
   loader.report(files.warnings);
+  files.missing = loader.lacking;
+  const Packing& packing = loading.packing;
   if (!files.origin.quantization && packing.format && is_quantized(*packing.format))
     files.origin.quantization = Quantization{*packing.format, packing.group};
-  files.end_ids = end_ids(folder, config);
   return files;
+}
+
+namespace {
+
+ModelFiles open_files(const std::string& path, Loading loading) {
+  if (is_gguf(path)) return open_gguf_files(path, loading);
+  if (!is_folder(path)) {
+    refuse_pickle(path);
+    fail(ErrorKind::BadFile,
+         "{}: not a folder; expected a model's directory with config.json in it, or a .gguf file",
+         path);
+  }
+  const std::string config_path = path + "/config.json";
+  nlohmann::json config = read_json(config_path);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
+  loading.quantization = take_quantization(config, config_path);
+  if (loading.quantization && loading.weights == Weights::owned) {
+    fail(ErrorKind::Unsupported,
+         "{}: the weights are quantised (quantization_config); expected full weights to train",
+         config_path);
+  }
+  const Family& family = family_named(get_string(config, "model_type", config_path), config_path);
+  ModelFiles files =
+      load_model(family, config, config_path, SafeTensors::open_model(path), loading, path);
+  if (const std::string generation = path + "/generation_config.json"; is_file(generation))
+    files.origin.generation = read_json(generation);
+  files.end_ids = end_ids(path, config);
+  return files;
+}
+
+}  // namespace
+
+ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing) {
+  return open_files(path, {.weights = weights, .packing = packing});
+}
+ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head) {
+  return open_files(path, {.weights = weights, .new_head = &head});
 }
 
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family) {
@@ -313,6 +367,8 @@ std::string config_json(const Transformer& model, const Origin& origin,
                                                      : "float32");
   nlohmann::ordered_json written = config.written();
   if (origin.quantization) written["quantization_config"] = quantization_json(*origin.quantization);
+  if (std::ssize(origin.labels) == spec.head.labels && spec.head.labels > 0)
+    write_labels(origin.labels, written);
   if (&family == origin.family) {
     for (const auto& [key, value] : origin.carried.items())
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;

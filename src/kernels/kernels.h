@@ -111,7 +111,7 @@ struct AttentionShape {
   // score of query row t and key s is entry s - t + bias_origin.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0;
-  // If there, k and v lie in pages; see Span.
+  // If there, k and v lie in pages; see PagedText.
   const void* const* key_pages = nullptr;
   const void* const* value_pages = nullptr;
 };
@@ -122,7 +122,7 @@ inline constexpr int64_t kPageTokens = 64;
 
 // One sequence of a ragged batch: its queries are the rows [row, row + queries) of q and y [rows,
 // H, D], its keys and values fill pages in order, of which the last may hold fewer.
-struct Span {
+struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
   Mask mask;  // of this sequence alone: `valid` has one entry or none
   const void* const* key_pages = nullptr;
@@ -140,7 +140,7 @@ struct PagedAttention {
 };
 
 // The attention of one sequence of a ragged batch alone.
-inline AttentionShape shape_of(const PagedAttention& paged, const Span& span) {
+inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& span) {
   return {.batch = 1,
           .queries = span.queries,
           .keys = span.keys,
@@ -244,7 +244,7 @@ struct Kernels {
   // `attention` without lse for sequences whose keys and values lie in pages; their rows of y get
   // the bits that it gives for each alone.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
-                          const std::vector<Span>& spans) = nullptr;
+                          const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
                              In lse, const AttentionShape& shape) = nullptr;
   // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.
