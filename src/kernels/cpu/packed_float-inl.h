@@ -75,7 +75,7 @@ struct F32Tiles : FloatTiles {
       for (int v = 0; v < kVectors; ++v) {
         const float* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Floats(), from + v % kPanelVectors * kLanes);
-        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
@@ -127,7 +127,7 @@ struct Bf16Tiles : FloatTiles {
         const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
         pairs[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
         weights[v] = even_of(pairs[v]);
-        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
       }
       add(i, weights);
       if (i + 1 == k.size()) break;  // an odd K ends within a pair
@@ -181,7 +181,7 @@ struct Bf16PairTiles : FloatTiles {
       for (int v = 0; v < kVectors; ++v) {
         const uint32_t* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
-        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {

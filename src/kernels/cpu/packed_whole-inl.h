@@ -102,7 +102,7 @@ struct QuantizedTiles : WholeTiles {
       for (int v = 0; v < kVectors; ++v) {
         const uint8_t* from = panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4;
         w[v] = hn::Load(bytes, from);
-        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes);
+        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes);
         half[v] = hn::And(w[v], hn::Set(bytes, 15));
       }
       add<kRows, kVectors>(sums, kNibbles ? half : w, q);

@@ -79,7 +79,9 @@ TEST_P(GgufRoundTrip, ChangesNothing) {
 
   ModelFiles files = open_model_files(path, Weights::mapped);
   EXPECT_TRUE(files.warnings.empty());
-  if (GetParam().family != nullptr) EXPECT_EQ(files.origin.family, GetParam().family);
+  if (GetParam().family != nullptr) {
+    EXPECT_EQ(files.origin.family, GetParam().family);
+  }
   Spec expected = model.spec;
   expected.decoder->ffn.experts.balance = 0;  // of training, which GGUF does not know
   EXPECT_EQ(write_spec(files.model.spec), write_spec(expected));
@@ -196,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
            s.decoder->parallel = true;
          }},
     }),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& named) { return std::string(named.param.name); });
 
 class GgufModelFiles : public testing::Test {
  protected:
