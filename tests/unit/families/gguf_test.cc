@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"untied", "llama", &llama, [](Spec& s) { s.head.tied = false; }},
         {"grouped", "llama", &llama, [](Spec& s) { s.decoder->attention.kv_heads = 2; }},
         {"wide_heads", "llama", &llama, [](Spec& s) { s.decoder->attention.head_width = 24; }},
-        {"biases", "llama", &llama,
+        {"biases", "llama", nullptr,
          [](Spec& s) {
            AttentionSpec& a = s.decoder->attention;
            a.bias = a.output_bias = s.decoder->ffn.bias = true;

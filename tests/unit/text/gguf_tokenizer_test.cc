@@ -133,16 +133,6 @@ TEST_F(GgufTokenizer, Refused) {
   refused(merges, {"tokenizer.ggml.merges[0] is \"aa\"; expected two tokens and a space"});
 }
 
-TEST_F(GgufTokenizer, WholeTokenizerComesFirst) {
-  TokenizerFiles files = tokenizer_files([&] {
-    open(bytes("gpt-2"));
-    return Gguf(path);
-  }());
-  GgufMetadata metadata = five_pieces();
-  metadata.text(kWholeTokenizer, files.tokenizer);
-  EXPECT_EQ(open(metadata).encode("ab"), std::vector<int32_t>{6});
-}
-
 // With the keys that llama.cpp reads alone.
 class GgufTokenizerFixtures : public testing::TestWithParam<const char*> {};
 
