@@ -3,6 +3,7 @@
 #include "inspector/routes.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -20,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 Model small() {
-  const std::string folder = testing::TempDir() + "/inspector_routes";
+  const std::string folder = testing::TempDir() + "/inspector_routes" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/text.txt") << "to be, or not to be <b>that</b>\n";
   TokenizerTraining characters;
