@@ -127,6 +127,8 @@ KINDS = {
     "deepseek": lambda: byte_level(bytes_after(split(r"\p{N}{1,3}"), split("[一-龥\u3040-ゟ゠-ヿ]+"), split(DEEPSEEK))),
     "possessive pattern": lambda: byte_level(bytes_after(split(
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"))),
+    "sets within sets": lambda: byte_level(bytes_after(split(
+        r"\p{Han}+|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}&&[^\p{Han}\p{Cyrillic}]]+|\p{N}{1,3}|[^\s&&[^a]&&[^0-9[x-z]]]{2,}+|[\s[:cntrl:]]+|[^[a-k][^\w]]"))),
     "starcoder": lambda: byte_level(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
                                                              pre_tokenizers.ByteLevel(add_prefix_space=False)])),
     "byte-level normalizer": lambda: byte_level(split(r"Ġ?[^Ġ]+"), normalizers.Sequence([normalizers.NFKC(), normalizers.ByteLevel()])),

@@ -31,7 +31,7 @@ def run_ctest(preset, *selection):
 
 def main():
     results = run_ctest("release")
-    results.update(run_ctest("asan", "-R", "^unit/"))
+    results.update(run_ctest("asan", "-R", "^(unit|fuzz)/"))
     layers = subprocess.run([sys.executable, str(ROOT / "tools/check_layers.py")], check=False).returncode
     results["tools/check_layers.py"] = "failed" if layers else "passed"
 

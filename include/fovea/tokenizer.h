@@ -104,6 +104,18 @@ class Tokenizer {
   std::shared_ptr<const TokenizerState> state_;
 };
 
+// The tokenizers of a translation model, one for the text that is read and one for the text that is
+// written. They are the same but in a folder with source.spm, target.spm and vocab.json (and, if
+// the languages have ids of their own, target_vocab.json); there Tokenizer::open gives the
+// source's.
+struct TranslationTokenizers {
+  Tokenizer source, target;
+
+  // The path and the errors are those of Tokenizer::open. save() of either writes the files of
+  // both.
+  static TranslationTokenizers open(const std::filesystem::path& path);
+};
+
 // Decodes ids one by one and hands out text as soon as it is certain: all of it together is what
 // decode() makes of all ids.
 class StreamingDecoder {

@@ -9,14 +9,14 @@ namespace {
 constexpr std::string_view digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-constexpr std::array<int8_t, 256> make_values() {
-  std::array<int8_t, 256> values{};
+constexpr std::array<int16_t, 256> make_values() {
+  std::array<int16_t, 256> values{};
   values.fill(-1);
   for (size_t i = 0; i < digits.size(); ++i)
-    values[static_cast<uint8_t>(digits[i])] = static_cast<int8_t>(i);
+    values[static_cast<uint8_t>(digits[i])] = static_cast<int16_t>(i);
   return values;
 }
-constexpr std::array<int8_t, 256> values = make_values();
+constexpr std::array<int16_t, 256> values = make_values();
 
 }  // namespace
 

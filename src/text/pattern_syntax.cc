@@ -1,6 +1,7 @@
 #include "text/pattern_syntax.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -16,6 +17,7 @@ constexpr std::string_view spaces = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2
 constexpr std::string_view words =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
     R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+constexpr int nesting_limit = 16;  // of sets; known expressions have two
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
 // What belongs to a property beyond what PCRE2 knows.
@@ -57,7 +59,7 @@ class Translator {
           break;
         case '[':
           begin_atom();
-          set();
+          out_ += set();
           break;
         case '(':
           begin_atom();
@@ -141,23 +143,53 @@ class Translator {
     if (!within_set) out_ += ']';
   }
 
-  void set() {
-    take(1);
-    if (at_ < in_.size() && in_[at_] == '^') take(1);
+  // A set as an expression for one character. What PCRE2 lacks is said with others: a set within a
+  // set is an alternative, an intersection ("&&", of which each side is a union) looks ahead.
+  std::string set() {
+    if (++depth_ > nesting_limit) refuse("so deep a nesting of sets");
+    const std::string outer = std::exchange(out_, "");
+    ++at_;
+    const bool negated = at_ < in_.size() && in_[at_] == '^';
+    if (negated) ++at_;
     if (at_ < in_.size() && in_[at_] == ']') take(1);
+    std::vector<std::string> within, sides;
+    const auto end_of_side = [&] {
+      if (!out_.empty()) within.insert(within.begin(), "[" + std::exchange(out_, "") + "]");
+      if (within.empty()) refuse("an empty set");
+      sides.push_back(within.size() == 1 ? within[0]
+                                         : fmt::format("(?:{})", fmt::join(within, "|")));
+      within.clear();
+    };
     while (at_ < in_.size() && in_[at_] != ']') {
       if (in_[at_] == '\\') {
         escape(true);
       } else if (in_.substr(at_, 2) == "[:") {
         const size_t end = in_.find(":]", at_);
         take(end == in_.npos ? in_.size() - at_ : end + 2 - at_);
-      } else if (in_[at_] == '[' || in_.substr(at_, 2) == "&&") {
-        refuse("a set within a set");
+      } else if (in_[at_] == '[') {
+        within.push_back(set());
+      } else if (in_.substr(at_, 2) == "&&") {
+        at_ += 2;
+        end_of_side();
       } else {
         take(1);
       }
     }
-    take(1);
+    if (at_ >= in_.size()) refuse("a set without an end");
+    ++at_;
+    --depth_;
+    if (within.empty() && sides.empty() && !out_.empty())
+      return fmt::format("[{}{}]", negated ? "^" : "", std::exchange(out_, outer));
+    end_of_side();
+    out_ = outer;
+    return joined(sides, negated);
+  }
+
+  static std::string joined(const std::vector<std::string>& sides, bool negated) {
+    std::string all;
+    for (size_t i = 0; i + 1 < sides.size(); ++i) all += fmt::format("(?={})", sides[i]);
+    all = fmt::format("(?:{}{})", all, sides.back());
+    return negated ? fmt::format("(?:(?!{})(?s:.))", all) : all;
   }
 
   // (?m) lets the dot match newlines, which PCRE2 calls (?s).
@@ -196,6 +228,7 @@ class Translator {
   std::string out_;
   size_t at_ = 0, atom_ = 0;
   std::vector<size_t> open_;  // where the groups that are open start
+  int depth_ = 0;             // of sets
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "text/piece_table.h"
-#include "text/sentencepiece.h"
+#include "text/sentencepiece_parts.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_file.h"
 #include "text/utf8.h"
@@ -114,7 +114,7 @@ class Converter {
                              .byte_fallback = source_.byte_fallback});
     const ordered_json spaces = replace({{"String", " "}}, "▁");
     ordered_json normalizers = ordered_json::array();
-    if (!source_.charsmap.empty()) normalizers.push_back(precompiled());
+    if (!source_.charsmap.empty()) normalizers.push_back(precompiled(source_));
     if (config_.flag("legacy", true)) {
       if (prefix_) normalizers.push_back({{"type", "Prepend"}, {"prepend", "▁"}});
       normalizers.push_back(spaces);
@@ -152,10 +152,6 @@ class Converter {
     return template_processing(single, pair, tokens);
   }
 
-  ordered_json precompiled() const {
-    return {{"type", "Precompiled"}, {"precompiled_charsmap", base64(source_.charsmap)}};
-  }
-
   void unigram() {
     static const std::set<std::string> plain = {"", "PreTrainedTokenizer", "TokenizersBackend"};
     const std::string& name = config_.tokenizer_class();
@@ -174,27 +170,11 @@ class Converter {
     for (const auto& piece : source_.pieces)
       pieces.emplace_back(piece.text, static_cast<double>(piece.score));
     file_.model = unigram_model(pieces, static_cast<size_t>(source_.unk_id), source_.byte_fallback);
-    const char* scheme = prefix_ ? "always" : "never";
-    file_.decoder = metaspace(scheme, true);
-    if (sentinels) {
-      if (!source_.charsmap.empty()) file_.normalizer = precompiled();
-      file_.pre_tokenizer =
-          sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(scheme, true)});
-    } else {
-      file_.normalizer = normalizer_of_spaces();
-      file_.pre_tokenizer = metaspace(scheme, true);
-    }
-  }
-
-  ordered_json normalizer_of_spaces() const {
-    ordered_json normalizers = ordered_json::array();
-    if (!source_.charsmap.empty()) normalizers.push_back(precompiled());
-    if (source_.remove_extra_whitespaces) {
-      normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
-      normalizers.push_back(replace({{"Regex", " {2,}"}}, "▁"));
-    }
-    if (normalizers.empty()) return nullptr;
-    return sequence("normalizers", std::move(normalizers));
+    add_spaces(source_, prefix_, file_);
+    if (!sentinels) return;
+    file_.normalizer = source_.charsmap.empty() ? ordered_json() : precompiled(source_);
+    file_.pre_tokenizer =
+        sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, std::move(file_.pre_tokenizer)});
   }
 
   // Sentinels for spans that were left out stand behind the pieces, the last one first.
@@ -242,6 +222,21 @@ class Converter {
 };
 
 }  // namespace
+
+ordered_json precompiled(const SentencePieceFile& source) {
+  return {{"type", "Precompiled"}, {"precompiled_charsmap", base64(source.charsmap)}};
+}
+
+void add_spaces(const SentencePieceFile& source, bool prefix, TokenizerFile& file) {
+  ordered_json normalizers = ordered_json::array();
+  if (!source.charsmap.empty()) normalizers.push_back(precompiled(source));
+  if (source.remove_extra_whitespaces) {
+    normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
+    normalizers.push_back(replace({{"Regex", " {2,}"}}, "▁"));
+  }
+  if (!normalizers.empty()) file.normalizer = sequence("normalizers", std::move(normalizers));
+  file.pre_tokenizer = file.decoder = metaspace(prefix ? "always" : "never", true);
+}
 
 std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,
                                               std::string_view config_text,

@@ -127,7 +127,8 @@ Value repeated(Runtime& runtime, const Value& value, int64_t times) {
     runtime.bytes(total);
     std::string text;
     text.reserve(total);
-    for (size_t i = 0; unit > 0 && i < count; ++i) text += value.bytes();
+    if (total > 0) text = value.bytes();
+    while (text.size() < total) text.append(text, 0, total - text.size());  // twice as long
     return Value(std::move(text), value.text().escaped);
   }
   runtime.step(total);

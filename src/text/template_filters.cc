@@ -15,9 +15,9 @@ Operation find_filter(std::string_view name) {
 
 namespace {
 
-// What Jinja has beyond that: no chat template needs it, or it is random.
-constexpr std::array<std::string_view, 7> refused = {
-    "filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"};
+// What Jinja has beyond that: it is random, or for web pages.
+constexpr std::array<std::string_view, 5> refused = {"filesizeformat", "random", "striptags",
+                                                     "urlize", "wordwrap"};
 
 }  // namespace
 

@@ -218,6 +218,31 @@ Value urlencode(In& in, Arguments& arguments) {
   return Value(std::move(out));
 }
 
+// The attributes of an XML element, a space before each. Escaped values are not escaped again.
+Value xmlattr(In& in, Arguments& arguments) {
+  const Bound bound(in, "xmlattr", arguments, {"d", "autospace"}, 1);
+  if (!bound[0].is(Kind::dict)) in.fail("'{}' object has no items", type_name(bound[0]));
+  const auto plain = [&](const Value& value) {
+    return value.is(Kind::string) && value.text().escaped ? value.bytes()
+                                                          : escaped(to_text(in, value));
+  };
+  std::string out;
+  for (const auto& [key, value] : bound[0].dict()->entries()) {
+    if (value.is(Kind::none) || value.is_undefined()) continue;
+    if (!key.is(Kind::string) || key.bytes().find_first_of(" \t\n\v\f\r/>=") != std::string::npos)
+      in.fail("invalid character in the name of an attribute: {}", repr(in, key));
+    out += fmt::format(" {}=\"{}\"", plain(key), plain(value));
+    in.bytes(out.size());
+  }
+  if (!bound.truth(1, true) && !out.empty()) out.erase(0, 1);
+  return Value(std::move(out));
+}
+
+Value pprint(In& in, Arguments& arguments) {
+  const Bound bound(in, "pprint", arguments, {"value"}, 1);
+  return Value(pretty_printed(in, bound[0]));
+}
+
 // transformers' own tojson: json.dumps with its options, no HTML escapes.
 Value tojson(In& in, Arguments& arguments) {
   const Bound bound(in, "tojson", arguments,
@@ -243,7 +268,7 @@ Value tojson(In& in, Arguments& arguments) {
   return Value(to_json(in, bound[0], style));
 }
 
-constexpr std::array<NamedOperation, 18> filters = {{
+constexpr std::array<NamedOperation, 20> filters = {{
     {"upper", converted<jinja::upper>},
     {"lower", converted<jinja::lower>},
     {"capitalize", converted<jinja::capitalize>},
@@ -262,6 +287,8 @@ constexpr std::array<NamedOperation, 18> filters = {{
     {"wordcount", wordcount},
     {"urlencode", urlencode},
     {"tojson", tojson},
+    {"xmlattr", xmlattr},
+    {"pprint", pprint},
 }};
 
 }  // namespace

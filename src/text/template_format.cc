@@ -173,7 +173,7 @@ class Percent {
     return (negative ? "-" : field.sign ? "+" : field.space ? " " : "") + digits;
   }
 
-  static void pad(std::string& out, const Field& field, std::string text) {
+  static void pad(std::string& out, const Field& field, const std::string& text) {
     const size_t length = characters(text);
     const size_t missing = field.width > length ? field.width - length : 0;
     const bool number = std::string_view("sr").find(field.kind) == std::string_view::npos;

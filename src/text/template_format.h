@@ -19,6 +19,9 @@ std::string padded(Runtime& runtime, std::string_view text, int64_t width, Side 
 // round(value, digits) of a float, half to even on the exact value.
 double rounded(double value, int64_t digits);
 
+// pprint.pformat(value)
+std::string pretty_printed(Runtime& runtime, const Value& value);
+
 // JSON as Python's json.dumps writes it.
 struct JsonStyle {
   bool ascii = false;

@@ -120,8 +120,6 @@ class Writer {
       append_code(out_, c);
     } else if (c < 0x7F || !style_.ascii) {
       out_ += bytes;
-    } else if (c == 0x7F) {
-      out_ += bytes;
     } else if (c < 0x10000) {
       append_code(out_, c);
     } else {

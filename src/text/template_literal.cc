@@ -213,7 +213,8 @@ std::string real_text(double value) {
     return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   }
   if (exponent + 1 >= count) {
-    return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
+    return sign + digits +
+           std::string(static_cast<size_t>(exponent) + 1 - static_cast<size_t>(count), '0') + ".0";
   }
   digits.insert(static_cast<size_t>(exponent + 1), ".");
   return sign + digits;

@@ -460,15 +460,10 @@ class Resolver {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
     if (Undeclared("caller").in(node.body)) {
-      if (!explicitly("caller")) {
-        function.caller = inner.declare("caller");
-      } else if (names.size() - function.defaults.size() >
-                 static_cast<size_t>(std::find(names.begin(), names.end(), "caller") -
-                                     names.begin())) {
+      const auto without_default = names.end() - static_cast<ptrdiff_t>(function.defaults.size());
+      if (std::find(names.begin(), without_default, "caller") != without_default)
         refuse(node.place, "the parameter caller must have a default", ErrorKind::BadFile);
-      } else {
-        function.caller = inner.declare("caller");
-      }
+      function.caller = inner.declare("caller");
     }
     if (Undeclared("kwargs").in(node.body) && !explicitly("kwargs")) {
       function.kwargs = inner.declare("kwargs");

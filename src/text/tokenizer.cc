@@ -30,13 +30,13 @@ std::vector<uint32_t> characters_before(std::string_view text) {
 }
 
 Encoding own_tokens(const TokenizerState& state, std::string_view text, SpecialTokens special) {
-  std::vector<PlacedToken> tokens = encode_placed(state, text, special);
+  const std::vector<PlacedToken> tokens = encode_placed(state, text, special);
   const std::vector<uint32_t> characters = characters_before(text);
   Encoding encoding;
-  for (PlacedToken& token : tokens) {
+  for (const PlacedToken& token : tokens) {
     encoding.ids.push_back(token.id);
     encoding.tokens.push_back(token.text.empty() ? state.texts[static_cast<size_t>(token.id)]
-                                                 : std::move(token.text));
+                                                 : token.text);
     encoding.offsets.push_back({characters[token.span.begin], characters[token.span.end]});
     encoding.byte_offsets.push_back({token.span.begin, token.span.end});
   }
@@ -71,48 +71,88 @@ Encoding encode_padded(const TokenizerState& state, const std::vector<std::strin
   return std::move(one.front());
 }
 
+constexpr const char *kConfigFile = "tokenizer_config.json", *kSourceModel = "source.spm",
+                     *kTargetModel = "target.spm", *kVocabulary = "vocab.json",
+                     *kTargetVocabulary = "target_vocab.json";
+
+std::string inside(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+std::string read_config(const std::string& folder) {
+  const std::string path = inside(folder, kConfigFile);
+  return is_file(path) ? read_file(path, kJsonLimit) : "";
+}
+
 // The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
 std::string vocabulary_file(const std::string& folder) {
-  for (const char* name : {"tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model",
-                           "spiece.model", "sentencepiece.bpe.model", "source.spm"}) {
-    const std::string file = (std::filesystem::path(folder) / name).string();
-    if (is_file(file)) return file;
+  for (const char* name : {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary,
+                           "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (is_file(inside(folder, name))) return inside(folder, name);
   }
-  return (std::filesystem::path(folder) / "tokenizer.json").string();
+  return inside(folder, "tokenizer.json");
 }
 
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
-  const std::string folder = is_folder(path.string()) ? path.string() : parent_of(path.string());
-  const auto inside = [&](const char* name) {
-    return (std::filesystem::path(folder) / name).string();
-  };
-  const std::string config_path = inside("tokenizer_config.json");
-  TokenizerFiles files;
-  if (is_file(config_path)) files.config = read_file(config_path, kJsonLimit);
-  std::string file = path.string();
-  if (is_folder(file)) file = vocabulary_file(folder);
+  const std::string file =
+      is_folder(path.string()) ? vocabulary_file(path.string()) : path.string();
+  const std::string folder = parent_of(file);
   const std::string name = std::filesystem::path(file).filename().string();
-  std::string text = read_file(file, kJsonLimit);
+  if (name == kSourceModel) return TranslationTokenizers::open(folder).source;
+  TokenizerFiles files;
+  files.config = read_config(folder);
+  files.tokenizer = read_file(file, kJsonLimit);
+  const std::string config_path = inside(folder, kConfigFile);
   if (name == "vocab.txt") {
-    text = tokenizer_json_from_vocab_txt(text, file, files.config, config_path);
+    files.tokenizer =
+        tokenizer_json_from_vocab_txt(files.tokenizer, file, files.config, config_path);
   } else if (name == "vocab.json") {
-    const std::string merges = inside("merges.txt");
-    text = tokenizer_json_from_merges(text, file, read_file(merges, kJsonLimit), merges,
-                                      files.config, config_path);
+    const std::string merges = inside(folder, "merges.txt");
+    files.tokenizer = tokenizer_json_from_merges(
+        files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);
   } else if (name.ends_with(".model")) {
-    text = tokenizer_json_from_sentencepiece(text, file, files.config, config_path);
+    files.tokenizer =
+        tokenizer_json_from_sentencepiece(files.tokenizer, file, files.config, config_path);
   }
-  files.tokenizer = std::move(text);
   return Tokenizer(parse_tokenizer(std::move(files), file, config_path));
+}
+
+TranslationTokenizers TranslationTokenizers::open(const std::filesystem::path& path) {
+  const std::string folder = path.string();
+  if (!is_folder(folder) || vocabulary_file(folder) != inside(folder, kSourceModel)) {
+    const Tokenizer both = Tokenizer::open(path);
+    return {both, both};
+  }
+  TokenizerFiles files;
+  files.config = read_config(folder);
+  for (const char* name : {kSourceModel, kTargetModel, kVocabulary, kTargetVocabulary}) {
+    const std::string file = inside(folder, name);
+    if (name != kTargetVocabulary || is_file(file))
+      files.originals.emplace_back(name, read_file(file, kJsonLimit));
+  }
+  const auto one = [&](size_t model, size_t vocabulary) {
+    const auto& [model_name, bytes] = files.originals[model];
+    const auto& [vocabulary_name, texts] = files.originals[vocabulary];
+    const std::string file = inside(folder, model_name), config = inside(folder, kConfigFile);
+    TokenizerFiles made = files;
+    made.tokenizer = tokenizer_json_from_translation(
+        bytes, file, texts, inside(folder, vocabulary_name), files.config, config);
+    return Tokenizer(parse_tokenizer(std::move(made), file, config));
+  };
+  return {one(0, 2), one(1, files.originals.size() - 1)};
 }
 
 void Tokenizer::save(const std::filesystem::path& folder) const {
   const TokenizerFiles& files = state_->files;
-  write_file_atomically((folder / "tokenizer.json").string(), files.tokenizer);
-  if (!files.config.empty())
-    write_file_atomically((folder / "tokenizer_config.json").string(), files.config);
+  for (const auto& [name, bytes] : files.originals)
+    write_file_atomically((folder / name).string(), bytes);
+  if (files.originals.empty())
+    write_file_atomically((folder / "tokenizer.json").string(), files.tokenizer);
+  // Without one an empty object, so that no other tokenizer's is left there.
+  write_file_atomically((folder / kConfigFile).string(),
+                        files.config.empty() ? "{}\n" : files.config);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {

@@ -70,6 +70,9 @@ class Reader {
         bad(fmt::format("{} has two ids", brief(state_->texts[id])), "model.vocab", "one id each");
     }
     read_parts_around();
+    for (const AddedToken& token : tokens) {
+      if (token.special) special_.push_back(static_cast<size_t>(token.id));
+    }
     read_model(model, type);
     for (const AddedToken& token : tokens) add_token(token, *state_);
     state_->special.resize(state_->texts.size());
@@ -191,6 +194,16 @@ class Reader {
     return texts;
   }
 
+  // The same without special tokens, which no text becomes on its way through a model. (A merge of
+  // pairs never makes one.)
+  std::vector<std::string> ordinary_texts(const std::string& unknown = {}) const {
+    std::vector<std::string> texts = model_texts();
+    for (const size_t id : special_) {
+      if (id < texts.size() && texts[id] != unknown) texts[id].clear();
+    }
+    return texts;
+  }
+
   void read_model(const JsonPart& model, const std::string& type) {
     const std::string unknown = model.text("unk_token", "");
     if (type == "BPE") {
@@ -200,9 +213,9 @@ class Reader {
                               ? model.count("max_input_chars_per_word", 0, INT32_MAX)
                               : 100;
       state_->model = WordPieceModel(
-          {model_texts(), unknown, model.text("continuing_subword_prefix", "##"), most});
+          {ordinary_texts(unknown), unknown, model.text("continuing_subword_prefix", "##"), most});
     } else if (type == "WordLevel") {
-      state_->model = WordLevelModel({model_texts(), unknown});
+      state_->model = WordLevelModel({ordinary_texts(unknown), unknown});
     } else if (type == "Unigram") {
       read_unigram(model);
       return;
@@ -218,8 +231,29 @@ class Reader {
     if (const auto id = find_int(model.json(), "unk_id", model.name(), 0, size - 1))
       state_->unknown = static_cast<int32_t>(*id);
     state_->unknown_as_written = true;
-    state_->model = UnigramModel(
-        {model_texts(), std::move(scores_), state_->unknown, model.flag("byte_fallback", false)});
+    UnigramOptions options{ordinary_texts(), std::move(scores_), state_->unknown,
+                           model.flag("byte_fallback", false)};
+    read_foreign_pieces(model, options);
+    state_->model = UnigramModel(std::move(options));
+  }
+
+  // Keys of our own, for a vocabulary that is not the one of the pieces (translation_files.cc): ids
+  // that no known text is cut into, and pieces without an id.
+  void read_foreign_pieces(const JsonPart& model, UnigramOptions& options) const {
+    const auto size = static_cast<int64_t>(model_size_);
+    const json none = json::array();
+    for (const json& id : model.json().contains("uncut") ? model.list("uncut") : none) {
+      if (!id.is_number_integer() || id < 0 || id >= size)
+        bad("holds " + brief(id), "model.uncut", fmt::format("ids below {}", size));
+      options.scores[id.get<size_t>()] = UnigramOptions::uncut;
+    }
+    for (const json& piece : model.json().contains("unlisted") ? model.list("unlisted") : none) {
+      const bool whole = piece.is_array() && piece.size() == 2 && piece[0].is_string() &&
+                         piece[1].is_number() && !piece[0].get_ref<const std::string&>().empty();
+      if (!whole || !state_->unknown)
+        bad("holds " + brief(piece), "model.unlisted", "a text and its score, and an unk_id");
+      options.unlisted.emplace_back(piece[0], piece[1]);
+    }
   }
 
   void read_bpe(const JsonPart& model, const std::string& unknown) {
@@ -301,6 +335,7 @@ class Reader {
   size_t count_ = 0;
   size_t model_size_ = 0;      // of the model's own vocabulary
   std::vector<size_t> holes_;  // ids below that, which only added tokens have
+  std::vector<size_t> special_;
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ namespace fovea {
 struct TokenizerFiles {
   std::string tokenizer;  // tokenizer.json
   std::string config;     // tokenizer_config.json; may be empty
+  // Names and contents of older files that no tokenizer.json can stand for: saved in place of it.
+  std::vector<std::pair<std::string, std::string>> originals = {};
 };
 
 using AnyModel =

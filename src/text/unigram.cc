@@ -13,25 +13,40 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;  // sentencepiece's kUnkPenalty
 
+// The pieces that are not listed behind the others.
+UnigramOptions joined(UnigramOptions options) {
+  check(options.scores.size() == options.texts.size(),
+        "scores: there are {}; expected one for each of the {} pieces", options.scores.size(),
+        options.texts.size());
+  for (auto& [text, score] : options.unlisted) {
+    options.texts.push_back(std::move(text));
+    options.scores.push_back(score);
+  }
+  return options;
+}
+
 double lowest_score(const UnigramOptions& options) {
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t id = 0; id < options.texts.size(); ++id) {
-    if (!options.texts[id].empty()) lowest = std::min(lowest, options.scores[id]);
+    if (options.texts[id].empty() || options.scores[id] == UnigramOptions::uncut) continue;
+    lowest = std::min(lowest, options.scores[id]);
   }
   return lowest;
 }
 
 }  // namespace
 
+// Braces, so that the size is taken first.
 UnigramModel::UnigramModel(UnigramOptions options)
+    : UnigramModel{options.texts.size(), joined(std::move(options))} {}
+
+UnigramModel::UnigramModel(size_t listed, UnigramOptions options)
     : trie_(options.texts),
       unk_score_(lowest_score(options) - kUnknownPenalty),
       unk_id_(options.unk_id.value_or(PieceTrie::absent)),
+      listed_(static_cast<int32_t>(listed)),
       byte_fallback_(options.byte_fallback),
       byte_ids_(byte_piece_ids([&](std::string_view text) { return trie_.find(text); })) {
-  check(options.scores.size() == options.texts.size(),
-        "scores: there are {}; expected one for each of the {} pieces", options.scores.size(),
-        options.texts.size());
   scores_ = std::move(options.scores);
 }
 
@@ -49,7 +64,8 @@ void UnigramModel::find_path(std::string_view stretch, Step* steps) const {
       node = trie_.step(node, stretch[end++]);
       if (node == PieceTrie::nowhere) break;
       const int32_t id = trie_.id_at(node);
-      if (id == PieceTrie::absent) continue;
+      if (id == PieceTrie::absent || scores_[static_cast<size_t>(id)] == UnigramOptions::uncut)
+        continue;
       offer(begin, end, id, before + scores_[static_cast<size_t>(id)]);
       single |= end == character;
     }
@@ -84,7 +100,9 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) con
     end = step.begin;
   }
   std::reverse(out.begin() + static_cast<ptrdiff_t>(first), out.end());
-  const auto is_unknown = [&](const Piece& piece) { return piece.id == unk_id_; };
+  const auto is_unknown = [&](const Piece& piece) {
+    return piece.id == unk_id_ || piece.id >= listed_;
+  };
   if (std::none_of(out.begin() + static_cast<ptrdiff_t>(first), out.end(), is_unknown)) return;
   const std::vector<Piece> pieces(out.begin() + static_cast<ptrdiff_t>(first), out.end());
   out.resize(first);
@@ -92,7 +110,7 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) con
     if (piece.id == unk_id_) {
       unknown(stretch, piece, out);
     } else {
-      out.push_back(piece);
+      out.push_back({piece.id < listed_ ? piece.id : unk_id_, piece.begin, piece.end});
     }
   }
 }
@@ -101,7 +119,7 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) con
 void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out) const {
   const std::string_view text = stretch.substr(piece.begin, piece.end - piece.begin);
   if (const int32_t id = trie_.find(text); id != PieceTrie::absent) {
-    piece.id = id;
+    piece.id = id < listed_ ? id : unk_id_;
   } else if (byte_fallback_ && has_byte_pieces(byte_ids_, text)) {
     for (const char byte : text)
       out.push_back({byte_ids_[static_cast<uint8_t>(byte)], piece.begin, piece.end});

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/piece_trie.h"
@@ -12,10 +14,15 @@
 namespace fovea {
 
 struct UnigramOptions {
-  std::vector<std::string> texts = {};  // by id
+  // A text is not cut into a piece of this score: an unknown part may have its text.
+  static constexpr double uncut = -std::numeric_limits<double>::infinity();
+
+  std::vector<std::string> texts = {};  // by id; an empty one is no piece
   std::vector<double> scores = {};      // logarithms of probabilities, as many as texts
   std::optional<int32_t> unk_id = {};
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" tokens where all are there
+  // Pieces without an id: a text is cut into them too, and each becomes the unknown token.
+  std::vector<std::pair<std::string, double>> unlisted = {};
 };
 
 // The segmentation of the highest total score (https://arxiv.org/abs/1804.10959), found from left
@@ -26,6 +33,8 @@ struct UnigramModel {
   void encode(std::string_view stretch, std::vector<Piece>& out) const;
 
  private:
+  UnigramModel(size_t listed, UnigramOptions all);
+
   struct Step {  // the best way to a place in the text
     double score;
     uint32_t begin;  // of its last piece; kNone until a way is found
@@ -40,6 +49,7 @@ struct UnigramModel {
   std::vector<double> scores_;
   double unk_score_;
   int32_t unk_id_;  // absent = -1
+  int32_t listed_;  // ids from here on are of pieces that are not listed
   bool byte_fallback_;
   std::array<int32_t, 256> byte_ids_;
 };

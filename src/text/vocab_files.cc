@@ -208,6 +208,10 @@ struct Merges {
 
 }  // namespace
 
+std::vector<std::string> texts_of_vocabulary(std::string_view vocab_json, const std::string& path) {
+  return VocabularyReader().texts(vocab_json, path);
+}
+
 std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std::string& path,
                                           std::string_view config_text,
                                           const std::string& config_path) {
@@ -248,7 +252,7 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
                                        std::string_view config_text,
                                        const std::string& config_path) {
   const TokenizerConfig config(config_text, config_path);
-  std::vector<std::string> texts = VocabularyReader().texts(vocab_json, vocab_path);
+  std::vector<std::string> texts = texts_of_vocabulary(vocab_json, vocab_path);
   TokenizerFile file;
   BpeParts model;
   model.merges = read_merges(merges_txt, merges_path);

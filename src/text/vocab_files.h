@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fovea {
 
@@ -19,6 +20,16 @@ std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std:
 std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::string& vocab_path,
                                        std::string_view merges_txt, const std::string& merges_path,
                                        std::string_view config, const std::string& config_path);
+
+// The tokens of a vocab.json, by id.
+std::vector<std::string> texts_of_vocabulary(std::string_view vocab_json, const std::string& path);
+
+// source.spm or target.spm, and the vocabulary that has the ids of its pieces: a model of
+// translation cuts two languages with two SentencePiece models and numbers them in one list.
+std::string tokenizer_json_from_translation(std::string_view model, const std::string& path,
+                                            std::string_view vocab_json,
+                                            const std::string& vocab_path, std::string_view config,
+                                            const std::string& config_path);
 
 // A SentencePiece .model (protocol buffer) of the kinds unigram and bpe.
 std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,

@@ -1,0 +1,21 @@
+// config.json: a Spec that is accepted is written and read again as the same Spec.
+
+#include "base/json.h"
+#include "families/registry.h"
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  succeeds([&] {
+    const nlohmann::json json = parse_json(text_of(data, size), "config.json");
+    if (!json.is_object()) return;
+    const Family& family =
+        family_named(get_string(json, "model_type", "config.json"), "config.json");
+    Spec spec;
+    Config reader(json, "config.json");
+    describe(reader, family, spec);
+    require(can_express(family, spec), "the family can write what it has read");
+    require(can_express(family_for(spec), spec), "some family can write any Spec");
+  });
+  return 0;
+}

@@ -1,0 +1,52 @@
+// Encoding and decoding with tokenizers of every kind; the first byte chooses one.
+
+#include "base/json.h"
+#include "fuzz.h"
+#include "text/tokenizer_state.h"
+#include "text/utf8.h"
+
+namespace fovea {
+namespace {
+
+const std::vector<Tokenizer>& tokenizers() {
+  static const std::vector<Tokenizer> all = [] {
+    std::vector<Tokenizer> found;
+    constexpr const char* path = "tests/goldens/tokenizers.json";
+    const nlohmann::json goldens = read_json(path);
+    for (const auto& kind : goldens["kinds"])
+      found.emplace_back(parse_tokenizer({kind["tokenizer"].dump(), ""}, path, ""));
+    return found;
+  }();
+  return all;
+}
+
+void encode(const Tokenizer& tokenizer, std::string_view text) {
+  const Encoding whole = tokenizer.encoding(text, {.add_special_tokens = false});
+  require(whole.ids == tokenizer.encode(text), "both ways to encode agree");
+  uint32_t begin = 0;
+  for (const Offsets& at : whole.byte_offsets) {
+    require(at.begin <= at.end && at.end <= text.size(), "a token lies in its text");
+    require(at.begin >= begin || at.begin == at.end, "tokens are in order");
+    begin = at.begin;
+  }
+  std::string streamed;
+  StreamingDecoder decoder(tokenizer);
+  for (const int32_t id : whole.ids) streamed += decoder.add(id);
+  streamed += decoder.finish();
+  const std::string decoded = tokenizer.decode(whole.ids);
+  require(streamed == decoded, "decoding one by one gives the same text");
+  require(utf8::valid_prefix(decoded) == decoded.size(), "what is decoded is UTF-8");
+  tokenizer.encode(text, SpecialTokens::parsed);
+  tokenizer.unknown(text);
+}
+
+}  // namespace
+}  // namespace fovea
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  if (size == 0) return 0;
+  const Tokenizer& tokenizer = tokenizers()[data[0] % tokenizers().size()];
+  succeeds([&] { encode(tokenizer, text_of(data + 1, size - 1)); });
+  return 0;
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+// What every fuzz target holds: bytes that nobody vouches for end in a result or in an Error of one
+// line. A target is a file with one function, LLVMFuzzerTestOneInput; tests/fuzz.cmake makes two
+// programs of it: one that libFuzzer drives, one that replays corpus/TARGET as a test.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace fovea {
+
+// Like a failed assertion, in any build.
+inline void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "violated: %s\n", what);
+  std::abort();
+}
+
+// Runs `action`. Whether it ended without an Error.
+template <class Action>
+bool succeeds(Action&& action) {
+  try {
+    action();
+    return true;
+  } catch (const Error& error) {
+    require(std::string_view(error.what()).find('\n') == std::string_view::npos,
+            "an error is one line");
+    return false;
+  }
+}
+
+inline std::string_view text_of(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+// Some targets take two texts: what comes before the first NUL, and what comes behind it.
+struct TwoTexts {
+  std::string_view first, second;
+};
+inline TwoTexts two_texts(const uint8_t* data, size_t size) {
+  const std::string_view text = text_of(data, size);
+  const size_t end = text.find('\0');
+  if (end == text.npos) return {text, {}};
+  return {text.substr(0, end), text.substr(end + 1)};
+}
+
+}  // namespace fovea

@@ -1,0 +1,25 @@
+// A regular expression and, behind a NUL, a text: what is found covers the text.
+
+#include "text/pattern.h"
+
+#include "fuzz.h"
+#include "text/utf8.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  const auto [expression, text] = two_texts(data, size);
+  // Patterns come out of JSON and texts out of normalisation: both are UTF-8.
+  if (utf8::valid_prefix(expression) < expression.size()) return 0;
+  if (utf8::valid_prefix(text) < text.size()) return 0;
+  succeeds([expression = expression, text = text] {
+    std::vector<Stretch> stretches;
+    Pattern::regex(std::string(expression), "fuzz").find(text, stretches);
+    uint32_t done = 0;
+    for (const Stretch& stretch : stretches) {
+      require(stretch.begin == done && stretch.end >= done, "stretches touch");
+      done = stretch.end;
+    }
+    require(done == text.size(), "stretches cover the text");
+  });
+  return 0;
+}

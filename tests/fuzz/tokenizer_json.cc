@@ -1,0 +1,47 @@
+// tokenizer.json and, behind a NUL, tokenizer_config.json: what is accepted encodes and decodes,
+// and says the same when it is written and read again.
+
+#include "base/files.h"
+#include "fuzz.h"
+#include "text/tokenizer_state.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view kTexts[] = {"", "Hello, world", " a  b\n\n123 l'été 日本 <s>[CLS]",
+                                       "\xff\xc3(\xed\xa0\x80 \xe2\x80\x8d\xf0\x9f\x91\xa9"};
+
+void use(const Tokenizer& tokenizer, const Tokenizer& again) {
+  require(tokenizer.size() == again.size() && tokenizer.hash() == again.hash(),
+          "a tokenizer survives writing");
+  for (const std::string_view text : kTexts) {
+    succeeds([&] {
+      const std::vector<int32_t> ids = tokenizer.encode(text);
+      require(again.encode(text) == ids, "a tokenizer that was written gives the same ids");
+      for (const int32_t id : ids)
+        require(id >= 0 && id < tokenizer.size(), "an id is in the vocabulary");
+      tokenizer.decode(ids);
+    });
+    succeeds([&] { tokenizer.encoding(text, text); });
+  }
+}
+
+}  // namespace
+}  // namespace fovea
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  static const TemporaryFolder folder;
+  const auto [file, config] = two_texts(data, size);
+  std::shared_ptr<const TokenizerState> state;
+  if (!succeeds([&, file = file, config = config] {
+        state = parse_tokenizer({std::string(file), std::string(config)}, "tokenizer.json",
+                                "tokenizer_config.json");
+      }))
+    return 0;
+  const Tokenizer tokenizer(state);
+  tokenizer.save(folder.path());
+  use(tokenizer, Tokenizer::open(folder.path()));
+  return 0;
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Runs the fuzz targets of build/fuzz (cmake --preset fuzz), one after the other, for a bounded time each.
+
+Usage: fuzz.py [SECONDS [TARGET...]]; 60 seconds and all targets without. Each starts from tests/fuzz/corpus/TARGET and from what it found
+before, in build/fuzz/corpus/TARGET. An input that fails is left in build/fuzz/failures: once it is fixed, it belongs into a test."""
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build/fuzz"
+# One input may take so long and so much: far more than any of these needs, sanitizers included.
+LIMITS = ["-timeout=20", "-rss_limit_mb=3000", "-malloc_limit_mb=1000"]
+# Longer inputs where short ones cannot be whole.
+LENGTHS = {"tokenizer_json": 16384, "chat_template": 8192}
+
+
+def run(target, seconds):
+    found, failures = BUILD / "corpus" / target, BUILD / "failures"
+    found.mkdir(parents=True, exist_ok=True)
+    failures.mkdir(exist_ok=True)
+    corpus = ROOT / "tests/fuzz/corpus" / target
+    words = ROOT / "tests/fuzz/words" / target
+    command = [BUILD / "tests" / f"fuzz_{target}", found, corpus, f"-max_total_time={seconds}", *LIMITS,
+               f"-max_len={LENGTHS.get(target, 4096)}", f"-artifact_prefix={failures}/{target}-", "-print_final_stats=1"]
+    if words.exists():
+        command.append(f"-dict={words}")
+    environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0")
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    runs = next((line.split()[-1] for line in done.stderr.splitlines() if "number_of_executed_units" in line), "?")
+    print(f"fuzz {target}: {'ok' if done.returncode == 0 else 'FAILED'}, {runs} inputs", flush=True)
+    if done.returncode != 0:
+        print("\n".join(done.stderr.splitlines()[-60:]), flush=True)
+    return done.returncode == 0
+
+
+def main():
+    seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    every = sorted(path.stem for path in (ROOT / "tests/fuzz").glob("*.cc") if path.stem != "replay")
+    targets = sys.argv[2:] or every
+    if unknown := [target for target in targets if target not in every]:
+        sys.exit(f"fuzz: {', '.join(unknown)}: unknown; expected some of {', '.join(every)}")
+    results = [run(target, seconds) for target in targets]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Renders random templates with Jinja2, in the environment of transformers, and with fovea, and shows where the two differ.
+
+Usage: fuzz_templates.py UNIT_TEXT [COUNT [SEED]], where UNIT_TEXT is the test program of src/text (build/release/tests/unit_text). What fovea
+refuses by name as unsupported does not count. Without Python's transformers and jinja2 it says so and ends."""
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    from make_template_goldens import case
+except SystemExit:
+    print("fuzz_templates: skipped, transformers is not installed")
+    sys.exit(0)
+
+from template_cases import VARIABLES
+
+NAMES = [*VARIABLES, "undefinedvar"]
+LITERALS = ["0", "1", "-2", "7", "2.5", "-0.5", "1e3", "true", "false", "none", "''", "'a'", "'Ab c'", "' x\\n'", "'é日'", "[]", "[1, 2, 3]",
+            "['b', 'a']", "{}", "{'a': 1, 'b': [2]}", "(1, 'x')", "range(4)"]
+METHODS = ["upper()", "lower()", "strip()", "split()", "split(',')", "title()", "capitalize()", "items()|list", "keys()|list", "values()|list",
+           "get('a')", "get('q', 0)", "startswith('a')", "endswith('c')", "replace('a', 'bb')", "find('a')", "count('a')", "join(['x', 'y'])",
+           "splitlines()", "rsplit(' ', 1)", "lstrip()", "rstrip('c')", "isdigit()", "zfill(4)", "partition('b')", "format(1)", "index(1)"]
+FILTERS = ["upper", "lower", "trim", "length", "first", "last", "list", "string", "int", "float", "abs", "round", "round(1)", "sort", "sum", "min",
+           "max", "unique|list", "reverse|list", "join", "join(', ')", "tojson", "tojson(indent=2)", "default('d')", "default('d', true)",
+           "replace('a', 'b')", "capitalize", "title", "indent", "indent(2, true)", "truncate(5)", "wordcount", "map('string')|list",
+           "map('upper')|list", "select|list", "reject('none')|list", "batch(2)|list", "slice(2)|list", "items|list", "dictsort", "e", "center(9)",
+           "map(attribute='role')|list", "selectattr('n')|list|length", "groupby('role')|length", "format('x')", "xmlattr", "pprint"]
+TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence", "iterable", "odd", "even",
+         "true", "false", "in [1, 'a']", "eq 1", "gt 1", "lower", "upper", "callable", "divisibleby 2"]
+BINARY = ["+", "-", "*", "/", "//", "%", "~", "and", "or", "==", "!=", "<", "<=", ">", ">=", "in", "not in"]
+
+
+class Maker:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.names = list(NAMES)
+
+    def pick(self, options):
+        return self.random.choice(options)
+
+    def expression(self, depth):
+        if depth == 0 or self.random.random() < 0.15:
+            return self.pick(self.names) if self.random.random() < 0.6 else self.pick(LITERALS)
+        inner = lambda: self.expression(depth - 1)
+        kind = self.random.randrange(12)
+        if kind < 3:
+            return f"({inner()} {self.pick(BINARY)} {inner()})"
+        if kind < 6:
+            return f"({inner()})|{self.pick(FILTERS)}"
+        return [f"({inner()}).{self.pick(METHODS)}", f"({inner()})[{self.pick(['0', '-1', '1:', ':-1', '::-1', '::2', '1:2', repr('a'), 'n'])}]",
+                f"({inner()} is {self.pick(['', 'not '])}{self.pick(TESTS)})", f"({inner()} if {inner()} else {inner()})", f"(not {inner()})",
+                f"[{inner()}, {inner()}]"][kind - 6]
+
+    def body(self, depth):
+        return "".join(self.statement(depth) for _ in range(self.random.randint(1, 3)))
+
+    def statement(self, depth):
+        space = lambda: self.pick(["", "", "", "-"])
+        text = self.pick(["", "x", " y ", "\n", "\n  ", "é"])
+        kind = self.random.randrange(9) if depth > 0 else self.random.randrange(3)
+        expression = self.expression(2)
+        if kind < 3:
+            return text + "{{" + space() + f" {expression} " + space() + "}}"
+        tag = lambda inside: "{%" + space() + f" {inside} " + space() + "%}"
+        body = self.body(depth - 1)
+        name = self.pick(["v", "w"])
+        if kind == 3:
+            return text + tag(f"if {expression}") + body + tag("else") + self.body(depth - 1) + tag("endif")
+        if kind == 4:
+            condition = self.pick(["", f" if {self.expression(1)}"])
+            return text + tag(f"for {name} in {expression}{condition}") + body + "{{ loop.index }}" + tag("endfor")
+        if kind == 5:
+            return text + tag(f"set {name} = {expression}") + "{{ " + name + " }}" + body
+        if kind == 6:
+            return text + tag(f"set {name}") + body + tag("endset") + "{{ " + name + "|length }}"
+        if kind == 7:
+            return text + tag(f"macro {name}(q, r={self.pick(LITERALS)})") + body + "{{ q }}" + tag("endmacro") + "{{ " + f"{name}({expression})" + " }}"
+        return text + tag(f"with {name} = {expression}") + body + tag("endwith")
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    maker = Maker(seed)
+    variables = {name: VARIABLES[name] for name in VARIABLES}
+    cases = []
+    for i in range(count):
+        source = "{{ " + maker.expression(3) + " }}" if i % 2 else maker.body(2)
+        cases.append(case(source, variables))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "cases.json"
+        path.write_text(json.dumps({"variables": variables, "cases": cases}), encoding="utf-8")
+        environment = dict(os.environ, FOVEA_TEMPLATE_CASES=str(path))
+        root = pathlib.Path(__file__).resolve().parent.parent
+        done = subprocess.run([program, "--gtest_filter=ChatTemplateGoldens.OfAFile", "--gtest_brief=1"], cwd=root, env=environment, check=False)
+    print(f"{count} templates, seed {seed}, {sum('error' in each for each in cases)} of them refused by Jinja2")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
