@@ -5,15 +5,17 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = "base kernels tensor ops nn model checkpoint families text data generate inspect plan train api".split()
-ONLY = {"text": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
-APART = {"generate", "inspect", "plan"}              # verbs that do not include one another
-FAMILIES = re.compile(r"\b(gpt2|llama|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
+LADDER = "base kernels tensor ops nn model checkpoint families text metrics data generate embed search inspect plan train api".split()
+ONLY = {"text": {"base"}, "metrics": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
+APART = {"generate", "embed", "inspect", "plan"}              # verbs that do not include one another
+FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
-FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/")
+FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
+                 "src/base/gguf.h", "src/text/gguf_", "include/fovea/gguf.h")  # the words of that format
 OWNED = {r"dnnl|oneapi": ("src/kernels/cpu/", "src/kernels/dispatch.cc", "bench/"),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/text/pattern",), r"utf8proc\.h": ("src/text/",),
+         r"hnswlib": ("src/search/vector_graph.cc",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}
 FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 

@@ -6,10 +6,10 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "command.h"
 #include "files.h"
+#include "generation_options.h"
 #include "progress.h"
 #include "signals.h"
 #include "terminal.h"
@@ -36,7 +36,7 @@ double rate(int64_t tokens, double seconds) {
 class GenerateCommand : public Command {
  public:
   GenerateCommand()
-      : Command("generate MODEL [-p TEXT | -f FILE | < FILE] [OPTIONS]",
+      : Command("generate MODEL [-p TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
                 "Lets a model write on from a prompt. Only the continuation goes to standard "
                 "output; one "
                 "newline at the end of a file or of piped text is not part of the prompt.") {}
@@ -45,53 +45,43 @@ class GenerateCommand : public Command {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
     table.add(text("--prompt", {"-p"}, "text to go on from", prompt_));
     table.add(text("--file", {"-f", "-i", "--input"}, "file with the text to go on from", file_));
+    table.add(integers("--ids", {}, "token ids to go on from: 5,9,2", ids_, 0, kLargestId));
     table.add(flag("--echo", {}, "print the prompt too", echo_));
-    table.add(integer("--predict", {"-n", "--n-predict", "--max-tokens", "--max-new-tokens"},
-                      "tokens to write; -1 = until the model or --stop ends it",
-                      options_.max_tokens, -1, kMost));
-    declare_sampling(table);
-    table.add(
-        list("--stop", {}, "end before this text; may be given several times", options_.stop));
-    table.add(flag("--ignore-eos", {}, "go on past the end-of-text token", options_.ignore_end));
+    generation_.declare(table);
+    GenerateOptions& options = generation_.options;
+    table.add(integer("--answers", {"--num-return-sequences"},
+                      "so many, apart from each other; with --beams the best ones", options.answers,
+                      1, 1024));
+    table.add(integer("--beams", {"--num-beams", "-b"},
+                      "search with so many hypotheses instead of drawing; 1 = draw", options.beams,
+                      1, 1024));
+    table.add(number("--length-penalty", {},
+                     "beams: above 0 favours long answers (score / length ^ this)",
+                     options.length_penalty, -100, 100));
+    table.add(integer("--logprobs", {},
+                      "--json: log-probabilities, with those of so many likeliest tokens; -1 = "
+                      "none",
+                      options.logprobs, -1, 1000));
+  }
+
+  void apply(OptionTable& table) override {
+    table_ = &table;
+    Command::apply(table);
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    if (table.given("--prompt") && table.given("--file")) {
-      throw UsageError("--file: given beside --prompt; expected one of them");
-    }
-    for (const std::string& stop : options_.stop) {
-      if (stop.empty()) throw UsageError("--stop: \"\" is empty; expected the text to end before");
-    }
-    read_prompt(table);
-    if (greedy_) options_.sampling.temperature = 0;
-    options_.sampling.seed = seed_ < 0 ? std::random_device{}() : static_cast<uint64_t>(seed_);
+    const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
+    if (sources > 1) throw UsageError("--prompt, --file, --ids: expected one of them");
+    if (!table.given("--ids")) read_prompt(table);
     const Model model = open_model(model_);
-    warn_unknown(model);
+    generation_.settle(model, *table_);
+    if (!table.given("--ids")) warn_unknown(model);
     return write(model);
   }
 
  private:
-  static constexpr int64_t kMost = 1'000'000'000;
-
-  void declare_sampling(OptionTable& table) {
-    Sampling& s = options_.sampling;
-    table.add(number("--temperature", {"--temp"},
-                     "higher is bolder; 0 = always the likeliest token", s.temperature, 0, 100));
-    table.add(
-        integer("--top-k", {}, "choose among the k likeliest tokens; 0 = all", s.top_k, 0, kMost));
-    table.add(number("--top-p", {},
-                     "choose among the likeliest tokens with this much probability; 1 = all",
-                     s.top_p, 1e-6, 1));
-    table.add(number("--min-p", {},
-                     "none below this share of the likeliest token's probability; 0 = all", s.min_p,
-                     0, 1));
-    table.add(number("--repetition-penalty", {"--repeat-penalty"},
-                     "above 1: seen tokens get less likely", s.repetition_penalty, 0.01, 100));
-    table.add(flag("--greedy", {}, "the same as --temperature 0", greedy_));
-    table.add(integer("--seed", {"-s"}, "the same seed writes the same text; -1 = random", seed_,
-                      -1, std::numeric_limits<int64_t>::max()));
-  }
+  static constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
 
   void read_prompt(const OptionTable& table) {
     if (table.given("--prompt")) return;
@@ -117,6 +107,7 @@ class GenerateCommand : public Command {
 
   int write(const Model& model) {
     catch_signals();
+    const GenerateOptions& options = generation_.options;
     bool closed = false;
     std::string last = "\n";
     const auto put = [&](std::string_view piece) {
@@ -129,42 +120,75 @@ class GenerateCommand : public Command {
       last = piece.back();
     };
     if (echo_) put(prompt_);
-    const Generation result = generate(model, prompt_, options_, [&](std::string_view piece) {
-      put(piece);
+    const bool streams = options.answers == 1 && options.beams == 1 && model.has_tokenizer();
+    const auto sink = [&](std::string_view piece) {
+      if (streams) put(piece);
       return !closed && !asked_to_stop();
-    });
-    if (json) print(as_json(result));
+    };
+    const std::vector<Generation> answers =
+        ids_.empty()
+            ? generate(model, prompt_, options, sink)
+            : generate(model, std::vector<int32_t>(ids_.begin(), ids_.end()), options, sink);
+    if (json) print(as_json(answers));
+    for (const Generation& answer : answers) {
+      if (streams) break;
+      put(model.has_tokenizer() ? answer.text : fmt::format("{}", fmt::join(answer.ids, ",")));
+      if (last != "\n") put("\n");
+    }
     if (last != "\n") put("\n");
-    report(result);
+    report(answers);
     return asked_to_stop() ? stop_code() : 0;
   }
 
-  std::string as_json(const Generation& result) const {
-    const Json json_result = {{"prompt", prompt_},
-                              {"text", result.text},
-                              {"ids", result.ids},
-                              {"finish", result.finish},
-                              {"prompt_tokens", result.prompt_tokens},
-                              {"tokens", result.ids.size()},
-                              {"prompt_seconds", result.prompt_seconds},
-                              {"generation_seconds", result.generation_seconds},
-                              {"seed", options_.sampling.seed}};
-    return json_result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  // One answer's fields stand in the object itself, several in "answers".
+  std::string as_json(const std::vector<Generation>& answers) const {
+    Json result = {{"prompt", prompt_}};
+    if (!ids_.empty()) result = {{"prompt_ids", ids_}};
+    const Generation& first = answers.front();
+    if (answers.size() == 1) {
+      result.update(answer_json(first));
+    } else {
+      for (const Generation& answer : answers) result["answers"].push_back(answer_json(answer));
+    }
+    result["prompt_tokens"] = first.prompt_tokens;
+    result["prompt_seconds"] = first.prompt_seconds;
+    result["generation_seconds"] = answers.back().generation_seconds;
+    result["seed"] = generation_.options.sampling.seed;
+    return result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
-  void report(const Generation& result) const {
-    const auto written = static_cast<int64_t>(result.ids.size());
+  Json answer_json(const Generation& answer) const {
+    Json result = {{"text", answer.text},
+                   {"ids", answer.ids},
+                   {"finish", answer.finish},
+                   {"tokens", answer.ids.size()}};
+    if (generation_.options.beams > 1) result["score"] = answer.score;
+    if (generation_.options.logprobs < 0) return result;
+    result["logprobs"] = Json::array();
+    for (const TokenLogprob& token : answer.logprobs) {
+      Json one = {{"logprob", token.logprob}, {"top", Json::array()}};
+      for (const auto& [id, logprob] : token.top) one["top"].push_back({id, logprob});
+      result["logprobs"].push_back(std::move(one));
+    }
+    return result;
+  }
+
+  static void report(const std::vector<Generation>& answers) {
+    const Generation& first = answers.front();
+    int64_t written = 0;
+    for (const Generation& answer : answers) written += std::ssize(answer.ids);
     note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s",
-                         result.prompt_tokens,
-                         amount(rate(result.prompt_tokens, result.prompt_seconds)), written,
-                         amount(rate(written, result.generation_seconds)))) +
+                         first.prompt_tokens,
+                         amount(rate(first.prompt_tokens, first.prompt_seconds)), written,
+                         amount(rate(written, answers.back().generation_seconds)))) +
          "\n");
   }
 
   std::string model_, prompt_, file_;
-  GenerateOptions options_;
-  int64_t seed_ = -1;
-  bool echo_ = false, greedy_ = false;
+  std::vector<int64_t> ids_;
+  GenerationOptions generation_;
+  OptionTable* table_ = nullptr;
+  bool echo_ = false;
 };
 
 }  // namespace

@@ -81,6 +81,8 @@ const std::set<std::string, std::less<>> kHarmless = {
     "length_penalty",
     "early_stopping",
     "no_repeat_ngram_size",
+    "sentence_transformers",
+    "sbert_ce_default_activation_function",
 };
 
 constexpr int64_t kMost = int64_t{1} << 24;

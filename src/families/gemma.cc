@@ -25,6 +25,12 @@ void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io.only("use_bidirectional_attention", false);
 }
 
+// transformers takes 0 for a cap at 0; none is null.
+void softcap(Config& io, const char* key, float& field) {
+  if (!io.reading() && field == 0) return io.write(key, nullptr);
+  io(key, field, 0, 1e6f);
+}
+
 void windows(Config& io, StackSpec& d, const std::vector<bool>& pattern) {
   int64_t window = 4096;
   for (const int64_t w : d.attention.windows) window = w > 0 ? w : window;
@@ -36,8 +42,8 @@ void gemma2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   common(io, s,
          {.activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh", .tied = true});
-  io("attn_logit_softcapping", d.attention.softcap, 0, 1e6f);
-  io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
+  softcap(io, "attn_logit_softcapping", d.attention.softcap);
+  softcap(io, "final_logit_softcapping", s.head.softcap);
   windows(io, d, {true, false});
   if (io.reading()) io.refuse_unknown({"hidden_act", "cache_implementation"});
 }
@@ -55,8 +61,8 @@ void gemma3_config(Config& io, Spec& s) {
           .activation = "gelu_pytorch_tanh",
           .tied = true,
           .rope_by_layer_type = true});
-  io("attn_logit_softcapping", d.attention.softcap, 0, 1e6f);
-  io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
+  softcap(io, "attn_logit_softcapping", d.attention.softcap);
+  softcap(io, "final_logit_softcapping", s.head.softcap);
   const auto period = io.value("sliding_window_pattern");
   std::vector<bool> pattern(period.is_number_integer() && period > 0 ? period.get<size_t>() : 6,
                             true);

@@ -8,93 +8,147 @@
 namespace fovea {
 namespace {
 
-// Keskar et al. 2019, section 4.1, as transformers applies it: once for each distinct token.
-void penalise(std::vector<float>& logits, const std::vector<int32_t>& seen, float penalty) {
-  std::vector<int32_t> distinct = seen;
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  for (const int32_t token : distinct) {
-    float& logit = logits[static_cast<size_t>(token)];
-    logit = logit > 0 ? logit / penalty : logit * penalty;
-  }
-}
+using Candidates = std::vector<Sampler::Candidate>;
 
 bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   if (a.probability != b.probability) return a.probability > b.probability;
   return a.token < b.token;
 }
 
-void normalise(std::vector<Sampler::Candidate>& candidates) {
+void normalise(Candidates& candidates) {
   double sum = 0;
   for (const auto& c : candidates) sum += c.probability;
   for (auto& c : candidates) c.probability = static_cast<float>(c.probability / sum);
 }
 
+// The first `count` in order; what is behind them is in none.
+void sort_first(Candidates& candidates, size_t count) {
+  if (count < candidates.size()) {
+    std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count),
+                     candidates.end(), likelier);
+  }
+  count = std::min(count, candidates.size());
+  std::sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count), likelier);
+}
+
+// Holtzman et al. 2020: the token that crosses the line is the last one in. Few tokens hold most
+// of the probability, so only as many are sorted as it takes.
+void keep_nucleus(Candidates& candidates, float share) {
+  constexpr size_t kFirst = 64, kGrowth = 8;
+  for (size_t sorted = kFirst;; sorted *= kGrowth) {
+    sort_first(candidates, sorted);
+    double sum = 0;
+    size_t kept = 0;
+    while (kept < std::min(sorted, candidates.size()) && sum < share)
+      sum += candidates[kept++].probability;
+    if (sum < share && kept < candidates.size()) continue;
+    candidates.resize(kept);
+    return;
+  }
+}
+
+// Meister et al. 2023: by the distance of a token's surprise from the distribution's entropy.
+void keep_typical(Candidates& candidates, float share) {
+  double entropy = 0;
+  for (const auto& c : candidates) entropy -= c.probability * std::log(double{c.probability});
+  const auto distance = [&](const Sampler::Candidate& c) {
+    return std::abs(-std::log(double{c.probability}) - entropy);
+  };
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  double sum = 0;
+  size_t kept = 0;
+  while (kept < candidates.size() && sum < share) sum += candidates[kept++].probability;
+  candidates.resize(kept);
+}
+
 }  // namespace
 
-Sampler::Sampler(const Sampling& options)
-    : options_(options), random_(options.seed, Stream::sampling) {
+Sampler::Sampler(const Sampling& options, int64_t answer)
+    : options_(options), random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {
   const auto in = [](float x, float least, float most) { return x >= least && x <= most; };
   check(in(options.temperature, 0, 100), "--temperature: {}; expected 0 to 100",
         options.temperature);
   check(options.top_k >= 0, "--top-k: {}; expected 0 or more", options.top_k);
   check(options.top_p > 0 && options.top_p <= 1, "--top-p: {}; expected more than 0, up to 1",
         options.top_p);
+  check(options.typical_p > 0 && options.typical_p <= 1,
+        "--typical-p: {}; expected more than 0, up to 1", options.typical_p);
   check(in(options.min_p, 0, 1), "--min-p: {}; expected 0 to 1", options.min_p);
   check(options.repetition_penalty > 0 && options.repetition_penalty <= 100,
         "--repetition-penalty: {}; expected more than 0, up to 100", options.repetition_penalty);
+  check(in(options.presence_penalty, -100, 100), "--presence-penalty: {}; expected -100 to 100",
+        options.presence_penalty);
+  check(in(options.frequency_penalty, -100, 100), "--frequency-penalty: {}; expected -100 to 100",
+        options.frequency_penalty);
 }
 
-std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64_t vocabulary,
-                                                      const std::vector<int32_t>& seen) const {
-  std::vector<float> scores(logits, logits + vocabulary);
-  for (const float score : scores) {
-    if (std::isnan(score))
+std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
+                                                      int64_t vocabulary) const {
+  for (int64_t i = 0; i < vocabulary; ++i) {
+    if (std::isnan(logits[i]))
       fail(ErrorKind::Failed,
            "generate: the model's logits are not numbers; expected finite weights");
   }
-  if (options_.repetition_penalty != 1) penalise(scores, seen, options_.repetition_penalty);
-  const float highest = *std::max_element(scores.begin(), scores.end());
+  const float* const likeliest = std::max_element(logits, logits + vocabulary);
+  const float highest = *likeliest;
   if (!std::isfinite(highest)) {
     fail(ErrorKind::Failed, "generate: the highest logit is {}; expected finite weights", highest);
   }
+  if (options_.temperature == 0) return {{static_cast<int32_t>(likeliest - logits), 1.0f}};
 
-  std::vector<Candidate> candidates;
-  const bool greedy = options_.temperature == 0;
+  Candidates candidates;
   for (int64_t token = 0; token < vocabulary; ++token) {
-    const float score = scores[static_cast<size_t>(token)];
-    const float weight = greedy ? static_cast<float>(score == highest)
-                                : std::exp((score - highest) / options_.temperature);
+    const float weight = std::exp((logits[token] - highest) / options_.temperature);
     if (weight > 0) candidates.push_back({static_cast<int32_t>(token), weight});
   }
-  std::sort(candidates.begin(), candidates.end(), likelier);
-  if (greedy) candidates.resize(1);
   if (options_.top_k > 0 && static_cast<size_t>(options_.top_k) < candidates.size()) {
+    sort_first(candidates, static_cast<size_t>(options_.top_k));
     candidates.resize(static_cast<size_t>(options_.top_k));
   }
   normalise(candidates);
   if (options_.top_p < 1) {
-    // Holtzman et al. 2020: the token that crosses the line is the last one in.
-    double sum = 0;
-    size_t kept = 0;
-    while (kept < candidates.size() && sum < options_.top_p) sum += candidates[kept++].probability;
-    candidates.resize(kept);
+    keep_nucleus(candidates, options_.top_p);
+    normalise(candidates);
   }
+  if (options_.typical_p < 1) keep_typical(candidates, options_.typical_p);
+  sort_first(candidates, candidates.size());
   const float least = options_.min_p * candidates[0].probability;  // Nguyen et al. 2024
   std::erase_if(candidates, [&](const Candidate& c) { return c.probability < least; });
   normalise(candidates);
   return candidates;
 }
 
-int32_t Sampler::operator()(const float* logits, int64_t vocabulary,
-                            const std::vector<int32_t>& seen) {
-  const auto candidates = distribution(logits, vocabulary, seen);
+int32_t Sampler::operator()(const float* logits, int64_t vocabulary) {
+  const auto candidates = distribution(logits, vocabulary);
   double left = random_.uniform_double();
   for (const Candidate& c : candidates) {
     left -= c.probability;
     if (left < 0) return c.token;
   }
   return candidates.back().token;
+}
+
+double log_sum(const float* logits, int64_t vocabulary) {
+  const float highest = *std::max_element(logits, logits + vocabulary);
+  double sum = 0;
+  for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(logits[i] - highest);
+  return highest + std::log(sum);
+}
+
+TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count) {
+  const auto all = static_cast<float>(log_sum(logits, vocabulary));
+  TokenLogprob result;
+  result.logprob = logits[id] - all;
+  if (count <= 0) return result;
+  Candidates candidates;
+  for (int64_t i = 0; i < vocabulary; ++i)
+    candidates.push_back({static_cast<int32_t>(i), logits[i]});
+  const auto kept = static_cast<size_t>(std::min(count, vocabulary));
+  sort_first(candidates, kept);
+  for (size_t i = 0; i < kept; ++i)
+    result.top.emplace_back(candidates[i].token, candidates[i].probability - all);
+  return result;
 }
 
 }  // namespace fovea

@@ -40,6 +40,19 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
 };
 
+// How the weights of inference are stored. int8 and int4: whole numbers with a scale for each group
+// along k.
+enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
+
+// A matrix W [N, K], packed once for many products; packed.h has the layouts.
+struct PackedMatrix {
+  WeightFormat format = WeightFormat::f32;
+  int64_t outputs = 0, width = 0;    // N, K
+  int64_t group = 0;                 // int8 and int4: weights along k that share a scale, 32 or 64
+  const void* panels = nullptr;      // on a cache line
+  const uint16_t* scales = nullptr;  // f16; int8 and int4
+};
+
 // Elements of a tensor of shape [R, C].
 struct Rows {
   int64_t count = 0, width = 0;
@@ -94,10 +107,57 @@ struct AttentionShape {
   Mask mask;
   Dropout dropout;
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
-  // [H, T + S - 1], of the working type, or null: what is then added to the score of query row t
-  // and key s is entry s - t + T - 1.
+  // A row of `bias_stride` for each head, of the working type, or null: what is then added to the
+  // score of query row t and key s is entry s - t + bias_origin.
   In bias = {};
+  int64_t bias_stride = 0, bias_origin = 0;
+  // If there, k and v lie in pages; see PagedText.
+  const void* const* key_pages = nullptr;
+  const void* const* value_pages = nullptr;
 };
+
+// Tokens of a page of cached keys or values, [kPageTokens, G, D]: a tile of the attention kernels,
+// so that their walk is the same on pages.
+inline constexpr int64_t kPageTokens = 64;
+
+// One sequence of a ragged batch: its queries are the rows [row, row + queries) of q and y [rows,
+// H, D], its keys and values fill pages in order, of which the last may hold fewer.
+struct PagedText {
+  int64_t row = 0, queries = 0, keys = 0;
+  Mask mask;  // of this sequence alone: `valid` has one entry or none
+  const void* const* key_pages = nullptr;
+  const void* const* value_pages = nullptr;
+};
+
+struct PagedAttention {
+  int64_t heads = 0, kv_heads = 0, width = 0;
+  DType pages = DType::f32;
+  float scale = 1, softcap = 0;
+  // As AttentionShape's, but by positions: for a query at p and key s it is entry s - p +
+  // bias_zero.
+  In bias = {};
+  int64_t bias_stride = 0, bias_zero = 0;
+};
+
+// The attention of one sequence of a ragged batch alone.
+inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& span) {
+  return {.batch = 1,
+          .queries = span.queries,
+          .keys = span.keys,
+          .capacity = span.keys,
+          .heads = paged.heads,
+          .kv_heads = paged.kv_heads,
+          .width = paged.width,
+          .scale = paged.scale,
+          .mask = span.mask,
+          .dropout = {},
+          .softcap = paged.softcap,
+          .bias = paged.bias,
+          .bias_stride = paged.bias_stride,
+          .bias_origin = paged.bias_zero - span.mask.first_query,
+          .key_pages = span.key_pages,
+          .value_pages = span.value_pages};
+}
 
 struct AdamW {
   float rate = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, decay = 0;
@@ -117,6 +177,12 @@ struct Kernels {
   const char* device = "";
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
+  // y[rows, N] (+)= x[rows, K] W^T, plus bias[N]. f32 and bf16: one chain over ascending k, as in
+  // gemm. int8 and int4: each row of x is rounded, group by group, to whole numbers q of -127 to
+  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
+  // and the products (weight scale * scale) * sum are one chain over ascending groups. Where bf16
+  // products are native, x is rounded to bf16 for bf16 weights.
+  void (*packed_linear)(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
   void (*convert)(Out y, In x, int64_t size) = nullptr;              // y (+)= x, across dtypes
@@ -175,6 +241,10 @@ struct Kernels {
   // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
   // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
+  // `attention` without lse for sequences whose keys and values lie in pages; their rows of y get
+  // the bits that it gives for each alone.
+  void (*attention_paged)(Out y, In q, const PagedAttention& shape,
+                          const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
                              In lse, const AttentionShape& shape) = nullptr;
   // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.

@@ -30,6 +30,9 @@ struct Transformer {
   Tensor encode(const Sequence& source, const Pass& pass) const;
   // pass.memory is what encode() gave, where there is an encoder. -> [B, T, C] in pass.compute
   Tensor decode(const Sequence& tokens, const Pass& pass) const;
+  // Gives the texts of pass.cache what their cross-attention needs: memory [B, S, C], a row for
+  // each text, of which pass.memory_valid is no padding.
+  void remember(const Tensor& memory, const Pass& pass) const;
   // The one stack of a model that has one: its decoder, else its encoder.
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& places = {}) const;
   // [..., C] -> what the head gives, f32 (f64 of f64)

@@ -41,59 +41,82 @@ Tensor Attention::heads_of(const Tensor& x, const Linear& linear, const Norm& no
   return rotate(y, angles.cosines, angles.sines, pass.pairing);
 }
 
+Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pass) const {
+  return {heads_of(memory, key, key_norm, spec.kv_heads, {}, pass),
+          heads_of(memory, value, {}, spec.kv_heads, {}, pass)};
+}
+
+Attention::KeysValues Attention::of_tokens(const Tensor& x, const Pass& pass) const {
+  const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
+  return {heads_of(x, key, key_norm, spec.kv_heads, angles, pass),
+          heads_of(x, value, {}, spec.kv_heads, {}, pass)};
+}
+
+Mask Attention::masked(const Pass& pass) const {
+  Mask mask = pass.mask;
+  mask.window = window;
+  mask.global = window > 0 ? spec.global : 0;
+  return mask;
+}
+
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
+  const int64_t B = x.dim(0), T = x.dim(1), D = spec.head_width;
   const Angles none;
   const Angles& angles = across ? none : window > 0 ? pass.local_angles : pass.angles;
+  const Tensor q = heads_of(x, query, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
+  const Tensor mixed = pass.cache != nullptr ? attend_cached(q, x, pass) : attend(q, x, pass);
+  return output(mixed.view({B, T, spec.heads * D}));  // [B, T, C]
+}
+
+float Attention::score_scale() const {
+  return spec.scale > 0 ? spec.scale : 1.0f / std::sqrt(static_cast<float>(spec.head_width));
+}
+
+Tensor Attention::attend(const Tensor& q, const Tensor& x, const Pass& pass) const {
   AttentionOptions options;
-  options.scale =
-      spec.scale > 0 ? spec.scale : 1.0f / std::sqrt(static_cast<float>(spec.head_width));
+  options.scale = score_scale();
   options.softcap = spec.softcap;
   options.dropout = pass.drop(place.probability, place.substream);
-
-  const Tensor q = heads_of(x, query, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
-  Tensor k, v;                                                                // [B, S, G, D]
   if (across) {
-    look_across(k, v, options, pass);
+    options.mask.valid = pass.memory_valid;
   } else {
-    k = heads_of(x, key, key_norm, spec.kv_heads, angles, pass);
-    v = heads_of(x, value, {}, spec.kv_heads, none, pass);
-    look_back(k, v, options, pass);
+    options.mask = masked(pass);
+    options.bias = pass.distance_bias;
   }
-  if (pass.probe != nullptr && pass.probe->wants_weights) {
-    const std::string name = across ? fmt::format("cross_attention.{}", layer)
-                                    : fmt::format("{}attention.{}", pass.stack, layer);
-    if (pass.probe->wants_weights(name))
-      pass.probe->see(name, attention_weights(q, k, options));  // [B, H, T, S]
-  }
-  const Tensor mixed = attention(q, k, v, options);                               // [B, T, H, D]
-  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.head_width}));  // [B, T, C]
+  const auto [k, v] = across ? of_memory(pass.memory, pass) : of_tokens(x, pass);  // [B, S, G, D]
+  const Tensor mixed = attention(q, k, v, options);                                // [B, T, H, D]
+  if (pass.probe != nullptr) show(*pass.probe, {q, k, v, options, mixed}, pass.stack);
+  return mixed;
 }
 
-// Keys and values of the encoder's output are the same in every step: a cache keeps them.
-void Attention::look_across(Tensor& k, Tensor& v, AttentionOptions& options,
-                            const Pass& pass) const {
-  KvCache::Pair made;
-  KvCache::Pair& pair = pass.cache != nullptr ? pass.cache->memory(layer) : made;
-  if (!pair.keys) {
-    pair.keys = heads_of(pass.memory, key, key_norm, spec.kv_heads, {}, pass);
-    pair.values = heads_of(pass.memory, value, {}, spec.kv_heads, {}, pass);
+// The tokens that came before are in the cache, and what the encoder made.
+Tensor Attention::attend_cached(const Tensor& q, const Tensor& x, const Pass& pass) const {
+  KvCache& cache = *pass.cache;
+  PagedOptions options;
+  options.kv_heads = spec.kv_heads;
+  options.pages = cache.layout().dtype;
+  options.scale = score_scale();
+  options.softcap = spec.softcap;
+  if (across) {
+    if (!cache.has_memory(layer)) {
+      const auto [k, v] = of_memory(pass.memory, pass);
+      cache.set_memory(layer, k, v, pass.memory_valid);
+    }
+    return attention_paged(q, cache.memory_spans(layer), options);
   }
-  k = pair.keys, v = pair.values;
-  options.mask.valid = pass.memory_valid;
-}
-
-// The tokens that came before are in the cache, if there is one.
-void Attention::look_back(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const {
-  options.mask = pass.mask;
-  options.mask.window = window;
-  options.mask.global = window > 0 ? spec.global : 0;
   options.bias = pass.distance_bias;
-  if (pass.cache == nullptr) return;
-  pass.cache->append(layer, k, v);
-  options.mask.first_query = pass.cache->length();
-  options.keys = pass.cache->length() + k.dim(1);
-  k = pass.cache->keys(layer);
-  v = pass.cache->values(layer);
+  options.bias_zero = pass.bias_zero;
+  const auto [k, v] = of_tokens(x, pass);
+  cache.append(layer, k, v);
+  return attention_paged(q, cache.spans(layer, masked(pass)), options);
+}
+
+void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {
+  const std::string name = across ? fmt::format("cross_attention.{}", layer)
+                                  : fmt::format("{}attention.{}", stack, layer);
+  if (probe.wants_weights && probe.wants_weights(name))
+    probe.see(name, attention_weights(here.q, here.k, here.options));  // [B, H, T, S]
+  if (probe.attend) probe.attend(name, here);
 }
 
 }  // namespace fovea

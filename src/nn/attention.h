@@ -22,6 +22,12 @@ struct Attention {
 
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
 
+  struct KeysValues {
+    Tensor keys, values;  // [B, S, G, D]
+  };
+  // Of cross-attention, of what an encoder made: the same in every step of decoding.
+  KeysValues of_memory(const Tensor& memory, const Pass& pass) const;  // memory [B, S, C]
+
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     query.each(f, name + ".query");
@@ -35,8 +41,12 @@ struct Attention {
  private:
   Tensor heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
                   const Angles& angles, const Pass& pass) const;
-  void look_across(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
-  void look_back(Tensor& k, Tensor& v, AttentionOptions& options, const Pass& pass) const;
+  Tensor attend(const Tensor& q, const Tensor& x, const Pass& pass) const;
+  Tensor attend_cached(const Tensor& q, const Tensor& x, const Pass& pass) const;
+  void show(const Probe& probe, const Attending& here, const char* stack) const;
+  KeysValues of_tokens(const Tensor& x, const Pass& pass) const;
+  Mask masked(const Pass& pass) const;
+  float score_scale() const;
 };
 
 }  // namespace fovea

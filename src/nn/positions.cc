@@ -10,20 +10,26 @@ namespace fovea {
 namespace {
 
 // cos and sin of position * frequency, rounded where Hugging Face rounds: long texts would differ
-// otherwise.   positions [rows] -> [rows, pairs]
-Angles turn(const std::vector<float>& frequencies, float factor,
-            const std::vector<float>& positions) {
-  const auto rows = std::ssize(positions), pairs = std::ssize(frequencies);
-  Angles angles{empty({rows, pairs}), empty({rows, pairs})};
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < pairs; ++i) {
-      const float angle = positions[static_cast<size_t>(r)] * frequencies[static_cast<size_t>(i)];
-      angles.cosines.data_as<float>()[r * pairs + i] = std::cos(angle) * factor;
-      angles.sines.data_as<float>()[r * pairs + i] = std::sin(angle) * factor;
+// otherwise.
+struct Turns {
+  std::vector<float> cosines, sines;  // [rows, pairs]
+
+  void add(const std::vector<float>& frequencies, float factor,
+           const std::vector<float>& positions) {
+    for (const float position : positions) {
+      for (const float frequency : frequencies) {
+        const float angle = position * frequency;
+        cosines.push_back(std::cos(angle) * factor);
+        sines.push_back(std::sin(angle) * factor);
+      }
     }
   }
-  return angles;
-}
+
+  Angles angles(int64_t pairs) const {
+    const int64_t rows = std::ssize(cosines) / std::max<int64_t>(pairs, 1);
+    return {from(cosines, {rows, pairs}), from(sines, {rows, pairs})};
+  }
+};
 
 // Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
 // the factor, short ones are kept, and those between are mixed.
@@ -140,21 +146,21 @@ Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bo
     bias = {{attention.heads, spec.buckets}, Role::position_embedding, {}};
 }
 
-Tensor Positions::indices(const Tensor& x, const Tensor& positions, int64_t first) const {
+Tensor Positions::indices(const Tensor& x, const Tensor& positions) const {
   const int64_t B = x.dim(0), T = x.dim(1);
-  check(first + T <= context, "{} tokens; expected at most {}, the model's context", first + T,
-        context);
   const Tensor places = empty({B, T}, DType::i32);
   for (int64_t i = 0; i < B * T; ++i) {
-    const int64_t at = positions ? positions.data_as<int32_t>()[i] : first + i % T;
+    const int64_t at = positions ? positions.data_as<int32_t>()[i] : i % T;
+    check(at < context, "{} tokens; expected at most {}, the model's context",
+          positions ? at + 1 : T, context);
     places.data_as<int32_t>()[i] = static_cast<int32_t>(spec.offset + at);
   }
   return places;
 }
 
-Tensor Positions::add_to(const Tensor& x, const Tensor& positions, int64_t first) const {
+Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
-  const Tensor places = indices(x, positions, first);
+  const Tensor places = indices(x, positions);
   if (table.present()) return add(x, embedding(places, table.value));
   // Only the rows that are read: a table of the whole context would be made anew for each token.
   int32_t* place = places.data_as<int32_t>();
@@ -165,46 +171,63 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions, int64_t first
   return add(x, cast(embedding(places, waves), x.dtype()));
 }
 
-void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t first) const {
-  if (spec.kind == PositionKind::rotary) {
-    std::vector<float> places;
-    for (int64_t i = 0; i < (positions ? positions.size() : T); ++i)
-      places.push_back(static_cast<float>(positions ? positions.data_as<int32_t>()[i] : first + i));
-    const auto turned =
-        static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
-    pass.angles = turn(rotary_frequencies(spec.rotary, turned, first + T),
-                       rotary_attention_factor(spec.rotary), places);
-    pass.local_angles = pass.angles;
-    pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
-    if (spec.rotary.local_theta > 0) {
-      RotarySpec local;
-      local.theta = spec.rotary.local_theta;
-      pass.local_angles = turn(rotary_frequencies(local, turned, first + T), 1, places);
-    }
-  }
+void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions) const {
+  if (spec.kind == PositionKind::rotary) prepare_angles(pass, T, positions);
   if (spec.bias == DistanceBias::none) return;
-  pass.distance_bias = cast(bias_by_distance(T, first + T, first),
-                            pass.compute == DType::f64 ? DType::f64 : DType::f32);
+  const int64_t N = pass.cache != nullptr ? pass.cache->total() : T;
+  pass.bias_zero = N - 1;
+  pass.distance_bias =
+      cast(bias_by_distance(N), pass.compute == DType::f64 ? DType::f64 : DType::f32);
 }
 
-// Entry n is for key - query = n - (queries - 1) - first.   -> [H, queries + keys - 1]
-Tensor Positions::bias_by_distance(int64_t queries, int64_t keys, int64_t first) const {
-  const int64_t H = attention.heads, N = queries + keys - 1;
-  const int64_t least = -(queries - 1) - first;
+// Scaled frequencies may depend on the length of the whole text, so each text has its own.
+void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const {
+  const auto turned =
+      static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
+  RotarySpec local;
+  local.theta = spec.rotary.local_theta;
+  Turns turns, local_turns;
+  const auto add_rows = [&](int64_t begin, int64_t end, int64_t length) {
+    std::vector<float> places;
+    for (int64_t i = begin; i < end; ++i)
+      places.push_back(static_cast<float>(positions ? positions.data_as<int32_t>()[i] : i));
+    turns.add(rotary_frequencies(spec.rotary, turned, length), rotary_attention_factor(spec.rotary),
+              places);
+    if (local.theta > 0) local_turns.add(rotary_frequencies(local, turned, length), 1, places);
+  };
+  if (pass.cache == nullptr) {
+    add_rows(0, positions ? positions.size() : T, T);
+  } else {
+    int64_t row = 0;
+    for (const KvCache::Member& member : pass.cache->members()) {
+      add_rows(row, row + member.tokens,
+               std::max(member.horizon, member.text->length + member.tokens));
+      row += member.tokens;
+    }
+  }
+  pass.angles = turns.angles(turned / 2);
+  pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2) : pass.angles;
+  pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
+}
+
+Tensor Positions::bias_by_distance(int64_t N) const {
+  const int64_t H = attention.heads, distances = 2 * N - 1;
   if (spec.bias == DistanceBias::alibi) {
-    Tensor slopes = empty({H, N});
+    Tensor slopes = empty({H, distances});
     for (int64_t h = 0; h < H; ++h) {
       const float slope = alibi_slope(h, H);
       // Key and query may change sides where the mask shows both.
-      for (int64_t n = 0; n < N; ++n)
-        slopes.data_as<float>()[h * N + n] = -slope * static_cast<float>(std::abs(least + n));
+      for (int64_t n = 0; n < distances; ++n)
+        slopes.data_as<float>()[h * distances + n] =
+            -slope * static_cast<float>(std::abs(n - (N - 1)));
     }
     return slopes;
   }
-  Tensor picks = zeros({N, spec.buckets});  // one of each row, so that the product picks columns
-  for (int64_t n = 0; n < N; ++n)
+  // One 1 in each row, so that the product picks columns.
+  Tensor picks = zeros({distances, spec.buckets});
+  for (int64_t n = 0; n < distances; ++n)
     picks.data_as<float>()[n * spec.buckets +
-                           distance_bucket(least + n, causal, spec.buckets, spec.distance)] = 1;
+                           distance_bucket(n - (N - 1), causal, spec.buckets, spec.distance)] = 1;
   return linear(bias.value, picks);
 }
 

@@ -19,10 +19,10 @@ struct Positions {
   Positions() = default;
   Positions(const StackSpec& stack, int64_t context, int64_t width, bool causal);
 
-  // positions i32 [B, T], or absent: first, first + 1, ... in every row.  x [B, T, C] -> the same
-  Tensor add_to(const Tensor& x, const Tensor& positions, int64_t first) const;
-  // Sets what attention needs of T tokens behind the `first` in the cache.
-  void prepare(Pass& pass, int64_t T, const Tensor& positions, int64_t first) const;
+  // positions i32 [B, T], or absent: 0, 1, ... in every row.  x [B, T, C] -> the same
+  Tensor add_to(const Tensor& x, const Tensor& positions) const;
+  // Sets what attention needs: of T tokens, or of the texts in the cache.
+  void prepare(Pass& pass, int64_t T, const Tensor& positions) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -31,8 +31,10 @@ struct Positions {
   }
 
  private:
-  Tensor indices(const Tensor& x, const Tensor& positions, int64_t first) const;
-  Tensor bias_by_distance(int64_t queries, int64_t keys, int64_t first) const;
+  Tensor indices(const Tensor& x, const Tensor& positions) const;
+  void prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const;
+  // [H, 2N - 1], of the distances key - query from -(N - 1) on
+  Tensor bias_by_distance(int64_t N) const;
 };
 
 // Waves of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017, 3.5): sin and cos of

@@ -17,18 +17,22 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
     blocks.emplace_back(spec, dropout, width, layer, kind == Kind::decoder_across, places);
 }
 
-Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& places) const {
+Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places) const {
   Pass pass = given;
   pass.mask.causal = decodes;
-  const int64_t first = pass.cache != nullptr ? pass.cache->length() : 0;
-  positions.prepare(pass, x.dim(1), places, first);
-  x = embedding_norm(positions.add_to(x, places, first), x.dtype());
+  Tensor places = given_places;
+  if (pass.cache != nullptr) {
+    pass.cache->begin(x.dim(0), x.dim(1));
+    if (!places) places = pass.cache->places();
+  }
+  positions.prepare(pass, x.dim(1), places);
+  x = embedding_norm(positions.add_to(x, places), x.dtype());
   x = dropout(x, pass.drop(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
     probe(pass, fmt::format("hidden.{}", i), x);
     x = blocks[i](x, pass);
   }
-  if (pass.cache != nullptr) pass.cache->advance(x.dim(1));
+  if (pass.cache != nullptr) pass.cache->end();
   probe(pass, "hidden.unnormed", x);
   const Tensor y = norm(x, pass.compute);
   probe(pass, fmt::format("hidden.{}", blocks.size()), y);

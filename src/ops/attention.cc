@@ -41,7 +41,9 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
           .mask = options.mask,
           .dropout = options.dropout,
           .softcap = options.softcap,
-          .bias = options.bias ? In(options.bias) : In{}};
+          .bias = options.bias ? In(options.bias) : In{},
+          .bias_stride = q.dim(1) + keys - 1,
+          .bias_origin = q.dim(1) - 1};
 }
 
 }  // namespace
@@ -71,6 +73,33 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
     kernels(q).attention_backward(d[q], d[k], d[v], bias ? d[bias] : Out{}, dy, q, k, v, kept, lse,
                                   s);
   });
+}
+
+Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
+                       const PagedOptions& options) {
+  check(q.rank() >= 2 && options.kv_heads > 0 && q.dim(-2) % options.kv_heads == 0,
+        "attention: q is {} with {} key-value heads; expected [..., H, D] with H a multiple",
+        q.shape(), options.kv_heads);
+  const int64_t rows = q.size() / (q.dim(-2) * q.dim(-1));
+  for (const PagedText& span : spans) {
+    check(span.row >= 0 && span.row + span.queries <= rows,
+          "attention: a span of rows {} to {} of {}", span.row, span.row + span.queries, rows);
+  }
+  check(!options.bias || options.bias.dtype() == working_type(q), "attention: the bias is {}",
+        name_of(options.bias.dtype()));
+  Tensor y = empty_like(q);
+  kernels(q).attention_paged(y, q,
+                             {.heads = q.dim(-2),
+                              .kv_heads = options.kv_heads,
+                              .width = q.dim(-1),
+                              .pages = options.pages,
+                              .scale = options.scale,
+                              .softcap = options.softcap,
+                              .bias = options.bias ? In(options.bias) : In{},
+                              .bias_stride = options.bias ? options.bias.dim(1) : 0,
+                              .bias_zero = options.bias_zero},
+                             spans);
+  return y;
 }
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options) {

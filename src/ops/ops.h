@@ -43,6 +43,19 @@ struct AttentionOptions {
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
+// The same for the sequences of a ragged batch, their keys and values in pages: what decoding
+// needs. q [..., H, D], of which each span has its rows -> the same; not differentiable.
+struct PagedOptions {
+  int64_t kv_heads = 0;
+  DType pages = DType::f32;
+  float scale = 1, softcap = 0;
+  // [H, N] of the working type, or absent: what is then added to the score of a query at position p
+  // and key s is entry s - p + bias_zero.
+  Tensor bias = {};
+  int64_t bias_zero = 0;
+};
+Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
+                       const PagedOptions& options);
 // The weights alone, for inspection; not differentiable. -> f32 [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);
 

@@ -210,18 +210,6 @@ void cut(Encoding& encoding, size_t length, const Truncation& truncation) {
   encoding = std::move(first);
 }
 
-// How many tokens of each text stay so that they have `most` together.
-std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
-  const bool swapped = first > second;
-  size_t less = std::min(first, second);
-  size_t more = less > most ? less : std::max(less, most - less);
-  if (less + more > most) {
-    less = most / 2;
-    more = less + most % 2;
-  }
-  return swapped ? std::pair(more, less) : std::pair(less, more);
-}
-
 void pad(Encoding& encoding, size_t length, const Padding& padding) {
   for (Encoding& overflowing : encoding.overflowing) pad(overflowing, length, padding);
   if (encoding.ids.size() >= length) return;
@@ -256,6 +244,17 @@ Encoding post_process(const PostProcessors& processors, std::vector<Encoding> en
   Encoding all;
   for (const Encoding& encoding : encodings) merge(all, encoding);
   return all;
+}
+
+std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
+  const bool swapped = first > second;
+  size_t less = std::min(first, second);
+  size_t more = less > most ? less : std::max(less, most - less);
+  if (less + more > most) {
+    less = most / 2;
+    more = less + most % 2;
+  }
+  return swapped ? std::pair(more, less) : std::pair(less, more);
 }
 
 void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length) {

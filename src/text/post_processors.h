@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -62,6 +63,9 @@ size_t added_tokens(const PostProcessors& processors, bool pair);
 Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
                       bool add_special_tokens);
 
+// How many tokens of each of two texts stay so that they have `most` together: the longer is cut
+// first.
+std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most);
 // Cuts the encodings of one text or two down to max_length tokens in all.
 void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length);
 void pad(std::vector<Encoding>& encodings, const Padding& padding);

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "text/gguf_tokenizer.h"
 #include "text/tokenizer_encode.h"
 #include "text/tokenizer_state.h"
 #include "text/utf8.h"
@@ -96,6 +97,8 @@ std::string vocabulary_file(const std::string& folder) {
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
+  if (is_gguf(path.string()))
+    return Tokenizer(parse_tokenizer(tokenizer_files(Gguf(path.string())), path, path));
   const std::string file =
       is_folder(path.string()) ? vocabulary_file(path.string()) : path.string();
   const std::string folder = parent_of(file);

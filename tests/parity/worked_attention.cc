@@ -233,8 +233,7 @@ void temperatures(Example& e) {
     options.top_k = 0;
     options.top_p = 1;
     std::vector<double> row(logits.size());
-    for (const auto& candidate :
-         Sampler(options).distribution(logits.data(), std::ssize(logits), {}))
+    for (const auto& candidate : Sampler(options).distribution(logits.data(), std::ssize(logits)))
       row[static_cast<size_t>(candidate.token)] = candidate.probability;
     all.insert(all.end(), row.begin(), row.end());
   }
@@ -277,7 +276,7 @@ void alibi(Example& e) {
   stack.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
   const auto bias_for = [&](int64_t n) {
     Pass pass;
-    Positions(stack, n, 8, true).prepare(pass, n, {}, 0);
+    Positions(stack, n, 8, true).prepare(pass, n, {});
     return pass.distance_bias.rows(0, 1);  // [1, 2 n - 1]
   };
   const int64_t n = e.integer("n");

@@ -156,7 +156,7 @@ void positions_are_added(Example& e) {
   StackSpec stack;
   stack.position.kind = PositionKind::sinusoidal;
   const Tensor x = zeros({2, 3, 4}, e.dtype());
-  const Tensor y = Positions(stack, 3, 4, true).add_to(x, {}, 0);
+  const Tensor y = Positions(stack, 3, 4, true).add_to(x, {});
   EXPECT_EQ(y.shape(), x.shape());
   const auto table = to_doubles(sinusoids(3, 4, Waves::neighbours)), found = to_doubles(y);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], table[i % table.size()], 1e-6);
@@ -171,7 +171,9 @@ void rotary(Example& e) {
   stack.position.rotary.neighbours = true;
   const auto turned = [&](const char* vector, int64_t position) {
     Pass pass;
-    Positions(stack, 1 << 10, 8, true).prepare(pass, 1, {}, position);
+    const Tensor place = empty({1, 1}, DType::i32);
+    *place.data_as<int32_t>() = static_cast<int32_t>(position);
+    Positions(stack, 1 << 10, 8, true).prepare(pass, 1, place);
     const Tensor x = e.tensor(vector).view({1, 1, 1, 8});
     return rotate(x, pass.angles.cosines, pass.angles.sines, pass.pairing).view({1, 8});
   };
@@ -277,7 +279,7 @@ void post_norm_block(Example& e) {
   stack.placement = kPostNorm;
   stack.position.kind = PositionKind::sinusoidal;
   const Tensor x = batch_of_one(e.tensor("X"));
-  const Tensor placed = Positions(stack, x.dim(1), 8, false).add_to(x, {}, 0);
+  const Tensor placed = Positions(stack, x.dim(1), 8, false).add_to(x, {});
   e.expect("output", block_of(e, stack, "W_1", "W_2")(placed, pass_of(e)));
 }
 
@@ -286,14 +288,15 @@ void cached(Example& e) {
   fill(e, layer);
   const Tensor x = e.tensor("X");
   e.expect("mha_causal", layer(batch_of_one(x), pass_of(e, true)));
-  KvCache cache(1, 1, x.dim(0), 2, 4, e.dtype());
+  KvCache cache({.layers = 1, .kv_heads = 2, .head_width = 4, .dtype = e.dtype()}, 1, x.dim(0));
   std::vector<double> rows;
   for (int64_t t = 0; t < x.dim(0); ++t) {
     Pass pass = pass_of(e, true);
     pass.cache = &cache;
+    cache.begin(1, 1);
     for (const double y : to_doubles(layer(batch_of_one(x.rows(t, t + 1)), pass)))
       rows.push_back(y);
-    cache.advance(1);
+    cache.end();
   }
   e.expect("mha_causal", rows);
 }

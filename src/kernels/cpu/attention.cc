@@ -144,9 +144,15 @@ int64_t block_floats(int64_t rows, int64_t padded) {
   return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 2 * padded);
 }
 
+// Where the rows of a tile lie: keys or values in one piece, or that tile's page.
+In tile_in(In x, const void* const* pages, int64_t tile) {
+  return pages == nullptr ? x : In{pages[tile / kTile], x.dtype};
+}
+
 // Lets a block of rows walk the keys.
 void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
-  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  const AttentionShape& shape = queries.shape;
+  const int64_t rows = queries.rows(), padded = padded_width(shape);
   Scratch scratch(block_floats(rows, padded));
   const Block block = make_block(queries, scratch);
   start(block, q);
@@ -158,18 +164,23 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
   }
   for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
     if (seen_columns(all, tile).empty()) continue;
-    transpose_tile(rows_of_tile(block.rows, k, queries, tile), padded, block.k);
+    const In k_here = tile_in(k, shape.key_pages, tile),
+             v_here = tile_in(v, shape.value_pages, tile);
+    const int64_t next = tile + kTile < shape.keys ? tile + kTile : tile;
+    const In k_next = tile_in(k, shape.key_pages, next),
+             v_next = tile_in(v, shape.value_pages, next);
+    transpose_tile(rows_of_tile(block.rows, k_here, queries, tile), padded, block.k);
     TileRows values{block.rows, padded};
     if (rows < kStrip) {  // copying would cost more than reading with a stride
-      values = rows_of_tile(block.rows, v, queries, tile);
+      values = rows_of_tile(block.rows, v_here, queries, tile);
     } else {
-      load_tile(block.rows, v, queries, tile);
+      load_tile(block.rows, v_here, queries, tile);
     }
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t end = std::min(row + kStrip, rows);
       const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
-      prefetch_keys(k, queries, ahead);
-      prefetch_keys(v, queries, ahead);
+      prefetch_keys(k_next, queries, ahead);
+      prefetch_keys(v_next, queries, ahead);
       add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], values,
                         tile);
     }
@@ -191,11 +202,45 @@ int64_t queries_per_task(const AttentionShape& shape) {
 
 void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
-  share_out(shape, shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
+  share_out(work_of(shape), shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
     // From the back: under a causal mask the last ones take longest.
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     attend(y, lse, q, k, v, {shape, batch, head, begin, std::min(block, shape.queries - begin)});
+  });
+}
+
+// A block of a sequence's queries, on one kv head.
+struct PagedTask {
+  const PagedText* span;
+  const AttentionShape* shape;
+  int64_t kv_head, begin, count;
+};
+
+void attention_of_spans(Out y, In q, const PagedAttention& paged,
+                        const std::vector<PagedText>& spans) {
+  std::vector<AttentionShape> shapes;
+  std::vector<PagedTask> tasks;
+  shapes.reserve(spans.size());  // tasks point into it
+  int64_t work = 0;
+  for (const PagedText& span : spans) {
+    const AttentionShape& shape = shapes.emplace_back(shape_of(paged, span));
+    work += work_of(shape);
+    const int64_t block = queries_per_task(shape);
+    for (int64_t head = 0; head < shape.kv_heads; ++head)
+      for (int64_t begin = 0; begin < shape.queries; begin += block)
+        tasks.push_back({&span, &shape, head, begin, std::min(block, shape.queries - begin)});
+  }
+  const int64_t row = paged.heads * paged.width;
+  share_out(work, std::ssize(tasks), [&](int64_t i) {
+    const PagedTask& task = tasks[static_cast<size_t>(i)];
+    const int64_t first = task.span->row * row;
+    attend({static_cast<char*>(y.data) + first * static_cast<int64_t>(size_of(y.dtype)), y.dtype},
+           {},
+           {static_cast<const char*>(q.data) + first * static_cast<int64_t>(size_of(q.dtype)),
+            q.dtype},
+           {nullptr, paged.pages}, {nullptr, paged.pages},
+           {*task.shape, 0, task.kv_head, task.begin, task.count});
   });
 }
 
@@ -207,9 +252,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::cpu {
 HWY_EXPORT(attention_forward);
+HWY_EXPORT(attention_of_spans);
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
+}
+
+void attention_paged(Out y, In q, const PagedAttention& shape,
+                     const std::vector<PagedText>& spans) {
+  HWY_DYNAMIC_DISPATCH(attention_of_spans)(y, q, shape, spans);
 }
 
 }  // namespace fovea::cpu

@@ -306,7 +306,7 @@ int64_t piece_length(int64_t length, int64_t heads) {
 void walk_for_bias(const AttentionGradients& call, Out dbias, const AttentionShape& shape) {
   const int64_t group = shape.heads / shape.kv_heads, rows = group * shape.queries;
   const int64_t distances = shape.queries + shape.keys - 1;
-  share_out(shape, shape.kv_heads, [&](int64_t kv_head) {
+  share_out(work_of(shape), shape.kv_heads, [&](int64_t kv_head) {
     std::vector<double> sums(static_cast<size_t>(group * distances));
     for (int64_t batch = 0; batch < shape.batch; ++batch) {
       const QueryRows queries{shape, batch, kv_head, 0, shape.queries};
@@ -333,7 +333,7 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
   };
   if (dbias.data != nullptr) walk_for_bias(call, dbias, shape);
   if (heads_suffice(heads)) {
-    share_out(shape, heads, [&](int64_t head) {
+    share_out(work_of(shape), heads, [&](int64_t head) {
       walk(head, {0, rows}, {0, shape.keys}, wants_dq, wants_dkv);
     });
   } else {
@@ -341,11 +341,11 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
                   rows_each = piece_length(rows, heads);
     const int64_t key_pieces = wants_dkv ? (shape.keys + keys_each - 1) / keys_each : 0;
     const int64_t row_pieces = wants_dq ? (rows + rows_each - 1) / rows_each : 0;
-    share_out(shape, heads * key_pieces, [&](int64_t task) {
+    share_out(work_of(shape), heads * key_pieces, [&](int64_t task) {
       const int64_t key = task % key_pieces * keys_each;
       walk(task / key_pieces, {0, rows}, {key, std::min(key + keys_each, shape.keys)}, false, true);
     });
-    share_out(shape, heads * row_pieces, [&](int64_t task) {
+    share_out(work_of(shape), heads * row_pieces, [&](int64_t task) {
       const int64_t row = (row_pieces - 1 - task % row_pieces) * rows_each;
       walk(task / row_pieces, {row, std::min(row + rows_each, rows)}, {0, shape.keys}, true, false);
     });

@@ -162,12 +162,12 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
     }
   }
   if (shape.bias.data == nullptr) return;
-  const int64_t distances = shape.queries + shape.keys - 1;
   const int64_t end = std::min(columns.end, shape.keys - tile);  // the rest is hidden
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
-    const float* bias = static_cast<const float*>(shape.bias.data) + queries.head(row) * distances +
-                        tile - queries.position(row) + shape.queries - 1;
+    const float* bias = static_cast<const float*>(shape.bias.data) +
+                        queries.head(row) * shape.bias_stride + tile - queries.position(row) +
+                        shape.bias_origin;
     for (int64_t c = columns.begin; c < end; ++c) scores[r * kTile + c] += bias[c] * kLog2e;
   }
 }

@@ -19,7 +19,7 @@ namespace fovea::cpu {
 // Every sum across lanes has this many partial sums, at any vector width.
 inline constexpr int64_t kLanes = 16;
 // Keys per tile, anchored at key 0; with D = 64 a tile of K is 16 KB of L1.
-inline constexpr int64_t kTile = 64;
+inline constexpr int64_t kTile = kPageTokens;
 // Queries that share one range of columns where the mask cuts a tile.
 inline constexpr int64_t kStrip = 16;
 // The score of a key that is not seen.
@@ -48,7 +48,9 @@ struct QueryRows {
   int64_t index(int64_t row) const {  // in [B, H, T]
     return (batch * shape.heads + head(row)) * shape.queries + position(row);
   }
-  int64_t key_offset(int64_t key) const {  // in k, v
+  int64_t key_offset(int64_t key) const {  // in k, v, or in the page that holds the key
+    if (shape.key_pages != nullptr)
+      return ((key % kPageTokens) * shape.kv_heads + kv_head) * shape.width;
     return ((batch * shape.capacity + key) * shape.kv_heads + kv_head) * shape.width;
   }
 };
@@ -102,12 +104,17 @@ TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile)
 // defeat the hardware's own guesses.
 void prefetch_keys(In x, const QueryRows& queries, Interval keys);
 
+// Multiply-adds of a product of all queries and keys.
+inline int64_t work_of(const AttentionShape& shape) {
+  return shape.batch * shape.heads * shape.queries * shape.keys * shape.width;
+}
+
 // Calls body(task) for each task; on one thread if the whole is less work than waking a second one
 // costs (some 10 us).
 template <class Body>
-void share_out(const AttentionShape& shape, int64_t tasks, Body&& body) {
-  constexpr int64_t kSmall = 1 << 19;  // multiply-adds
-  if (shape.batch * shape.heads * shape.queries * shape.keys * shape.width < kSmall) {
+void share_out(int64_t work, int64_t tasks, Body&& body) {
+  constexpr int64_t kSmall = 1 << 19;
+  if (work < kSmall) {
     for (int64_t task = 0; task < tasks; ++task) body(task);
   } else {
     parallel_tasks(tasks, body);

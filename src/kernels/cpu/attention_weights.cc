@@ -103,7 +103,7 @@ void weigh(Out w, In q, In k, const QueryRows& queries) {
 void attention_weights_of(Out w, In q, In k, const AttentionShape& shape) {
   const int64_t group = shape.heads / shape.kv_heads, block = std::max<int64_t>(1, kStrip / group);
   const int64_t blocks = (shape.queries + block - 1) / block;
-  share_out(shape, shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
+  share_out(work_of(shape), shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
     const int64_t begin = task % blocks * block, head = task / blocks;
     weigh(w, q, k,
           {shape, head / shape.kv_heads, head % shape.kv_heads, begin,

@@ -6,6 +6,7 @@ const Kernels& cpu_kernels() {
   static const Kernels table = {
       .device = "cpu",
       .gemm = cpu::gemm,
+      .packed_linear = cpu::packed_linear,
       .convert = cpu::convert,
       .add = cpu::add,
       .multiply = cpu::multiply,
@@ -31,6 +32,7 @@ const Kernels& cpu_kernels() {
       .embedding = cpu::embedding,
       .embedding_backward = cpu::embedding_backward,
       .attention = cpu::attention,
+      .attention_paged = cpu::attention_paged,
       .attention_backward = cpu::attention_backward,
       .attention_weights = cpu::attention_weights,
       .cross_entropy = cpu::cross_entropy,

@@ -53,8 +53,7 @@ void for_each_key(const AttentionShape& shape, const Query& query, Body body) {
 }
 
 int64_t bias_at(const AttentionShape& shape, const Query& query, int64_t key) {
-  const int64_t distances = shape.queries + shape.keys - 1;
-  return query.head * distances + key - query.position + shape.queries - 1;
+  return query.head * shape.bias_stride + key - query.position + shape.bias_origin;
 }
 
 // tanh(score / softcap), before the bias.
@@ -115,6 +114,31 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
       put(y, query_at(shape, query) + static_cast<int64_t>(d), sum[d]);
     put(lse, row_of(shape, query), log_of_sum);
   });
+}
+
+// Keys or values of one sequence, in one piece.
+std::vector<double> gathered(const void* const* pages, const PagedAttention& paged, int64_t keys) {
+  const int64_t width = paged.kv_heads * paged.width;
+  std::vector<double> rows;
+  for (int64_t key = 0; key < keys; ++key)
+    for (int64_t i = 0; i < width; ++i)
+      rows.push_back(get({pages[key / kPageTokens], paged.pages}, key % kPageTokens * width + i));
+  return rows;
+}
+
+void attention_paged(Out y, In q, const PagedAttention& paged,
+                     const std::vector<PagedText>& spans) {
+  const int64_t row = paged.heads * paged.width;
+  for (const PagedText& span : spans) {
+    const std::vector<double> keys = gathered(span.key_pages, paged, span.keys);
+    const std::vector<double> values = gathered(span.value_pages, paged, span.keys);
+    std::vector<double> queries, results(static_cast<size_t>(span.queries * row));
+    for (int64_t i = 0; i < span.queries * row; ++i) queries.push_back(get(q, span.row * row + i));
+    attention({results.data(), DType::f64}, {}, {queries.data(), DType::f64},
+              {keys.data(), DType::f64}, {values.data(), DType::f64}, shape_of(paged, span));
+    for (int64_t i = 0; i < span.queries * row; ++i)
+      put(y, span.row * row + i, results[static_cast<size_t>(i)]);
+  }
 }
 
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,

@@ -6,6 +6,7 @@ const Kernels& reference_kernels() {
   static const Kernels table = {
       .device = "reference",
       .gemm = reference::gemm,
+      .packed_linear = reference::packed_linear,
       .convert = reference::convert,
       .add = reference::add,
       .multiply = reference::multiply,
@@ -31,6 +32,7 @@ const Kernels& reference_kernels() {
       .embedding = reference::embedding,
       .embedding_backward = reference::embedding_backward,
       .attention = reference::attention,
+      .attention_paged = reference::attention_paged,
       .attention_backward = reference::attention_backward,
       .attention_weights = reference::attention_weights,
       .cross_entropy = reference::cross_entropy,

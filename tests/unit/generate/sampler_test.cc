@@ -78,7 +78,7 @@ TEST(Samplers, DrawWithTheExactProbabilities) {
     Sampler sample(options);
     std::vector<int64_t> counts(logits.size());
     for (int64_t i = 0; i < kDraws; ++i)
-      ++counts[static_cast<size_t>(sample(logits.data(), std::ssize(logits), {}))];
+      ++counts[static_cast<size_t>(sample(logits.data(), std::ssize(logits)))];
     const std::vector<double> p = exact(logits, options);
     for (size_t i = 0; i < p.size(); ++i) {
       EXPECT_EQ(counts[i] > 0, p[i] > 0) << i;
@@ -87,10 +87,9 @@ TEST(Samplers, DrawWithTheExactProbabilities) {
   }
 }
 
-Floats probabilities(const Sampling& options, const Floats& logits,
-                     const std::vector<int32_t>& seen = {}) {
+Floats probabilities(const Sampling& options, const Floats& logits) {
   Floats p(logits.size());
-  for (const auto& c : Sampler(options).distribution(logits.data(), std::ssize(logits), seen))
+  for (const auto& c : Sampler(options).distribution(logits.data(), std::ssize(logits)))
     p[static_cast<size_t>(c.token)] = c.probability;
   return p;
 }
@@ -125,7 +124,7 @@ TEST(Samplers, NeverDrawWhatIsImpossible) {
   Sampler sample(plain());
   const Floats logits{-kInfinity, 0, -kInfinity, -1000, 0};
   for (int i = 0; i < 1000; ++i) {
-    const int32_t token = sample(logits.data(), 5, {});
+    const int32_t token = sample(logits.data(), 5);
     EXPECT_TRUE(token == 1 || token == 4) << token;
   }
   Sampling coldest = plain(), greedy = plain();
@@ -143,7 +142,7 @@ TEST(Samplers, RefuseLogitsThatSayNothing) {
     Sampler sample(options);
     const auto refused = [&](const Floats& logits, const char* text) {
       expect_error(ErrorKind::Failed, {"generate: ", text, "expected finite weights"},
-                   [&] { sample(logits.data(), std::ssize(logits), {}); });
+                   [&] { sample(logits.data(), std::ssize(logits)); });
     };
     refused({0, NAN, 1}, "not numbers");
     refused({-kInfinity, -kInfinity}, "-inf");
@@ -151,15 +150,56 @@ TEST(Samplers, RefuseLogitsThatSayNothing) {
   }
 }
 
-TEST(Samplers, PenaliseEachSeenTokenOnce) {
+// Meister et al. 2023, section 4: the smallest set, by |surprise - entropy|, with the mass.
+TEST(Samplers, TakeTheTypical) {
+  const Floats logits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
+  // Surprises 0.69, 1.20, 1.90, 3.00; entropy 1.14: nearest is token 1, then 0.
   Sampling options = plain();
-  options.repetition_penalty = 2;
-  const Floats logits{2, -1, 0, 3};
-  EXPECT_EQ(probabilities(options, logits, {0, 1, 1, 0, 2}), probabilities(plain(), {1, -2, 0, 3}));
-  EXPECT_EQ(probabilities(options, logits), probabilities(plain(), logits));
-  EXPECT_EQ(probabilities(plain(), logits, {0, 1}), probabilities(plain(), logits));
-  options.temperature = 0;
-  EXPECT_EQ(probabilities(options, logits, {3}), (Floats{1, 0, 0, 0}));
+  options.typical_p = 0.2f;
+  EXPECT_EQ(probabilities(options, logits), (Floats{0, 1, 0, 0}));
+  options.typical_p = 0.6f;
+  const Floats two = probabilities(options, logits);
+  EXPECT_NEAR(two[0], 0.625f, 1e-6);
+  EXPECT_NEAR(two[1], 0.375f, 1e-6);
+  EXPECT_EQ(two[2] + two[3], 0);
+}
+
+TEST(Samplers, FindTheNucleusOfManyTokens) {
+  Random random(2, Stream::init);
+  Floats logits(5000);
+  for (float& logit : logits) logit = random.normal();
+  for (const float share : {0.01f, 0.5f, 0.99f}) {
+    Sampling options = plain();
+    options.top_p = share;
+    const Floats actual = probabilities(options, logits);
+    const std::vector<double> expected = exact(logits, options);
+    for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-5) << i;
+  }
+}
+
+TEST(Samplers, DrawForEachAnswerFromItsOwnStream) {
+  const Floats logits(50, 0.0f);
+  Sampler first(plain(), 0), second(plain(), 1), again(plain(), 1);
+  std::vector<int32_t> a, b, c;
+  for (int i = 0; i < 20; ++i) {
+    a.push_back(first(logits.data(), 50));
+    b.push_back(second(logits.data(), 50));
+    c.push_back(again(logits.data(), 50));
+  }
+  EXPECT_NE(a, b);
+  EXPECT_EQ(b, c);
+}
+
+TEST(Logprobs, AreThoseOfTheSoftmax) {
+  const Floats logits{1, 3, 2, 3};
+  const double sum = std::exp(1.0) + 2 * std::exp(3.0) + std::exp(2.0);
+  const TokenLogprob found = logprob_of(logits.data(), 4, 2, 3);
+  EXPECT_NEAR(found.logprob, 2 - std::log(sum), 1e-6);
+  ASSERT_EQ(found.top.size(), 3u);
+  EXPECT_EQ(found.top[0].first, 1);  // the lower id of those that tie
+  EXPECT_EQ(found.top[1].first, 3);
+  EXPECT_EQ(found.top[2].first, 2);
+  EXPECT_NEAR(found.top[0].second, 3 - std::log(sum), 1e-6);
 }
 
 TEST(Samplers, DrawTheSameForASeedWhateverElseIsDrawn) {
@@ -170,12 +210,12 @@ TEST(Samplers, DrawTheSameForASeedWhateverElseIsDrawn) {
     Sampler sample(options), neighbour(options);
     std::vector<int32_t> tokens;
     for (int i = 0; i < 100; ++i) {
-      if (company) neighbour(other.data(), 3, {});
+      if (company) neighbour(other.data(), 3);
       // The n-th draw does not depend on what the others were made from.
       if (i % 3 == 0) {
-        sample(other.data(), 3, {});
+        sample(other.data(), 3);
       } else {
-        tokens.push_back(sample(logits.data(), 50, {}));
+        tokens.push_back(sample(logits.data(), 50));
       }
     }
     return tokens;

@@ -72,7 +72,11 @@ struct Inputs {
   }
   AttentionShape call() const {
     AttentionShape all = shape;
-    if (bias.size() > 0) all.bias = bias.in();
+    if (bias.size() > 0) {
+      all.bias = bias.in();
+      all.bias_stride = shape.queries + shape.keys - 1;
+      all.bias_origin = shape.queries - 1;
+    }
     return all;
   }
   int64_t rows() const { return shape.batch * shape.heads * shape.queries; }

@@ -42,8 +42,7 @@ Tensor piece(const Tensor& ids, int64_t begin, int64_t end) {  // of [B, T]
 }
 
 KvCache cache_for(const Spec& spec, int64_t batch, DType compute) {
-  return KvCache(spec.decoder->layers, batch, spec.context, spec.decoder->attention.kv_heads,
-                 spec.decoder->attention.head_width, compute);
+  return KvCache(PagePool::layout_for(*spec.decoder, compute), batch, spec.context);
 }
 
 // The logits of all places, read whole: [B * T, V].

@@ -34,32 +34,75 @@ std::vector<std::string> names_of(Layer& layer) {
   return names;
 }
 
+constexpr PagePool::Layout kLayout{.layers = 2, .kv_heads = 3, .head_width = 4};
+
 TEST(KvCaches, RefuseWhatDoesNotFit) {
-  KvCache cache(2, 2, 5, 3, 4, DType::f32);
+  KvCache cache(kLayout, 2, 5);
   const Tensor k = zeros({2, 4, 3, 4});
+  cache.begin(2, 4);
   cache.append(0, k, k);
   EXPECT_EQ(cache.length(), 0);  // until all layers have them
   cache.append(1, k, k);
-  cache.advance(4);
+  cache.end();
   EXPECT_EQ(cache.length(), 4);
   expect_error(ErrorKind::InvalidArgument, {"KV cache: 4 tokens and 4 more", "at most 5"},
-               [&] { cache.append(0, k, k); });
+               [&] { cache.begin(2, 4); });
   cache.clear();
-  cache.append(0, k, k);
-  for (const Tensor& wrong : {zeros({1, 4, 3, 4}), zeros({2, 4, 2, 4}), zeros({2, 4, 3, 5}),
-                              zeros({2, 4, 3, 4}, DType::bf16), zeros({2, 3, 3, 4})}) {
-    expect_error(ErrorKind::InvalidArgument, {"KV cache", "expected fp32 [2, 4, 3, 4]"},
+  expect_error(ErrorKind::InvalidArgument, {"KV cache: 1 texts; expected 2"},
+               [&] { cache.begin(1, 4); });
+  cache.begin(2, 4);
+  for (const Tensor& wrong : {zeros({2, 4, 3, 5}), zeros({2, 4, 3, 4}, DType::bf16)}) {
+    expect_error(ErrorKind::InvalidArgument, {"KV cache", "expected fp32 [rows, 3, 4]"},
                  [&] { cache.append(0, k, wrong); });
   }
 }
 
+// Each number of key t of row b is 1000 b + t.
+Tensor numbered(int64_t begin, int64_t end) {
+  const Tensor k = empty({2, end - begin, 3, 4});
+  for (int64_t i = 0; i < k.size(); ++i)
+    k.data_as<float>()[i] =
+        static_cast<float>(i / (k.size() / 2) * 1000 + begin + i % (k.size() / 2) / 12);
+  return k;
+}
+
 TEST(KvCaches, PutTokensBehindTheEarlierOnesOfTheirRow) {
-  KvCache cache(1, 2, 3, 1, 1, DType::f32);
-  cache.append(0, from({1, 2, 5, 6}, {2, 2, 1, 1}), from({10, 20, 50, 60}, {2, 2, 1, 1}));
-  cache.advance(2);
-  cache.append(0, from({3, 7}, {2, 1, 1, 1}), from({30, 70}, {2, 1, 1, 1}));
-  EXPECT_EQ(to_floats(cache.keys(0)), (std::vector<float>{1, 2, 3, 5, 6, 7}));
-  EXPECT_EQ(to_floats(cache.values(0)), (std::vector<float>{10, 20, 30, 50, 60, 70}));
+  KvCache cache(kLayout, 2, 200);
+  int64_t begin = 0;
+  for (const int64_t end : {3, 64, 65, 130, 200}) {
+    cache.begin(2, end - begin);
+    cache.append(1, numbered(begin, end), numbered(begin, end));
+    for (const int64_t row : {0, 1}) {
+      const Tensor keys = cache.keys(1, row);
+      ASSERT_EQ(keys.shape(), (Shape{1, end, 3, 4}));
+      for (int64_t i = 0; i < keys.size(); ++i)
+        ASSERT_EQ(keys.data_as<float>()[i], static_cast<float>(1000 * row + i / 12));
+    }
+    cache.end();
+    begin = end;
+  }
+}
+
+TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
+  PagePool pool(kLayout, 4);
+  CachedText text;
+  ASSERT_TRUE(make_room(pool, text, 70));
+  text.length = 70;
+  *reinterpret_cast<float*>(pool.keys(1, text.pages[1])) = 5;
+  CachedText other = fork(pool, text);
+  EXPECT_EQ(pool.free_pages(), 2);
+  ASSERT_TRUE(make_room(pool, other, 71));  // writes into the second page
+  EXPECT_EQ(pool.free_pages(), 1);
+  EXPECT_EQ(other.pages[0], text.pages[0]);
+  EXPECT_NE(other.pages[1], text.pages[1]);
+  EXPECT_EQ(*reinterpret_cast<float*>(pool.keys(1, other.pages[1])), 5);
+  ASSERT_TRUE(make_room(pool, text, 71));  // its own by now
+  EXPECT_EQ(pool.free_pages(), 1);
+  EXPECT_FALSE(make_room(pool, text, 200));
+  EXPECT_EQ(pool.free_pages(), 1);
+  shorten(pool, other, 0);
+  shorten(pool, text, 64);
+  EXPECT_EQ(pool.free_pages(), 3);
 }
 
 TEST(Layers, ListTheParametersThatTheyHave) {

@@ -164,6 +164,28 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
                  false});
 }
 
+// Two texts in a ragged batch: the first three tokens of one, and the ninth of another.
+void add_paged_attention(std::vector<Case>& all) {
+  const Tensor q = rounded({4, 2, 4}, 1), k = rounded({kPageTokens, 1, 4}, 2);
+  const Tensor v = rounded({kPageTokens, 1, 4}, 3);
+  all.push_back({"attention_paged",
+                 "of two texts",
+                 {q, k, v},
+                 [](auto& in) {
+                   const void* const keys = in[1].data();
+                   const void* const values = in[2].data();
+                   PagedText first{.row = 0, .queries = 3, .keys = 3, .mask = {}};
+                   PagedText second{.row = 3, .queries = 1, .keys = 9, .mask = {}};
+                   first.mask.causal = second.mask.causal = true;
+                   second.mask.first_query = 8;
+                   for (PagedText* text : {&first, &second})
+                     text->key_pages = &keys, text->value_pages = &values;
+                   return attention_paged(in[0], {first, second},
+                                          {.kv_heads = 1, .pages = in[1].dtype(), .scale = 0.5f});
+                 },
+                 false});
+}
+
 // The bias by distance is the last input.
 void add_biased_attention(std::vector<Case>& all, const std::string& what, AttentionSize s,
                           AttentionOptions options) {
@@ -189,6 +211,7 @@ void add_biased_attention(std::vector<Case>& all, const std::string& what, Atten
 
 void add_biased_attentions(std::vector<Case>& all) {
   AttentionOptions options;
+  add_paged_attention(all);
   add_biased_attention(all, "alone", {2, 5, 9, 4, 2, 3}, options);
   add_biased_attention(all, "of one", {1, 1, 1, 1, 1, 1}, options);
   options.softcap = 1.5f;

@@ -109,7 +109,7 @@ TEST(Machine, MeasuresItself) {
 }
 
 TEST(Machine, RespectsTheLimitOfTheAddressSpace) {
-  const pid_t child = fork();
+  const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     std::ifstream file("/proc/self/statm");

@@ -131,9 +131,7 @@ TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
 std::vector<float> read_in_pieces(const Transformer& model, const Batch& batch, const Pass& pass,
                                   int64_t piece) {
   const Tensor ids = batch.tokens.ids;
-  const AttentionSpec& a = model.spec.decoder->attention;
-  KvCache cache(model.spec.decoder->layers, 1, model.spec.context, a.kv_heads, a.head_width,
-                pass.compute);
+  KvCache cache(PagePool::layout_for(*model.spec.decoder, pass.compute), 1, model.spec.context);
   Pass cached = pass;
   cached.cache = &cache;
   std::vector<float> all;

@@ -1,0 +1,142 @@
+#include "fovea/embed.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "embed_train.h"
+#include "lines.h"
+#include "signals.h"
+#include "terminal.h"
+#include "vectors.h"
+
+namespace fovea::cli {
+namespace {
+
+class EmbedCommand : public Command {
+ public:
+  EmbedCommand()
+      : Command("embed MODEL [FILE...] [--out FILE] [OPTIONS]",
+                "Turns each line of files, or of standard input, into a vector, so that lines of "
+                "like meaning have vectors of like direction. MODEL is a sentence-transformers "
+                "directory, or any encoder's; files of any size pass through. With --evaluate: how "
+                "well the vectors' similarity agrees with people's.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
+    table.add(text("--out", {"-o", "--output"}, "file to write; else standard output", out_));
+    table.add(choice("--format", {}, "automatic: by the end of --out (.npy, .jsonl), else text",
+                     format_, {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
+    table.add(choice("--precision", {}, "numbers of the vectors; binary = one bit each", precision_,
+                     {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
+    table.add(text("--prompt-name", {},
+                   "the model's prompt of this name goes in front of each line",
+                   options_.prompt_name));
+    table.add(text("--prompt", {}, "this goes in front of each line", prompt_));
+    table.add(integer("--dimensions", {"--truncate-dim"},
+                      "keep so many elements of each vector; 0 = all", options_.dimensions, 0,
+                      1 << 20));
+    table.add(boolean("--normalize", {"--normalise"}, "vectors of length 1; else as the model says",
+                      normalise_));
+    table.add(flag("--no-truncate", {}, "refuse lines of too many tokens; else their end is cut",
+                   whole_));
+    table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
+                      options_.batch_tokens, 0, 1 << 24));
+    table.add(
+        text("--evaluate", {}, "pairs of sentences with scores (CSV, TSV or JSON lines)", pairs_));
+    training_.declare(table);
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (table.given("--train")) return training_.run(model_, out_, json);
+    EmbedderTrainRequest::refuse_without_train(table);
+    if (table.given("--prompt")) options_.prompt = prompt_;
+    if (table.given("--prompt") && table.given("--prompt-name"))
+      throw UsageError("--prompt: given beside --prompt-name; expected one of them");
+    if (table.given("--normalize")) options_.normalise = normalise_;
+    options_.truncate = !whole_;
+    if (table.given("--evaluate") && !files_.empty())
+      throw UsageError("--evaluate: reads its pairs only; expected no other files");
+    std::vector<std::string> warnings;
+    const Embedder embedder = Embedder::open(model_, &warnings);
+    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    return table.given("--evaluate") ? evaluate(embedder) : embed(embedder);
+  }
+
+ private:
+  // Lines that are sorted by length together: enough for batches of almost one length each.
+  static constexpr size_t kLinesAtOnce = 4096;
+
+  VectorFormat format() const {
+    if (json || format_ == 2) return VectorFormat::json_lines;
+    if (format_ == 1 || (format_ == 0 && out_.ends_with(".npy"))) return VectorFormat::npy;
+    return format_ == 0 && out_.ends_with(".jsonl") ? VectorFormat::json_lines : VectorFormat::text;
+  }
+
+  int embed(const Embedder& embedder) {
+    catch_signals();
+    if (files_.empty()) files_.push_back("-");
+    VectorWriter writer(out_, format(), static_cast<VectorPrecision>(precision_));
+    for (const std::string& file : files_) {
+      LineReader reader(file);
+      while (true) {
+        const size_t before = reader.lines_read();
+        const std::vector<std::string> lines = reader.next(kLinesAtOnce);
+        if (lines.empty()) break;
+        const Embeddings embeddings = embed_lines(embedder, reader.name(), before, lines);
+        writer.add(embeddings);
+        if (asked_to_stop()) return stop_code();
+      }
+    }
+    writer.finish(options_.dimensions > 0 ? options_.dimensions : embedder.width());
+    if (cut_ > 0)
+      note(fmt::format(
+          "warning: {} of more than {} tokens lost their end, the first at {}; "
+          "--no-truncate refuses such lines\n",
+          cut_ == 1 ? "1 line" : fmt::format("{} lines", cut_), embedder.max_tokens(), first_cut_));
+    return 0;
+  }
+
+  // Errors count texts of the block; users count lines of the file.
+  Embeddings embed_lines(const Embedder& embedder, const std::string& name, size_t before,
+                         const std::vector<std::string>& lines) {
+    EmbedOptions options = options_;
+    options.name_of_text = [&](size_t i) {
+      return fmt::format("{}: line {}", name, before + i + 1);
+    };
+    Embeddings embeddings = embedder.embed(lines, options);
+    for (size_t i = 0; i < embeddings.cut.size(); ++i) {
+      if (embeddings.cut[i] == 0) continue;
+      if (cut_++ == 0) first_cut_ = printable(options.name_of_text(i));
+    }
+    return embeddings;
+  }
+
+  int evaluate(const Embedder& embedder) const {
+    const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
+    print(json ? nlohmann::ordered_json(
+                     {{"pairs", r.pairs}, {"spearman", r.spearman}, {"pearson", r.pearson}})
+                         .dump() +
+                     "\n"
+               : fmt::format("pairs     {}\nspearman  {:.2f}\npearson   {:.2f}\n", r.pairs,
+                             r.spearman, r.pearson));
+    return 0;
+  }
+
+  std::string model_, out_, prompt_, pairs_, first_cut_;
+  std::vector<std::string> files_;
+  EmbedOptions options_;
+  EmbedderTrainRequest training_;
+  int format_ = 0, precision_ = 0;
+  bool normalise_ = true, whole_ = false;
+  size_t cut_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_embed() { return std::make_unique<EmbedCommand>(); }
+
+}  // namespace fovea::cli

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "fovea/generate.h"
+
+namespace fovea {
+
+struct EngineOptions {
+  int64_t cache_bytes = 0;      // for keys and values; 0 = a quarter of the memory that is free
+  int64_t most_sequences = 64;  // computed at a time; more wait
+  int64_t most_waiting = 256;   // requests; one more is refused
+  // Tokens of one step: long prompts are read in chunks, so that others go on meanwhile.
+  int64_t step_tokens = 512;
+};
+
+// What a request's sink receives, on the engine's thread: do little in it.
+struct Event {
+  int64_t answer = 0;     // which of the request's answers
+  int32_t id = -1;        // the new token, or -1 where the event only ends or completes the text
+  std::string_view text;  // what became sure with it: often empty, never half a character
+  const TokenLogprob* logprob = nullptr;  // of id, if asked for
+  const Generation* finished = nullptr;   // the whole answer, in its last event
+  const char* error = nullptr;            // why there is none; the request's last event
+};
+
+struct EngineStatus {
+  int64_t running = 0, waiting = 0;  // sequences, requests
+  int64_t cache_bytes = 0, cache_used_bytes = 0;
+  // Since the start.
+  int64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, written_tokens = 0, steps = 0;
+};
+
+// Answers many requests at once: their tokens are rows of the same products (continuous batching,
+// Yu et al. 2022), keys and values live in pages (Kwon et al. 2023), and prompts that begin alike
+// share them. An answer's bits do not depend on its company. All members are safe from any thread;
+// the computing happens on a thread of the engine's own.
+class Engine {
+ public:
+  using Sink = std::function<bool(const Event&)>;  // false cancels the request
+
+  explicit Engine(const Model& model, const EngineOptions& options = {});
+  ~Engine();  // cancels what is under way
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // The request's number, or 0 where too many are waiting. InvalidArgument where options or prompt
+  // cannot be: too long for the model's context or for the cache among them.
+  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink);
+  void cancel(uint64_t request);
+  EngineStatus status() const;
+
+ private:
+  class Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,142 @@
+#include "fovea/engine.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "api/parts.h"
+#include "base/error.h"
+#include "generate/scheduler.h"
+#include "plan/machine.h"
+
+namespace fovea {
+namespace {
+
+int64_t cache_pages(const Transformer& model, const EngineOptions& options) {
+  check(model.spec.decoder.has_value(), "engine: the model has no decoder; expected one");
+  check(options.cache_bytes >= 0, "--cache-bytes: {}; expected 0 or more", options.cache_bytes);
+  const int64_t bytes =
+      options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);
+  const auto page =
+      static_cast<int64_t>(PagePool::layout_for(*model.spec.decoder, DType::f32).page_bytes());
+  // More than every sequence can fill is of no use.
+  const int64_t most = pages_for(model.spec.context, options.most_sequences);
+  check(bytes >= page, "--cache-bytes: {}; expected at least {}, one page", bytes, page);
+  return std::min(bytes / page, most);
+}
+
+}  // namespace
+
+// Requests come in on any thread; everything else happens on `thread_`.
+class Engine::Worker {
+ public:
+  Worker(const Model& model, const EngineOptions& options)
+      : model_(model),
+        options_(options),
+        scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
+                   model.has_tokenizer() ? &model.tokenizer() : nullptr,
+                   {.compute = DType::f32,
+                    .pages = cache_pages(model.parts().transformer, options),
+                    .most_sequences = options.most_sequences,
+                    .step_tokens = options.step_tokens}),
+        status_(scheduler_.status()),
+        thread_([this] { run(); }) {}
+
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink) {
+    Task task{0, prompt, options, std::move(sink), false};
+    {
+      const std::lock_guard lock(mutex_);
+      if (waiting_ >= options_.most_waiting) return 0;
+      task.number = ++numbers_;
+    }
+    const uint64_t number = task.number;
+    auto request = scheduler_.request(std::move(task));
+    {
+      const std::lock_guard lock(mutex_);
+      arrived_.push_back(std::move(request));
+      ++waiting_;
+    }
+    wake_.notify_one();
+    return number;
+  }
+
+  void cancel(uint64_t request) {
+    {
+      const std::lock_guard lock(mutex_);
+      cancelled_.push_back(request);
+    }
+    wake_.notify_one();
+  }
+
+  EngineStatus status() const {
+    const std::lock_guard lock(mutex_);
+    EngineStatus status = status_;
+    status.waiting = waiting_;
+    return status;
+  }
+
+ private:
+  void run() {
+    bool busy = false;
+    while (take_in(busy)) {
+      busy = scheduler_.step();
+      const std::lock_guard lock(mutex_);
+      status_ = scheduler_.status();
+      waiting_ = scheduler_.waiting() + std::ssize(arrived_);
+    }
+  }
+
+  // Waits for something to do; false at the end.
+  bool take_in(bool busy) {
+    std::vector<std::unique_ptr<Request>> arrived;
+    std::vector<uint64_t> cancelled;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock,
+                 [&] { return busy || stopping_ || !arrived_.empty() || !cancelled_.empty(); });
+      if (stopping_) return false;
+      arrived.swap(arrived_);
+      cancelled.swap(cancelled_);
+    }
+    for (auto& request : arrived) scheduler_.add(std::move(request));
+    for (const uint64_t number : cancelled) scheduler_.cancel(number);
+    return true;
+  }
+
+  const Model model_;  // kept alive
+  const EngineOptions options_;
+  Scheduler scheduler_;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  std::vector<std::unique_ptr<Request>> arrived_;
+  std::vector<uint64_t> cancelled_;
+  uint64_t numbers_ = 0;
+  int64_t waiting_ = 0;
+  bool stopping_ = false;
+  EngineStatus status_;
+
+  std::thread thread_;  // last: it uses the others
+};
+
+Engine::Engine(const Model& model, const EngineOptions& options)
+    : worker_(std::make_unique<Worker>(model, options)) {}
+Engine::~Engine() = default;
+
+uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
+                        Sink sink) {
+  return worker_->submit(prompt, options, std::move(sink));
+}
+void Engine::cancel(uint64_t request) { worker_->cancel(request); }
+EngineStatus Engine::status() const { return worker_->status(); }
+
+}  // namespace fovea

@@ -1,0 +1,52 @@
+#include "embed/cross_encoder.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace fovea {
+namespace {
+
+// What sentence-transformers applies to the number: it wrote the name to three places over time.
+std::optional<Activation> activation_of(const std::string& folder, const std::string& inner) {
+  const auto named = [](const nlohmann::json& json, const char* key, const std::string& file) {
+    return json.is_object() ? find_string(json, key, file) : std::nullopt;
+  };
+  std::optional<std::string> name;
+  std::string file = folder + "/config_sentence_transformers.json";
+  if (is_file(file)) name = named(read_json(file), "activation_fn", file);
+  if (name) return activation_named(*name, file);
+  file = inner + "/config.json";
+  const nlohmann::json config = read_json(file);
+  if (const auto nested = config.find("sentence_transformers"); nested != config.end())
+    name = named(*nested, "activation_fn", file);
+  if (!name) name = named(config, "sbert_ce_default_activation_function", file);
+  return name ? activation_named(*name, file) : Activation::sigmoid;
+}
+
+}  // namespace
+
+CrossEncoder CrossEncoder::open(const std::string& folder) {
+  const std::string inner = transformer_folder(folder);
+  ModelFiles files = open_model_files(inner, Weights::mapped);
+  const Spec& spec = files.model.spec;
+  if (spec.head.kind != HeadKind::sequence || spec.head.labels != 1)
+    fail(ErrorKind::Unsupported,
+         "{}: the model is no sequence classifier with one label; expected "
+         "a cross-encoder",
+         folder);
+  const auto activation = activation_of(folder, inner);
+  TextFormat format = TextFormat::open(inner, spec);
+  return {std::move(files.model), std::move(format), activation, std::move(files.warnings)};
+}
+
+Tensor CrossEncoder::logits(const TokenBatch& batch, DType compute) const {
+  Pass pass;
+  pass.compute = compute;
+  pass.mask.valid = batch.valid;
+  const Tensor hidden = transformer.spec.encoder ? transformer.encode(batch.sequence, pass)
+                                                 : transformer.decode(batch.sequence, pass);
+  return transformer.logits(hidden, batch.valid);
+}
+
+}  // namespace fovea

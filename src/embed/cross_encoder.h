@@ -1,0 +1,22 @@
+#pragma once
+
+// A sequence classifier with one label that reads two texts together (Nogueira and Cho 2019).
+
+#include "embed/sentence_model.h"
+
+namespace fovea {
+
+struct CrossEncoder {
+  Transformer transformer;
+  TextFormat format;
+  std::optional<Activation> activation;  // of the label's number; absent = none
+  std::vector<std::string> warnings;
+
+  // Unsupported where the model is no classifier with one label.
+  static CrossEncoder open(const std::string& folder);
+
+  // Of each pair, before the activation -> f32 [B, 1]; differentiable
+  Tensor logits(const TokenBatch& batch, DType compute) const;
+};
+
+}  // namespace fovea

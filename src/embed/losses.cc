@@ -1,0 +1,52 @@
+#include "embed/losses.h"
+
+#include "base/error.h"
+#include "embed/pooling.h"
+#include "ops/ops.h"
+
+namespace fovea {
+namespace {
+
+Tensor sum(const Tensor& x) {
+  const int64_t n = x.size();
+  return linear(x.view({1, n}), full({1, n}, 1, x.dtype())).view({1});
+}
+
+}  // namespace
+
+Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float temperature) {
+  check(anchors.rank() == 2 && candidates.rank() == 2 && anchors.dim(1) == candidates.dim(1) &&
+            anchors.dim(0) <= candidates.dim(0),
+        "ranking_loss: anchors are {}, candidates {}; expected [B, C] and [B or more, C]",
+        anchors.shape(), candidates.shape());
+  check(temperature > 0, "ranking_loss: temperature {}; expected more than 0", temperature);
+  const Tensor logits = scale(linear(anchors, candidates), 1 / temperature);  // [B, B or more]
+  const Tensor targets = empty({anchors.dim(0)}, DType::i32);
+  for (int64_t i = 0; i < targets.size(); ++i)
+    targets.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  return cross_entropy(logits, targets);
+}
+
+Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) {
+  const int64_t B = a.dim(0), C = a.dim(1);
+  check(a.shape() == b.shape() && static_cast<int64_t>(scores.size()) == B,
+        "cosine_loss: {} and {} with {} scores; expected [B, C] twice and B", a.shape(), b.shape(),
+        scores.size());
+  const Tensor cosines = linear(multiply(a, b), full({1, C}, 1, a.dtype()));  // [B, 1]
+  const Tensor errors = add(cosines, scale(from(scores, {B, 1}, a.dtype()), -1));
+  return scale(sum(multiply(errors, errors)), 1 / static_cast<float>(B));
+}
+
+Tensor first_dimensions(const Tensor& x, int64_t count) {
+  check(count >= 1 && count <= x.dim(1), "dimensions: {} of {}; expected 1 to all", count,
+        x.dim(1));
+  if (count == x.dim(1)) return unit_length(x);
+  const Tensor columns = empty({x.dim(0), count}, DType::i32);
+  for (int64_t i = 0; i < columns.size(); ++i)
+    columns.data_as<int32_t>()[i] = static_cast<int32_t>(i % count);
+  return unit_length(pick(x, columns));
+}
+
+Tensor inner_product(const Tensor& a, const Tensor& b) { return sum(multiply(a, b)); }
+
+}  // namespace fovea

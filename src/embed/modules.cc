@@ -1,0 +1,366 @@
+#include "embed/modules.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::array<std::string, 4> kSimilarities = {"cosine", "dot", "euclidean", "manhattan"};
+
+constexpr int64_t kWidest = int64_t{1} << 20;  // of a vector; real ones stay below 10,000
+
+struct ListedModule {
+  std::string kind;  // the last name of its type
+  std::string folder;
+};
+
+Json read_object(const std::string& path) {
+  Json json = read_json(path);
+  if (!json.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+  return json;
+}
+
+// The module's folder; its path may not lead out of the model's.
+std::string folder_inside(const std::string& folder, const std::string& path,
+                          const std::string& file) {
+  if (path.empty()) return folder;
+  if (path.front() == '/' || path == ".." || path.starts_with("../") ||
+      path.find("/..") != std::string::npos)
+    fail(ErrorKind::BadFile, "{}: path \"{}\" leads out of the folder; expected one inside", file,
+         path);
+  return folder + "/" + path;
+}
+
+std::vector<ListedModule> list_modules(const std::string& folder) {
+  const std::string file = folder + "/modules.json";
+  const Json json = read_json(file);
+  if (!json.is_array() || json.empty())
+    fail(ErrorKind::BadFile, "{}: {}; expected a list of modules", file, brief(json));
+  std::vector<ListedModule> modules;
+  for (const Json& entry : json) {
+    if (!entry.is_object())
+      fail(ErrorKind::BadFile, "{}: {}; expected an object for each module", file, brief(entry));
+    const std::string type = get_string(entry, "type", file);
+    const size_t dot = type.rfind('.');
+    modules.push_back({dot == std::string::npos ? type : type.substr(dot + 1),
+                       folder_inside(folder, get_string(entry, "path", file), file)});
+  }
+  if (modules.front().kind != "Transformer")
+    fail(ErrorKind::Unsupported, "{}: the first module is {}; expected Transformer", file,
+         modules.front().kind);
+  return modules;
+}
+
+// Older directories name each mode in a key of its own; this is the order of the vectors.
+constexpr std::array<std::pair<const char*, TokenPooling>, 6> kModeKeys = {
+    {{"pooling_mode_cls_token", TokenPooling::cls},
+     {"pooling_mode_max_tokens", TokenPooling::max},
+     {"pooling_mode_mean_tokens", TokenPooling::mean},
+     {"pooling_mode_mean_sqrt_len_tokens", TokenPooling::mean_sqrt_len},
+     {"pooling_mode_weightedmean_tokens", TokenPooling::weighted_mean},
+     {"pooling_mode_lasttoken", TokenPooling::last}}};
+
+std::vector<TokenPooling> pooling_modes(const Json& config, const std::string& file) {
+  std::vector<TokenPooling> modes;
+  if (const auto named = config.find("pooling_mode"); named != config.end()) {
+    for (const Json& name : named->is_array() ? *named : Json::array({*named})) {
+      if (!name.is_string())
+        fail(ErrorKind::BadFile, "{}: pooling_mode is {}; expected names", file, brief(*named));
+      modes.push_back(token_pooling_named(name.get<std::string>(), file));
+    }
+  } else {
+    for (const auto& [key, mode] : kModeKeys)
+      if (config.contains(key) && get_bool(config, key, file)) modes.push_back(mode);
+  }
+  if (modes.empty()) modes.push_back(TokenPooling::mean);
+  return modes;
+}
+
+int64_t find_width(const Json& config, const std::string& file, int64_t width) {
+  for (const char* key : {"embedding_dimension", "word_embedding_dimension"})
+    if (const auto found = find_int(config, key, file); found && *found != width)
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected the Transformer's {}", file, key, *found,
+           width);
+  return width;
+}
+
+PoolingModule read_pooling(const std::string& folder, int64_t& width) {
+  const std::string file = folder + "/config.json";
+  const Json config = read_object(file);
+  PoolingModule pooling;
+  pooling.modes = pooling_modes(config, file);
+  pooling.include_prompt = find_bool(config, "include_prompt", file).value_or(true);
+  width = find_width(config, file, width) * static_cast<int64_t>(pooling.modes.size());
+  return pooling;
+}
+
+// A tensor of a module's model.safetensors, in fp32.
+Tensor read_tensor(const SafeTensors& tensors, const std::string& folder, const std::string& name,
+                   const Shape& shape) {
+  const StoredTensor* stored = tensors.find(name);
+  if (stored == nullptr)
+    fail(ErrorKind::BadFile, "{}/model.safetensors: {} is missing; expected {}", folder, name,
+         describe(shape));
+  if (stored->shape != shape)
+    fail(ErrorKind::BadFile, "{}/model.safetensors: {} is {}; expected {}", folder, name,
+         describe(stored->shape), describe(shape));
+  const Tensor value = tensors.tensor(name);
+  if (value.dtype() == DType::f16) return widen_halves(value);
+  return convert(value, DType::f32);
+}
+
+Parameter parameter(const Tensor& value, Role role) { return {value.shape(), role, value}; }
+
+void only_sentence_embedding(const Json& config, const std::string& file) {
+  for (const char* key : {"module_input_name", "module_output_name"})
+    if (const auto name = find_string(config, key, file); name && *name != "sentence_embedding")
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected sentence_embedding", file, key, *name);
+}
+
+DenseModule read_dense(const std::string& folder, int64_t& width) {
+  const std::string file = folder + "/config.json";
+  const Json config = read_object(file);
+  only_sentence_embedding(config, file);
+  const int64_t in = get_int(config, "in_features", file, 1, kWidest);
+  const int64_t out = get_int(config, "out_features", file, 1, kWidest);
+  if (in != width)
+    fail(ErrorKind::BadFile, "{}: in_features is {}; expected {}, the width so far", file, in,
+         width);
+  const auto tensors = SafeTensors::open_model(folder);
+  DenseModule dense;
+  dense.linear.weight =
+      parameter(read_tensor(tensors, folder, "linear.weight", {out, in}), Role::matrix);
+  if (find_bool(config, "bias", file).value_or(true))
+    dense.linear.bias = parameter(read_tensor(tensors, folder, "linear.bias", {out}), Role::bias);
+  dense.activation = activation_named(
+      find_string(config, "activation_function", file).value_or("torch.nn.Tanh"), file);
+  dense.residual = find_bool(config, "use_residual", file).value_or(false);
+  if (dense.residual && in != out)
+    dense.projection.weight =
+        parameter(read_tensor(tensors, folder, "residual.weight", {out, in}), Role::matrix);
+  width = out;
+  return dense;
+}
+
+Norm read_layer_norm(const std::string& folder, int64_t width) {
+  const std::string file = folder + "/config.json";
+  const int64_t dimension = get_int(read_object(file), "dimension", file, 1, kWidest);
+  if (dimension != width)
+    fail(ErrorKind::BadFile, "{}: dimension is {}; expected {}, the width so far", file, dimension,
+         width);
+  const auto tensors = SafeTensors::open_model(folder);
+  Norm norm({.kind = NormKind::layer, .epsilon = 1e-5f}, width);  // torch's own epsilon
+  norm.weight.value = read_tensor(tensors, folder, "norm.weight", {width});
+  norm.bias.value = read_tensor(tensors, folder, "norm.bias", {width});
+  return norm;
+}
+
+LayerMean read_layer_mean(const std::string& folder) {
+  const std::string file = folder + "/config.json";
+  const Json config = read_object(file);
+  constexpr int64_t kMostLayers = 10'000;
+  LayerMean mean;
+  mean.first = get_int(config, "layer_start", file, 0, kMostLayers);
+  const int64_t layers = get_int(config, "num_hidden_layers", file, mean.first, kMostLayers);
+  const auto tensors = SafeTensors::open_model(folder);
+  mean.weights =
+      to_floats(read_tensor(tensors, folder, "layer_weights", {layers + 1 - mean.first}));
+  double sum = 0;
+  for (const float weight : mean.weights) sum += weight;
+  if (!std::isfinite(sum) || sum == 0)
+    fail(ErrorKind::BadFile, "{}/model.safetensors: layer_weights sum to {}; expected another sum",
+         folder, sum);
+  for (float& weight : mean.weights) weight = static_cast<float>(weight / sum);
+  return mean;
+}
+
+void read_tokenizer_settings(const std::string& folder, TextSettings& settings) {
+  const std::string file = folder + "/tokenizer_config.json";
+  if (!is_file(file)) return;
+  const Json config = read_object(file);
+  constexpr double kNoLimit = 1e9;  // 1e30, mostly
+  const auto most = find_float(config, "model_max_length", file, 1);
+  if (!settings.max_tokens && most && *most < kNoLimit)
+    settings.max_tokens = static_cast<int64_t>(*most);
+  // transformers' class for any tokenizer gives no types unless it is told to.
+  settings.types = find_string(config, "tokenizer_class", file) != "TokenizersBackend";
+  if (const auto names = config.find("model_input_names"); names != config.end())
+    settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
+}
+
+// Its name holds that of the model's family.
+bool is_settings_file(const std::string& name) {
+  return name.starts_with("sentence_") && name.ends_with("_config.json");
+}
+
+void read_prompts(const std::string& folder, SentenceModules& modules) {
+  const std::string file = folder + "/config_sentence_transformers.json";
+  if (!is_file(file)) return;
+  const Json config = read_object(file);
+  if (const auto prompts = config.find("prompts"); prompts != config.end() && !prompts->is_null()) {
+    if (!prompts->is_object())
+      fail(ErrorKind::BadFile, "{}: prompts is {}; expected an object", file, brief(*prompts));
+    for (const auto& [name, prompt] : prompts->items())
+      modules.prompts[name] = prompt.is_null() ? "" : get_string(*prompts, name, file);
+  }
+  modules.default_prompt = find_string(config, "default_prompt_name", file).value_or("");
+  if (!modules.default_prompt.empty() && !modules.prompts.contains(modules.default_prompt))
+    fail(ErrorKind::BadFile, "{}: default_prompt_name is {}; expected one of prompts", file,
+         modules.default_prompt);
+  const auto name = find_string(config, "similarity_fn_name", file);
+  if (!name) return;
+  const auto similarity = similarity_named(*name);
+  if (!similarity)
+    fail(ErrorKind::BadFile, "{}: similarity_fn_name is {}; expected one of {}", file, *name,
+         fmt::join(kSimilarities, ", "));
+  modules.similarity = *similarity;
+}
+
+// What stands before the pooling works on tokens, what stands behind it on the vector.
+void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modules) {
+  if (listed.kind == "Dropout") return;
+  if (listed.kind == "Pooling" && !pooled) {
+    modules.pooling = read_pooling(listed.folder, modules.width);
+    pooled = true;
+  } else if (listed.kind == "WeightedLayerPooling" && !pooled && !modules.layers) {
+    modules.layers = read_layer_mean(listed.folder);
+  } else if (listed.kind == "Dense" && pooled) {
+    modules.after.emplace_back(read_dense(listed.folder, modules.width));
+  } else if (listed.kind == "LayerNorm" && pooled) {
+    modules.after.emplace_back(read_layer_norm(listed.folder, modules.width));
+  } else if (listed.kind == "Normalize" && pooled) {
+    modules.after.emplace_back(NormalizeModule{});
+  } else {
+    fail(ErrorKind::Unsupported,
+         "{}: module {} cannot stand here; expected WeightedLayerPooling, Pooling, and then Dense, "
+         "LayerNorm, Normalize or Dropout",
+         listed.folder, listed.kind);
+  }
+}
+
+void add_files(Hasher& hasher, const ListedModule& module) {
+  hasher.add(module.kind);
+  if (!is_folder(module.folder)) return;  // a Normalize needs none
+  for (const std::string& name : list_files(module.folder))
+    hasher.add(MappedFile(module.folder + "/" + name).bytes());
+}
+
+}  // namespace
+
+std::optional<Activation> activation_named(const std::string& type, const std::string& file) {
+  const std::string name = type.substr(type.rfind('.') + 1);
+  if (name == "Identity") return std::nullopt;
+  if (name == "Tanh") return Activation::tanh;
+  if (name == "ReLU") return Activation::relu;
+  if (name == "GELU") return Activation::gelu;
+  if (name == "SiLU") return Activation::silu;
+  if (name == "Sigmoid") return Activation::sigmoid;
+  fail(ErrorKind::Unsupported,
+       "{}: activation_function {} is not known; expected Identity, Tanh, ReLU, GELU, SiLU or "
+       "Sigmoid",
+       file, type);
+}
+
+TextSettings read_text_settings(const std::string& folder) {
+  TextSettings settings;
+  for (const std::string& name : list_files(folder)) {
+    if (!is_settings_file(name)) continue;
+    const std::string file = folder + "/" + name;
+    const Json config = read_object(file);
+    settings.max_tokens = find_int(config, "max_seq_length", file, 1);
+    settings.lower_case = find_bool(config, "do_lower_case", file).value_or(false);
+  }
+  read_tokenizer_settings(folder, settings);
+  return settings;
+}
+
+const std::string& name_of(Similarity similarity) {
+  return kSimilarities[static_cast<size_t>(similarity)];
+}
+
+std::optional<Similarity> similarity_named(const std::string& name) {
+  const auto found = std::find(kSimilarities.begin(), kSimilarities.end(), name);
+  if (found == kSimilarities.end()) return std::nullopt;
+  return static_cast<Similarity>(found - kSimilarities.begin());
+}
+
+void copy_modules(const std::string& from, const std::string& to, int64_t width) {
+  if (!has_modules(from)) {
+    make_directories(to + "/1_Pooling");
+    write_file_atomically(
+        to + "/modules.json",
+        pretty(Json::array({{{"idx", 0},
+                             {"name", "0"},
+                             {"path", ""},
+                             {"type", "sentence_transformers.models.Transformer"}},
+                            {{"idx", 1},
+                             {"name", "1"},
+                             {"path", "1_Pooling"},
+                             {"type", "sentence_transformers.models.Pooling"}}})));
+    const Json pooling = {{"word_embedding_dimension", width}, {"pooling_mode_mean_tokens", true}};
+    return write_file_atomically(to + "/1_Pooling/config.json", pretty(pooling));
+  }
+  const auto copy_file = [](const std::string& source, const std::string& target) {
+    write_file_atomically(target, MappedFile(source).bytes());
+  };
+  for (const char* name : {"modules.json", "config_sentence_transformers.json"})
+    if (is_file(from + "/" + name)) copy_file(from + "/" + name, to + "/" + name);
+  const std::vector<ListedModule> listed = list_modules(from);
+  for (size_t i = 0; i < listed.size(); ++i) {
+    const std::string target = to + listed[i].folder.substr(from.size());
+    make_directories(target);
+    if (!is_folder(listed[i].folder)) continue;  // a Normalize needs none
+    for (const std::string& name : list_files(listed[i].folder))
+      if (i > 0 || is_settings_file(name))
+        copy_file(listed[i].folder + "/" + name, target + "/" + name);
+  }
+}
+
+bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }
+
+std::string transformer_folder(const std::string& folder) {
+  return has_modules(folder) ? list_modules(folder).front().folder : folder;
+}
+
+SentenceModules read_modules(const std::string& folder, int64_t width) {
+  SentenceModules modules;
+  modules.width = width;
+  modules.pooling.modes = {TokenPooling::mean};
+  read_prompts(folder, modules);
+  if (!has_modules(folder)) return modules;
+  bool pooled = false;
+  const std::vector<ListedModule> listed = list_modules(folder);
+  Hasher hasher;
+  for (size_t i = 1; i < listed.size(); ++i) {
+    read_module(listed[i], pooled, modules);
+    add_files(hasher, listed[i]);
+  }
+  modules.hash = hasher.hash();
+  if (!pooled)
+    fail(ErrorKind::Unsupported, "{}/modules.json: no Pooling; expected one vector for each text",
+         folder);
+  return modules;
+}
+
+Tensor through(const VectorModule& module, const Tensor& x) {
+  if (std::holds_alternative<NormalizeModule>(module)) return unit_length(x);
+  if (const Norm* norm = std::get_if<Norm>(&module)) return (*norm)(x, x.dtype());
+  const DenseModule& dense = std::get<DenseModule>(module);
+  Tensor y = dense.linear(x);
+  if (dense.activation) y = activation(y, *dense.activation);
+  if (!dense.residual) return y;
+  return add(y, dense.projection.weight.present() ? dense.projection(x) : x);
+}
+
+}  // namespace fovea

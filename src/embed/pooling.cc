@@ -1,0 +1,114 @@
+#include "embed/pooling.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace fovea {
+namespace {
+
+// What tokens [row.begin, row.end) of a row weigh in the sum that a mode is.
+std::vector<double> weights_of(TokenPooling mode, Interval row) {
+  const auto count = static_cast<double>(row.end - row.begin);
+  const int64_t last = row.end - 1;
+  double sum = 0;
+  for (int64_t t = row.begin; t < row.end; ++t) sum += static_cast<double>(t + 1);
+  std::vector<double> weights;
+  for (int64_t t = row.begin; t < row.end; ++t) {
+    switch (mode) {
+      case TokenPooling::cls: weights.push_back(t == row.begin ? 1 : 0); break;
+      case TokenPooling::last: weights.push_back(t == last ? 1 : 0); break;
+      case TokenPooling::mean_sqrt_len: weights.push_back(1 / std::sqrt(count)); break;
+      case TokenPooling::weighted_mean: weights.push_back(static_cast<double>(t + 1) / sum); break;
+      default: weights.push_back(1 / count);
+    }
+  }
+  return weights;
+}
+
+Tensor weighted_sum(const Tensor& x, TokenPooling mode, const std::vector<Interval>& pooled) {
+  const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
+  std::vector<float> weights(static_cast<size_t>(B * T));
+  const Tensor places = empty({B, T}, DType::i32);
+  for (int64_t i = 0; i < B * T; ++i) places.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  for (int64_t b = 0; b < B; ++b) {
+    const Interval row = pooled[static_cast<size_t>(b)];
+    int64_t t = b * T + row.begin;
+    for (const double weight : weights_of(mode, row))
+      weights[static_cast<size_t>(t++)] = static_cast<float>(weight);
+  }
+  return combine(x.view({B * T, C}), places, from(weights, {B, T}, x.dtype()));
+}
+
+template <class Number>
+void places_of_largest(const Number* x, Interval tokens, int64_t row, int64_t T, int64_t C,
+                       int32_t* places) {
+  for (int64_t c = 0; c < C; ++c) {
+    int64_t best = (row * T + tokens.begin) * C + c;
+    for (int64_t t = tokens.begin + 1; t < tokens.end; ++t)
+      if (const int64_t place = (row * T + t) * C + c; x[place] > x[best]) best = place;
+    places[row * C + c] = static_cast<int32_t>(best);
+  }
+}
+
+// The largest elements are picked from a table of all elements, so that the gradient finds them.
+Tensor largest(const Tensor& x, const std::vector<Interval>& pooled) {
+  const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
+  check(x.size() <= INT32_MAX, "max pooling: {} elements; expected at most {} in one batch",
+        x.size(), INT32_MAX);
+  const Tensor places = empty({B, C}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) {
+    const Interval row = pooled[static_cast<size_t>(b)];
+    if (x.dtype() == DType::f64)
+      places_of_largest(x.data_as<double>(), row, b, T, C, places.data_as<int32_t>());
+    else
+      places_of_largest(x.data_as<float>(), row, b, T, C, places.data_as<int32_t>());
+  }
+  return embedding(places, x.view({x.size(), 1})).view({B, C});
+}
+
+}  // namespace
+
+TokenPooling token_pooling_named(const std::string& name, const std::string& file) {
+  if (name == "cls") return TokenPooling::cls;
+  if (name == "max") return TokenPooling::max;
+  if (name == "mean") return TokenPooling::mean;
+  if (name == "mean_sqrt_len" || name == "mean_sqrt_len_tokens") return TokenPooling::mean_sqrt_len;
+  if (name == "weightedmean") return TokenPooling::weighted_mean;
+  if (name == "lasttoken") return TokenPooling::last;
+  fail(ErrorKind::BadFile,
+       "{}: unknown pooling_mode \"{}\"; expected cls, max, mean, mean_sqrt_len_tokens, "
+       "weightedmean or lasttoken",
+       file, name);
+}
+
+Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled) {
+  check(hidden.rank() == 3 && static_cast<int64_t>(pooled.size()) == hidden.dim(0),
+        "pooling: {} rows of tokens for {}; expected [B, T, C]", pooled.size(), hidden.shape());
+  for (size_t b = 0; b < pooled.size(); ++b)
+    check(pooled[b].begin >= 0 && pooled[b].begin < pooled[b].end && pooled[b].end <= hidden.dim(1),
+          "pooling: batch row {} has tokens [{}, {}) of {}; expected at least one", b,
+          pooled[b].begin, pooled[b].end, hidden.dim(1));
+  const Tensor x = cast(hidden, hidden.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  return mode == TokenPooling::max ? largest(x, pooled) : weighted_sum(x, mode, pooled);
+}
+
+Tensor concat_width(const std::vector<Tensor>& x) {
+  Tensor all = x.front();
+  for (size_t i = 1; i < x.size(); ++i) {
+    const int64_t B = all.dim(0), C = x[i].dim(1), parts = static_cast<int64_t>(i);
+    all = concat_tokens(all.view({B, parts, C}), x[i].view({B, 1, C})).view({B, (parts + 1) * C});
+  }
+  return all;
+}
+
+// An RMSNorm is x / sqrt(|x|^2 / C + epsilon) * weight.
+Tensor unit_length(const Tensor& x) {
+  constexpr double kShortest = 1e-12;
+  const auto C = static_cast<double>(x.dim(-1));
+  return rms_norm(x, full({x.dim(-1)}, 1 / std::sqrt(C), x.dtype()),
+                  static_cast<float>(kShortest * kShortest / C), x.dtype());
+}
+
+}  // namespace fovea

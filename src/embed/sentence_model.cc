@@ -1,0 +1,96 @@
+#include "embed/sentence_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+void check_layers(const LayerMean& mean, const Spec& spec, const std::string& folder) {
+  const int64_t layers = (spec.encoder ? *spec.encoder : *spec.decoder).layers;
+  const int64_t weights = mean.first + static_cast<int64_t>(mean.weights.size());
+  if (weights != layers + 1)
+    fail(ErrorKind::BadFile, "{}: WeightedLayerPooling is of {} layers; expected {}", folder,
+         weights - 1, layers);
+}
+
+}  // namespace
+
+TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen) {
+  int64_t longest = 0;
+  bool typed = false;
+  for (const size_t i : chosen) {
+    longest = std::max(longest, static_cast<int64_t>(texts[i].ids.size()));
+    typed = typed || !texts[i].types.empty();
+  }
+  const int64_t B = static_cast<int64_t>(chosen.size());
+  TokenBatch batch;
+  batch.sequence.ids = zeros({B, longest}, DType::i32);
+  if (typed) batch.sequence.types = zeros({B, longest}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) {
+    const TokenizedText& text = texts[chosen[static_cast<size_t>(b)]];
+    std::copy(text.ids.begin(), text.ids.end(),
+              batch.sequence.ids.data_as<int32_t>() + b * longest);
+    if (typed)
+      std::copy(text.types.begin(), text.types.end(),
+                batch.sequence.types.data_as<int32_t>() + b * longest);
+    batch.valid.push_back({0, static_cast<int64_t>(text.ids.size())});
+  }
+  return batch;
+}
+
+SentenceModel SentenceModel::open(const std::string& folder, Weights weights) {
+  const std::string inner = transformer_folder(folder);
+  ModelFiles files = open_model_files(inner, weights);
+  const Spec& spec = files.model.spec;
+  if (spec.input.kind != InputKind::tokens)
+    fail(ErrorKind::Unsupported, "{}: the model reads no text; expected one that does", folder);
+  if (!has_modules(folder))
+    files.warnings.push_back(
+        fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));
+  SentenceModules modules = read_modules(folder, spec.width);
+  if (modules.layers) check_layers(*modules.layers, spec, folder);
+  TextFormat format = TextFormat::open(inner, spec);
+  return {std::move(files.model), std::move(files.origin), std::move(modules), std::move(format),
+          std::move(files.warnings)};
+}
+
+Tensor SentenceModel::token_states(const TokenBatch& batch, DType compute) const {
+  Pass pass;
+  pass.compute = compute;
+  pass.mask.valid = batch.valid;
+  Tensor mean;
+  Probe probe;
+  if (modules.layers) {
+    const LayerMean& layers = *modules.layers;
+    size_t seen = 0;
+    probe.see = [&, seen](const std::string& name, const Tensor& x) mutable {
+      if (name != fmt::format("hidden.{}", seen)) return;
+      const auto layer = static_cast<int64_t>(seen++) - layers.first;
+      if (layer < 0) return;
+      const Tensor part = scale(x, layers.weights[static_cast<size_t>(layer)]);
+      mean = mean ? add(mean, part) : part;
+    };
+    pass.probe = &probe;
+  }
+  const Spec& spec = transformer.spec;
+  const Tensor last = spec.encoder ? transformer.encode(batch.sequence, pass)
+                                   : transformer.decode(batch.sequence, pass);
+  return mean ? mean : last;
+}
+
+Tensor SentenceModel::embed(const TokenBatch& batch, int64_t prompt, DType compute) const {
+  const Tensor states = token_states(batch, compute);
+  std::vector<Interval> pooled = batch.valid;
+  if (!modules.pooling.include_prompt)
+    for (Interval& row : pooled) row.begin = std::min(prompt, row.end - 1);
+  std::vector<Tensor> parts;
+  for (const TokenPooling mode : modules.pooling.modes)
+    parts.push_back(pool_tokens(states, mode, pooled));
+  Tensor x = concat_width(parts);
+  for (const VectorModule& module : modules.after) x = through(module, x);
+  return x;  // [B, C]
+}
+
+}  // namespace fovea

@@ -1,0 +1,42 @@
+#pragma once
+
+// A Transformer, its tokenizer and the modules behind it: texts in, one vector for each out.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "embed/modules.h"
+#include "embed/text_format.h"
+#include "families/directory.h"
+
+namespace fovea {
+
+// Tokens of several texts, padded behind.
+struct TokenBatch {
+  Sequence sequence;            // ids and, where the model has any, types [B, T]
+  std::vector<Interval> valid;  // of each row, the tokens that are no padding
+};
+
+// The texts chosen[0], chosen[1], ... as one batch; none is empty.
+TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
+
+struct SentenceModel {
+  Transformer transformer;
+  Origin origin;
+  SentenceModules modules;
+  TextFormat format;
+  std::vector<std::string> warnings;
+
+  // A sentence-transformers directory, or that of a Transformer alone: then the mean of its tokens.
+  static SentenceModel open(const std::string& folder, Weights weights);
+
+  // Of each token -> [B, T, C] in `compute`.
+  Tensor token_states(const TokenBatch& batch, DType compute) const;
+  // Of each text -> f32 [B, modules.width]. The first `prompt` tokens of each text are those of a
+  // prompt, which some models leave out of the pooling. Differentiable; bits of a row do not depend
+  // on the others.
+  Tensor embed(const TokenBatch& batch, int64_t prompt, DType compute) const;
+};
+
+}  // namespace fovea

@@ -1,0 +1,145 @@
+#include "embed/text_format.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "embed/modules.h"
+#include "text/post_processors.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace fovea {
+namespace {
+
+std::string lower_case_of(std::string_view text) {
+  std::string lower;
+  while (!text.empty()) {
+    const utf8::Character c = utf8::first(text);
+    text.remove_prefix(c.bytes);
+    for (const char32_t character : unicode::lowercase(c.code_point))
+      if (character != 0) utf8::append(lower, character);
+  }
+  return lower;
+}
+
+// A text that surely has tokens.
+std::string probe_text(const Tokenizer& tokenizer) {
+  for (int32_t id = 0; id < tokenizer.size(); ++id)
+    if (!tokenizer.encode(tokenizer.text_of(id)).empty()) return std::string(tokenizer.text_of(id));
+  fail(ErrorKind::BadFile, "tokenizer: no text has tokens; expected a vocabulary");
+}
+
+}  // namespace
+
+int64_t TextFormat::Frame::size() const {
+  size_t count = 0;
+  for (const auto& part : added) count += part.size();
+  return static_cast<int64_t>(count);
+}
+
+bool TextFormat::Frame::typed() const {
+  bool any = types[0] != 0 || types[1] != 0;
+  for (const auto& part : added)
+    for (const Special& special : part) any = any || special.type != 0;
+  return any;
+}
+
+TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types)
+    : tokenizer_(std::move(tokenizer)),
+      most_(most),
+      lower_case_(lower_case),
+      types_(types),
+      single_(frame_of(1)),
+      pair_(frame_of(2)) {
+  const int64_t added = single_.size();
+  check(most_ > added, "maximum length: {} tokens, {} of them special; expected room for a text",
+        most_, added);
+}
+
+TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
+  const TextSettings settings = read_text_settings(folder);
+  const int64_t most = std::min(settings.max_tokens.value_or(spec.context), spec.context);
+  return TextFormat(Tokenizer::open(folder), most, settings.lower_case,
+                    settings.types && spec.token_types > 1);
+}
+
+TextFormat::Frame TextFormat::frame_of(int texts) const {
+  const std::string probe = probe_text(tokenizer_);
+  const size_t own = tokenizer_.encode(probe).size();
+  const EncodingOptions options{.truncate_and_pad = false};
+  const Encoding encoding =
+      texts == 1 ? tokenizer_.encoding(probe, options) : tokenizer_.encoding(probe, probe, options);
+  Frame frame;
+  size_t seen = 0;
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    const size_t part = seen / own;  // texts that are complete so far
+    if (encoding.special_mask[i] != 0) {
+      frame.added[part].push_back({encoding.ids[i], encoding.type_ids[i]});
+    } else {
+      frame.types[part] = encoding.type_ids[i];
+      ++seen;
+    }
+  }
+  return frame;
+}
+
+std::vector<int32_t> TextFormat::own_ids(std::string_view text) const {
+  return lower_case_ ? tokenizer_.encode(lower_case_of(text)) : tokenizer_.encode(text);
+}
+
+TokenizedText TextFormat::framed(const Frame& frame,
+                                 const std::vector<std::vector<int32_t>>& texts) const {
+  TokenizedText result;
+  const bool typed = types_ && frame.typed();
+  const auto add = [&](int32_t id, int32_t type) {
+    result.ids.push_back(id);
+    if (typed) result.types.push_back(type);
+  };
+  for (size_t part = 0; part < 3; ++part) {
+    for (const Special& special : frame.added[part]) add(special.id, special.type);
+    if (part >= texts.size()) continue;
+    for (const int32_t id : texts[part]) add(id, frame.types[part]);
+  }
+  return result;
+}
+
+TokenizedText TextFormat::text(std::string_view text) const {
+  std::vector<int32_t> ids = own_ids(text);
+  const size_t most = static_cast<size_t>(most_ - single_.size()), whole = ids.size();
+  ids.resize(std::min(whole, most));
+  TokenizedText result = framed(single_, {ids});
+  result.cut = static_cast<int64_t>(whole - ids.size());
+  return result;
+}
+
+std::vector<Offsets> TextFormat::places(std::string_view text) const {
+  const std::string read = lower_case_ ? lower_case_of(text) : std::string(text);
+  std::vector<Token> tokens = tokenizer_.tokens(read);
+  const auto own = std::min(tokens.size(), static_cast<size_t>(most_ - single_.size()));
+  std::vector<Offsets> places(single_.added[0].size());
+  for (size_t i = 0; i < own; ++i) {
+    const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
+    places.push_back({begin, begin + static_cast<uint32_t>(tokens[i].text.size())});
+  }
+  places.resize(own + static_cast<size_t>(single_.size()));
+  return places;
+}
+
+TokenizedText TextFormat::pair(std::string_view first, std::string_view second) const {
+  std::vector<std::vector<int32_t>> ids = {own_ids(first), own_ids(second)};
+  check(most_ > pair_.size(),
+        "maximum length: {} tokens, {} of them special; expected room for two texts", most_,
+        pair_.size());
+  const size_t most = static_cast<size_t>(most_ - pair_.size());
+  const size_t whole = ids[0].size() + ids[1].size();
+  if (whole > most) {
+    const auto [first_kept, second_kept] = shares(ids[0].size(), ids[1].size(), most);
+    ids[0].resize(first_kept);
+    ids[1].resize(second_kept);
+  }
+  TokenizedText result = framed(pair_, ids);
+  result.cut = static_cast<int64_t>(whole - ids[0].size() - ids[1].size());
+  return result;
+}
+
+}  // namespace fovea

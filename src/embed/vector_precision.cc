@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "fovea/embed.h"
+
+namespace fovea {
+namespace {
+
+// The largest element becomes 127.
+void scale_to_bytes(const float* x, int64_t width, bool is_signed, uint8_t* y) {
+  float largest = 0;
+  for (int64_t i = 0; i < width; ++i) largest = std::max(largest, std::abs(x[i]));
+  const float factor = largest > 0 ? 127.0f / largest : 0.0f;
+  for (int64_t i = 0; i < width; ++i) {
+    const auto level = static_cast<int>(std::lround(x[i] * factor));
+    y[i] = static_cast<uint8_t>(is_signed ? level : level + 128);
+  }
+}
+
+void pack_signs(const float* x, int64_t width, bool is_signed, uint8_t* y) {
+  for (int64_t byte = 0; 8 * byte < width; ++byte) {
+    int bits = 0;
+    for (int64_t i = 8 * byte; i < std::min(width, 8 * byte + 8); ++i)
+      if (x[i] > 0) bits |= 0x80 >> (i % 8);
+    y[byte] = static_cast<uint8_t>(is_signed ? bits - 128 : bits);
+  }
+}
+
+}  // namespace
+
+int64_t bytes_of_vector(int64_t width, VectorPrecision precision) {
+  switch (precision) {
+    case VectorPrecision::float32: return 4 * width;
+    case VectorPrecision::int8:
+    case VectorPrecision::uint8: return width;
+    case VectorPrecision::binary:
+    case VectorPrecision::ubinary: break;
+  }
+  return (width + 7) / 8;
+}
+
+std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,
+                                      VectorPrecision precision) {
+  const int64_t size = bytes_of_vector(width, precision);
+  std::vector<uint8_t> bytes(static_cast<size_t>(count * size));
+  for (int64_t i = 0; i < count; ++i) {
+    const float* x = values + i * width;
+    uint8_t* y = bytes.data() + i * size;
+    switch (precision) {
+      case VectorPrecision::float32:
+        std::copy_n(reinterpret_cast<const uint8_t*>(x), size, y);
+        break;
+      case VectorPrecision::int8: scale_to_bytes(x, width, true, y); break;
+      case VectorPrecision::uint8: scale_to_bytes(x, width, false, y); break;
+      case VectorPrecision::binary: pack_signs(x, width, true, y); break;
+      case VectorPrecision::ubinary: pack_signs(x, width, false, y); break;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace fovea

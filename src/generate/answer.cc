@@ -1,0 +1,45 @@
+#include "generate/answer.h"
+
+namespace fovea {
+
+Answer::Answer(const Tokenizer* tokenizer, const GenerateOptions& options,
+               const GenerationRules& rules, int64_t limit)
+    : options_(options), rules_(rules), limit_(limit), watch_(options.stop) {
+  if (tokenizer != nullptr) decoder_.emplace(*tokenizer, !options.keep_special);
+}
+
+std::string Answer::emit(std::string sure) {
+  result_.text += sure;
+  return sure;
+}
+
+std::string Answer::add(int32_t id, const TokenLogprob* logprob) {
+  if (ends(rules_, options_, id)) {
+    const bool asked = std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) !=
+                       options_.stop_ids.end();
+    return finish(asked ? "stop" : "end");
+  }
+  result_.ids.push_back(id);
+  if (logprob != nullptr) result_.logprobs.push_back(*logprob);
+  std::string sure = decoder_ ? emit(watch_.add(decoder_->add(id))) : "";
+  if (watch_.stopped()) {
+    result_.finish = "stop";
+  } else if (at_limit()) {
+    sure += finish("length");
+  }
+  return sure;
+}
+
+std::string Answer::finish(const char* why) {
+  result_.finish = why;
+  if (!decoder_ || watch_.stopped()) return {};
+  std::string sure = watch_.add(decoder_->finish());
+  if (watch_.stopped()) {
+    result_.finish = "stop";
+  } else {
+    sure += watch_.finish();
+  }
+  return emit(std::move(sure));
+}
+
+}  // namespace fovea

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "fovea/generate.h"
+#include "generate/rules.h"
+#include "generate/stop_watch.h"
+
+namespace fovea {
+
+// One answer as it grows: its tokens, its text, and why it ended.
+class Answer {
+ public:
+  // Without a tokenizer there is no text. `limit`: tokens at most; -1 = none.
+  Answer(const Tokenizer* tokenizer, const GenerateOptions& options, const GenerationRules& rules,
+         int64_t limit);
+
+  // Takes the next token and returns the text that became sure.
+  std::string add(int32_t id, const TokenLogprob* logprob);
+  // No more will come: returns what text was held back.
+  std::string finish(const char* why);
+
+  bool done() const { return !result_.finish.empty(); }
+  bool at_limit() const { return std::ssize(result_.ids) == limit_; }
+  const std::vector<int32_t>& ids() const { return result_.ids; }
+  Generation& result() { return result_; }
+
+ private:
+  std::string emit(std::string sure);
+
+  const GenerateOptions& options_;
+  const GenerationRules& rules_;
+  int64_t limit_;
+  std::optional<StreamingDecoder> decoder_;
+  StopWatch watch_;
+  Generation result_;
+};
+
+}  // namespace fovea

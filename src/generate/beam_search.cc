@@ -1,0 +1,99 @@
+#include "generate/beam_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "generate/sampler.h"
+
+namespace fovea {
+
+BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
+                       const std::vector<int32_t>& prompt)
+    : rules_(rules), options_(options), prompt_(prompt), running_(1), sources_{0} {}
+
+// Twice as many as there are beams, and more where there are several end tokens: so many may end,
+// and as many as there are beams still go on.
+std::vector<BeamSearch::Continuation> BeamSearch::continuations(
+    const std::vector<const float*>& logits, int64_t vocabulary) const {
+  const auto ends = std::ssize(rules_.ends) * !options_.ignore_end + std::ssize(options_.stop_ids);
+  const auto kept = static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * options_.beams);
+  const auto better = [](const Continuation& a, const Continuation& b) {
+    if (a.score != b.score) return a.score > b.score;
+    return a.source != b.source ? a.source < b.source : a.id < b.id;
+  };
+  std::vector<Continuation> best;  // a heap whose first is the worst
+  std::vector<float> row(static_cast<size_t>(vocabulary));
+  for (size_t source = 0; source < running_.size(); ++source) {
+    const auto all = static_cast<float>(log_sum(logits[source], vocabulary));
+    check(std::isfinite(all), "generate: the model's logits are not finite");
+    for (size_t id = 0; id < row.size(); ++id) row[id] = logits[source][id] - all;
+    restrain(row.data(), vocabulary, {rules_, options_, prompt_}, running_[source].ids);
+    for (size_t id = 0; id < row.size(); ++id) {
+      if (!std::isfinite(row[id])) continue;
+      const Continuation c{double{running_[source].score} + double{row[id]},
+                           static_cast<int64_t>(source), static_cast<int32_t>(id), row[id]};
+      if (best.size() == kept && !better(c, best.front())) continue;
+      if (best.size() == kept) {
+        std::pop_heap(best.begin(), best.end(), better);
+        best.pop_back();
+      }
+      best.push_back(c);
+      std::push_heap(best.begin(), best.end(), better);
+    }
+  }
+  std::sort_heap(best.begin(), best.end(), better);
+  return best;
+}
+
+BeamSearch::Hypothesis BeamSearch::extended(const Continuation& c) const {
+  Hypothesis hypothesis = running_[static_cast<size_t>(c.source)];
+  hypothesis.ids.push_back(c.id);
+  hypothesis.logprobs.push_back(c.logprob);
+  hypothesis.score = static_cast<float>(c.score);
+  return hypothesis;
+}
+
+void BeamSearch::finish(const Continuation& c, bool ended) {
+  Hypothesis hypothesis = extended(c);
+  hypothesis.ended = ended;
+  hypothesis.score /= std::pow(static_cast<float>(length_ + 1), options_.length_penalty);
+  const auto place =
+      std::upper_bound(finished_.begin(), finished_.end(), hypothesis,
+                       [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  finished_.insert(place, std::move(hypothesis));
+  if (std::ssize(finished_) > options_.beams) finished_.pop_back();
+}
+
+// Whether the best hypothesis under way, were it whole now, would be among the best.
+bool BeamSearch::can_improve() const {
+  if (std::ssize(finished_) < options_.beams) return true;
+  const float possible =
+      running_.front().score / std::pow(static_cast<float>(length_), options_.length_penalty);
+  return possible > finished_.back().score;
+}
+
+void BeamSearch::advance(const std::vector<const float*>& logits, int64_t vocabulary) {
+  const std::vector<Continuation> all = continuations(logits, vocabulary);
+  const bool last = length_ + 1 == options_.max_tokens;
+  const bool full = options_.early_stopping && std::ssize(finished_) >= options_.beams;
+  std::vector<Hypothesis> next;
+  sources_.clear();
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const Continuation& c = all[rank];
+    const bool ended = ends(rules_, options_, c.id);
+    if (ended || last) {
+      // What ends further down has been outdone by hypotheses that go on.
+      if (std::cmp_less(rank, options_.beams) && !full) finish(c, ended);
+    } else if (std::ssize(next) < options_.beams) {
+      next.push_back(extended(c));
+      sources_.push_back(c.source);
+    }
+  }
+  running_ = std::move(next);
+  ++length_;
+  done_ = last || running_.empty() || !can_improve() ||
+          (options_.early_stopping && std::ssize(finished_) >= options_.beams);
+}
+
+}  // namespace fovea

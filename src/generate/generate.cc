@@ -1,0 +1,74 @@
+#include "generate/generate.h"
+
+#include "base/error.h"
+#include "generate/scheduler.h"
+
+namespace fovea {
+namespace {
+
+// Pages for a single request: as many as it can fill, and each stream one more to part ways in.
+int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOptions& options,
+                 uint64_t cache_bytes) {
+  const Spec& spec = generator.model.spec;
+  const int64_t before = spec.encoder ? 1 : static_cast<int64_t>(prompt);
+  const int64_t most = options.max_tokens < 0 ? spec.context : before + options.max_tokens;
+  const int64_t tokens = std::min(spec.context, most) + options.guesses;
+  const int64_t streams = std::max(options.answers, options.beams);
+  const int64_t pages = pages_for(tokens, 1) + (streams - 1) * (pages_for(tokens, 1) + 1);
+  const auto page = PagePool::layout_for(*spec.decoder, generator.compute).page_bytes();
+  const auto room = static_cast<int64_t>(cache_bytes / page);
+  if (room < 1) {
+    fail(ErrorKind::OutOfMemory,
+         "generate: a page of keys and values takes {} bytes, {} are free; expected more memory",
+         page, cache_bytes);
+  }
+  return std::min(pages, room);
+}
+
+// A model needs something to go on from: the end-of-text token, else a line break, else the
+// vocabulary's first.
+std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
+  if (const auto end = tokenizer.eos_id()) return {*end};
+  if (tokenizer.unknown("\n").empty()) return tokenizer.encode("\n");
+  return {0};
+}
+
+}  // namespace
+
+std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
+                                const std::string& prompt) {
+  EncodingOptions whole;
+  whole.truncate_and_pad = false;
+  std::vector<int32_t> ids = tokenizer.encoding(prompt, whole).ids;
+  if (spec.encoder) return ids;
+  // A text to go on from does not end.
+  if (ids.size() > 1 && tokenizer.eos_id() == ids.back()) ids.pop_back();
+  return ids.empty() ? beginning(tokenizer) : ids;
+}
+
+std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
+                                 const GenerateOptions& options, const TextSink& stream,
+                                 uint64_t cache_bytes) {
+  const Spec& spec = generator.model.spec;
+  check(spec.decoder.has_value(),
+        "generate: the model is an encoder alone; expected one with a decoder");
+  check_options(options, spec.vocabulary);
+  Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
+                      {.compute = generator.compute,
+                       .pages = pages_of(generator, prompt.size(), options, cache_bytes),
+                       .most_sequences = std::max(options.answers, options.beams)});
+  std::vector<Generation> results(static_cast<size_t>(options.answers));
+  std::string error;
+  const auto sink = [&](const Event& event) {
+    if (event.error != nullptr) error = event.error;
+    if (event.finished != nullptr) results[static_cast<size_t>(event.answer)] = *event.finished;
+    return event.answer != 0 || event.text.empty() || !stream || stream(event.text);
+  };
+  scheduler.add(scheduler.request({1, prompt, options, sink, true}));
+  while (scheduler.step()) {
+  }
+  if (!error.empty()) fail(ErrorKind::Failed, "{}", error);
+  return results;
+}
+
+}  // namespace fovea

@@ -1,0 +1,216 @@
+#include "generate/request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "generate/guesses.h"
+
+namespace fovea {
+namespace {
+
+// The tokens that an answer may have, -1 = no limit: the decoder's context is one, unless it
+// slides.
+int64_t limit_of(const Task& task, int64_t prompt, int64_t context) {
+  const int64_t most = task.options.max_tokens;
+  if (task.slide && task.options.beams == 1) return most;
+  const int64_t room = std::max<int64_t>(0, context - prompt);
+  return most < 0 ? room : std::min(most, room);
+}
+
+}  // namespace
+
+Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
+                 const Tokenizer* tokenizer, PagePool& pool)
+    : task_(std::move(task)),
+      rules_(rules),
+      pool_(pool),
+      context_(spec.context),
+      tokenizer_(tokenizer) {
+  GenerateOptions& options = task_.options;
+  check_options(options, spec.vocabulary);
+  for (const int32_t id : task_.prompt) {
+    const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
+    check(id >= 0 && id < known, "prompt: token id {}; expected 0 to {}", id, known - 1);
+  }
+  check(!task_.prompt.empty(), "prompt: no tokens; expected at least one");
+  Branch& first = branches_.emplace_back();
+  first.ids = task_.prompt;
+  if (spec.encoder) {
+    check(rules.start.has_value(),
+          "generate: the checkpoint names no decoder_start_token_id; expected one");
+    first.ids = {*rules.start};
+  }
+  counted_ = first.ids;
+  if (task_.slide && std::ssize(first.ids) > context_) {
+    first.ids.erase(first.ids.begin(), first.ids.end() - std::max<int64_t>(1, context_ / 2));
+  }
+  check(std::ssize(first.ids) <= context_,
+        "prompt: {} tokens; expected at most {}, the model's "
+        "context",
+        first.ids.size(), context_);
+  options.max_tokens = limit_of(task_, std::ssize(first.ids), context_);
+  horizon_ = std::ssize(first.ids);
+  for (int64_t answer = 0; answer < options.answers; ++answer) {
+    answers_.emplace_back(tokenizer, options, rules, options.max_tokens);
+    samplers_.emplace_back(options.sampling, answer);
+  }
+  if (options.beams > 1) beams_.emplace(rules_, options, counted_);
+}
+
+Request::~Request() {
+  for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
+}
+
+void Request::release_pages() {
+  for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
+}
+
+double Request::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+bool Request::emit(int64_t answer, int32_t id, std::string_view text, const TokenLogprob* logprob) {
+  return !task_.sink || task_.sink({answer, id, text, logprob, nullptr, nullptr});
+}
+
+void Request::complete(Answer& answer, int64_t number, const std::string& text, int32_t id,
+                       const TokenLogprob* logprob) {
+  Generation& result = answer.result();
+  result.prompt_tokens = std::ssize(task_.prompt);
+  result.cached_tokens = cached_;
+  result.prompt_seconds = prompt_seconds_;
+  result.generation_seconds = seconds() - prompt_seconds_;
+  if (task_.sink && !task_.sink({number, id, text, logprob, &result, nullptr})) done_ = true;
+}
+
+void Request::fail(const std::string& why) {
+  if (task_.sink && !done_) task_.sink({0, -1, "", nullptr, nullptr, why.c_str()});
+  done_ = true;
+}
+
+void Request::end(Branch& branch) {
+  branch.done = true;
+  shorten(pool_, branch.text, 0);
+  done_ = done_ ||
+          std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
+}
+
+void Request::take(size_t index, const float* logits, int64_t vocabulary) {
+  if (std::exchange(first_, false)) {
+    prompt_seconds_ = seconds();
+    waiting_.resize(1);
+    // All answers go on from the prompt.
+    for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
+      Branch next = branches_[0];
+      next.text = fork(pool_, branches_[0].text);
+      next.answer = answer;
+      branches_.push_back(std::move(next));
+    }
+    if (!beams_) {
+      for (Branch& branch : branches_) draw(branch, logits, vocabulary);
+      return;
+    }
+  }
+  if (!beams_) return draw(branches_[index], logits, vocabulary);
+  waiting_[index].assign(logits, logits + vocabulary);
+  const auto ready = [](const std::vector<float>& row) { return !row.empty(); };
+  if (std::all_of(waiting_.begin(), waiting_.end(), ready)) advance_beams(vocabulary);
+}
+
+// The token behind the branch's ids; false where the answer ends with it.
+bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary, int32_t& id) {
+  Answer& answer = answers_[static_cast<size_t>(branch.answer)];
+  std::vector<float> row(logits, logits + vocabulary);
+  restrain(row.data(), vocabulary, {rules_, task_.options, counted_}, answer.ids());
+  id = samplers_[static_cast<size_t>(branch.answer)](row.data(), vocabulary);
+  TokenLogprob logprob;
+  const bool wanted = task_.options.logprobs >= 0;
+  if (wanted) logprob = logprob_of(logits, vocabulary, id, task_.options.logprobs);
+  const auto before = std::ssize(answer.ids());
+  const std::string text = answer.add(id, wanted ? &logprob : nullptr);
+  const bool counts = std::ssize(answer.ids()) > before;
+  const int32_t shown = counts ? id : -1;
+  written_ += counts;
+  if (answer.done()) {
+    complete(answer, branch.answer, text, shown, counts && wanted ? &logprob : nullptr);
+    return false;
+  }
+  if (emit(branch.answer, shown, text, wanted ? &logprob : nullptr)) return true;
+  answer.finish("stop");  // enough, says the receiver
+  complete(answer, branch.answer, "", -1, nullptr);
+  done_ = true;
+  return false;
+}
+
+void Request::draw(Branch& branch, const float* logits, int64_t vocabulary) {
+  Answer& answer = answers_[static_cast<size_t>(branch.answer)];
+  if (answer.at_limit()) {  // none was asked for, or the prompt fills the context
+    complete(answer, branch.answer, answer.finish("length"), -1, nullptr);
+    return end(branch);
+  }
+  const int64_t guesses = std::exchange(branch.guesses, 0),
+                certain = std::ssize(branch.ids) - guesses;
+  for (int64_t i = 0;; ++i) {
+    int32_t id = -1;
+    if (!draw_one(branch, logits + i * vocabulary, vocabulary, id)) return end(branch);
+    const auto place = static_cast<size_t>(certain + i);
+    if (i < guesses && branch.ids[place] == id) continue;
+    branch.ids.resize(place);
+    shorten(pool_, branch.text, certain + i);
+    return put(branch, id);
+  }
+}
+
+void Request::put(Branch& branch, int32_t id) {
+  branch.ids.push_back(id);
+  if (std::ssize(branch.ids) > context_) {
+    branch.ids.erase(branch.ids.begin(), branch.ids.end() - std::max<int64_t>(1, context_ / 2));
+    shorten(pool_, branch.text, 0);
+    return;
+  }
+  if (task_.options.guesses == 0) return;
+  const int64_t room = std::min(task_.options.guesses, context_ - std::ssize(branch.ids));
+  const std::vector<int32_t> guessed = guess_from(branch.ids, room);
+  branch.ids.insert(branch.ids.end(), guessed.begin(), guessed.end());
+  branch.guesses = std::ssize(guessed);
+}
+
+void Request::advance_beams(int64_t vocabulary) {
+  if (task_.options.max_tokens == 0) return finish_beams();
+  std::vector<const float*> rows;
+  for (const auto& row : waiting_) rows.push_back(row.data());
+  beams_->advance(rows, vocabulary);
+  ++written_;
+  if (beams_->done()) return finish_beams();
+  std::vector<Branch> next;
+  for (size_t i = 0; i < beams_->hypotheses().size(); ++i) {
+    const Branch& source = branches_[static_cast<size_t>(beams_->sources()[i])];
+    Branch& branch = next.emplace_back(source);
+    branch.text = fork(pool_, source.text);
+    branch.ids.push_back(beams_->hypotheses()[i].ids.back());
+  }
+  for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
+  branches_ = std::move(next);
+  waiting_.assign(branches_.size(), {});
+}
+
+void Request::finish_beams() {
+  const auto& best = beams_->best();
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    Answer& answer = answers_[i];
+    std::string text;
+    if (i < best.size()) {
+      answer.result().score = best[i].score;
+      for (size_t n = 0; n < best[i].ids.size() && !answer.done(); ++n) {
+        const TokenLogprob logprob{best[i].logprobs[n], {}};
+        text += answer.add(best[i].ids[n], task_.options.logprobs >= 0 ? &logprob : nullptr);
+      }
+    }
+    if (!answer.done()) text += answer.finish("length");
+    complete(answer, static_cast<int64_t>(i), text, -1, nullptr);
+  }
+  for (Branch& branch : branches_) end(branch);
+}
+
+}  // namespace fovea

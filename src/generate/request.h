@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "fovea/engine.h"
+#include "generate/answer.h"
+#include "generate/beam_search.h"
+#include "generate/sampler.h"
+#include "nn/kv_cache.h"
+
+namespace fovea {
+
+// A text under way: `ids` is what it consists of, of which the first text.length are in the cache.
+// Reading a prompt, drawing token by token and reading again after the pages were taken away are
+// the same thing: the rest is read, then the next token is drawn.
+struct Branch {
+  CachedText text;
+  std::vector<int32_t> ids;
+  int64_t guesses = 0;  // ids at the end that are only guessed
+  int64_t answer = 0;
+  bool done = false;
+
+  int64_t pending() const { return done ? 0 : std::ssize(ids) - text.length; }
+};
+
+// What a request is made of, besides its options.
+struct Task {
+  uint64_t number = 0;
+  std::vector<int32_t> prompt;
+  GenerateOptions options;
+  Engine::Sink sink;
+  bool slide = false;  // past the context forget the oldest half, instead of ending
+};
+
+// One request: its answers drawn apart from each other, or its beams.
+class Request {
+ public:
+  Request(Task task, const Spec& spec, const GenerationRules& rules, const Tokenizer* tokenizer,
+          PagePool& pool);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  uint64_t number() const { return task_.number; }
+  const std::vector<int32_t>& source() const { return task_.prompt; }  // of an encoder
+  std::vector<Branch>& branches() { return branches_; }
+  bool done() const { return done_; }
+  int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
+  int64_t horizon() const { return horizon_; }
+  int64_t written() const { return written_; }
+
+  // The logits [V] behind the last token of a branch, and before it behind those that its guesses
+  // stand behind: rows [1 + guesses, V].
+  void take(size_t branch, const float* logits, int64_t vocabulary);
+  void count_cached(int64_t tokens) { cached_ = tokens; }
+  void release_pages();               // what was read must be read again
+  void fail(const std::string& why);  // ends it with an error
+
+ private:
+  void draw(Branch& branch, const float* logits, int64_t vocabulary);
+  bool draw_one(Branch& branch, const float* logits, int64_t vocabulary, int32_t& id);
+  void guess(Branch& branch) const;
+  void advance_beams(int64_t vocabulary);
+  void finish_beams();
+  void put(Branch& branch, int32_t id);
+  void end(Branch& branch);
+  bool emit(int64_t answer, int32_t id, std::string_view text, const TokenLogprob* logprob);
+  void complete(Answer& answer, int64_t number, const std::string& text, int32_t id,
+                const TokenLogprob* logprob);
+  double seconds() const;
+
+  Task task_;
+  const GenerationRules& rules_;
+  PagePool& pool_;
+  int64_t context_;
+  int64_t horizon_ = 0;
+  std::vector<int32_t> counted_;  // what penalties count besides the written
+  std::vector<Branch> branches_;
+  std::vector<Answer> answers_;
+  std::vector<Sampler> samplers_;
+  std::optional<BeamSearch> beams_;
+  std::vector<std::vector<float>> waiting_;  // logits of beams, until all have theirs
+  const Tokenizer* tokenizer_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double prompt_seconds_ = 0;
+  int64_t cached_ = 0, written_ = 0;
+  bool first_ = true, done_ = false;
+};
+
+}  // namespace fovea

@@ -1,0 +1,177 @@
+#include "generate/rules.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+bool contains(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+const nlohmann::ordered_json* value_under(const Origin& origin, const char* key) {
+  for (const nlohmann::ordered_json* json : {&origin.generation, &origin.carried}) {
+    if (json->is_object() && json->contains(key) && !json->at(key).is_null()) return &json->at(key);
+  }
+  return nullptr;
+}
+
+std::vector<int32_t> ids_of(const Origin& origin, const char* key) {
+  std::vector<int32_t> ids;
+  const nlohmann::ordered_json* value = value_under(origin, key);
+  if (value == nullptr || !value->is_array()) return ids;
+  for (const auto& id : *value)
+    if (id.is_number_integer()) ids.push_back(id.get<int32_t>());
+  return ids;
+}
+
+void set(float* logits, int64_t vocabulary, int32_t id, float value) {
+  if (id >= 0 && id < vocabulary) logits[id] = value;
+}
+
+void force(float* logits, int64_t vocabulary, int32_t id) {
+  std::fill(logits, logits + vocabulary, kNever);
+  set(logits, vocabulary, id, 0);
+}
+
+// Keskar et al. 2019, section 4.1, as transformers applies it: once for each distinct token.
+void penalise_repetition(float* logits, const std::map<int32_t, int64_t>& counts, float penalty) {
+  for (const auto& [id, count] : counts)
+    logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+}
+
+// No token that would complete an n-gram that is there already.
+void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
+  const int64_t size = std::ssize(seen), before = n - 1;
+  if (size < n) return;
+  const auto tail = seen.end() - before;
+  for (int64_t i = 0; i + n <= size; ++i) {
+    const auto begin = seen.begin() + i;
+    if (std::equal(tail, seen.end(), begin)) logits[*(begin + before)] = kNever;
+  }
+}
+
+void penalise(float* logits, const Restraints& r, const std::vector<int32_t>& written) {
+  const Sampling& s = r.options.sampling;
+  if (s.repetition_penalty != 1) {
+    std::map<int32_t, int64_t> counts;
+    for (const int32_t id : r.prompt) ++counts[id];
+    for (const int32_t id : written) ++counts[id];
+    penalise_repetition(logits, counts, s.repetition_penalty);
+  }
+  if (s.presence_penalty != 0 || s.frequency_penalty != 0) {
+    std::map<int32_t, int64_t> counts;
+    for (const int32_t id : written) ++counts[id];
+    for (const auto& [id, count] : counts)
+      logits[id] -= s.presence_penalty + s.frequency_penalty * static_cast<float>(count);
+  }
+  if (s.no_repeat_ngram > 0) {
+    std::vector<int32_t> seen = r.prompt;
+    seen.insert(seen.end(), written.begin(), written.end());
+    forbid_ngrams(logits, seen, s.no_repeat_ngram);
+  }
+}
+
+}  // namespace
+
+GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids) {
+  GenerationRules rules;
+  rules.ends = end_ids;
+  rules.start = special_id(origin, "decoder_start_token_id");
+  rules.forced_first = special_id(origin, "forced_bos_token_id");
+  rules.forced_last = special_id(origin, "forced_eos_token_id");
+  rules.suppressed = ids_of(origin, "suppress_tokens");
+  rules.suppressed_first = ids_of(origin, "begin_suppress_tokens");
+  if (const auto* words = value_under(origin, "bad_words_ids"); words && words->is_array()) {
+    for (const auto& word : *words)
+      if (word.is_array() && word.size() == 1 && word[0].is_number_integer())
+        rules.suppressed.push_back(word[0].get<int32_t>());
+  }
+  return rules;
+}
+
+GenerateOptions defaults_of(const Origin& origin, const Spec& spec) {
+  GenerateOptions o;
+  Sampling& s = o.sampling;
+  const auto read = [&](const char* key, auto& value) {
+    const nlohmann::ordered_json* json = value_under(origin, key);
+    if (json == nullptr) return false;
+    using Value = std::remove_reference_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, bool>) {
+      if (!json->is_boolean()) return false;
+    } else {
+      if (!json->is_number()) return false;
+    }
+    value = json->get<Value>();
+    return true;
+  };
+  bool draws = !spec.encoder;
+  if (read("do_sample", draws) && draws) {
+    s.temperature = 1, s.top_k = 50, s.top_p = 1;  // transformers' own
+    read("temperature", s.temperature);
+    read("top_k", s.top_k);
+    read("top_p", s.top_p);
+    read("min_p", s.min_p);
+    read("typical_p", s.typical_p);
+  }
+  if (!draws) s.temperature = 0;
+  read("repetition_penalty", s.repetition_penalty);
+  read("no_repeat_ngram_size", s.no_repeat_ngram);
+  read("num_beams", o.beams);
+  read("length_penalty", o.length_penalty);
+  read("early_stopping", o.early_stopping);
+  read("max_new_tokens", o.max_tokens);
+  read("min_new_tokens", o.min_tokens);
+  return o;
+}
+
+bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id) {
+  return contains(options.stop_ids, id) || (!options.ignore_end && contains(rules.ends, id));
+}
+
+void restrain(float* logits, int64_t vocabulary, const Restraints& r,
+              const std::vector<int32_t>& written) {
+  const GenerateOptions& o = r.options;
+  const auto n = std::ssize(written);
+  if (n < std::ssize(o.forced)) return force(logits, vocabulary, o.forced[static_cast<size_t>(n)]);
+  if (n == 0 && r.rules.forced_first) return force(logits, vocabulary, *r.rules.forced_first);
+  if (r.rules.forced_last && n + 1 == o.max_tokens && !o.ignore_end)
+    return force(logits, vocabulary, *r.rules.forced_last);
+  for (const auto& [id, bias] : o.sampling.logit_bias) logits[id] += bias;
+  penalise(logits, r, written);
+  for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);
+  if (n == 0)
+    for (const int32_t id : r.rules.suppressed_first) set(logits, vocabulary, id, kNever);
+  if (n < o.min_tokens) {
+    for (const int32_t id : r.rules.ends) set(logits, vocabulary, id, kNever);
+    for (const int32_t id : o.stop_ids) set(logits, vocabulary, id, kNever);
+  }
+  if (o.constrain) o.constrain(written, logits, vocabulary);
+}
+
+void check_options(const GenerateOptions& o, int64_t vocabulary) {
+  const Sampling& s = o.sampling;
+  check(o.max_tokens >= -1, "-n: {}; expected -1 (until the end) or more", o.max_tokens);
+  check(o.min_tokens >= 0, "--min-tokens: {}; expected 0 or more", o.min_tokens);
+  check(o.answers >= 1 && o.answers <= 1024, "--answers: {}; expected 1 to 1024", o.answers);
+  check(o.beams >= 1 && o.beams <= 1024, "--beams: {}; expected 1 to 1024", o.beams);
+  check(o.beams == 1 || o.answers <= o.beams, "--answers: {}; expected at most {}, the beams",
+        o.answers, o.beams);
+  check(s.no_repeat_ngram >= 0, "--no-repeat-ngram: {}; expected 0 or more", s.no_repeat_ngram);
+  check(o.logprobs >= -1 && o.logprobs <= vocabulary, "--logprobs: {}; expected -1 to {}",
+        o.logprobs, vocabulary);
+  const auto known = [&](const char* option, int32_t id) {
+    check(id >= 0 && id < vocabulary, "{}: token id {}; expected 0 to {}", option, id,
+          vocabulary - 1);
+  };
+  for (const auto& [id, bias] : s.logit_bias) known("--logit-bias", id);
+  for (const int32_t id : o.forced) known("--forced", id);
+}
+
+}  // namespace fovea

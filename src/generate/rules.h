@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "families/directory.h"
+#include "fovea/generate.h"
+
+namespace fovea {
+
+// What a checkpoint says of generation, in generation_config.json or config.json.
+struct GenerationRules {
+  std::vector<int32_t> ends = {};     // any of these ends a text
+  std::optional<int32_t> start = {};  // decoder_start_token_id: before an answer's first token
+  std::optional<int32_t> forced_first = {};  // forced_bos_token_id
+  std::optional<int32_t> forced_last = {};  // forced_eos_token_id: where the length is at its limit
+  std::vector<int32_t> suppressed = {};     // suppress_tokens, and bad_words_ids of one token
+  std::vector<int32_t> suppressed_first = {};
+};
+
+GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);
+
+// What one answer is held to; `prompt` are the tokens that the penalties count besides the written
+// ones.
+struct Restraints {
+  const GenerationRules& rules;
+  const GenerateOptions& options;
+  const std::vector<int32_t>& prompt;
+};
+
+// Changes logits [V] (or log-probabilities) for the token behind `written`: bias, penalties,
+// repeated n-grams, what may not come yet, and what must come.
+void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
+              const std::vector<int32_t>& written);
+
+// generation_config.json's options, over the program's.
+GenerateOptions defaults_of(const Origin& origin, const Spec& spec);
+
+bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);
+
+// InvalidArgument, naming the option, where one is out of its range.
+void check_options(const GenerateOptions& options, int64_t vocabulary);
+
+}  // namespace fovea

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+
+#include "generate/prefix_cache.h"
+#include "generate/request.h"
+#include "model/transformer.h"
+
+namespace fovea {
+
+struct SchedulerOptions {
+  DType compute = DType::f32;
+  int64_t pages = 0;
+  int64_t most_sequences = 64;
+  int64_t step_tokens = 512;
+};
+
+// Takes requests and goes on with all of them step by step: one pass of the model over the new
+// tokens of every text (continuous batching, Yu et al. 2022). Not safe from several threads.
+class Scheduler {
+ public:
+  Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
+            const SchedulerOptions& options);
+
+  // InvalidArgument where it cannot be done at all. Changes nothing: safe from any thread.
+  std::unique_ptr<Request> request(Task task);
+  void add(std::unique_ptr<Request> request);
+  void cancel(uint64_t number);
+  bool step();  // false where there is nothing to do
+  EngineStatus status() const;
+  int64_t waiting() const { return std::ssize(waiting_); }
+
+ private:
+  struct Row {  // of a step's batch: a branch and how many of its tokens are read
+    Request* request;
+    size_t branch;
+    int64_t tokens;
+  };
+  void admit();
+  void encode(const std::vector<Request*>& requests);
+  std::vector<Row> plan();
+  bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
+  bool preempt(const Request& request, std::vector<Row>& rows);
+  void compute(const std::vector<Row>& rows);
+  void deliver(const std::vector<Row>& rows, const Tensor& hidden);
+  void sweep();
+
+  const Transformer& model_;
+  GenerationRules rules_;
+  const Tokenizer* tokenizer_;
+  SchedulerOptions options_;
+  PagePool pool_;
+  PrefixCache prefixes_;
+  std::deque<std::unique_ptr<Request>> waiting_;
+  std::list<std::unique_ptr<Request>> running_;  // in the order of their arrival
+  EngineStatus status_;
+};
+
+// Pages that texts of so many tokens in all need, one text at least.
+int64_t pages_for(int64_t tokens, int64_t texts);
+
+}  // namespace fovea

@@ -1,0 +1,120 @@
+#include "search/index_files.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr size_t kMostBytes = size_t{16} << 30;  // of passages that are held in memory
+
+std::string passages_text(const std::vector<IndexedPassage>& passages) {
+  std::string text;
+  for (const IndexedPassage& passage : passages)
+    text += Json({{"file", passage.file},
+                  {"line", passage.line},
+                  {"last_line", passage.last_line},
+                  {"text", passage.text}})
+                .dump(-1, ' ', false, Json::error_handler_t::replace) +
+            "\n";
+  return text;
+}
+
+std::vector<IndexedPassage> parse_passages(std::string_view text, const std::string& file) {
+  std::vector<IndexedPassage> passages;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const nlohmann::json json = parse_json(text.substr(at, end - at), file);
+    if (!json.is_object())
+      fail(ErrorKind::BadFile, "{}: line {} is no object; expected a passage", file,
+           passages.size() + 1);
+    passages.push_back({get_string(json, "file", file), get_int(json, "line", file, 1),
+                        get_int(json, "last_line", file, 1), get_string(json, "text", file)});
+    at = end + 1;
+  }
+  return passages;
+}
+
+// What index.json says, without the hash of itself.
+Json description(const IndexFiles& index, const std::string& passages, const std::string& graph) {
+  const IndexSettings& s = index.settings;
+  return {{"fovea_search", kVersion},
+          {"folder", s.folder},
+          {"model", s.model},
+          {"fingerprint", s.fingerprint},
+          {"width", s.width},
+          {"similarity", name_of(s.similarity)},
+          {"passages", index.passages.size()},
+          {"hash_of_passages", hash_text(hash_bytes(passages))},
+          {"hash_of_graph", hash_text(hash_bytes(graph))}};
+}
+
+[[noreturn]] void refuse_damage(const std::string& file) {
+  fail(ErrorKind::BadFile, "{}: it is damaged; expected what was written (build the index again)",
+       file);
+}
+
+nlohmann::json read_description(const std::string& path) {
+  const std::string file = path + "/index.json";
+  if (!is_file(file))
+    fail(ErrorKind::BadFile,
+         "{}: no search index; expected a folder that fovea search --build made", path);
+  Json json = Json::parse(read_json(file).dump());
+  if (!json.is_object() || get_int(json, "fovea_search", file) != kVersion)
+    fail(ErrorKind::Unsupported, "{}: not of version {}; expected an index of this fovea", file,
+         kVersion);
+  const std::string hash = get_string(json, "hash", file);
+  json.erase("hash");
+  if (hash != hash_text(hash_bytes(nlohmann::json(json).dump()))) refuse_damage(file);
+  return json;
+}
+
+}  // namespace
+
+bool is_index(const std::string& path) {
+  if (is_file(path + "/index.json") && read_json(path + "/index.json").contains("fovea_search"))
+    return true;
+  const bool taken = is_file(path) ||
+                     (is_folder(path) && !(list_files(path).empty() && list_folders(path).empty()));
+  check(!taken, "{}: is there and is no search index; expected another name", path);
+  return false;
+}
+
+void write_index(const std::string& path, const IndexFiles& index) {
+  const std::string passages = passages_text(index.passages), graph = index.graph.bytes();
+  Json json = description(index, passages, graph);
+  json["hash"] = hash_text(hash_bytes(nlohmann::json(json).dump()));
+  const std::string text = pretty(json);
+  static_cast<void>(is_index(path));
+  DirectoryWriter writer(path, passages.size() + graph.size() + text.size());
+  writer.write("passages.jsonl", {passages});
+  writer.write("graph.hnsw", {graph});
+  writer.write("index.json", {text});
+  writer.commit();
+}
+
+IndexFiles read_index(const std::string& path) {
+  const nlohmann::json json = read_description(path);
+  const std::string file = path + "/index.json", graph_file = path + "/graph.hnsw",
+                    passages_file = path + "/passages.jsonl";
+  IndexSettings settings{get_string(json, "folder", file), get_string(json, "model", file),
+                         get_string(json, "fingerprint", file), get_int(json, "width", file, 1),
+                         similarity_named(get_string(json, "similarity", file)).value()};
+  const std::string text = read_file(passages_file, kMostBytes);
+  if (hash_text(hash_bytes(text)) != get_string(json, "hash_of_passages", file))
+    refuse_damage(passages_file);
+  if (hash_text(hash_bytes(MappedFile(graph_file).bytes())) !=
+      get_string(json, "hash_of_graph", file))
+    refuse_damage(graph_file);
+  std::vector<IndexedPassage> passages = parse_passages(text, passages_file);
+  const auto count = static_cast<int64_t>(passages.size());
+  VectorGraph graph(graph_file, count, settings.width, settings.similarity);
+  return {std::move(settings), std::move(passages), std::move(graph)};
+}
+
+}  // namespace fovea

@@ -1,0 +1,41 @@
+#pragma once
+
+// The nearest of many vectors: a hierarchical navigable small world (Malkov and Yashunin 2018,
+// arXiv:1603.09320), by hnswlib.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "embed/modules.h"
+#include "tensor/tensor.h"
+
+namespace fovea {
+
+class VectorGraph {
+ public:
+  // vectors f32 [N, D], N at least 1; of length 1 for cosine. The same vectors give the same graph.
+  // Unsupported for manhattan.
+  VectorGraph(const Tensor& vectors, Similarity similarity);
+  // Reads what bytes() gave: of a file whose hash was compared, for the format has no checks of its
+  // own. BadFile where it is not of `count` vectors of `width`.
+  VectorGraph(const std::string& path, int64_t count, int64_t width, Similarity similarity);
+  ~VectorGraph();
+  VectorGraph(VectorGraph&&) noexcept;
+
+  std::string bytes() const;
+  std::vector<float> vector(int64_t number) const;
+
+  struct Neighbour {
+    int64_t number;  // of a row of `vectors`
+    float similarity;
+  };
+  // At most `count`, the most alike first; equal ones by number.
+  std::vector<Neighbour> nearest(const float* query, int64_t count) const;
+
+ private:
+  struct Graph;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,57 @@
+#include "search/word_matches.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace fovea {
+namespace {
+
+// Letters and digits, and all that is not ASCII.
+bool is_word_byte(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+float dot(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0f);
+}
+
+}  // namespace
+
+std::vector<PlacedVector> words_of(std::string_view text, const std::vector<PlacedVector>& tokens) {
+  std::vector<PlacedVector> words;
+  for (const PlacedVector& token : tokens) {
+    size_t begin = token.begin, end = std::min(token.end, text.size());
+    while (begin < end && !is_word_byte(text[begin])) ++begin;  // tokens may hold the space before
+    while (end > begin && !is_word_byte(text[end - 1])) --end;
+    if (begin == end) continue;
+    if (!words.empty() && words.back().end == begin) {
+      std::vector<float>& sum = words.back().vector;
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += token.vector[i];
+      words.back().end = end;
+    } else {
+      words.push_back({begin, end, token.vector});
+    }
+  }
+  for (PlacedVector& word : words) {
+    const float length = std::sqrt(dot(word.vector, word.vector));
+    for (float& x : word.vector) x = length > 0 ? x / length : 0;
+  }
+  return words;
+}
+
+std::vector<WordPair> best_matches(const std::vector<PlacedVector>& query,
+                                   const std::vector<PlacedVector>& passage) {
+  std::vector<WordPair> pairs;
+  for (size_t q = 0; q < query.size() && !passage.empty(); ++q) {
+    WordPair best{q, 0, dot(query[q].vector, passage[0].vector)};
+    for (size_t p = 1; p < passage.size(); ++p)
+      if (const float s = dot(query[q].vector, passage[p].vector); s > best.similarity)
+        best = {q, p, s};
+    pairs.push_back(best);
+  }
+  return pairs;
+}
+
+}  // namespace fovea

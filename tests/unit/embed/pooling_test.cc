@@ -1,0 +1,70 @@
+#include "embed/pooling.h"
+
+#include <cmath>
+
+#include "unit/base/expect_error.h"
+#include "unit/ops/gradient_check.h"
+
+namespace fovea {
+namespace {
+
+// Two texts, of three tokens and of one, whose padding holds what must not be seen.
+const Tensor hidden = from({1, -2, 3, 4, 5, 0, /**/ 7, 8, 99, 99, -99, 99}, {2, 3, 2});
+const std::vector<Interval> tokens = {{0, 3}, {0, 1}};
+
+std::vector<float> pooled(TokenPooling mode, const std::vector<Interval>& rows = tokens) {
+  return to_floats(pool_tokens(hidden, mode, rows));
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << i;
+}
+
+TEST(TokenPooling, IsWhatItsNameSays) {
+  const float root = std::sqrt(3.0f);
+  expect_near(pooled(TokenPooling::cls), {1, -2, 7, 8});
+  expect_near(pooled(TokenPooling::last), {5, 0, 7, 8});
+  expect_near(pooled(TokenPooling::max), {5, 4, 7, 8});
+  expect_near(pooled(TokenPooling::mean), {3, 2.0f / 3, 7, 8});
+  expect_near(pooled(TokenPooling::mean_sqrt_len), {9 / root, 2 / root, 7, 8});
+  expect_near(pooled(TokenPooling::weighted_mean), {22.0f / 6, 1, 7, 8});
+}
+
+TEST(TokenPooling, LeavesOutAPromptButKeepsPlaces) {
+  const std::vector<Interval> rows = {{1, 3}, {0, 1}};
+  expect_near(pooled(TokenPooling::cls, rows), {3, 4, 7, 8});
+  expect_near(pooled(TokenPooling::mean, rows), {4, 2, 7, 8});
+  expect_near(pooled(TokenPooling::weighted_mean, rows), {21.0f / 5, 8.0f / 5, 7, 8});
+}
+
+TEST(TokenPooling, RefusesRowsWithoutTokens) {
+  for (const Interval bad : {Interval{1, 1}, {0, 4}, {-1, 2}})
+    expect_error(ErrorKind::InvalidArgument, {"pooling", "at least one"}, [&] {
+      pool_tokens(hidden, TokenPooling::max, {bad, {0, 1}});
+    });
+}
+
+TEST(TokenPooling, GradientsAreThoseOfTheFormulas) {
+  const std::vector<Interval> rows = {{1, 4}, {0, 2}};
+  for (const TokenPooling mode :
+       {TokenPooling::cls, TokenPooling::max, TokenPooling::mean, TokenPooling::mean_sqrt_len,
+        TokenPooling::weighted_mean, TokenPooling::last})
+    test::check_gradients({test::normal({2, 4, 3}, 5)}, [&](const std::vector<Tensor>& x) {
+      return unit_length(concat_width(
+          {pool_tokens(x[0], mode, rows), pool_tokens(x[0], TokenPooling::mean, rows)}));
+    });
+}
+
+TEST(UnitLength, OfAZeroIsAZero) {
+  const std::vector<float> y = to_floats(unit_length(from({3, 4, 0, 0, 3e-8f, 4e-8f}, {3, 2})));
+  expect_near(y, {0.6f, 0.8f, 0, 0, 0.6f, 0.8f});
+}
+
+TEST(ConcatWidth, PutsRowsSideBySide) {
+  const Tensor a = from({1, 2, 3, 4}, {2, 2}), b = from({5, 6, 7, 8}, {2, 2});
+  expect_near(to_floats(concat_width({a, b, a})), {1, 2, 5, 6, 1, 2, 3, 4, 7, 8, 3, 4});
+}
+
+}  // namespace
+}  // namespace fovea

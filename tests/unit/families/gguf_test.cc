@@ -1,0 +1,343 @@
+// Models in GGUF files: each architecture both ways, and files that do not hold together.
+
+#include "families/gguf.h"
+
+#include <cmath>
+
+#include "checkpoint/gguf_tensors.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+struct Variant {
+  const char* name;
+  const char* architecture;  // general.architecture
+  const Family* family;      // of Hugging Face's files; null = as it is without an origin
+  void (*change)(Spec&);
+};
+
+// A model without biases, RMSNorm, gated SiLU and rotary positions.
+Spec small_spec() {
+  Spec s;
+  s.vocabulary = 11;
+  s.context = 6;
+  s.width = 64;
+  StackSpec& d = *s.decoder;
+  d.layers = 2;
+  d.attention.heads = 4;
+  d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
+  d.norm.kind = NormKind::rms;
+  d.position.kind = PositionKind::rotary;
+  d.ffn.gated = true;
+  d.ffn.activation = ActivationKind::silu;
+  d.ffn.width = 96;
+  return s;
+}
+
+void gpt(Spec& s) {
+  StackSpec& d = *s.decoder;
+  d = StackSpec();
+  d.layers = 2;
+  d.attention.heads = 4;
+}
+
+void experts(Spec& s) {
+  s.decoder->ffn.experts.count = 3;
+  s.decoder->ffn.experts.balance = 0.01f;
+}
+
+void norms_of_heads(Spec& s) { s.decoder->attention.norm = QueryKeyNorm::head; }
+
+void norms_around(Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.norm.unit_offset = true;
+  d.placement = {true, true, false};
+  s.scaled_embedding = true;
+  d.ffn.activation = ActivationKind::gelu_tanh;
+  d.attention.scale = 0.25f;
+}
+
+void write(const std::string& path, Transformer& model, const Family* family,
+           const char* block = "F32") {
+  GgufModel file(model, family, block);
+  write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
+}
+
+class GgufRoundTrip : public testing::TestWithParam<Variant> {};
+
+TEST_P(GgufRoundTrip, ChangesNothing) {
+  Spec spec = small_spec();
+  GetParam().change(spec);
+  Transformer model(validated(spec));
+  initialise(model, 1);
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.gguf", again = folder / "again.gguf";
+  write(path, model, GetParam().family);
+  EXPECT_EQ(Gguf(path).text("general.architecture"), GetParam().architecture);
+
+  ModelFiles files = open_model_files(path, Weights::mapped);
+  EXPECT_TRUE(files.warnings.empty());
+  if (GetParam().family != nullptr) {
+    EXPECT_EQ(files.origin.family, GetParam().family);
+  }
+  Spec expected = model.spec;
+  expected.decoder->ffn.experts.balance = 0;  // of training, which GGUF does not know
+  EXPECT_EQ(write_spec(files.model.spec), write_spec(expected));
+  std::map<std::string, Tensor> values;
+  model.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+  files.model.each([&](const std::string& name, Parameter& p) {
+    const std::vector<float> read = to_floats(p.value), written = to_floats(values.at(name));
+    ASSERT_EQ(read.size(), written.size()) << name;
+    // A gain w is stored as 1 + w, of which the last bit may be lost.
+    for (size_t i = 0; i < read.size(); ++i) ASSERT_NEAR(read[i], written[i], 1e-7f) << name;
+  });
+
+  write(again, files.model, files.origin.family);
+  EXPECT_EQ(read_file(again), read_file(path));
+}
+
+void llama3(Spec& s) {
+  RotarySpec& r = s.decoder->position.rotary;
+  r.scaling = RotaryScaling::llama3;
+  r.factor = 8;
+  r.original_context = 64;
+}
+
+void yarn(Spec& s) {
+  RotarySpec& r = s.decoder->position.rotary;
+  r.scaling = RotaryScaling::yarn;
+  r.factor = 4;
+  r.original_context = 16;
+  r.fast = 24;
+}
+
+void longrope(Spec& s) {
+  RotarySpec& r = s.decoder->position.rotary;
+  s.context = 32;
+  r.scaling = RotaryScaling::longrope;
+  r.factor = 2;
+  r.original_context = 16;
+  r.short_factors = {1, 1, 1.5f, 2, 2, 2, 2, 2};
+  r.long_factors = {1, 2, 3, 4, 4, 4, 4, 4};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Spec, GgufRoundTrip,
+    ::testing::ValuesIn(std::vector<Variant>{
+        {"llama", "llama", &llama, [](Spec&) {}},
+        {"no_origin", "llama", nullptr, [](Spec&) {}},
+        {"untied", "llama", &llama, [](Spec& s) { s.head.tied = false; }},
+        {"grouped", "llama", &llama, [](Spec& s) { s.decoder->attention.kv_heads = 2; }},
+        {"wide_heads", "llama", &llama, [](Spec& s) { s.decoder->attention.head_width = 24; }},
+        {"biases", "llama", nullptr,
+         [](Spec& s) {
+           AttentionSpec& a = s.decoder->attention;
+           a.bias = a.output_bias = s.decoder->ffn.bias = true;
+         }},
+        {"linear", "llama", &llama,
+         [](Spec& s) {
+           s.decoder->position.rotary.scaling = RotaryScaling::linear;
+           s.decoder->position.rotary.factor = 2;
+         }},
+        {"llama3", "llama", &llama, llama3},
+        {"yarn", "llama", &llama, yarn},
+        {"mistral", "llama", nullptr, [](Spec& s) { s.decoder->attention.windows = {4}; }},
+        {"mixtral", "llama", nullptr, experts},
+        {"qwen2", "qwen2", &qwen2, [](Spec& s) { s.decoder->attention.bias = true; }},
+        {"qwen3", "qwen3", &qwen3, norms_of_heads},
+        {"qwen3_moe", "qwen3moe", &qwen3_moe,
+         [](Spec& s) {
+           norms_of_heads(s);
+           experts(s);
+           s.decoder->ffn.experts.width = 32;
+         }},
+        {"phi3", "phi3", &phi3, [](Spec&) {}},
+        {"phi3_longrope", "phi3", &phi3, longrope},
+        {"olmo2", "olmo2", &olmo2,
+         [](Spec& s) {
+           s.decoder->placement = {false, true, false};
+           s.decoder->attention.norm = QueryKeyNorm::all;
+         }},
+        {"gemma2", "gemma2", &gemma2,
+         [](Spec& s) {
+           norms_around(s);
+           s.decoder->attention.softcap = 50;
+           s.head.softcap = 30;
+           s.decoder->attention.windows = {4, 0};
+         }},
+        {"gemma3", "gemma3", &gemma3,
+         [](Spec& s) {
+           norms_around(s);
+           norms_of_heads(s);
+           s.decoder->position.rotary.local_theta = 5000;
+           s.decoder->attention.windows = {4, 4};
+         }},
+        {"gemma3_pattern", "gemma3", &gemma3,
+         [](Spec& s) {
+           norms_around(s);
+           norms_of_heads(s);
+           s.decoder->position.rotary.local_theta = 10000;
+           s.decoder->attention.windows = {0, 4};
+         }},
+        {"gpt2", "gpt2", &gpt2, gpt},
+        {"bloom", "bloom", &bloom,
+         [](Spec& s) {
+           gpt(s);
+           s.decoder->position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
+           s.decoder->embedding_norm = true;
+         }},
+        {"gpt_neox", "gptneox", &gpt_neox,
+         [](Spec& s) {
+           gpt(s);
+           s.head.tied = false;
+           s.decoder->position.kind = PositionKind::rotary;
+           s.decoder->position.rotary.share = 0.25f;
+           s.decoder->ffn.activation = ActivationKind::gelu;
+           s.decoder->parallel = true;
+         }},
+    }),
+    [](const auto& named) { return std::string(named.param.name); });
+
+class GgufModelFiles : public testing::Test {
+ protected:
+  GgufModelFiles() : model(validated(small_spec())) { initialise(model, 1); }
+
+  // The file with more metadata than the model's, or an architecture alone.
+  void write_with(const std::function<void(GgufMetadata&)>& more) {
+    GgufModel file(model, nullptr, "F32");
+    more(file.metadata);
+    write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
+  }
+  void refused(const std::function<void(GgufMetadata&)>& more,
+               std::initializer_list<std::string> parts, ErrorKind kind = ErrorKind::BadFile) {
+    write_with(more);
+    expect_error(kind, parts, [&] { open_model_files(path, Weights::mapped); });
+  }
+
+  Transformer model;
+  TemporaryFolder folder;
+  std::string path = folder / "model.gguf";
+};
+
+TEST_F(GgufModelFiles, PairsOfRowsAreNeighbours) {
+  Tensor query;
+  model.each([&](const std::string& name, Parameter& p) {
+    if (name == "decoder.0.attention.query.weight") query = p.value;
+  });
+  write(path, model, nullptr);
+  const Tensor stored =
+      GgufTensors(std::make_shared<const Gguf>(path)).tensor("blk.0.attn_q.weight");
+  // Heads of 16 rows: row i turns with row i + 8, in the file with the next one.
+  for (const auto& [row, ours] : {std::pair(0, 0), {1, 8}, {2, 1}, {3, 9}, {16, 16}, {17, 24}})
+    EXPECT_EQ(to_floats(stored.rows(row, row + 1)), to_floats(query.rows(ours, ours + 1))) << row;
+}
+
+TEST_F(GgufModelFiles, Dtypes) {
+  for (const auto& [block, tolerance] :
+       {std::pair("F16", 1e-4), {"BF16", 1e-3}, {"Q8_0", 1e-3}, {"Q4_0", 2e-2}}) {
+    write(path, model, nullptr, block);
+    const Gguf file(path);
+    EXPECT_EQ(file.find_tensor("blk.0.attn_q.weight")->block->name, std::string(block));
+    EXPECT_EQ(file.find_tensor("blk.0.attn_norm.weight")->block->name, std::string("F32"));
+    ModelFiles files = open_model_files(path, Weights::owned);
+    std::map<std::string, Tensor> values;
+    model.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+    files.model.each([&](const std::string& name, Parameter& p) {
+      const std::vector<float> read = to_floats(p.value), written = to_floats(values.at(name));
+      for (size_t i = 0; i < read.size(); ++i) ASSERT_NEAR(read[i], written[i], tolerance) << name;
+    });
+  }
+}
+
+TEST_F(GgufModelFiles, SpecialTokens) {
+  write_with([](GgufMetadata& metadata) {
+    metadata.integer("tokenizer.ggml.bos_token_id", 1);
+    metadata.integer("tokenizer.ggml.eos_token_id", 2);
+    metadata.integer("tokenizer.ggml.eot_token_id", 3);
+    metadata.integer("tokenizer.ggml.padding_token_id", 4'000'000'000);
+  });
+  const ModelFiles files = open_model_files(path, Weights::mapped);
+  EXPECT_EQ(files.end_ids, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(special_id(files.origin, "bos_token_id"), 1);
+  EXPECT_EQ(special_id(files.origin, "pad_token_id"), std::nullopt);
+}
+
+TEST_F(GgufModelFiles, Architecture) {
+  const auto alone = [&](const GgufMetadata& metadata) {
+    write_file_atomically(path, GgufImage(metadata, {}).pieces());
+  };
+  alone({});
+  expect_error(ErrorKind::BadFile, {"model.gguf: general.architecture is missing"},
+               [&] { open_model_files(path, Weights::mapped); });
+  GgufMetadata mamba;
+  mamba.text("general.architecture", "mamba");
+  alone(mamba);
+  expect_error(ErrorKind::Unsupported,
+               {"general.architecture is \"mamba\"; expected one of llama, qwen2"},
+               [&] { open_model_files(path, Weights::mapped); });
+  GgufMetadata odd;
+  odd.text("general.architecture", "\x01\xff");
+  alone(odd);
+  expect_error(ErrorKind::BadFile, {"general.architecture is no printable text"},
+               [&] { open_model_files(path, Weights::mapped); });
+  GgufMetadata bare;
+  bare.text("general.architecture", "llama");
+  alone(bare);
+  expect_error(ErrorKind::BadFile, {"model.gguf: vocab_size is missing"},
+               [&] { open_model_files(path, Weights::mapped); });
+}
+
+TEST_F(GgufModelFiles, Keys) {
+  refused([](GgufMetadata& m) { m.integer("llama.new_idea", 1); },
+          {"model.gguf: new_idea is not known"}, ErrorKind::Unsupported);
+  refused([](GgufMetadata& m) { m.text("llama.rope.scaling.type", "wild"); },
+          {"rope.scaling.type is \"wild\"; expected none, linear"}, ErrorKind::Unsupported);
+  refused([](GgufMetadata& m) { m.boolean("llama.attention.causal", false); },
+          {"attention.causal is false"}, ErrorKind::Unsupported);
+  refused([](GgufMetadata& m) { m.number("llama.expert_count", 2); },
+          {"expert_count is 2.0; expected a whole number"});
+  refused([](GgufMetadata& m) { m.integer("split.count", 2); },
+          {"it is one of 2 files of a model (split.count)"}, ErrorKind::Unsupported);
+  refused(
+      [](GgufMetadata& m) {
+        m.integers("llama.sliding_window", {4, 8});
+      },
+      {"sliding_window is not known"}, ErrorKind::Unsupported);
+}
+
+TEST_F(GgufModelFiles, Tensors) {
+  GgufModel file(model, nullptr, "F32");
+  const float one = 1;
+  std::vector<GgufTensor> tensors = file.tensors();
+  tensors.push_back({"blk.7.attn_q.weight",
+                     find_gguf_block(0),
+                     {1},
+                     reinterpret_cast<const char*>(&one),
+                     sizeof one});
+  std::erase_if(tensors, [](const GgufTensor& t) { return t.name == "blk.1.ffn_up.weight"; });
+  write_file_atomically(path, GgufImage(file.metadata, tensors).pieces());
+  expect_error(ErrorKind::BadFile,
+               {"model.gguf: the tensors are not those of its config",
+                "1 missing: blk.1.ffn_up.weight", "1 unknown: blk.7.attn_q.weight"},
+               [&] { open_model_files(path, Weights::mapped); });
+  tensors.back().name = "rope_freqs.weight";
+  tensors.back().shape = {1, 1};
+  write_file_atomically(path, GgufImage(file.metadata, tensors).pieces());
+  expect_error(ErrorKind::BadFile, {"rope_freqs.weight is F32 [1, 1]; expected a list of F32"},
+               [&] { open_model_files(path, Weights::mapped); });
+}
+
+TEST_F(GgufModelFiles, ModelsWithoutArchitecture) {
+  Spec spec = small_spec();
+  spec.decoder->norm.epsilon_outside = false;
+  spec.decoder->ffn.activation = ActivationKind::relu;
+  Transformer other(validated(spec));
+  expect_error(ErrorKind::Unsupported,
+               {"no architecture of GGUF that is written here can express its Spec"},
+               [&] { GgufModel(other, nullptr, "F32"); });
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,235 @@
+#include "generate/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+
+#include "base/threads.h"
+#include "generate/guesses.h"
+#include "text/character_trainer.h"
+#include "unit/base/expect_error.h"
+#include "unit/generate/small_models.h"
+
+namespace fovea {
+namespace {
+
+using test::continued;
+using test::greedy;
+using test::Ids;
+using test::kPlenty;
+using test::likeliest;
+using test::logits_after;
+using test::small_model;
+
+TEST(Generating, GreedilyTakesTheLikeliestTokenEachTime) {
+  const Transformer model = small_model(40);
+  const int threads = thread_count();
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    Ids ids{1, 2, 3};
+    for (int n = 0; n < 30; ++n) ids.push_back(likeliest(logits_after(model, ids, compute)));
+    EXPECT_GT(std::set(ids.begin(), ids.end()).size(), 3u);
+    for (const int count : {1, 2}) {
+      set_thread_count(count);
+      const Generation result = continued({model, nullptr, {}, compute}, {1, 2, 3}, greedy(30));
+      EXPECT_EQ(result.ids, Ids(ids.begin() + 3, ids.end()));
+      EXPECT_EQ(result.finish, "length");
+      EXPECT_EQ(result.prompt_tokens, 3);
+      EXPECT_TRUE(result.text.empty());
+    }
+  }
+  set_thread_count(threads);
+}
+
+TEST(Generating, GoesOnPastTheContext) {
+  for (const int64_t context : {1, 2, 7, 8}) {
+    const Transformer model = small_model(context);
+    for (const int64_t prompt : {1, 5, 50}) {
+      Ids window;
+      for (int64_t i = 0; i < prompt; ++i) window.push_back(static_cast<int32_t>(i * i % 11));
+      const Ids given = window;
+      Ids expected;
+      for (int n = 0; n < 30; ++n) {
+        if (std::ssize(window) > context)  // the newer half stays
+          window.erase(window.begin(), window.end() - std::max<int64_t>(1, context / 2));
+        expected.push_back(likeliest(logits_after(model, window)));
+        window.push_back(expected.back());
+      }
+      EXPECT_EQ(continued({model}, given, greedy(30)).ids, expected) << context << ' ' << prompt;
+    }
+  }
+}
+
+TEST(Generating, DrawsTheSameForTheSameSeed) {
+  const Transformer model = small_model();
+  const auto drawn = [&](uint64_t seed) {
+    GenerateOptions options;
+    options.sampling.seed = seed;
+    options.max_tokens = 40;  // past the context
+    return continued({model}, {1}, options).ids;
+  };
+  EXPECT_EQ(drawn(1), drawn(1));
+  EXPECT_NE(drawn(1), drawn(2));
+}
+
+TEST(Generating, GivesSeveralAnswersOfWhichEachIsItsOwn) {
+  const Transformer model = small_model(30);
+  GenerateOptions options;
+  options.max_tokens = 20;
+  options.answers = 5;
+  const auto five = generate({model}, {1, 2}, options, {}, kPlenty);
+  options.answers = 2;
+  const auto two = generate({model}, {1, 2}, options, {}, kPlenty);
+  ASSERT_EQ(five.size(), 5u);
+  EXPECT_EQ(five[0].ids, two[0].ids);
+  EXPECT_EQ(five[1].ids, two[1].ids);
+  std::set<Ids> distinct;
+  for (const Generation& answer : five) distinct.insert(answer.ids);
+  EXPECT_EQ(distinct.size(), 5u);
+}
+
+TEST(Generating, EndsAtAnEndToken) {
+  const Transformer model = small_model();
+  const Ids free = continued({model}, {1}, greedy(6)).ids;
+  const int32_t end = free[2];
+  const auto first = std::find(free.begin(), free.end(), end);
+  const Generator ending{model, nullptr, {.ends = {end}}};
+  const Generation result = continued(ending, {1}, greedy(-1));
+  EXPECT_EQ(result.ids, Ids(free.begin(), first));
+  EXPECT_EQ(result.finish, "end");
+  GenerateOptions past = greedy(6);
+  past.ignore_end = true;
+  EXPECT_EQ(continued(ending, {1}, past).ids, free);
+  GenerateOptions asked = greedy(6);
+  asked.stop_ids = {end};
+  EXPECT_EQ(continued({model}, {1}, asked).ids, Ids(free.begin(), first));
+  EXPECT_EQ(continued({model}, {1}, asked).finish, "stop");
+  GenerateOptions later = greedy(6);
+  later.min_tokens = 4;
+  EXPECT_GE(continued(ending, {1}, later).ids.size(), 4u);
+}
+
+TEST(Generating, RefusesWhatItCannotContinue) {
+  const Transformer model = small_model();
+  const Generator generator{model};
+  EXPECT_TRUE(continued(generator, {1}, greedy(0)).ids.empty());
+  const auto refused = [&](const Ids& prompt, const GenerateOptions& options,
+                           std::initializer_list<std::string> parts) {
+    expect_error(ErrorKind::InvalidArgument, parts, [&] { continued(generator, prompt, options); });
+  };
+  refused({1}, greedy(-2), {"-n: -2", "-1"});
+  refused({}, greedy(1), {"prompt: no tokens"});
+  refused({1, 11}, greedy(1), {"prompt: token id 11", "0 to 10"});
+  refused({-1}, greedy(1), {"prompt: token id -1"});
+  expect_error(ErrorKind::OutOfMemory, {"a page of keys and values"},
+               [&] { generate(generator, {1}, greedy(1), {}, 100); });
+}
+
+TEST(Generating, ReportsLogProbabilities) {
+  const Transformer model = small_model(20);
+  GenerateOptions options = greedy(5);
+  options.logprobs = 2;
+  const Generation result = continued({model}, {1, 2}, options);
+  ASSERT_EQ(result.logprobs.size(), 5u);
+  Ids ids{1, 2};
+  for (size_t i = 0; i < 5; ++i) {
+    const test::Floats logits = logits_after(model, ids);
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(double{logit});
+    const auto id = static_cast<size_t>(result.ids[i]);
+    EXPECT_NEAR(result.logprobs[i].logprob, logits[id] - std::log(sum), 1e-5);
+    ASSERT_EQ(result.logprobs[i].top.size(), 2u);
+    EXPECT_EQ(result.logprobs[i].top[0].first, result.ids[i]);
+    ids.push_back(result.ids[i]);
+  }
+}
+
+// Guessing ahead changes how many passes it takes, nothing else.
+TEST(Generating, WritesTheSameWithGuesses) {
+  const Transformer model = small_model(60);
+  for (const float temperature : {0.0f, 0.7f}) {
+    for (const int64_t guesses : {1, 3, 8}) {
+      GenerateOptions options;
+      options.sampling.temperature = temperature;
+      options.max_tokens = 80;  // past the context
+      const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3};
+      const Ids expected = continued({model}, prompt, options).ids;
+      options.guesses = guesses;
+      EXPECT_EQ(continued({model}, prompt, options).ids, expected) << guesses;
+    }
+  }
+}
+
+TEST(Guesses, AreWhatFollowedTheSameTokens) {
+  EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 2), (Ids{8, 9}));
+  EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 9), (Ids{8, 9, 5, 6, 7}));
+  EXPECT_EQ(guess_from({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));  // the latest place
+  EXPECT_TRUE(guess_from({1, 2, 3, 4}, 3).empty());
+  EXPECT_TRUE(guess_from({}, 3).empty());
+}
+
+class TextTest : public testing::Test {
+ protected:
+  TextTest() {
+    CharacterTrainer trainer;
+    trainer.add("abcdefgh\n");
+    tokenizer_ = trainer.train({});
+    model_ = small_model(16, tokenizer_->size());
+  }
+  Generation write(const GenerateOptions& options, const TextSink& sink = {},
+                   const std::string& prompt = "ab") {
+    return generate({model_, &*tokenizer_}, prompt_ids(*tokenizer_, model_.spec, prompt), options,
+                    sink, kPlenty)[0];
+  }
+
+  std::optional<Tokenizer> tokenizer_;
+  Transformer model_;
+};
+
+GenerateOptions sampled(int64_t tokens) {
+  GenerateOptions options;
+  options.sampling.temperature = 2;
+  options.max_tokens = tokens;
+  return options;
+}
+
+TEST_F(TextTest, StreamsExactlyTheText) {
+  std::string streamed;
+  const Generation result = write(sampled(40), [&](std::string_view piece) {
+    streamed += piece;
+    return true;
+  });
+  EXPECT_EQ(result.text, streamed);
+  EXPECT_EQ(result.text, tokenizer_->decode(result.ids, true));
+  EXPECT_EQ(result.finish, "length");
+}
+
+TEST_F(TextTest, StopsBeforeAStopString) {
+  const std::string free = write(sampled(40)).text;
+  const std::string stop = free.substr(10, 3);
+  ASSERT_GT(free.find(stop), 4u);
+  GenerateOptions options = sampled(40);
+  options.stop = {"not there", "", stop};
+  std::string streamed;
+  const Generation result = write(options, [&](std::string_view piece) {
+    streamed += piece;
+    return true;
+  });
+  EXPECT_EQ(result.text, free.substr(0, free.find(stop)));
+  EXPECT_EQ(streamed, result.text);
+  EXPECT_EQ(result.finish, "stop");
+}
+
+TEST_F(TextTest, StopsWhenTheReaderHasEnough) {
+  int pieces = 0;
+  const Generation result = write(sampled(40), [&](std::string_view) { return ++pieces < 3; });
+  EXPECT_EQ(result.finish, "stop");
+  EXPECT_EQ(pieces, 3);
+}
+
+TEST_F(TextTest, BeginsAnEmptyPromptWithALineBreak) {
+  EXPECT_EQ(write(greedy(5), {}, "").text, write(greedy(5), {}, "\n").text);
+}
+
+}  // namespace
+}  // namespace fovea

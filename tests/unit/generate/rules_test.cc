@@ -1,0 +1,123 @@
+// What changes logits before a token is drawn.
+
+#include "generate/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+using Floats = std::vector<float>;
+using Ids = std::vector<int32_t>;
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+Floats restrained(Floats logits, const GenerateOptions& options, const Ids& prompt,
+                  const Ids& written, const GenerationRules& rules = {}) {
+  restrain(logits.data(), std::ssize(logits), {rules, options, prompt}, written);
+  return logits;
+}
+
+TEST(Rules, PenaliseEachSeenTokenOnce) {
+  GenerateOptions options;
+  options.sampling.repetition_penalty = 2;
+  EXPECT_EQ(restrained({2, -1, 0, 3}, options, {0, 1, 1}, {0, 2}), (Floats{1, -2, 0, 3}));
+  EXPECT_EQ(restrained({2, -1, 0, 3}, options, {}, {}), (Floats{2, -1, 0, 3}));
+}
+
+TEST(Rules, TakePresenceOnceAndFrequencyEachTimeOffWhatWasWritten) {
+  GenerateOptions options;
+  options.sampling.presence_penalty = 1;
+  options.sampling.frequency_penalty = 0.5f;
+  EXPECT_EQ(restrained({0, 0, 0, 0}, options, {3, 3}, {1, 2, 2}), (Floats{0, -1.5f, -2, 0}));
+}
+
+TEST(Rules, ForbidWhatWouldRepeatAnNgram) {
+  GenerateOptions options;
+  options.sampling.no_repeat_ngram = 3;
+  // "0 1" stands at the end; before, 2 and 3 followed it.
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {0, 1, 2, 0, 1, 3}, {0, 1}),
+            (Floats{1, 1, kNever, kNever}));
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {0}, {1}), (Floats{1, 1, 1, 1}));
+  options.sampling.no_repeat_ngram = 1;
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {2}, {0}), (Floats{kNever, 1, kNever, 1}));
+}
+
+TEST(Rules, AddTheBias) {
+  GenerateOptions options;
+  options.sampling.logit_bias = {{1, -2.5f}, {3, kNever}};
+  EXPECT_EQ(restrained({0, 1, 2, 3}, options, {}, {}), (Floats{0, -1.5f, 2, kNever}));
+}
+
+TEST(Rules, HoldTheEndBackAndForceWhatMustCome) {
+  GenerationRules rules;
+  rules.ends = {0};
+  rules.forced_last = 0;
+  rules.suppressed = {3, 99};  // one is outside the vocabulary
+  rules.suppressed_first = {1};
+  GenerateOptions options;
+  options.max_tokens = 5;
+  options.min_tokens = 2;
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {}, rules), (Floats{kNever, kNever, 1, kNever}));
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2}, rules), (Floats{kNever, 1, 1, kNever}));
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2, 2}, rules), (Floats{1, 1, 1, kNever}));
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2, 2, 2, 2}, rules),
+            (Floats{0, kNever, kNever, kNever}));
+  options.forced = {3, 2};  // outdoes all
+  EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {3}, rules), (Floats{kNever, kNever, 0, kNever}));
+}
+
+TEST(Rules, LetAGrammarChange) {
+  GenerateOptions options;
+  options.constrain = [](const Ids& written, float* logits, int64_t vocabulary) {
+    EXPECT_EQ(vocabulary, 3);
+    logits[written.size()] = kNever;
+  };
+  EXPECT_EQ(restrained({0, 0, 0}, options, {2}, {1}), (Floats{0, kNever, 0}));
+}
+
+TEST(Rules, ComeFromTheCheckpoint) {
+  Origin origin;
+  origin.generation = {{"decoder_start_token_id", 7},
+                       {"forced_bos_token_id", 8},
+                       {"suppress_tokens", {1, 2}},
+                       {"bad_words_ids", {{5}, {6, 7}}},
+                       {"do_sample", true},
+                       {"temperature", 0.5},
+                       {"top_p", "high"}};  // not a number: left alone
+  origin.carried = {{"forced_eos_token_id", 9}, {"num_beams", 4}};
+  const GenerationRules rules = rules_of(origin, {3});
+  EXPECT_EQ(rules.start, 7);
+  EXPECT_EQ(rules.forced_first, 8);
+  EXPECT_EQ(rules.forced_last, 9);
+  EXPECT_EQ(rules.suppressed, (Ids{1, 2, 5}));
+  const GenerateOptions options = defaults_of(origin, {});
+  EXPECT_EQ(options.sampling.temperature, 0.5f);
+  EXPECT_EQ(options.sampling.top_k, 50);
+  EXPECT_EQ(options.sampling.top_p, 1);
+  EXPECT_EQ(options.beams, 4);
+}
+
+TEST(Rules, RefuseOptionsOutOfRange) {
+  const auto refused = [](const char* flag, auto&& change) {
+    GenerateOptions options;
+    change(options);
+    expect_error(ErrorKind::InvalidArgument, {flag, "expected"},
+                 [&] { check_options(options, 10); });
+  };
+  refused("-n: -2", [](GenerateOptions& o) { o.max_tokens = -2; });
+  refused("--answers: 0", [](GenerateOptions& o) { o.answers = 0; });
+  refused("--answers: 3", [](GenerateOptions& o) { o.answers = 3, o.beams = 2; });
+  refused("--beams: 0", [](GenerateOptions& o) { o.beams = 0; });
+  refused("--logprobs: 11", [](GenerateOptions& o) { o.logprobs = 11; });
+  refused("--logit-bias: token id 10", [](GenerateOptions& o) {
+    o.sampling.logit_bias = {{10, 1}};
+  });
+}
+
+}  // namespace
+}  // namespace fovea

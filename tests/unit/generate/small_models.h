@@ -1,0 +1,69 @@
+#pragma once
+
+// Small random models, and what they say without a cache: the truth for every way of decoding.
+
+#include <algorithm>
+#include <vector>
+
+#include "generate/generate.h"
+#include "tensor/tape.h"
+#include "unit/model/mixtures.h"
+
+namespace fovea::test {
+
+using Ids = std::vector<int32_t>;
+using Floats = std::vector<float>;
+
+inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
+  Spec spec;
+  spec.vocabulary = vocabulary;
+  spec.context = context;
+  spec.width = 12;
+  spec.decoder->layers = 2;
+  spec.decoder->attention.heads = 2;
+  spec.head.tied = false;  // else a random model says the same token over and over
+  return made(validated(spec));
+}
+
+// Of an encoder-decoder.
+inline Transformer small_translator(int64_t context = 40) {
+  Spec spec;
+  spec.vocabulary = 11;
+  spec.context = context;
+  spec.width = 12;
+  spec.decoder->layers = 2;
+  spec.decoder->attention.heads = 2;
+  spec.encoder = spec.decoder;
+  spec.head.tied = false;
+  return made(validated(spec));
+}
+
+// The logits behind ids, from the beginning.
+inline Floats logits_after(const Transformer& model, const Ids& ids, DType compute = DType::f32) {
+  const NoGradient off;
+  const auto T = std::ssize(ids);
+  const Tensor x = empty({1, T}, DType::i32);
+  std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
+  const Tensor hidden = model.hidden(x, causal_pass(compute));
+  return to_floats(model.logits(hidden.view({T, hidden.dim(2)}).rows(T - 1, T)));
+}
+
+inline int32_t likeliest(const Floats& logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+inline GenerateOptions greedy(int64_t tokens) {
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = tokens;
+  return options;
+}
+
+constexpr uint64_t kPlenty = uint64_t{1} << 30;
+
+inline Generation continued(const Generator& generator, const Ids& prompt,
+                            const GenerateOptions& options) {
+  return generate(generator, prompt, options, {}, kPlenty)[0];
+}
+
+}  // namespace fovea::test

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Writes tests/goldens/sentence_model and cross_encoder: tiny models, and what sentence-transformers makes of some texts.
+
+Needs torch, transformers, sentence-transformers (made with 6.2) and safetensors; run in the project's root.
+sentence_model is a Transformer, a pooling (mean and last token side by side, the prompt left out), a dense layer, a
+LayerNorm and a normalisation, with prompts and a maximum of 12 tokens. expected.safetensors holds its `vectors` of
+texts.json, of the same texts as `query`, what each pooling makes of the hidden states (`pool.NAME`), and the mean of
+weighted layers (`layers`, by layer_weights). cross_encoder holds `scores` and `logits` of the first text with the others.
+"""
+import json
+import pathlib
+import shutil
+
+import torch
+from safetensors.torch import save_file
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.modules.dense import Dense
+from sentence_transformers.base.modules.normalize import Normalize
+from sentence_transformers.base.modules.transformer import Transformer
+from sentence_transformers.sentence_transformer.modules.layer_norm import LayerNorm
+from sentence_transformers.sentence_transformer.modules.pooling import Pooling
+from sentence_transformers.sentence_transformer.modules.weighted_layer_pooling import WeightedLayerPooling
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
+
+GOLDENS = pathlib.Path("tests/goldens")
+WORDS = "a the fox eye light bird sees hears sleeps falls query : on in night day and never always ?".split()
+TEXTS = ["the fox sees the bird", "A BIRD hears", "light falls on the eye", "night", "",
+         "the fox and the bird and the eye and the light never sleeps in the night", "unknown words , the fox ?"]
+SIZES = {"vocab_size": 5 + len(WORDS), "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 24, "max_position_embeddings": 20, "pad_token_id": 0}
+MODES = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+LAYER_WEIGHTS = [0.5, 2.0]
+
+
+def tokenizer():
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])}
+    tok = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tok.normalizer, tok.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    tok.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+                                                       special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    return PreTrainedTokenizerFast(tokenizer_object=tok, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+                                   mask_token="[MASK]", model_max_length=20,
+                                   model_input_names=["input_ids", "token_type_ids", "attention_mask"])
+
+
+def shaken(model):
+    """Weights large enough that every term of the computation shows in its output."""
+    torch.manual_seed(7)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model.eval()
+
+
+def write_transformer(folder, model):
+    shutil.rmtree(folder, ignore_errors=True)
+    shaken(model).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+
+
+def transformer(folder):
+    return Transformer(str(folder), max_seq_length=12)
+
+
+def pooled(folder, *modules):
+    model = SentenceTransformer(modules=[transformer(folder), *modules], device="cpu")
+    return model.encode(TEXTS, convert_to_tensor=True, batch_size=1)
+
+
+def weighted_layers(folder):
+    base = transformer(folder)
+    rows = []
+    for text in TEXTS:
+        batch = base.tokenizer([text], truncation=True, max_length=12, return_tensors="pt")
+        hidden = base.model(**batch, output_hidden_states=True).hidden_states
+        weighting = WeightedLayerPooling(16, num_hidden_layers=2, layer_start=1,
+                                         layer_weights=torch.nn.Parameter(torch.tensor(LAYER_WEIGHTS)))
+        mixed = weighting({"all_layer_embeddings": hidden})["token_embeddings"]
+        rows.append(mixed.mean(1)[0])
+    return torch.stack(rows)
+
+
+def sentence_model():
+    folder = GOLDENS / "sentence_model"
+    torch.manual_seed(1)
+    plain = folder.with_name("plain")
+    write_transformer(plain, BertModel(BertConfig(**SIZES)))
+    expected = {f"pool.{mode}": pooled(plain, Pooling(16, mode)) for mode in MODES}
+    expected["layers"] = weighted_layers(plain)
+    dense = shaken(Dense(32, 10))
+    norm = shaken(LayerNorm(10))
+    model = SentenceTransformer(modules=[transformer(plain), Pooling(16, ["mean", "lasttoken"], include_prompt=False), dense, norm, Normalize()],
+                                prompts={"query": "query : "}, device="cpu")
+    expected["vectors"] = model.encode(TEXTS, convert_to_tensor=True)
+    expected["query"] = model.encode(TEXTS, prompt_name="query", convert_to_tensor=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save(str(folder), create_model_card=False)
+    shutil.rmtree(plain)
+    finish(folder, expected)
+
+
+def cross_encoder():
+    folder = GOLDENS / "cross_encoder"
+    torch.manual_seed(2)
+    write_transformer(folder, BertForSequenceClassification(BertConfig(**SIZES, num_labels=1)))
+    model = CrossEncoder(str(folder), max_length=12, device="cpu")
+    pairs = [(TEXTS[0], text) for text in TEXTS]
+    expected = {"scores": model.predict(pairs, convert_to_tensor=True),
+                "logits": model.predict(pairs, convert_to_tensor=True, activation_fn=torch.nn.Identity())}
+    model.save_pretrained(str(folder), create_model_card=False)
+    finish(folder, expected)
+
+
+def finish(folder, expected):
+    for extra in ("README.md", "special_tokens_map.json", "vocab.txt"):
+        (folder / extra).unlink(missing_ok=True)
+    (folder / "texts.json").write_text(json.dumps(TEXTS, indent=1) + "\n")
+    save_file({name: value.detach().float().contiguous() for name, value in expected.items()}, folder / "expected.safetensors")
+
+
+if __name__ == "__main__":
+    sentence_model()
+    cross_encoder()
