@@ -98,17 +98,17 @@ Value indent(In& in, Arguments& arguments) {
 
 Value truncate(In& in, Arguments& arguments) {
   const Bound bound(in, "truncate", arguments, {"s", "length", "killwords", "end", "leeway"}, 1);
-  // Python asks for the length first, which lists have too.
-  if (!bound[0].is(Kind::string)) {
-    const auto count = length(in, bound[0]);
-    if (count && static_cast<int64_t>(*count) <= bound.integer(1, 255)) return bound[0];
-  }
-  const std::string& text = bound.text(0);
   const std::string end = bound.given(3) ? bound.text(3) : "...";
   const int64_t length = bound.integer(1, 255), leeway = bound.is_none(4) ? 5 : bound.integer(4);
   const auto end_length = static_cast<int64_t>(characters(end));
   if (length < end_length) in.fail("expected length >= {}, got {}", end_length, length);
   if (leeway < 0) in.fail("expected leeway >= 0, got {}", leeway);
+  // Python asks for the length, which lists have too.
+  if (!bound[0].is(Kind::string)) {
+    const auto count = jinja::length(in, bound[0]);
+    if (count && static_cast<int64_t>(*count) <= length + leeway) return bound[0];
+  }
+  const std::string& text = bound.text(0);
   if (length > static_cast<int64_t>(text.size()) ||
       static_cast<int64_t>(characters(text)) <= length + leeway) {
     return bound[0];
