@@ -204,15 +204,21 @@ class ServeCommand : public Command {
     served->facts = {name_of(i),      std::time(nullptr), spec.context,
                      spec.vocabulary, model.parameters(), spec.width};
     if (model.has_tokenizer()) served->tokenizer = model.tokenizer();
+    if (!spec.decoder || std::filesystem::exists(models_[i] + "/modules.json")) {
+      served->embedder = Embedder::open(models_[i]);
+      return served;
+    }
     served->chat = serve::chat_format(models_[i], template_, served->tokenizer);
     serve::set_defaults(*served, models_[i], flags_);
     const auto engine = std::make_shared<Engine>(model, engine_);
-    served->engine.submit = [engine](const std::vector<int32_t>& ids,
-                                     const GenerateOptions& options, Engine::Sink sink) {
+    serve::TextEngine text;
+    text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
+                           Engine::Sink sink) {
       return engine->submit(ids, options, std::move(sink));
     };
-    served->engine.cancel = [engine](uint64_t request) { engine->cancel(request); };
-    served->engine.status = [engine] { return engine->status(); };
+    text.cancel = [engine](uint64_t request) { engine->cancel(request); };
+    text.status = [engine] { return engine->status(); };
+    served->engine = std::move(text);
     return served;
   }
 
@@ -231,7 +237,7 @@ class ServeCommand : public Command {
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     server.stop(std::chrono::seconds(grace_));
     // The engines end before the server does: what they still hold refers to it.
-    for (const auto& model : served) model->engine = {};
+    for (const auto& model : served) model->engine.reset();
     return stop_code();
   }
 
@@ -243,7 +249,9 @@ class ServeCommand : public Command {
     for (const auto& model : served) {
       names.push_back(model->facts.name);
       note(printable(fmt::format("serving {}{}", model->facts.name,
-                                 model->chat ? "" : " (without a chat template)")) +
+                                 model->embedder ? " (vectors)"
+                                 : model->chat   ? ""
+                                                 : " (without a chat template)")) +
            "\n");
     }
     note(fmt::format("listening at {} (Ctrl-C ends it)\n", url));

@@ -4,6 +4,7 @@
 
 #include "fovea/error.h"
 #include "serve/answer_json.h"
+#include "serve/embeddings.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
 #include "serve/prompts.h"
@@ -84,6 +85,7 @@ void Api::one_model(const Request& request, const Answer& answer) const {
 void Api::generate(const Request& request, const Answer& answer, bool chat) {
   const Json body = parse_body(request.body);
   const std::shared_ptr<ServedModel> served = model(body);
+  served->needs_engine();
   ApiRequest asked;
   asked.options = served->defaults;
   constexpr int64_t kCompletionTokens = 16;  // as OpenAI's API has it; a chat may fill the context
@@ -93,6 +95,15 @@ void Api::generate(const Request& request, const Answer& answer, bool chat) {
   const auto job =
       std::make_shared<GenerationJob>(std::move(asked), chat, served, answer, metrics_);
   job->start(prompts.ids, prompts.find_calls);
+}
+
+void Api::embed(const Request& request, const Answer& answer) const {
+  const Json body = parse_body(request.body);
+  const std::shared_ptr<ServedModel> served = model(body);
+  const Embedder& embedder = served->needs_embedder();
+  ApiRequest asked;
+  read_fields(body, kEmbeddings, served->facts.vocabulary, asked);
+  answer->send(json_response(embeddings_json(asked, embedder, served->facts.name)));
 }
 
 void Api::tokenize(const Request& request, const Answer& answer) const {
@@ -151,6 +162,8 @@ Router Api::router() {
       [this](const Request& request, const Answer& answer) { generate(request, answer, false); });
   add("POST", "/v1/chat/completions",
       [this](const Request& request, const Answer& answer) { generate(request, answer, true); });
+  add("POST", "/v1/embeddings",
+      [this](const Request& request, const Answer& answer) { embed(request, answer); });
   add("POST", "/tokenize",
       [this](const Request& request, const Answer& answer) { tokenize(request, answer); });
   add("POST", "/detokenize",

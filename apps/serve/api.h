@@ -22,6 +22,7 @@ class Api {
   void list_models(const Answer& answer) const;
   void one_model(const Request& request, const Answer& answer) const;
   void generate(const Request& request, const Answer& answer, bool chat);
+  void embed(const Request& request, const Answer& answer) const;
   void tokenize(const Request& request, const Answer& answer) const;
   void detokenize(const Request& request, const Answer& answer) const;
 

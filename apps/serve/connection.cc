@@ -270,8 +270,11 @@ void Connection::log(bool whole) {
     if (route_ != nullptr) record.route = route_->path;
   }
   constexpr int kClientLeft = 499;  // before any status was sent; as nginx logs it
-  record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;
-  record.bytes = outbox_->total;
+  {
+    const std::lock_guard lock(outbox_->mutex);  // a handler may still be at it
+    record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;
+    record.bytes = outbox_->total;
+  }
   record.whole = whole;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
   record.seconds = passed.count();

@@ -26,17 +26,29 @@ void put_biases(const Json& value, ApiRequest& request) {
   }
 }
 
-void put_prompts(const Json& value, ApiRequest& request) {
+std::vector<Prompt> prompts(const Json& value) {
+  std::vector<Prompt> all;
   const auto one = [&](const Json& prompt) {
     if (prompt.is_string()) {
-      request.prompts.emplace_back(prompt.get<std::string>());
+      all.emplace_back(prompt.get<std::string>());
     } else {
-      request.prompts.emplace_back(prompt.get<std::vector<int32_t>>());
+      all.emplace_back(prompt.get<std::vector<int32_t>>());
     }
   };
   const bool many = value.is_array() && !value.empty() && !value[0].is_number();
-  if (!many) return one(value);
-  for (const Json& prompt : value) one(prompt);
+  if (!many) {
+    one(value);
+  } else {
+    for (const Json& prompt : value) one(prompt);
+  }
+  return all;
+}
+
+void put_encoding(const Json& value, ApiRequest& request) {
+  request.base64 = value == "base64";
+  if (request.base64 || value == "float") return;
+  throw ApiError{400, "encoding_format: expected float or base64", "encoding_format",
+                 "invalid_value"};
 }
 
 void put_stream_options(const Json& value, ApiRequest& request) {
@@ -50,14 +62,15 @@ void put_stream_options(const Json& value, ApiRequest& request) {
 }
 
 const std::vector<Field> kFields = {
-    {"model", kBoth | kTokenize | kDetokenize, FieldType::text, 0, 1024, "the first model",
-     "which model answers; its name is in GET /v1/models",
+    {"model", kBoth | kTokenize | kDetokenize | kEmbeddings, FieldType::text, 0, 1024,
+     "the first model", "which model answers; its name is in GET /v1/models",
      [](const Json& v, ApiRequest& r) { r.model = v; }},
     {"messages", kChat, FieldType::messages, 1, 4096, "",
      "the conversation: objects with role and content",
      [](const Json& v, ApiRequest& r) { r.messages = v; }, true},
     {"prompt", kCompletion, FieldType::prompts, 1, 32, "",
-     "a text, token ids, or an array of such; each is answered", put_prompts, true},
+     "a text, token ids, or an array of such; each is answered",
+     [](const Json& v, ApiRequest& r) { r.prompts = prompts(v); }, true},
 
     {"max_tokens", kBoth, FieldType::integer, -1, kMostTokens, "model",
      "tokens to write at most; -1 = what the context has room for", put_max_tokens},
@@ -156,6 +169,15 @@ const std::vector<Field> kFields = {
      "end the prompt where the assistant begins",
      [](const Json& v, ApiRequest& r) { r.add_generation_prompt = v; }},
 
+    {"input", kEmbeddings, FieldType::prompts, 1, 2048, "",
+     "a text, token ids, or an array of such; each becomes a vector",
+     [](const Json& v, ApiRequest& r) { r.inputs = prompts(v); }, true},
+    {"encoding_format", kEmbeddings, FieldType::text, 0, 16, "float",
+     "float, or base64: 4 bytes for each number, little-endian", put_encoding},
+    {"dimensions", kEmbeddings, FieldType::integer, 1, 65536, "all",
+     "only the first numbers of each vector, for models trained so",
+     [](const Json& v, ApiRequest& r) { r.dimensions = v; }},
+
     {"content", kTokenize, FieldType::text, 0, kMostText, "", "the text",
      [](const Json& v, ApiRequest& r) { r.text = v; }},
     {"prompt", kTokenize, FieldType::text, 0, kMostText, "", "another name of content",
@@ -191,6 +213,7 @@ std::string fields_json() {
     if (field.of & kChat) of.push_back("/v1/chat/completions");
     if (field.of & kCompletion) of.push_back("/v1/completions");
     if (field.of & kTokenize) of.push_back("/tokenize");
+    if (field.of & kEmbeddings) of.push_back("/v1/embeddings");
     if (field.of & kDetokenize) of.push_back("/detokenize");
     all.push_back({{"name", field.name},
                    {"of", of},

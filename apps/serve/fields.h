@@ -8,7 +8,7 @@
 namespace fovea::serve {
 
 // Which requests have a field; bits.
-enum : unsigned { kChat = 1, kCompletion = 2, kTokenize = 4, kDetokenize = 8 };
+enum : unsigned { kChat = 1, kCompletion = 2, kTokenize = 4, kDetokenize = 8, kEmbeddings = 16 };
 
 enum class FieldType {
   boolean,

@@ -56,7 +56,7 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
 
 // False where the request is over before it began.
 bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
-  const uint64_t number = model_->engine.submit(
+  const uint64_t number = model_->needs_engine().submit(
       ids, request_.options, [self = shared_from_this(), prompt](const Event& event) {
         return self->take(prompt, event);
       });
@@ -81,7 +81,7 @@ void GenerationJob::cancel() {
     cancelled_ = true;
     numbers.swap(submitted_);
   }
-  for (const uint64_t number : numbers) model_->engine.cancel(number);
+  for (const uint64_t number : numbers) model_->needs_engine().cancel(number);
 }
 
 bool GenerationJob::cancelled() {

@@ -71,7 +71,9 @@ void Metrics::first_token(double seconds) {
 
 std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& models) const {
   std::vector<EngineStatus> statuses;
-  for (const auto& model : models) statuses.push_back(model->engine.status());
+  for (const auto& model : models) {
+    statuses.push_back(model->engine ? model->engine->status() : EngineStatus());
+  }
   std::string out;
   for (const Gauge& gauge : kGauges) {
     head(out, gauge.name, gauge.type, gauge.help);

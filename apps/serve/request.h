@@ -36,6 +36,10 @@ struct ApiRequest {
   bool add_generation_prompt = true;
   Json response_format;
 
+  std::vector<Prompt> inputs;  // of /v1/embeddings
+  bool base64 = false;
+  int64_t dimensions = 0;
+
   std::string text;          // of /tokenize
   std::vector<int32_t> ids;  // of /detokenize
   bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;

@@ -84,6 +84,18 @@ const Tokenizer& ServedModel::needs_tokenizer() const {
                  "no_tokenizer"};
 }
 
+const TextEngine& ServedModel::needs_engine() const {
+  if (engine) return *engine;
+  throw ApiError{400, "model: writes no text; expected POST /v1/embeddings", "model",
+                 "wrong_model"};
+}
+
+const Embedder& ServedModel::needs_embedder() const {
+  if (embedder) return *embedder;
+  throw ApiError{400, "model: makes no vectors; expected a model for embeddings", "model",
+                 "wrong_model"};
+}
+
 std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {
   const std::lock_guard lock(mutex_);
   if (json_vocabulary_) return json_vocabulary_;

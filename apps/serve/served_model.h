@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fovea/chat.h"
+#include "fovea/embed.h"
 #include "fovea/engine.h"
 #include "fovea/json_grammar.h"
 #include "serve/request.h"
@@ -43,10 +44,14 @@ class ServedModel {
   GenerateOptions defaults;        // flags over generation_config.json over the program's
   std::vector<int32_t> ends;       // the tokens that end a text, as generation_config.json has them
   std::optional<int64_t> max_tokens;  // where a flag or generation_config.json says
-  TextEngine engine;
+  // One of these: a model that writes, or one that turns texts into vectors.
+  std::optional<TextEngine> engine;
+  std::optional<Embedder> embedder;
 
   // Throws ApiError 400 where the model has no tokenizer.
   const Tokenizer& needs_tokenizer() const;
+  const TextEngine& needs_engine() const;
+  const Embedder& needs_embedder() const;
   // Made at the first request that asks for JSON.
   std::shared_ptr<const JsonVocabulary> json_vocabulary();
 

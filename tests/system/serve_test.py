@@ -1,8 +1,10 @@
 """fovea serve: what a client of the API sees."""
+import base64
 import concurrent.futures
 import json
 import os
 import shutil
+import struct
 import subprocess
 import time
 import unittest
@@ -125,6 +127,22 @@ class Serve(ServeTest):
             status, _, answer = self.post("/v1/completions", {"prompt": prompt})
             self.assertEqual((status, answer["error"]["param"]), (400, "prompt"), prompt)
         self.still_well()
+
+    def test_embeddings(self):
+        model = ROOT / "tests/goldens/sentence_model"
+        self.serve(model, "--alias", "writer", "--alias", "vectors")
+        ask = {"model": "vectors", "input": ["The eye sees.", "A fox sleeps."]}
+        answer = self.good("/v1/embeddings", ask)
+        vectors = [each["embedding"] for each in answer["data"]]
+        self.assertEqual([len(vectors), answer["data"][1]["index"]], [2, 1])
+        self.assertAlmostEqual(sum(x * x for x in vectors[0]), 1, places=4)
+        packed = self.good("/v1/embeddings", {**ask, "encoding_format": "base64"})["data"][1]["embedding"]
+        self.assertEqual(list(struct.unpack(f"<{len(vectors[1])}f", base64.b64decode(packed))), [struct.unpack("<f", struct.pack("<f", x))[0]
+                                                                                                 for x in vectors[1]])
+        for wrong in ({"input": ""}, {"input": []}, {"dimensions": 100000}, {"encoding_format": "int8"}):
+            status, _, refused = self.post("/v1/embeddings", {**ask, **wrong})
+            self.assertEqual((status, refused["error"]["param"]), (400, list(wrong)[0]))
+        self.assertEqual(self.post("/v1/completions", {"model": "vectors", "prompt": "a"})[0], 400)
 
     def test_metrics_count(self):
         self.serve()

@@ -8,6 +8,7 @@
 #include "fake_exchange.h"
 #include "fovea/error.h"
 #include "fovea/train_tokenizer.h"
+#include "serve/embeddings.h"
 #include "serve/fields.h"
 #include "serve/tool_calls.h"
 #include "unit/base/temporary_folder.h"
@@ -24,9 +25,13 @@ class ApiTest : public testing::Test {
     std::ofstream(path) << "Some words, so that there is something to count. {\"name\": 1}\n";
     TokenizerTraining options;
     options.vocabulary = 270;
+    embedder_ = new Embedder(Embedder::open("tests/goldens/sentence_model"));
     tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
   }
-  static void TearDownTestSuite() { delete tokenizer_; }
+  static void TearDownTestSuite() {
+    delete tokenizer_;
+    delete embedder_;
+  }
 
   void SetUp() override {
     model_->facts = {"first", 1, 64, tokenizer_->size(), 1000, 8};
@@ -36,12 +41,15 @@ class ApiTest : public testing::Test {
       conversation_ = request;
       return "chat: " + request.messages;
     }};
-    model_->engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                                   Engine::Sink sink) { return submit(ids, options, sink); };
-    model_->engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
-    model_->engine.status = [] { return EngineStatus{}; };
+    TextEngine engine;
+    engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
+                           Engine::Sink sink) { return submit(ids, options, sink); };
+    engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
+    engine.status = [] { return EngineStatus{}; };
+    model_->engine = engine;
     other_->facts.name = "second/model";
-    other_->engine.status = model_->engine.status;
+    other_->embedder = *embedder_;
+    other_->facts.vocabulary = other_->embedder->tokenizer().size();
     router_ = api_.router();
   }
 
@@ -126,6 +134,7 @@ class ApiTest : public testing::Test {
   }
 
   static inline Tokenizer* tokenizer_ = nullptr;
+  static inline Embedder* embedder_ = nullptr;
   const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
   std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
@@ -148,6 +157,8 @@ TEST_F(ApiTest, ListsModels) {
   EXPECT_EQ(parsed(ask("GET", "/v1/models/second/model"))["id"], "second/model");
   refused(ask("GET", "/v1/models/none"), 404, "model");
   refused(post(kCompletionPath, {{"model", "none"}, {"prompt", "a"}}), 404, "model");
+  refused(post(kCompletionPath, {{"model", "second/model"}, {"prompt", "a"}}), 400, "model");
+  refused(post("/v1/embeddings", {{"input", "a"}}), 400, "model", "vectors");
   EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
   EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
             std::string::npos);
@@ -243,7 +254,7 @@ TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
   const std::vector<Json> all = events(exchange);
   EXPECT_EQ(all.back()["error"]["message"], "numbers went bad");
   EXPECT_TRUE(exchange->finished);
-  model_->engine.submit = [](const auto&, const auto&, const auto&) -> uint64_t {
+  model_->engine->submit = [](const auto&, const auto&, const auto&) -> uint64_t {
     throw Error(ErrorKind::InvalidArgument, "too long");
   };
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
@@ -293,6 +304,14 @@ TEST_F(ApiTest, FindsToolCalls) {
                chat({{"tools", tools},
                      {"tool_choice", {{"type", "function"}, {"function", {{"name", "g"}}}}}})),
           400, "tool_choice");
+}
+
+TEST(Embeddings, AreWrittenInBase64) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64("\xff\xfe\xfd"), "//79");
 }
 
 TEST(ToolCalls, AreFoundInTheCommonForms) {
@@ -400,10 +419,12 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
     const std::pair<unsigned, std::string> routes[] = {{kChat, kChatPath},
                                                        {kCompletion, kCompletionPath},
                                                        {kTokenize, "/tokenize"},
-                                                       {kDetokenize, "/detokenize"}};
+                                                       {kDetokenize, "/detokenize"},
+                                                       {kEmbeddings, "/v1/embeddings"}};
     for (const auto& [bit, path] : routes) {
       if ((field.of & bit) == 0) continue;
       Json body = bit == kChat ? chat() : Json{{"prompt", "a"}, {"tokens", {1}}};
+      if (bit == kEmbeddings) body = {{"model", "second/model"}, {"input", "a"}};
       for (const Json& value : hostile_values(field)) {
         body[field.name] = value;
         const auto exchange = post(path, body);
@@ -416,6 +437,7 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
         ASSERT_TRUE(error["param"].is_string()) << what << ": " << error;
         EXPECT_LT(error["message"].get<std::string>().size(), 500u) << what;
       }
+      if (field.name == std::string("model")) continue;  // which one answers then differs
       body[field.name] = nullptr;
       EXPECT_EQ(post(path, body)->answer.status, field.required ? 400 : 200) << field.name;
       body.erase(field.name);
@@ -428,7 +450,7 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
 TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
   for (const Field& field : fields()) {
     const bool whole = field.type == FieldType::integer;
-    if (!whole && field.type != FieldType::number) continue;
+    if ((!whole && field.type != FieldType::number) || field.of == kEmbeddings) continue;
     if (std::string(field.name) == "best_of" || std::abs(field.most) > 9e15) continue;
     const bool of_chat = (field.of & kChat) != 0;
     const auto status = [&](double value) {
