@@ -5,8 +5,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = "base kernels tensor ops nn model checkpoint families text data generate embed search inspect plan train api".split()
-ONLY = {"text": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
+LADDER = "base kernels tensor ops nn model checkpoint families text metrics data generate embed search inspect plan train api".split()
+ONLY = {"text": {"base"}, "metrics": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
 APART = {"generate", "embed", "inspect", "plan"}              # verbs that do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)

@@ -31,15 +31,19 @@ class Command {
 
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_generate();
+std::unique_ptr<Command> make_translate();
 std::unique_ptr<Command> make_eval();
 std::unique_ptr<Command> make_trace();
+std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_plan();
+std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_tokenize();
 std::unique_ptr<Command> make_embed();
 std::unique_ptr<Command> make_rerank();
 std::unique_ptr<Command> make_search();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_convert();
 
 struct Verb {
   const char* name;

@@ -69,6 +69,7 @@ CLI::Option* declare(CLI::App& app, const Option& option) {
   if (option.expected == "one or more") {
     declared->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
   }
+  if (option.most > 1) declared->expected(1, option.most)->allow_extra_args();
   return declared;
 }
 

@@ -246,6 +246,13 @@ Option list(std::string name, Names aliases, std::string help, std::vector<std::
                values);
 }
 
+Option files(std::string name, Names aliases, std::string help, std::vector<std::string>& values,
+             int most) {
+  Option option = list(std::move(name), std::move(aliases), std::move(help), values);
+  option.most = most;
+  return option;
+}
+
 Option place(std::string name, Names aliases, std::string help, std::string& value) {
   Option option = text(std::move(name), std::move(aliases), std::move(help), value);
   option.kind = Kind::positional;

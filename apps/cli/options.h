@@ -29,6 +29,7 @@ struct Option {
   std::function<std::string()> get;             // the value, as it would be typed
   std::string section;                          // the heading in the help under which it stands
   bool in_config = false;                       // may stand under "train" in --config
+  int most = 1;                                 // values that may follow one mention of it
   bool of_spec = false;                         // describes the model rather than its training
   std::vector<std::string> given;
 };
@@ -53,6 +54,9 @@ Option text(std::string name, std::vector<std::string> aliases, std::string help
             std::string& value);
 Option list(std::string name, std::vector<std::string> aliases, std::string help,
             std::vector<std::string>& values);
+// Of which several may follow: "--pairs train.de train.en".
+Option files(std::string name, std::vector<std::string> aliases, std::string help,
+             std::vector<std::string>& values, int most);
 // Given by their place, or by one of the aliases.
 Option place(std::string name, std::vector<std::string> aliases, std::string help,
              std::string& value);

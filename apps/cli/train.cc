@@ -14,12 +14,11 @@ namespace {
 class TrainCommand : public Command {
  public:
   TrainCommand()
-      : Command(
-            "train DATA... --out DIR [OPTIONS]",
-            "Trains a Transformer on text, from nothing or from a model (--from). Give the same "
-            "command again to resume a run that was interrupted, or more --steps and "
-            "--allow-change to go on. Ctrl-C "
-            "saves and leaves.") {}
+      : Command("train DATA... --out DIR [OPTIONS]",
+                "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
+                "(--labels), from nothing or from a model (--from). Give the same command again to "
+                "resume a run that was interrupted, or more --steps and --allow-change to go on. "
+                "Ctrl-C saves and leaves.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {
@@ -40,8 +39,9 @@ class TrainCommand : public Command {
 
  private:
   void require() const {
-    if (request_.options.data.empty())
-      throw UsageError("DATA: not given; expected text files or folders");
+    const TrainOptions& o = request_.options;
+    if (o.data.empty() && o.pairs.empty() && o.labels.empty())
+      throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
     if (request_.options.out.empty() && !request_.dry_run) {
       throw UsageError("--out: not given; expected the directory for the model");
     }
@@ -77,15 +77,31 @@ class TrainCommand : public Command {
       note("Go on with:\n  " + resume_command(arguments) + "\n");
       return stop_code();
     }
-    advise();
+    advise(seen);
     return 0;
   }
 
-  void advise() const {
-    const std::string out = shell_quoted(request_.options.out);
-    const std::string data = shell_quoted(request_.options.data.front());
-    note(fmt::format("Go on with:\n  fovea generate {}\n  fovea eval {} {}\n  {}\n", out, out, data,
-                     longer_command(arguments, request_.options.steps, steps_spellings_)));
+  void advise(const TrainPlan& plan) const {
+    note("Go on with:\n" + uses(request_.options, plan) + "  " +
+         longer_command(arguments, request_.options.steps, steps_spellings_) + "\n");
+  }
+
+  // Commands that make use of the model.
+  static std::string uses(const TrainOptions& o, const TrainPlan& plan) {
+    const std::string out = shell_quoted(o.out);
+    const auto eval = [&](const char* option, const std::vector<std::string>& files) {
+      std::string line = "  fovea eval " + out + option;
+      for (const std::string& file : files) line += " " + shell_quoted(file);
+      return line + "\n";
+    };
+    if (!o.pairs.empty()) {
+      const auto& files = o.validation_pairs.empty() ? o.pairs : o.validation_pairs;
+      return "  fovea translate " + out + "\n" + eval(" --pairs", files);
+    }
+    if (!o.labels.empty())
+      return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
+    const bool writes = plan.objective == "next_token";
+    return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
   }
 
   TrainRequest request_;

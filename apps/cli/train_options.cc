@@ -19,12 +19,31 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 constexpr int64_t kSteps = 1'000'000'000;  // more would take years anywhere
+constexpr int kFiles = 10000;              // behind one option
 constexpr size_t kConfigBytes = 1 << 20;   // far above what a Spec needs
 constexpr int kConfigDepth = 64;           // JSON nested deeper is an attack on the stack
 
-void declare_data(OptionTable& table, TrainOptions& o) {
+void declare_data(OptionTable& table, TrainRequest& request) {
+  TrainOptions& o = request.options;
   table.add(places("DATA", {"--data", "--train-file"},
                    "text files, folders or JSON lines to learn from", o.data));
+  table.add(files("--pairs", {},
+                  "instead of DATA, to learn to translate: a file of sources and one of targets, "
+                  "line by line, or one with a tab between the two",
+                  o.pairs, 2));
+  table.add(files("--validation-pairs", {}, "the same, to measure with", o.validation_pairs, 2));
+  table.add(files("--labels", {},
+                  "instead of DATA, to learn to classify: lines of a text, a tab and its label, or "
+                  "JSON lines with \"text\" and \"label\"",
+                  o.labels, kFiles));
+  table.add(
+      files("--validation-labels", {}, "the same, to measure with", o.validation_labels, kFiles));
+  table.add_config(choice("--objective", {},
+                          "what is learnt of a text: its next token, tokens that were masked, or "
+                          "spans that were cut out; automatic: what suits the model",
+                          request.objective,
+                          {"automatic|auto", "next_token|next-token|text|clm", "masked|mlm",
+                           "spans", "pairs|translation", "labels|classification"}));
   table.add(text("--out", {"-o", "--output", "--out-dir", "--output-dir"},
                  "directory for the model; a run that was interrupted there is resumed", o.out));
   table.add(text("--from", {"--pretrained-model", "--model-name-or-path"},
@@ -48,6 +67,13 @@ void declare_length(OptionTable& table, TrainOptions& o) {
                            {"-b", "--batch-size", "--mini-batch", "--device-batch-size",
                             "--per-device-train-batch-size"},
                            "sequences in one forward pass", o.batch, 1, 65536));
+  table.add_config(integer("--length", {},
+                           "tokens of a text read at once; 0 = the context, with --from at most "
+                           "1024",
+                           o.length, 0, kSteps));
+  table.add_config(integer("--batch-tokens", {"--max-tokens"},
+                           "pairs: tokens of the longer side in one forward pass", o.batch_tokens,
+                           1, 1 << 24));
   table.add_config(integer("--accumulate", {"--gradient-accumulation-steps"},
                            "forward passes in one optimiser step", o.accumulate, 1, 65536));
   table.add_config(integer("--patience", {"--early-stopping"},
@@ -68,7 +94,8 @@ void declare_optimizer(OptionTable& table, TrainRequest& request) {
   table.add_config(integer("--warmup", {"--warmup-steps", "--warmup-iters", "--lr-warmup"},
                            "steps from rate 0 to the peak", o.warmup, 0, kSteps));
   table.add_config(choice("--schedule", {"--lr-scheduler-type"}, "how the rate falls",
-                          request.schedule, {"cosine", "trapezoid", "constant"}));
+                          request.schedule,
+                          {"cosine", "trapezoid", "constant", "inverse_root|inverse_sqrt"}));
   table.add_config(number("--decay-fraction", {"--warmdown-ratio"},
                           "trapezoid: the last part of the steps, in which the rate falls",
                           o.decay_fraction, 0, 1));
@@ -80,6 +107,17 @@ void declare_optimizer(OptionTable& table, TrainRequest& request) {
   table.add_config(number("--weight-decay", {}, "of the matrices", o.weight_decay, 0, 1000));
   table.add_config(number("--clip", {"--grad-clip", "--clip-norm", "--max-grad-norm"},
                           "the gradient's norm at most; 0 = off", o.clip, 0, 1e6));
+  table.add_config(number("--label-smoothing", {},
+                          "weight of all labels together beside the right one", o.label_smoothing,
+                          0, 0.99));
+  table.add_config(number("--mask", {"--mlm-probability"},
+                          "masked, spans: the part of the tokens that is asked for", o.mask, 0.001,
+                          0.9));
+  table.add_config(
+      number("--mean-span", {}, "spans: tokens in one, on the average", o.mean_span, 1, 100));
+  table.add_config(integer("--average", {},
+                           "evaluate and write the mean of the weights at so many evaluations",
+                           o.average, 1, 100));
 }
 
 void declare_cadence(OptionTable& table, TrainOptions& o) {
@@ -186,6 +224,7 @@ void TrainRequest::take_preset() {
   spec = fovea::preset(preset);
   spec.vocabulary = 0;  // the text's, not the published model's
   options = preset_training(preset);
+  objective = static_cast<int>(options.objective);
   seed = static_cast<int64_t>(options.seed);
   schedule = static_cast<int>(options.schedule);
   precision = static_cast<int>(options.precision);
@@ -193,7 +232,7 @@ void TrainRequest::take_preset() {
 
 void TrainRequest::declare(OptionTable& table) {
   take_preset();
-  declare_data(table, options);
+  declare_data(table, *this);
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   table.add(text("--preset", {}, "model and training to begin with: " + presets, preset));
@@ -213,6 +252,7 @@ void TrainRequest::declare(OptionTable& table) {
 }
 
 void TrainRequest::apply(OptionTable& table) {
+  if (table.given("--pairs")) preset = "translate";
   table.apply("--preset");
   table.apply("--config");
   take_preset();
@@ -226,6 +266,7 @@ void TrainRequest::apply(OptionTable& table) {
   options.seed = static_cast<uint64_t>(seed);
   options.schedule = static_cast<Schedule>(schedule);
   options.precision = static_cast<Precision>(precision);
+  options.objective = static_cast<Objective>(objective);
 }
 
 std::string config_of(const TrainRequest& request, const OptionTable& table) {

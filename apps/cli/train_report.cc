@@ -21,10 +21,26 @@ std::string row(const char* name, const std::string& value) {
 }
 
 std::string model_row(const TrainPlan& plan) {
-  const StackSpec& stack = plan.spec.decoder ? *plan.spec.decoder : *plan.spec.encoder;
+  const auto &encoder = plan.spec.encoder, &decoder = plan.spec.decoder;
+  const StackSpec& stack = decoder ? *decoder : *encoder;
+  const std::string layers = encoder && decoder
+                                 ? fmt::format("{} + {}", encoder->layers, decoder->layers)
+                                 : fmt::format("{}", stack.layers);
   return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
-                     amount(static_cast<double>(plan.parameters)), stack.layers,
-                     stack.attention.heads, plan.spec.width, plan.spec.context, plan.vocabulary);
+                     amount(static_cast<double>(plan.parameters)), layers, stack.attention.heads,
+                     plan.spec.width, plan.spec.context, plan.vocabulary);
+}
+
+std::string data_row(const TrainPlan& plan) {
+  const auto count = [](int64_t n) { return amount(static_cast<double>(n)); };
+  if (plan.training_sequences == 0) {
+    return row("text", fmt::format("{} tokens to learn from, {} held out",
+                                   count(plan.training_tokens), count(plan.validation_tokens)));
+  }
+  return row(
+      plan.objective.c_str(),
+      fmt::format("{} to learn from ({} tokens), {} held out", count(plan.training_sequences),
+                  count(plan.training_tokens), count(plan.validation_sequences)));
 }
 
 std::string memory_row(const TrainPlan& plan) {
@@ -58,9 +74,7 @@ std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
   std::string table = row("model", model_row(plan));
   table += row("from",
                plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
-  table += row("text", fmt::format("{} tokens to learn from, {} held out",
-                                   amount(static_cast<double>(plan.training_tokens)),
-                                   amount(static_cast<double>(plan.validation_tokens))));
+  table += data_row(plan);
   table +=
       row("steps", fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
                                amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
@@ -80,6 +94,9 @@ std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
                      {"first_step", plan.first_step},
                      {"steps", options.steps},
                      {"parameters", plan.parameters},
+                     {"objective", plan.objective},
+                     {"training_sequences", plan.training_sequences},
+                     {"validation_sequences", plan.validation_sequences},
                      {"training_tokens", plan.training_tokens},
                      {"validation_tokens", plan.validation_tokens},
                      {"vocabulary", plan.vocabulary},
@@ -107,7 +124,8 @@ void TrainReport::step(const TrainProgress& p) {
 
   const bool measured = p.validation_loss && *p.validation_loss != validation_;
   if (measured) validation_ = *p.validation_loss;
-  const std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
+  std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
+  for (const auto& [name, value] : p.figures) val += fmt::format("  {} {:.4g}", name, value);
   const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
                                        amount(p.tokens_per_second), duration(p.seconds_left));
   const std::string where = fmt::format("{}/{}", p.step, p.steps);
@@ -133,20 +151,21 @@ std::string result_text(const TrainResult& r, const TrainOptions& options) {
 }
 
 std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
-  const Json json = {{"out", options.out},
-                     {"step", r.step},
-                     {"steps", options.steps},
-                     {"loss", finite(r.loss)},
-                     {"best_loss", finite(r.best_loss)},
-                     {"bits_per_byte", finite(r.bits_per_byte)},
-                     {"seconds", finite(r.seconds)},
-                     {"tokens_per_second", finite(r.tokens_per_second)},
-                     {"parameters", plan.parameters},
-                     {"precision", plan.precision},
-                     {"isa", plan.isa},
-                     {"threads", plan.threads},
-                     {"interrupted", r.interrupted},
-                     {"stopped_early", r.stopped_early}};
+  Json json = {{"out", options.out},
+               {"step", r.step},
+               {"steps", options.steps},
+               {"loss", finite(r.loss)},
+               {"best_loss", finite(r.best_loss)},
+               {"bits_per_byte", finite(r.bits_per_byte)},
+               {"seconds", finite(r.seconds)},
+               {"tokens_per_second", finite(r.tokens_per_second)},
+               {"parameters", plan.parameters},
+               {"precision", plan.precision},
+               {"isa", plan.isa},
+               {"threads", plan.threads},
+               {"interrupted", r.interrupted},
+               {"stopped_early", r.stopped_early}};
+  for (const auto& [name, value] : r.figures) json[name] = finite(value);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

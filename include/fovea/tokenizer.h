@@ -53,7 +53,7 @@ struct TokenizerState;
 class Tokenizer {
  public:
   // Reads a tokenizer.json, or the one in a folder, with the tokenizer_config.json beside it if
-  // there is one. In a folder without it: vocab.txt, vocab.json with merges.txt, or a SentencePiece
+  // there is one, or the vocabulary of a .gguf file. In a folder without it: vocab.txt, vocab.json with merges.txt, or a SentencePiece
   // model. BadFile if it is damaged; Unsupported, with the JSON path, for a part that fovea does
   // not know.
   static Tokenizer open(const std::filesystem::path& path);
@@ -90,6 +90,8 @@ class Tokenizer {
 
   int32_t size() const;  // of the vocabulary, special tokens included: ids are [0, size)
   std::string_view text_of(int32_t id) const;
+  // The bytes that a token stands for in the midst of a text: not always whole characters.
+  std::string bytes_of(int32_t id) const;
   std::optional<int32_t> id_of(std::string_view text) const;  // of a token by its text
   bool is_special(int32_t id) const;
   std::optional<int32_t> unknown_id() const;
@@ -98,6 +100,7 @@ class Tokenizer {
   uint64_t hash() const;                  // of everything that decides the ids
 
   explicit Tokenizer(std::shared_ptr<const TokenizerState> state) : state_(std::move(state)) {}
+  const TokenizerState& state() const { return *state_; }  // what is inside, for the library itself
 
  private:
   friend class StreamingDecoder;

@@ -10,17 +10,39 @@
 
 namespace fovea {
 
-enum class Schedule { cosine, trapezoid, constant };
+// inverse_root: after the warm-up the rate falls with the root of the step (Vaswani et al.
+// 2017, 5.3).
+enum class Schedule { cosine, trapezoid, constant, inverse_root };
 // automatic: bf16 where the CPU multiplies it natively, else fp32.
 enum class Precision { automatic, fp32, bf16 };
 
+// What a model learns. next_token: to go on with a text (decoders). masked: the tokens of a text
+// that were hidden (encoders; Devlin et al. 2019). spans: the stretches that were cut out of a text
+// (encoder-decoders; Raffel et al. 2020). pairs: a target text from a source text
+// (encoder-decoders). labels: the label of a text. automatic: pairs or labels where such data is
+// given, else of a text what suits the model.
+enum class Objective { automatic, next_token, masked, spans, pairs, labels };
+
 struct TrainOptions {
   std::vector<std::string> data;  // text files, folders, JSON lines
-  std::string out;                // the model's directory; training state lives in it too
-  std::string from;               // a directory to start from instead of random weights
+  // Instead of `data`: two files whose lines correspond, source and target, or one file of lines
+  // "source<TAB>target".
+  std::vector<std::string> pairs;
+  std::vector<std::string> validation_pairs;  // empty = the last part of the pairs is held out
+  // Instead of `data`: files of lines "text<TAB>label", "text<TAB>second text<TAB>label", or JSON
+  // lines with "text", perhaps "text_pair", and "label".
+  std::vector<std::string> labels;
+  std::vector<std::string> validation_labels;  // empty = the last part is held out
+  Objective objective = Objective::automatic;
+  std::string out;   // the model's directory; training state lives in it too
+  std::string from;  // a directory to start from instead of random weights
 
-  int64_t steps = 2000;     // optimiser steps
-  int64_t batch = 12;       // sequences in one forward pass
+  int64_t steps = 2000;  // optimiser steps
+  int64_t batch = 12;    // sequences in one forward pass; of pairs see batch_tokens
+  // Pairs: tokens of the longer side in one forward pass at most, padding included. Sequences of
+  // about the same length share a batch.
+  int64_t batch_tokens = 4096;
+  int64_t length = 0;  // tokens of a text read at once; 0 = the context, from a model at most 1024
   int64_t accumulate = 1;   // forward passes in one optimiser step
   double validation = 0.1;  // the text's last part, held out
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (made from the data), or a model
@@ -36,12 +58,19 @@ struct TrainOptions {
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
   double weight_decay = 0.1;  // of matrices and token embeddings; nothing else decays
   double clip = 1.0;          // the gradient's norm at most; 0 = off
+  // The weight of all labels together beside the right one (Szegedy et al. 2016); in training only.
+  double label_smoothing = 0;
+  double mask = 0.15;    // masked, spans: the part of the tokens that is asked for
+  double mean_span = 3;  // spans: tokens in one, on the average
+  // What is evaluated and written is the mean of the weights at this many evaluations, the last
+  // ones; 1 = the weights as they are.
+  int64_t average = 1;
 
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
 
   int64_t evaluate_every = 250;    // steps; 0 = only at the end
-  int64_t evaluate_windows = 256;  // of the held-out part, read by one evaluation; 0 = all
+  int64_t evaluate_windows = 256;  // of held-out text, read by one evaluation; 0 = all
   int64_t sample_every = 500;      // steps; 0 = never
   int64_t sample_tokens = 120;
   int64_t save_every = 500;  // steps; 0 = only at the end
@@ -60,13 +89,15 @@ TrainOptions preset_training(const std::string& preset);
 // What a run will be, before it starts.
 struct TrainPlan {
   Spec spec;
+  std::string objective;  // "next_token", "masked", "spans", "pairs" or "labels"
   std::string from;  // "random weights", the directory it starts from, or the snapshot it resumes
   int64_t first_step = 0;
   int64_t parameters = 0;
-  int64_t training_tokens = 0, validation_tokens = 0;  // in the data
+  int64_t training_tokens = 0, validation_tokens = 0;        // in the data
+  int64_t training_sequences = 0, validation_sequences = 0;  // pairs or labelled texts; else 0
   int64_t vocabulary = 0;
-  int64_t tokens_per_step = 0;
-  double epochs = 0;  // how often the training part is read
+  int64_t tokens_per_step = 0;  // on the average, without padding
+  double epochs = 0;            // how often the training part is read
   uint64_t weight_bytes = 0, optimizer_bytes = 0, activation_bytes = 0, total_bytes = 0,
            available_bytes = 0;
   double flops_per_step = 0;
@@ -82,6 +113,8 @@ struct TrainProgress {
   double loss = 0;  // of the last step, mean over its tokens
   std::optional<double> validation_loss, best_loss;
   double bits_per_byte = 0;  // of the last validation
+  // More about the last validation, by name, such as "accuracy".
+  std::vector<std::pair<std::string, double>> figures = {};
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // seen so far
@@ -98,6 +131,7 @@ struct TrainResult {
   // On held-out text, of the weights in the directory's model.safetensors; 0 = never evaluated.
   double best_loss = 0;
   double bits_per_byte = 0;
+  std::vector<std::pair<std::string, double>> figures = {};  // of the last validation
   double seconds = 0, tokens_per_second = 0;
   bool interrupted = false, stopped_early = false;
 };

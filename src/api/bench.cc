@@ -9,6 +9,7 @@
 #include "plan/estimate.h"
 #include "plan/machine.h"
 #include "train/trainer.h"
+#include "train/window_examples.h"
 
 namespace fovea {
 namespace {
@@ -68,12 +69,13 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   Transformer model(spec);
   initialise(model, options.seed);
   const std::vector<uint16_t> tokens = random_tokens();
-  const Batches batches({tokens.data(), 2, kTokens, kTokens}, spec.context, options.seed);
+  const NextTokenExamples examples({tokens.data(), 2, kTokens, kTokens}, {},
+                                   {spec.context, options.batch, 0, options.seed});
   Stepper step(model, options, compute);
   std::vector<double> times;
   for (int64_t i = 0; i < steps + kWarmup; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    step(batches, i);
+    step(examples, i);
     if (i >= kWarmup)
       times.push_back(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

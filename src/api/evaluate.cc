@@ -5,12 +5,21 @@
 #include "api/parts.h"
 #include "base/error.h"
 #include "data/token_store.h"
-#include "train/evaluation.h"
+#include "train/check_options.h"
+#include "train/task.h"
 
 namespace fovea {
+namespace {
 
-Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
-                    const std::function<bool(double fraction)>& progress) {
+using Progress = std::function<bool(double fraction)>;
+
+void tell(const Progress& progress, int64_t n, int64_t count) {
+  const double fraction = static_cast<double>(n) / static_cast<double>(count + 1);
+  if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
+}
+
+Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
+                       const Progress& progress) {
   constexpr int64_t kTokensAtOnce = 4096;  // enough rows for full-rate products, small logits
   const Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
@@ -20,32 +29,28 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
         data.front(), tokens.count);
 
   Evaluation result;
+  result.objective = name_of(Objective::next_token);
   result.tokens = tokens.count - 1;  // the first one is given
   result.bytes = tokens.bytes;
   const int64_t context = std::min(model.spec().context, result.tokens);
   const int64_t whole = result.tokens / context, rest = result.tokens % context;
-  double sum = 0;
-  const auto score = [&](int64_t windows, int64_t length, int64_t start) {
-    const int64_t batch = std::max<int64_t>(1, kTokensAtOnce / length);
-    std::vector<int32_t> window(static_cast<size_t>(length) + 1);
-    sum += static_cast<double>(windows * length) *
-           mean_loss(model.parts().transformer, DType::f32, windows, length, batch,
-                     [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-                       if (progress &&
-                           !progress(static_cast<double>(first) / static_cast<double>(whole + 1))) {
-                         fail(ErrorKind::Failed, "eval: interrupted");
-                       }
-                       for (int64_t w = 0; w < count; ++w) {
-                         tokens.copy(start + (first + w) * length, length + 1, window.data());
-                         std::copy_n(window.begin(), length, ids + w * length);
-                         std::copy_n(window.begin() + 1, length, targets + w * length);
-                       }
-                     });
+  const auto window = [&](int64_t start, int64_t rows, int64_t length) {
+    Batch batch;
+    batch.target.ids = empty({rows, length}, DType::i32);
+    batch.labels = empty({rows, length}, DType::i32);
+    batch.asked = batch.tokens = rows * length;
+    tokens.copy(start, rows * length, batch.target.ids.data_as<int32_t>());
+    tokens.copy(start + 1, rows * length, batch.labels.data_as<int32_t>());
+    return batch;
   };
-  score(whole, context, 0);
-  if (rest > 0) score(1, rest, whole * context);
-
-  result.loss = sum / static_cast<double>(result.tokens);
+  const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);
+  const int64_t batches = (whole + rows - 1) / rows;
+  result.loss =
+      score(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
+        tell(progress, n, batches);
+        if (n == batches) return window(whole * context, 1, rest);
+        return window(n * rows * context, std::min(rows, whole - n * rows), context);
+      }).loss;
   result.perplexity = std::exp(result.loss);
   result.bits_per_byte = bits_per_byte(result.loss, result.tokens, result.bytes);
   if (const auto unknown = tokenizer.unknown_id()) {
@@ -57,6 +62,57 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
     }
   }
   return result;
+}
+
+// What training would measure at an evaluation, on all of the data.
+Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress) {
+  const Transformer& transformer = model.parts().transformer;
+  const Origin& origin = model.parts().origin;
+  const Spec& spec = model.spec();
+  Evaluation result;
+  const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
+  const std::unique_ptr<TrainingTask> task =
+      open_task(options, spec, TrainingTask::Purpose::measure);
+  Spec shaped = spec;
+  task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
+  check(write_spec(shaped) == write_spec(spec),
+        "--labels: the model's head does not tell these labels ({}); expected a model that was "
+        "trained on them",
+        fmt::join(task->labels(), ", "));
+  const auto examples = task->examples(spec, model.tokenizer(), origin, true, say);
+  const int64_t batches = examples->validation_batches();
+  const Score found = score(transformer, DType::f32, batches, [&](int64_t n) {
+    tell(progress, n, batches);
+    return examples->validation(n);
+  });
+  result.objective = name_of(objective_of(options, spec));
+  result.loss = found.loss;
+  result.perplexity = std::exp(found.loss);
+  result.tokens = found.asked;
+  result.sequences = examples->held_out.sequences;
+  result.bytes = examples->held_out.bytes;
+  result.bits_per_byte = bits_per_byte(found.loss, found.asked, result.bytes);
+  result.figures = task->figures(transformer, found);
+  return result;
+}
+
+}  // namespace
+
+Evaluation evaluate(const Model& model, const EvaluationData& data,
+                    const std::function<bool(double fraction)>& progress) {
+  constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // keeps activations small
+  TrainOptions options;
+  options.data = data.text;
+  options.pairs = data.pairs;
+  options.labels = data.labels;
+  options.validation = 0;
+  options.evaluate_windows = 0;
+  options.length = std::min(model.spec().context, kLongest);
+  options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
+  check_data(options);
+  if (objective_of(options, model.spec()) == Objective::next_token)
+    return next_tokens(model, data.text, progress);
+  return by_task(model, options, progress);
 }
 
 }  // namespace fovea

@@ -125,6 +125,26 @@ void each_head(const std::vector<int64_t>& rows, int64_t group, Move&& move) {
       move(part, head * group, in_file);
 }
 
+// The rows of each head in the other order: [first half, second half] or pair by pair.
+Tensor swap_pairs(const Tensor& x, int64_t head_width, bool to_neighbours) {
+  Tensor y = empty(x.shape(), x.dtype());
+  const size_t row = x.bytes() / static_cast<size_t>(x.dim(0));
+  for (int64_t halved = 0; halved < x.dim(0); ++halved) {
+    const int64_t head = halved / head_width * head_width, half = head_width / 2;
+    const int64_t paired = head + (halved - head) % half * 2 + (halved - head) / half;
+    const int64_t from = to_neighbours ? halved : paired, to = to_neighbours ? paired : halved;
+    std::memcpy(y.data_as<char>() + static_cast<size_t>(to) * row,
+                x.data_as<char>() + static_cast<size_t>(from) * row, row);
+  }
+  return y;
+}
+
+Tensor plus(const Tensor& x, float addend) {
+  Tensor y = empty(x.shape());
+  for (int64_t i = 0; i < x.size(); ++i) y.data_as<float>()[i] = x.data_as<float>()[i] + addend;
+  return y;
+}
+
 std::vector<int64_t> rows_in(const std::vector<Shape>& shapes) {
   std::vector<int64_t> rows;
   for (const Shape& shape : shapes) rows.push_back(shape[0]);
@@ -134,7 +154,9 @@ std::vector<int64_t> rows_in(const std::vector<Shape>& shapes) {
 int64_t group_of(Stored stored, const Transformer& model) {
   const Spec& spec = model.spec;
   switch (stored) {
-    case Stored::by_head: return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
+    case Stored::by_head:
+    case Stored::rotary_pairs:
+      return (spec.decoder ? spec.decoder : spec.encoder)->attention.head_width;
     case Stored::convolution: return 3;
     case Stored::image_convolution: return spec.input.patch;
     case Stored::stacked: return spec.decoder->ffn.experts.count;
@@ -218,19 +240,23 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
     }
   }
   if (tensor.stored == Stored::transposed && whole.rank() == 2) return transpose(whole);
+  if (tensor.stored == Stored::rotary_pairs) return swap_pairs(whole, tensor.group, true);
+  if (tensor.stored == Stored::one_plus) return plus(whole, 1);
   return whole.view(shape_in_file(tensor, shapes));
 }
 
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
-                              const std::vector<Shape>& shapes) {
-  Tensor whole = value.dtype() == DType::f32 ? value : convert(value, DType::f32);
+                              const std::vector<Shape>& shapes, bool keep_dtype) {
+  Tensor whole = keep_dtype || value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
+  if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
+  if (tensor.stored == Stored::one_plus) whole = plus(whole, -1);
   if (shapes.size() == 1) return {whole.view(shapes[0])};
   if (tensor.stored == Stored::stacked)
     whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});
   std::vector<Tensor> parts;
   if (tensor.stored == Stored::by_head) {
-    for (const Shape& shape : shapes) parts.push_back(empty(shape));
+    for (const Shape& shape : shapes) parts.push_back(empty(shape, whole.dtype()));
     const size_t row = whole.bytes() / static_cast<size_t>(whole.dim(0));
     each_head(rows_in(shapes), tensor.group, [&](size_t part, int64_t to, int64_t from) {
       std::memcpy(parts[part].data_as<char>() + static_cast<size_t>(to) * row,

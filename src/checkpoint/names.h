@@ -11,7 +11,19 @@ namespace fovea {
 // How a tensor lies in the file where we keep [out, in]. transposed: [in, out]. by_head: fused
 // parts alternate head by head. batched: with an axis of 1 in front. convolution: [out, in / n, n],
 // or [out, in / (n n), n, n] of an image. stacked: of all experts, with an axis for them in front.
-enum class Stored { plain, transposed, by_head, batched, convolution, image_convolution, stacked };
+// rotary_pairs: each head's rows i and i + n / 2, which rotary positions turn together, as
+// neighbours 2 i and 2 i + 1. one_plus: a gain of 1 + w as what it multiplies by.
+enum class Stored {
+  plain,
+  transposed,
+  by_head,
+  batched,
+  convolution,
+  image_convolution,
+  stacked,
+  rotary_pairs,
+  one_plus
+};
 
 // One rule of a family's table, read from left to right when loading and from right to left when
 // saving.
@@ -30,7 +42,7 @@ struct FileTensor {
   std::string name;
   Stored stored = Stored::plain;
   std::vector<std::string> parts;
-  int64_t group = 0;  // by_head: a head's width; convolutions: n; stacked: experts
+  int64_t group = 0;  // by_head, rotary_pairs: a head's width; convolutions: n; stacked: experts
 };
 
 // The file's tensors for a model's parameters, by the rules; Internal if a parameter has no rule.
@@ -40,8 +52,9 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The way back: the parts, in f32, of these shapes. A tensor that needs no change is not copied.
+// With `keep_dtype` they stay in the file's dtype; not for a transposed tensor.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
-                              const std::vector<Shape>& shapes);
+                              const std::vector<Shape>& shapes, bool keep_dtype = false);
 
 // The shape in the file for parts of these shapes.
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);

@@ -13,23 +13,14 @@
 #include <vector>
 
 #include "base/files.h"
+#include "checkpoint/tensor_source.h"
+#include "base/half.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
-// One tensor of a file, as its header tells.
-struct StoredTensor {
-  std::string name;
-  std::string_view type;       // as the format spells it: "F32", "BF16", "F8_E4M3", ...
-  std::optional<DType> dtype;  // absent: a valid type that fovea does not compute on
-  Shape shape;
-  const char* data = nullptr;  // in the mapping; any alignment
-  size_t bytes = 0;
-  size_t file = 0;  // index into files()
-};
-
 // The tensors of one file, or of all shards of a model.
-class SafeTensors {
+class SafeTensors : public TensorSource {
  public:
   // Mapped tensors are read through memory that must not be written to. They keep the mapping
   // alive.
@@ -40,14 +31,17 @@ class SafeTensors {
   // own into ../../blobs.
   static SafeTensors open_model(const std::string& path);
 
-  const std::vector<StoredTensor>& stored() const { return stored_; }  // sorted by name
-  const StoredTensor* find(std::string_view name) const;               // null where there is none
+  const std::vector<StoredTensor>& stored() const override { return stored_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
   // Borrows the mapping, or copies where the elements lie unaligned. BadFile if missing,
   // Unsupported for its type.
-  Tensor tensor(std::string_view name) const;
+  Tensor tensor(std::string_view name) const override;
+  // A tensor is done with: what of it was read stops counting as this process's memory.
+  void release(const StoredTensor& stored) const override {
+    files_[stored.file]->release(stored.data, stored.bytes);
+  }
 
  private:
   SafeTensors() = default;
@@ -83,8 +77,8 @@ void write_safetensors(const std::string& path, std::map<std::string, Tensor> te
 // Unsupported where the name says that the file is a pickle or the like; the file is not opened.
 void refuse_pickle(const std::string& path);
 
-float widen_half(uint16_t half);            // IEEE binary16, exactly; NaN payloads stay
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
+Tensor narrow_to_halves(const Tensor& floats);
 int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
 

@@ -30,16 +30,6 @@ int64_t read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
   return bytes;
 }
 
-int64_t size_of(const std::string& choice, size_t begin) {
-  constexpr int64_t kMost = int64_t{1} << 24;  // ids and their texts fit into memory
-  const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
-  int64_t size = 0;
-  const auto [end, error] = std::from_chars(first, last, size);
-  check(error == std::errc() && end == last && size > 0 && size <= kMost,
-        "--tokenizer: is {}; expected a size from 1 to {} behind the colon", choice, kMost);
-  return size;
-}
-
 TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& options,
                                   const OnProgress& progress) {
   CharacterTrainer trainer;
@@ -80,22 +70,32 @@ std::optional<TrainedTokenizer> train_tokenizer(const std::vector<std::filesyste
   return train_tokenizer(corpus, options, progress);
 }
 
+bool is_trained_choice(const std::string& choice) {
+  const std::string kind = choice.substr(0, choice.find(':'));
+  return choice == "char" || kind == "bpe" || kind == "wordpiece" || kind == "unigram";
+}
+
+int64_t vocabulary_in(const std::string& choice) {
+  constexpr int64_t kMost = int64_t{1} << 24;  // ids and their texts fit into memory
+  const size_t begin = choice.find(':') + 1;
+  const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
+  int64_t size = 0;
+  const auto [end, error] = std::from_chars(first, last, size);
+  check(error == std::errc() && end == last && size > 0 && size <= kMost,
+        "--tokenizer: is {}; expected a size from 1 to {} behind the colon", choice, kMost);
+  return size;
+}
+
 Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters,
                          int64_t context) {
+  if (!is_trained_choice(choice)) return Tokenizer::open(choice);
   if (choice == "char") return train_character_tokenizer(corpus, max_characters, context);
-  const size_t colon = choice.find(':');
-  const std::string kind = choice.substr(0, colon);
+  const std::string kind = choice.substr(0, choice.find(':'));
   TokenizerTraining options{.end_of_text = corpus.separates_documents(), .context = context};
-  if (kind == "bpe") {
-    options.kind = TokenizerKind::bpe;
-  } else if (kind == "wordpiece") {
-    options.kind = TokenizerKind::wordpiece;
-  } else if (kind == "unigram") {
-    options.kind = TokenizerKind::unigram;
-  } else {
-    return Tokenizer::open(choice);
-  }
-  if (colon != std::string::npos) options.vocabulary = size_of(choice, colon + 1);
+  options.kind = kind == "bpe"         ? TokenizerKind::bpe
+                 : kind == "wordpiece" ? TokenizerKind::wordpiece
+                                       : TokenizerKind::unigram;
+  if (choice.size() > kind.size()) options.vocabulary = vocabulary_in(choice);
   return train_tokenizer(corpus, options)->tokenizer;
 }
 

@@ -20,6 +20,7 @@ void bart_sizes(Config& io, Spec& s) {
   io("dropout", s.dropout.residual, 0.1f);
   s.dropout.embedding = s.dropout.residual;
   io("attention_dropout", s.dropout.attention, 0);
+  io("init_std", s.init_deviation, 0.02f);
   io("scale_embedding", s.scaled_embedding, false);
   io("tie_word_embeddings", s.head.tied, true);
   s.encoder = d;

@@ -40,6 +40,19 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
 };
 
+// How the weights of inference are stored. int8 and int4: whole numbers with a scale for each group
+// along k.
+enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
+
+// A matrix W [N, K], packed once for many products; packed.h has the layouts.
+struct PackedMatrix {
+  WeightFormat format = WeightFormat::f32;
+  int64_t outputs = 0, width = 0;    // N, K
+  int64_t group = 0;                 // int8 and int4: weights along k that share a scale, 32 or 64
+  const void* panels = nullptr;      // on a cache line
+  const uint16_t* scales = nullptr;  // f16; int8 and int4
+};
+
 // Elements of a tensor of shape [R, C].
 struct Rows {
   int64_t count = 0, width = 0;
@@ -98,7 +111,7 @@ struct AttentionShape {
   // score of query row t and key s is entry s - t + bias_origin.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0;
-  // If there, k and v lie in pages; see Span.
+  // If there, k and v lie in pages; see PagedText.
   const void* const* key_pages = nullptr;
   const void* const* value_pages = nullptr;
 };
@@ -109,7 +122,7 @@ inline constexpr int64_t kPageTokens = 64;
 
 // One sequence of a ragged batch: its queries are the rows [row, row + queries) of q and y [rows,
 // H, D], its keys and values fill pages in order, of which the last may hold fewer.
-struct Span {
+struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
   Mask mask;  // of this sequence alone: `valid` has one entry or none
   const void* const* key_pages = nullptr;
@@ -127,7 +140,7 @@ struct PagedAttention {
 };
 
 // The attention of one sequence of a ragged batch alone.
-inline AttentionShape shape_of(const PagedAttention& paged, const Span& span) {
+inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& span) {
   return {.batch = 1,
           .queries = span.queries,
           .keys = span.keys,
@@ -164,6 +177,12 @@ struct Kernels {
   const char* device = "";
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
+  // y[rows, N] (+)= x[rows, K] W^T, plus bias[N]. f32 and bf16: one chain over ascending k, as in
+  // gemm. int8 and int4: each row of x is rounded, group by group, to whole numbers q of -127 to
+  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
+  // and the products (weight scale * scale) * sum are one chain over ascending groups. Where bf16
+  // products are native, x is rounded to bf16 for bf16 weights.
+  void (*packed_linear)(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
   void (*convert)(Out y, In x, int64_t size) = nullptr;              // y (+)= x, across dtypes
@@ -225,7 +244,7 @@ struct Kernels {
   // `attention` without lse for sequences whose keys and values lie in pages; their rows of y get
   // the bits that it gives for each alone.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
-                          const std::vector<Span>& spans) = nullptr;
+                          const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
                              In lse, const AttentionShape& shape) = nullptr;
   // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.

@@ -175,7 +175,8 @@ void visit(HeadSpec& h, SpecVisitor& v) {
   choose(v, "head.kind", "--head", "what the outputs are", h.kind,
          {"language_model", "pooled", "sequence", "token", "span"});
   v.boolean("head.tied", "--tied-head", "the embedding is also the output matrix", h.tied);
-  v.integer("head.labels", "--labels", "of a head that is no language model's", h.labels, 0, kMost);
+  v.integer("head.labels", "--label-count", "of a head that is no language model's", h.labels, 0,
+            kMost);
   v.boolean("head.bias", "--head-bias", "bias of the outputs", h.bias);
   v.boolean("head.transform", "--head-transform", "a layer of the head's own", h.transform);
   choose(v, "head.activation", "--head-activation", "of that layer", h.activation, activations());

@@ -84,8 +84,9 @@ Tensor Attention::attend(const Tensor& q, const Tensor& x, const Pass& pass) con
     options.bias = pass.distance_bias;
   }
   const auto [k, v] = across ? of_memory(pass.memory, pass) : of_tokens(x, pass);  // [B, S, G, D]
-  show_weights(q, k, options, pass);
-  return attention(q, k, v, options);
+  const Tensor mixed = attention(q, k, v, options);                                // [B, T, H, D]
+  if (pass.probe != nullptr) show(*pass.probe, {q, k, v, options, mixed}, pass.stack);
+  return mixed;
 }
 
 // The tokens that came before are in the cache, and what the encoder made.
@@ -110,13 +111,12 @@ Tensor Attention::attend_cached(const Tensor& q, const Tensor& x, const Pass& pa
   return attention_paged(q, cache.spans(layer, masked(pass)), options);
 }
 
-void Attention::show_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options,
-                             const Pass& pass) const {
-  if (pass.probe == nullptr || !pass.probe->wants_weights) return;
+void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {
   const std::string name = across ? fmt::format("cross_attention.{}", layer)
-                                  : fmt::format("{}attention.{}", pass.stack, layer);
-  if (pass.probe->wants_weights(name))
-    pass.probe->see(name, attention_weights(q, k, options));  // [B, H, T, S]
+                                  : fmt::format("{}attention.{}", stack, layer);
+  if (probe.wants_weights && probe.wants_weights(name))
+    probe.see(name, attention_weights(here.q, here.k, here.options));  // [B, H, T, S]
+  if (probe.attend) probe.attend(name, here);
 }
 
 }  // namespace fovea

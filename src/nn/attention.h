@@ -43,8 +43,7 @@ struct Attention {
                   const Angles& angles, const Pass& pass) const;
   Tensor attend(const Tensor& q, const Tensor& x, const Pass& pass) const;
   Tensor attend_cached(const Tensor& q, const Tensor& x, const Pass& pass) const;
-  void show_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options,
-                    const Pass& pass) const;
+  void show(const Probe& probe, const Attending& here, const char* stack) const;
   KeysValues of_tokens(const Tensor& x, const Pass& pass) const;
   Mask masked(const Pass& pass) const;
   float score_scale() const;

@@ -129,13 +129,13 @@ void KvCache::end() {
   }
 }
 
-std::vector<Span> KvCache::spans(int64_t layer, const Mask& mask) {
+std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
   pointers_.clear();
-  std::vector<Span> spans;
+  std::vector<PagedText> spans;
   int64_t row = 0;
   for (size_t i = 0; i < members_.size(); ++i) {
     const auto& [text, tokens, horizon] = members_[i];
-    Span& span = spans.emplace_back();
+    PagedText& span = spans.emplace_back();
     span = {.row = row, .queries = tokens, .keys = text->length + tokens, .mask = mask};
     span.mask.first_query = text->length;
     if (!mask.valid.empty()) span.mask.valid = {mask.valid[i]};
@@ -172,13 +172,13 @@ void KvCache::set_memory(int64_t layer, const Tensor& k, const Tensor& v,
   }
 }
 
-std::vector<Span> KvCache::memory_spans(int64_t layer) {
+std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
   pointers_.clear();
-  std::vector<Span> spans;
+  std::vector<PagedText> spans;
   int64_t row = 0;
   for (const auto& [text, tokens, horizon] : members_) {
     const auto& [k, v] = text->memory->layers[static_cast<size_t>(layer)];
-    Span& span = spans.emplace_back();
+    PagedText& span = spans.emplace_back();
     span = {.row = row, .queries = tokens, .keys = k.dim(0), .mask = {}};
     span.mask.valid = text->memory->valid;
     std::vector<const void*> keys, values;

@@ -55,8 +55,8 @@ class KvCache {
   void append(int64_t layer, const Tensor& k, const Tensor& v);
   void end();  // all layers have them
 
-  std::vector<Span> spans(int64_t layer, const Mask& mask);  // self-attention
-  std::vector<Span> memory_spans(int64_t layer);             // cross-attention
+  std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention
+  std::vector<PagedText> memory_spans(int64_t layer);             // cross-attention
   // k and v [B, S, G, D] of what an encoder made, a row for each text; `valid` as in Pass.
   bool has_memory(int64_t layer) const;
   void set_memory(int64_t layer, const Tensor& k, const Tensor& v,

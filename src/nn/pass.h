@@ -9,11 +9,21 @@
 
 namespace fovea {
 
+// What an attention layer has in hand: q [B, T, H, D], k and v [B, S, G, D], how they meet, and
+// what each head gives [B, T, H, D].
+struct Attending {
+  const Tensor &q, &k, &v;
+  const AttentionOptions& options;
+  const Tensor& heads;
+};
+
 // Where inspection looks in. Null by default; the fast path owes it nothing.
 struct Probe {
   std::function<void(const std::string& name, const Tensor& value)> see;
   // Attention weights are computed on request only.
-  std::function<bool(const std::string& name)> wants_weights;
+  std::function<bool(const std::string& name)> wants_weights = {};
+  // Before the heads are joined; it may overwrite them, to switch heads off.
+  std::function<void(const std::string& name, const Attending& attending)> attend = {};
 };
 
 // By what queries and keys are turned: cos and sin f32 [T or B*T, R/2]; absent = they are not.

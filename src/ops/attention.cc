@@ -75,13 +75,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   });
 }
 
-Tensor attention_paged(const Tensor& q, const std::vector<Span>& spans,
+Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                        const PagedOptions& options) {
   check(q.rank() >= 2 && options.kv_heads > 0 && q.dim(-2) % options.kv_heads == 0,
         "attention: q is {} with {} key-value heads; expected [..., H, D] with H a multiple",
         q.shape(), options.kv_heads);
   const int64_t rows = q.size() / (q.dim(-2) * q.dim(-1));
-  for (const Span& span : spans) {
+  for (const PagedText& span : spans) {
     check(span.row >= 0 && span.row + span.queries <= rows,
           "attention: a span of rows {} to {} of {}", span.row, span.row + span.queries, rows);
   }

@@ -54,7 +54,7 @@ struct PagedOptions {
   Tensor bias = {};
   int64_t bias_zero = 0;
 };
-Tensor attention_paged(const Tensor& q, const std::vector<Span>& spans,
+Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                        const PagedOptions& options);
 // The weights alone, for inspection; not differentiable. -> f32 [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);

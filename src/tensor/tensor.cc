@@ -12,15 +12,20 @@
 namespace fovea {
 namespace {
 
-// Freed blocks by size. Sizes are rounded up so that the few shapes of a step meet their like; a
-// mutex is enough, since an op allocates once while its kernel runs for microseconds at least.
+// Freed blocks by size. Sizes are rounded up so that the few shapes of a step meet their like, and
+// where batches differ in length a block at most a quarter larger does as well; a mutex is enough,
+// since an op allocates once while its kernel runs for microseconds at least.
 class Cache {
  public:
-  void* take(size_t bytes) {
+  // `bytes` becomes the block's own size.
+  void* take(size_t& bytes) {
     const std::lock_guard lock(mutex_);
-    if (auto found = free_.find(bytes); found != free_.end() && !found->second.empty()) {
-      void* block = found->second.back();  // the last one freed is the one that caches still hold
-      found->second.pop_back();
+    const size_t most = bytes + bytes / 4;
+    for (auto at = free_.lower_bound(bytes); at != free_.end() && at->first <= most; ++at) {
+      if (at->second.empty()) continue;
+      void* block = at->second.back();  // the last one freed is the one that caches still hold
+      at->second.pop_back();
+      bytes = at->first;
       count(bytes);
       return block;
     }
@@ -107,8 +112,9 @@ int64_t elements(const Shape& shape) {
 
 std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-Storage::Storage(size_t bytes)
-    : data_(cache().take(Cache::rounded(bytes))), bytes_(Cache::rounded(bytes)), cached_(true) {}
+Storage::Storage(size_t bytes) : bytes_(Cache::rounded(bytes)), cached_(true) {
+  data_ = cache().take(bytes_);
+}
 Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
     : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
 Storage::~Storage() {

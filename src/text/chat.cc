@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "text/gguf_tokenizer.h"
 #include "text/template_format.h"
 #include "text/template_interpreter.h"
 #include "text/template_parser.h"
@@ -102,7 +103,10 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
   ModelChat chat;
   chat.folder_ = folder.string();
   const std::string config_path = (folder / "tokenizer_config.json").string();
-  const json config = is_file(config_path) ? read_json(config_path) : json::object();
+  const json config = is_gguf(chat.folder_)
+                          ? parse_json(tokenizer_files(Gguf(chat.folder_)).config, chat.folder_)
+                      : is_file(config_path) ? read_json(config_path)
+                                             : json::object();
   if (!config.is_object()) fail(ErrorKind::BadFile, "{}: is no object", config_path);
   std::vector<NamedSource> found;
   add_configured(found, config, config_path);

@@ -31,4 +31,9 @@ struct SentencePieceFile {
 // BadFile, with the byte, for what is damaged.
 SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string& path);
 
+// The text of the tokenizer.json that it stands for; `config` is that of tokenizer_config.json.
+std::string tokenizer_json_from_sentencepiece(SentencePieceFile model, const std::string& path,
+                                              std::string_view config,
+                                              const std::string& config_path);
+
 }  // namespace fovea

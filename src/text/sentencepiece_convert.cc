@@ -243,11 +243,18 @@ class Converter {
 
 }  // namespace
 
-std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,
+std::string tokenizer_json_from_sentencepiece(SentencePieceFile model, const std::string& path,
                                               std::string_view config_text,
                                               const std::string& config_path) {
   const TokenizerConfig config(config_text, config_path);
-  return Converter(parse_sentencepiece(model, path), config, path).convert();
+  return Converter(std::move(model), config, path).convert();
+}
+
+std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,
+                                              std::string_view config_text,
+                                              const std::string& config_path) {
+  return tokenizer_json_from_sentencepiece(parse_sentencepiece(model, path), path, config_text,
+                                           config_path);
 }
 
 }  // namespace fovea

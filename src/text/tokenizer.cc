@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "text/gguf_tokenizer.h"
 #include "text/tokenizer_encode.h"
 #include "text/tokenizer_state.h"
 #include "text/utf8.h"
@@ -84,6 +85,8 @@ std::string vocabulary_file(const std::string& folder) {
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
+  if (is_gguf(path.string()))
+    return Tokenizer(parse_tokenizer(tokenizer_files(Gguf(path.string())), path, path));
   const std::string folder = is_folder(path.string()) ? path.string() : parent_of(path.string());
   const auto inside = [&](const char* name) {
     return (std::filesystem::path(folder) / name).string();

@@ -135,15 +135,17 @@ void WordCounter::count_block(std::string_view block) {
 
 void WordCounter::count_lines(std::string_view text, WordTable& table) const {
   const OnWord on_word = [&](std::string_view word) { table.add(word, 1); };
-  while (!text.empty()) {
-    size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+  size_t newline = 0;  // the next one; looked for once, however many other ends stand before it
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    if (newline <= begin) newline = std::min(text.find('\n', begin), text.size() - 1);
+    end = newline + 1;
     size_t line = end;
-    if (const size_t cut = text.substr(0, end).find(kLineEnd); cut != std::string_view::npos) {
-      line = cut;
-      end = cut + 1;
+    if (const size_t cut = text.substr(begin, end - begin).find(kLineEnd);
+        cut != std::string_view::npos) {
+      line = begin + cut;
+      end = line + 1;
     }
-    if (line > 0) split_(text.substr(0, line), on_word);
-    text.remove_prefix(end);
+    if (line > begin) split_(text.substr(begin, line - begin), on_word);
   }
 }
 

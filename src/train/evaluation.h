@@ -2,17 +2,27 @@
 
 #include <functional>
 
-#include "data/token_store.h"
-#include "model/transformer.h"
+#include "train/examples.h"
 
 namespace fovea {
 
-// The mean negative log-likelihood, in nats, over `windows` windows of `context` tokens each.
-// `fill` writes windows [first, first + count) as ids and targets [count, context].
-using FillWindows =
-    std::function<void(int64_t first, int64_t count, int32_t* ids, int32_t* targets)>;
-double mean_loss(const Transformer& model, DType compute, int64_t windows, int64_t context,
-                 int64_t batch, const FillWindows& fill);
+struct Score {
+  double loss = 0;    // mean negative log-likelihood of an asked label, in nats
+  int64_t asked = 0;  // labels
+  // Of encoders and classifiers, each asked label and the output that the model thinks likeliest.
+  std::vector<std::pair<int32_t, int32_t>> answers;
+};
+
+// What a model makes of `count` batches, of which `batch(n)` gives the n-th.
+Score score(const Transformer& model, DType compute, int64_t count,
+            const std::function<Batch(int64_t n)>& batch);
+// Of the held-out part.
+Score score(const Transformer& model, DType compute, const Examples& examples);
+
+double accuracy(const Score& score);
+// Of each label the harmonic mean of precision and recall, and the mean over the labels that are
+// there (macro F1).
+double mean_f1(const Score& score);
 
 // From nats a token to bits a byte of the text that the tokens stand for.
 double bits_per_byte(double loss, int64_t tokens, int64_t bytes);

@@ -7,47 +7,12 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/threads.h"
-#include "data/train_tokenizer.h"
 #include "families/directory.h"
-#include "plan/estimate.h"
 #include "plan/machine.h"
+#include "train/check_options.h"
 
 namespace fovea {
 namespace {
-
-void check_range(const char* option, double value, double least, double most) {
-  check(value >= least && value <= most, "{}: {}; expected {} to {}", option, value, least, most);
-}
-
-void check_options(const TrainOptions& o) {
-  check(!o.data.empty(), "DATA: no file; expected text files, folders or JSON lines");
-  check_range("--steps", static_cast<double>(o.steps), 1, 1e9);
-  check_range("--batch", static_cast<double>(o.batch), 1, 65536);
-  check_range("--accumulate", static_cast<double>(o.accumulate), 1, 65536);
-  check_range("--validation", o.validation, 0, 0.9);
-  check_range("--learning-rate", o.learning_rate, 0, 1000);
-  check_range("--final-rate", o.final_rate, 0, 1);
-  check_range("--warmup", static_cast<double>(o.warmup), 0, 1e9);
-  check_range("--decay-fraction", o.decay_fraction, 0, 1);
-  check_range("--beta1", o.beta1, 0, 0.99999);
-  check_range("--beta2", o.beta2, 0, 0.99999);
-  check_range("--epsilon", o.epsilon, 1e-15, 1);
-  check_range("--weight-decay", o.weight_decay, 0, 10);
-  check_range("--clip", o.clip, 0, 1e6);
-  check_range("--keep", static_cast<double>(o.keep), 1, 1e6);
-  check_range("--bad-steps", static_cast<double>(o.bad_steps), 1, 1e6);
-  if (!o.out.empty() && !is_folder(o.out)) {
-    std::string parent = o.out;  // the first part of the path that is there
-    while (!is_folder(parent) && parent != "." && parent != "/") {
-      if (is_file(parent)) {
-        fail(ErrorKind::InvalidArgument,
-             "--out: {}: {} is a file; expected a directory, or a name for a new one", o.out,
-             parent);
-      }
-      parent = parent_of(parent);
-    }
-  }
-}
 
 DType compute_dtype(Precision precision) {
   if (precision == Precision::automatic) return native_bf16() ? DType::bf16 : DType::f32;
@@ -91,7 +56,18 @@ void check_settings(const Job& job) {
   }
 }
 
-void choose_model(Job& job, const std::function<void(std::string)>& say) {
+// What the checkpoint lacks begins as in a new model.
+void initialise_missing(Transformer& model, uint64_t seed) {
+  Transformer fresh(model.spec);
+  initialise(fresh, seed);
+  std::map<std::string, Tensor> values;
+  fresh.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+  model.each([&](const std::string& name, Parameter& p) {
+    if (!p.value) p.value = values.at(name);
+  });
+}
+
+void choose_model(Job& job, const Say& say) {
   const TrainOptions& o = job.options;
   if (job.snapshot) {
     job.model = Transformer(job.spec);
@@ -99,9 +75,11 @@ void choose_model(Job& job, const std::function<void(std::string)>& say) {
     job.plan.from = job.snapshot->path;
     job.plan.first_step = job.snapshot->step;
   } else if (!o.from.empty()) {
-    ModelFiles files = open_model_files(o.from, Weights::owned);
+    ModelFiles files = job.new_head ? open_with_head(o.from, Weights::owned, job.spec.head)
+                                    : open_model_files(o.from, Weights::owned);
     for (std::string& warning : files.warnings) say(std::move(warning));
     job.model = std::move(files.model);
+    if (!files.missing.empty()) initialise_missing(job.model, o.seed);
     job.model.spec = job.spec;  // its context may be the shorter one asked for
     job.plan.from = o.from;
   } else {
@@ -114,15 +92,16 @@ void choose_model(Job& job, const std::function<void(std::string)>& say) {
 void plan_cost(Job& job) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
-  const Cost cost = training_cost(job.spec, o.batch, job.context(), o.accumulate, job.compute);
+  const Cost cost = job.task->cost(job.spec, job.compute);
   plan.parameters = cost.parameters;
   plan.weight_bytes = cost.weight_bytes;
+  if (o.average > 1)  // those of each evaluation, and their mean
+    plan.weight_bytes += static_cast<uint64_t>(cost.parameters * (o.average + 1)) * sizeof(float);
   plan.optimizer_bytes = cost.optimizer_bytes;
   plan.activation_bytes = cost.activation_bytes;
-  plan.total_bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
+  plan.total_bytes = plan.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   plan.available_bytes = o.memory_limit > 0 ? o.memory_limit : available_memory();
   plan.flops_per_step = cost.flops_per_step;
-  plan.tokens_per_step = o.batch * job.context() * o.accumulate;
   plan.precision = name_of(job.compute);
   plan.isa = active_isa();
   plan.threads = thread_count();
@@ -137,13 +116,47 @@ void plan_cost(Job& job) {
   }
 }
 
+void plan_data(Job& job) {
+  TrainPlan& plan = job.plan;
+  const TrainOptions& o = job.options;
+  const Examples& examples = *job.examples;
+  plan.spec = job.spec;
+  plan.objective = name_of(objective_of(o, job.spec));
+  plan.vocabulary = job.tokenizer->size();
+  plan.training_tokens = examples.learnt.tokens;
+  plan.validation_tokens = examples.held_out.tokens;
+  plan.training_sequences = examples.learnt.sequences;
+  plan.validation_sequences = examples.held_out.sequences;
+  const double passes = static_cast<double>(o.accumulate), epoch = examples.passes_per_epoch();
+  plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
+  plan.epochs = static_cast<double>(o.steps) * passes / epoch;
+}
+
+// The Spec of the checkpoint to start from, which may be told to read less at a time.
+Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
+  Spec spec = files.model.spec;
+  if (given.context > 0 && given.context < spec.context && !spec.encoder &&
+      spec.decoder->position.kind == PositionKind::none)
+    spec.context = given.context;
+  return spec;
+}
+
+Tokenizer choose_tokenizer(const Job& job, const Spec& spec) {
+  const TrainOptions& o = job.options;
+  if (job.snapshot) return Tokenizer::open(o.out);
+  if (o.from.empty()) return job.task->make_tokenizer(spec);
+  // A checkpoint without one is given another's.
+  const bool bare = !is_file(o.from + "/tokenizer.json") && is_folder(o.tokenizer);
+  return Tokenizer::open(bare ? o.tokenizer : o.from);
+}
+
 }  // namespace
 
 nlohmann::ordered_json settings(const Job& job) {
   const TrainOptions& o = job.options;
   nlohmann::ordered_json s;
   s["spec"] = nlohmann::ordered_json::parse(write_spec(job.spec));
-  s["data"] = fmt::format("{:016x}", job.store->corpus_hash());
+  s["data"] = fmt::format("{:016x}", job.examples->hash);
   s["tokenizer"] = fmt::format("{:016x}", job.tokenizer->hash());
   s["precision"] = name_of(job.compute);
   s["from"] = o.from;
@@ -162,61 +175,49 @@ nlohmann::ordered_json settings(const Job& job) {
   s["weight_decay"] = o.weight_decay;
   s["clip"] = o.clip;
   s["seed"] = o.seed;
+  // What a text to go on with has no use for is said only where it is used.
+  const Objective objective = objective_of(o, job.spec);
+  if (objective != Objective::next_token) s["objective"] = name_of(objective);
+  if (objective == Objective::pairs) s["batch_tokens"] = o.batch_tokens;
+  if (objective == Objective::masked || objective == Objective::spans) {
+    s["mask"] = o.mask;
+    s["mean_span"] = o.mean_span;
+  }
+  if (o.length != 0) s["length"] = o.length;
+  if (o.label_smoothing != 0) s["label_smoothing"] = o.label_smoothing;
+  if (o.average != 1) s["average"] = o.average;
   return s;
 }
 
-Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
-            const std::function<void(std::string)>& say) {
+Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say) {
   check_options(options);
   Job job;
   job.options = options;
   job.compute = compute_dtype(options.precision);
   if (is_folder(options.out)) job.snapshot = load_latest_snapshot(options.out, say);
-  job.corpus = std::make_unique<Corpus>(
-      std::vector<std::filesystem::path>(options.data.begin(), options.data.end()));
-
-  job.spec = spec;
-  if (job.snapshot)
-    job.tokenizer = Tokenizer::open(options.out);
-  else if (!options.from.empty())
-    job.tokenizer = Tokenizer::open(options.from);
-  else
-    job.tokenizer =
-        make_tokenizer(*job.corpus, options.tokenizer, options.max_vocabulary, spec.context);
+  job.spec = given;
   if (!options.from.empty()) {
-    const Spec fresh = open_model_files(options.from, Weights::mapped).model.spec;
-    job.spec = fresh;
-    if (spec.context > 0 && spec.context < fresh.context &&
-        fresh.decoder->position.kind == PositionKind::none)
-      job.spec.context = spec.context;
-    if (job.tokenizer->size() > fresh.vocabulary) {
-      fail(ErrorKind::BadFile,
-           "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
-           options.from, job.tokenizer->size(), fresh.vocabulary);
-    }
+    ModelFiles files = open_model_files(options.from, Weights::mapped);
+    job.spec = spec_to_start_from(given, files);
+    job.origin = std::move(files.origin);
+  }
+  job.task = open_task(options, job.spec);
+  job.tokenizer = choose_tokenizer(job, job.spec);
+  const Spec before = job.spec;
+  job.task->shape(job.spec, *job.tokenizer, job.origin, say);
+  job.new_head = write_spec(before) != write_spec(job.spec);
+  if (!options.from.empty() && job.tokenizer->size() > job.spec.vocabulary) {
+    fail(ErrorKind::BadFile,
+         "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
+         options.from, job.tokenizer->size(), job.spec.vocabulary);
   }
   job.spec.vocabulary = std::max<int64_t>(job.spec.vocabulary, job.tokenizer->size());
   job.spec = validated(job.spec);
-  check(job.spec.decoder && !job.spec.encoder && job.spec.head.kind == HeadKind::language_model,
-        "spec: training needs a decoder alone with a language model's head; expected such a model");
+  if (options.from.empty()) job.origin = job.task->origin(job.spec, *job.tokenizer);
+  if (const auto labels = job.task->labels(); !labels.empty()) job.origin.labels = labels;
   plan_cost(job);
-
-  job.store = std::make_unique<TokenStore>(
-      *job.corpus, *job.tokenizer,
-      TokenStoreOptions{
-          .validation = options.validation,
-          .cache = read_only ? std::filesystem::path() : std::filesystem::path(options.out),
-          .in_memory_bytes = static_cast<int64_t>(options.token_cache)});
-  TrainPlan& plan = job.plan;
-  plan.spec = job.spec;
-  plan.vocabulary = job.tokenizer->size();
-  plan.training_tokens = job.store->training().count;
-  plan.validation_tokens = job.store->validation().count;
-  plan.epochs = static_cast<double>(options.steps * plan.tokens_per_step) /
-                static_cast<double>(std::max<int64_t>(1, plan.training_tokens));
-  check(plan.training_tokens > job.context(),
-        "{}: too short: {} tokens to learn from; expected at least {}, one more than --context",
-        fmt::join(options.data, ", "), plan.training_tokens, job.context() + 1);
+  job.examples = job.task->examples(job.spec, *job.tokenizer, job.origin, read_only, say);
+  plan_data(job);
   if (job.snapshot) check_settings(job);
   choose_model(job, say);
   return job;

@@ -4,10 +4,7 @@
 #include <optional>
 
 #include "checkpoint/snapshot.h"
-#include "data/batches.h"
-#include "data/token_store.h"
-#include "fovea/train.h"
-#include "model/transformer.h"
+#include "train/task.h"
 
 namespace fovea {
 
@@ -17,19 +14,18 @@ struct Job {
   Spec spec;  // validated
   DType compute = DType::f32;
   std::optional<Tokenizer> tokenizer;
-  std::unique_ptr<Corpus> corpus;
-  std::unique_ptr<TokenStore> store;
+  Origin origin;          // how the model is saved
+  bool new_head = false;  // instead of the checkpoint's that it starts from
+  std::unique_ptr<TrainingTask> task;
+  std::unique_ptr<Examples> examples;
   std::optional<Snapshot> snapshot;  // to resume from
   Transformer model;                 // with its weights
   TrainPlan plan;
-
-  int64_t context() const { return spec.context; }
 };
 
 // Checks every option and the data and builds the job; with `read_only` nothing is written
 // anywhere. Errors name the option or the file; OutOfMemory if the plan needs more than there is.
-Job prepare(const Spec& spec, const TrainOptions& options, bool read_only,
-            const std::function<void(std::string)>& say);
+Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const Say& say);
 
 // The settings that decide a run's numbers, as state.json keeps them: a resumed run must have the
 // same.

@@ -76,6 +76,9 @@ double learning_rate(const TrainOptions& o, int64_t step) {
                       static_cast<double>(std::max<int64_t>(1, o.steps - o.warmup));
   switch (o.schedule) {
     case Schedule::constant: return o.learning_rate;
+    case Schedule::inverse_root:
+      return o.learning_rate *
+             std::sqrt(static_cast<double>(o.warmup + 1) / static_cast<double>(step + 1));
     case Schedule::cosine:  // Loshchilov and Hutter 2017, eq. 5
       return last + 0.5 * (o.learning_rate - last) *
                         (1 + std::cos(std::numbers::pi * std::min(1.0, done)));

@@ -27,6 +27,28 @@ TrainOptions preset_training(const std::string& name) {
     o.learning_rate = 6e-4;
     o.warmup = 700;
     o.beta2 = 0.95;
+  } else if (name == "translate" || name == "translate-tiny") {
+    // Wu et al. 2021, appendix B, whose rates suit a narrow model.
+    o.tokenizer = "bpe:8000";
+    o.steps = 8000;
+    o.learning_rate = 5e-3;
+    o.warmup = 2000;
+    o.schedule = Schedule::inverse_root;
+    o.beta2 = 0.98;
+    o.weight_decay = 0;
+    o.label_smoothing = 0.1;
+    o.average = 5;
+    o.evaluate_every = o.save_every = 200;
+    o.evaluate_windows = 0;
+    if (name == "translate-tiny") {
+      o.tokenizer = "bpe:500";
+      o.steps = 400;
+      o.batch_tokens = 1024;
+      o.learning_rate = 3e-3;
+      o.warmup = 100;
+      o.evaluate_every = 50;
+      o.average = 3;
+    }
   }
   return o;
 }

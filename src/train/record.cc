@@ -49,14 +49,16 @@ void Record::step(const TrainProgress& p) {
   if (std::isfinite(p.loss)) training_.emplace_back(p.step, p.loss);
 }
 
-void Record::evaluation(int64_t step, double loss, double bits_per_byte) {
+void Record::evaluation(const TrainProgress& p) {
+  const double loss = p.validation_loss.value();
   nlohmann::ordered_json json;
-  json["step"] = step;
+  json["step"] = p.step;
   json["eval_loss"] = loss;
   json["perplexity"] = std::exp(loss);
-  json["bpb"] = bits_per_byte;
+  json["bpb"] = p.bits_per_byte;
+  for (const auto& [name, value] : p.figures) json[name] = value;
   append(json.dump());
-  if (std::isfinite(loss)) validation_.emplace_back(step, loss);
+  if (std::isfinite(loss)) validation_.emplace_back(p.step, loss);
 }
 
 void Record::draw() const {

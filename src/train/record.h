@@ -17,7 +17,7 @@ class Record {
   Record(const std::string& folder, int64_t step);
 
   void step(const TrainProgress& progress);
-  void evaluation(int64_t step, double loss, double bits_per_byte);
+  void evaluation(const TrainProgress& progress);
   void draw() const;  // loss.svg
 
  private:

@@ -20,11 +20,10 @@ double estimated_seconds(Job& job) {
   Transformer scratch(job.spec);
   initialise(scratch, 0);
   Stepper step(scratch, options, job.compute);
-  const Batches batches(job.store->training(), job.context(), options.seed);
-  step(batches, 0);  // the first one allocates
+  step(*job.examples, 0);  // the first one allocates
   const auto start = std::chrono::steady_clock::now();
-  step(batches, 1);
-  step(batches, 2);
+  step(*job.examples, 1);
+  step(*job.examples, 2);
   return steps * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
          2;
 }

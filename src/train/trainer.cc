@@ -30,26 +30,33 @@ Pass Stepper::training_pass(int64_t pass_number) const {
   return pass;
 }
 
-// Several forward passes with the gradients of one large batch: each loss is divided by the tokens
-// of all.
-double Stepper::accumulate(const Batches& batches, int64_t step) {
-  const int64_t B = options_.batch, T = model_.spec.context;
-  const double tokens = static_cast<double>(B * T * options_.accumulate);
-  double loss = 0;
-  for (int64_t n = 0; n < options_.accumulate; ++n) {
-    const int64_t pass_number = step * options_.accumulate + n;
-    const Tensor ids = empty({B, T}, DType::i32), targets = empty({B, T}, DType::i32);
-    batches.fill(pass_number, B, ids.data_as<int32_t>(), targets.data_as<int32_t>());
-    const Tensor part = cross_entropy(model_.logits(model_.hidden(ids, training_pass(pass_number))),
-                                      targets, tokens);
+std::vector<Batch> Stepper::batches_of(const Examples& examples, int64_t step) const {
+  std::vector<Batch> batches;
+  for (int64_t n = 0; n < options_.accumulate; ++n)
+    batches.push_back(examples.training(step * options_.accumulate + n));
+  return batches;
+}
+
+// Several forward passes with the gradients of one large batch: each loss is divided by what all
+// ask for.
+double Stepper::accumulate(const std::vector<Batch>& batches, int64_t step) {
+  double asked = 0, loss = 0;
+  for (const Batch& batch : batches) asked += static_cast<double>(batch.asked);
+  asked = std::max(asked, 1.0);
+  for (size_t n = 0; n < batches.size(); ++n) {
+    const int64_t pass_number = step * options_.accumulate + static_cast<int64_t>(n);
+    const Tensor part = loss_of(model_, batches[n], training_pass(pass_number), asked,
+                                static_cast<float>(options_.label_smoothing));
     loss += *part.data_as<float>();
     backward(part);
   }
   return loss;
 }
 
-Stepper::Outcome Stepper::operator()(const Batches& batches, int64_t step) {
+Stepper::Outcome Stepper::operator()(const Examples& examples, int64_t step) {
+  const std::vector<Batch> batches = batches_of(examples, step);
   Outcome outcome;
+  for (const Batch& batch : batches) outcome.tokens += batch.tokens;
   outcome.learning_rate = learning_rate(options_, step);
   outcome.loss = accumulate(batches, step);
   outcome.gradient_norm = optimizer.gradient_norm();
@@ -63,7 +70,7 @@ Stepper::Outcome Stepper::operator()(const Batches& batches, int64_t step) {
 }
 
 // In the order of the computation: weights, then what the layers make of them, then the gradients.
-std::string Stepper::first_bad_tensor(const Batches& batches, int64_t step) const {
+std::string Stepper::first_bad_tensor(const std::vector<Batch>& batches, int64_t step) const {
   std::string first;
   const auto look = [&](const std::string& name, const Tensor& value) {
     if (!first.empty() || !value) return;
@@ -72,15 +79,11 @@ std::string Stepper::first_bad_tensor(const Batches& batches, int64_t step) cons
   };
   model_.each([&](const std::string& name, Parameter& p) { look(name, p.value); });
   const Probe probe{look, {}};
-  for (int64_t n = 0; n < options_.accumulate && first.empty(); ++n) {
+  for (size_t n = 0; n < batches.size() && first.empty(); ++n) {
     const NoGradient off;
-    const int64_t pass_number = step * options_.accumulate + n;
-    const Tensor ids = empty({options_.batch, model_.spec.context}, DType::i32),
-                 targets = empty_like(ids);
-    batches.fill(pass_number, options_.batch, ids.data_as<int32_t>(), targets.data_as<int32_t>());
-    Pass pass = training_pass(pass_number);
+    Pass pass = training_pass(step * options_.accumulate + static_cast<int64_t>(n));
     pass.probe = &probe;
-    look("logits", model_.logits(model_.hidden(ids, pass)));
+    look("logits", answers(model_, batches[n], pass).logits);
   }
   model_.each([&](const std::string& name, Parameter& p) {
     look("gradient of " + name, p.value.gradient());
@@ -94,10 +97,10 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
       options_(job.options),
       folder_(folder),
       report_(progress),
-      batches_(job.store->training(), job.context(), job.options.seed),
       stepper_(job.model, job.options, job.compute),
       record_(job.options.out, job.plan.first_step) {
   progress_.steps = options_.steps;
+  if (options_.average > 1) average_.emplace(job.model, options_.average);
   if (job_.snapshot) resume();
   job_.tokenizer->save(options_.out);
 }
@@ -109,12 +112,13 @@ void Trainer::resume() {
     std::copy_n(stored.data_as<float>(), tensor.size(), tensor.data_as<float>());
   }
   progress_.step = saved_step_ = snapshot.step;
-  progress_.tokens = snapshot.step * job_.plan.tokens_per_step;
   const nlohmann::json& state = snapshot.state;
+  progress_.tokens = state.value("tokens", snapshot.step * job_.plan.tokens_per_step);
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
+  if (average_) average_->restore(snapshot);
 }
 
 TrainResult Trainer::run() {
@@ -124,16 +128,16 @@ TrainResult Trainer::run() {
   bool go_on = true;
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
-    const Stepper::Outcome outcome = stepper_(batches_, progress_.step);
+    const Stepper::Outcome outcome = stepper_(*job_.examples, progress_.step);
     ++progress_.step;
     progress_.step_seconds = seconds_since(step_start);
     smooth = smooth == 0 ? progress_.step_seconds : 0.9 * smooth + 0.1 * progress_.step_seconds;
     progress_.loss = outcome.loss;
     progress_.gradient_norm = outcome.gradient_norm;
     progress_.learning_rate = outcome.learning_rate;
-    progress_.tokens += job_.plan.tokens_per_step;
-    progress_.epoch =
-        static_cast<double>(progress_.tokens) / static_cast<double>(job_.plan.training_tokens);
+    progress_.tokens += outcome.tokens;
+    progress_.epoch = static_cast<double>(progress_.step * options_.accumulate) /
+                      job_.examples->passes_per_epoch();
     progress_.tokens_per_second = static_cast<double>(job_.plan.tokens_per_step) / smooth;
     progress_.seconds_left = smooth * static_cast<double>(options_.steps - progress_.step);
     progress_.peak_bytes = resident_peak();
@@ -159,6 +163,7 @@ TrainResult Trainer::run() {
   result.loss = progress_.loss;
   result.best_loss = progress_.best_loss.value_or(0);
   result.bits_per_byte = progress_.bits_per_byte;
+  result.figures = progress_.figures;
   result.seconds = seconds_since(start);
   result.tokens_per_second = progress_.tokens_per_second;
   return result;
@@ -199,19 +204,18 @@ std::string Trainer::last_good() const {
   return saved_step_ >= 0 ? snapshot_path(options_.out, saved_step_) : "none";
 }
 
+Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
+
 void Trainer::evaluate() {
-  const TokenSpan& held_out = job_.store->validation();
-  if (held_out.count <= job_.context()) return;
-  const int64_t most = options_.evaluate_windows > 0 ? options_.evaluate_windows : held_out.count;
-  const ValidationBatches windows(held_out, job_.context(), most);
-  const double loss =
-      mean_loss(job_.model, job_.compute, windows.windows(), job_.context(), options_.batch,
-                [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-                  windows.fill(first, count, ids, targets);
-                });
+  if (average_) average_->add();
+  if (job_.examples->validation_batches() == 0) return;
+  const Score found = score(judged(), job_.compute, *job_.examples);
+  const double loss = found.loss;
   progress_.validation_loss = loss;
-  progress_.bits_per_byte = bits_per_byte(loss, held_out.count, held_out.bytes);
-  record_.evaluation(progress_.step, loss, progress_.bits_per_byte);
+  const Examples::Part& held_out = job_.examples->held_out;
+  progress_.bits_per_byte = bits_per_byte(loss, held_out.asked, held_out.bytes);
+  progress_.figures = job_.task->figures(judged(), found);
+  record_.evaluation(progress_);
   record_.draw();
   if (std::isfinite(loss) && (!progress_.best_loss || loss < *progress_.best_loss)) {
     progress_.best_loss = loss;
@@ -223,7 +227,7 @@ void Trainer::evaluate() {
 }
 
 void Trainer::write_sample() {
-  if (options_.sample_tokens <= 0) return;
+  if (options_.sample_tokens <= 0 || job_.spec.encoder) return;
   GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(progress_.step);
@@ -235,7 +239,7 @@ void Trainer::write_sample() {
 
 void Trainer::write_model() {
   require_finite();
-  save_model_files(options_.out, job_.model, job_.tokenizer->eos_id());
+  save_model_files(options_.out, judged(), job_.tokenizer->eos_id(), job_.origin);
 }
 
 void Trainer::save() {
@@ -250,8 +254,11 @@ void Trainer::save() {
   if (progress_.best_loss) state["best_loss"] = *progress_.best_loss;
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
+  state["tokens"] = progress_.tokens;
   state["settings"] = settings(job_);
-  folder_.save(progress_.step, {stepper_.optimizer.state(), state, {}});
+  std::map<std::string, Tensor> tensors = stepper_.optimizer.state();
+  if (average_) tensors.merge(average_->state());
+  folder_.save(progress_.step, {std::move(tensors), state, {}});
   folder_.prune(static_cast<int>(options_.keep));
   record_.draw();
   saved_step_ = progress_.step;

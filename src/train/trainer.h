@@ -6,6 +6,7 @@
 #include "train/job.h"
 #include "train/optimizer.h"
 #include "train/record.h"
+#include "train/weight_average.h"
 
 namespace fovea {
 
@@ -19,13 +20,15 @@ class Stepper {
   // updated.
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
+    int64_t tokens = 0;      // that were read
     std::string bad_tensor;  // the first tensor with a number that is none; empty = all is well
   };
-  Outcome operator()(const Batches& batches, int64_t step);
+  Outcome operator()(const Examples& examples, int64_t step);
 
  private:
-  double accumulate(const Batches& batches, int64_t step);
-  std::string first_bad_tensor(const Batches& batches, int64_t step) const;
+  std::vector<Batch> batches_of(const Examples& examples, int64_t step) const;
+  double accumulate(const std::vector<Batch>& batches, int64_t step);
+  std::string first_bad_tensor(const std::vector<Batch>& batches, int64_t step) const;
   Pass training_pass(int64_t pass_number) const;
 
   Transformer& model_;
@@ -51,6 +54,7 @@ class Trainer {
   void write_model();
   void guard(const Stepper::Outcome& outcome);
   void require_finite() const;
+  Transformer& judged();  // what is evaluated and written
   std::string last_good() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
 
@@ -58,8 +62,8 @@ class Trainer {
   const TrainOptions& options_;
   SnapshotFolder& folder_;
   const std::function<bool(const TrainProgress&)>& report_;
-  Batches batches_;
   Stepper stepper_;
+  std::optional<WeightAverage> average_;
   Record record_;
   TrainProgress progress_;
   int64_t stale_ = 0;  // evaluations since the best one

@@ -212,17 +212,17 @@ void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& s
 
 // A block of a sequence's queries, on one kv head.
 struct PagedTask {
-  const Span* span;
+  const PagedText* span;
   const AttentionShape* shape;
   int64_t kv_head, begin, count;
 };
 
-void attention_of_spans(Out y, In q, const PagedAttention& paged, const std::vector<Span>& spans) {
+void attention_of_spans(Out y, In q, const PagedAttention& paged, const std::vector<PagedText>& spans) {
   std::vector<AttentionShape> shapes;
   std::vector<PagedTask> tasks;
   shapes.reserve(spans.size());  // tasks point into it
   int64_t work = 0;
-  for (const Span& span : spans) {
+  for (const PagedText& span : spans) {
     const AttentionShape& shape = shapes.emplace_back(shape_of(paged, span));
     work += work_of(shape);
     const int64_t block = queries_per_task(shape);
@@ -257,7 +257,7 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
 }
 
-void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<Span>& spans) {
+void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans) {
   HWY_DYNAMIC_DISPATCH(attention_of_spans)(y, q, shape, spans);
 }
 

@@ -9,6 +9,8 @@ namespace fovea::cpu {
 
 // gemm.cc
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
+// packed_linear.cc
+void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows);
 // elementwise.cc
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);
@@ -51,7 +53,7 @@ void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
 // attention.cc, attention_backward.cc, attention_weights.cc
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
-void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<Span>& spans);
+void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans);
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape);
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);

@@ -126,9 +126,9 @@ std::vector<double> gathered(const void* const* pages, const PagedAttention& pag
   return rows;
 }
 
-void attention_paged(Out y, In q, const PagedAttention& paged, const std::vector<Span>& spans) {
+void attention_paged(Out y, In q, const PagedAttention& paged, const std::vector<PagedText>& spans) {
   const int64_t row = paged.heads * paged.width;
-  for (const Span& span : spans) {
+  for (const PagedText& span : spans) {
     const std::vector<double> keys = gathered(span.key_pages, paged, span.keys);
     const std::vector<double> values = gathered(span.value_pages, paged, span.keys);
     std::vector<double> queries, results(static_cast<size_t>(span.queries * row));

@@ -30,23 +30,23 @@ double plain_loss(const Transformer& model, const Tensor& ids, const Tensor& tar
 
 TEST(EvaluationTest, IsTheMeanOverAllTokens) {
   const Runs runs;
-  const Job job = prepare(small_spec(0.5f), runs.options("out"), true, [](const std::string&) {});
   constexpr int64_t kWindows = 7;
-  const ValidationBatches windows(job.store->validation(), 16, kWindows);
-  ASSERT_EQ(windows.windows(), kWindows);
-  const auto fill = [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-    windows.fill(first, count, ids, targets);
-  };
   double sum = 0;
-  for (int64_t i = 0; i < kWindows; ++i) {
-    const Tensor ids = empty({1, 16}, DType::i32), targets = empty({1, 16}, DType::i32);
-    fill(i, 1, ids.data_as<int32_t>(), targets.data_as<int32_t>());
-    sum += plain_loss(job.model, ids, targets);
-  }
   for (const int64_t batch : {1, 3, 7, 100}) {  // also with a smaller last batch
-    EXPECT_NEAR(mean_loss(job.model, DType::f32, kWindows, 16, batch, fill), sum / (kWindows * 16),
-                1e-5)
-        << "batch " << batch;
+    TrainOptions o = runs.options("out");
+    o.batch = batch;
+    o.evaluate_windows = kWindows;
+    const Job job = prepare(small_spec(0.5f), o, true, [](const std::string&) {});
+    if (batch == 1) {
+      ASSERT_EQ(job.examples->validation_batches(), kWindows);
+      for (int64_t i = 0; i < kWindows; ++i) {
+        const Batch window = job.examples->validation(i);
+        sum += plain_loss(job.model, window.target.ids, window.labels);
+      }
+    }
+    const Score found = score(job.model, DType::f32, *job.examples);
+    EXPECT_EQ(found.asked, kWindows * 16);
+    EXPECT_NEAR(found.loss, sum / (kWindows * 16), 1e-5) << "batch " << batch;
   }
 }
 
@@ -102,13 +102,8 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   // The weights in the directory are those of the best evaluation.
   const Job job = prepare(small_spec(), o, true, [](const std::string&) {});
   const ModelFiles kept = open_model_files(o.out, Weights::owned);
-  const TokenSpan& held_out = job.store->validation();
-  const ValidationBatches windows(held_out, 16, o.evaluate_windows);
   const auto loss_of = [&](const Transformer& model) {
-    return mean_loss(model, DType::f32, windows.windows(), 16, o.batch,
-                     [&](int64_t first, int64_t count, int32_t* ids, int32_t* targets) {
-                       windows.fill(first, count, ids, targets);
-                     });
+    return score(model, DType::f32, *job.examples).loss;
   };
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse

@@ -98,9 +98,8 @@ TEST(Accumulation, EqualsALargeBatch) {
     o.accumulate = passes;
     o.epsilon = 1e-2;  // keeps the update proportional to the gradient, as small as that may be
     Job job = prepare(small_spec(), o, true, [](const std::string&) {});
-    const Batches batches(job.store->training(), job.context(), o.seed);
     Stepper stepper(job.model, job.options, job.compute);
-    for (int64_t step = 0; step < 2; ++step) EXPECT_EQ(stepper(batches, step).bad_tensor, "");
+    for (int64_t step = 0; step < 2; ++step) EXPECT_EQ(stepper(*job.examples, step).bad_tensor, "");
     states[passes] = stepper.optimizer.state();
   }
   // Relative to the largest of a kind: some gradients, as a key bias's, are 0 but for rounding.

@@ -1,0 +1,15 @@
+# Writes the page's files into a C++ source as arrays: OUT, FILES.
+set(arrays "")
+set(rows "")
+set(number 0)
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  string(APPEND arrays "const unsigned char kFile${number}[] = {${bytes}};\n")
+  string(APPEND rows "    {\"${name}\", {reinterpret_cast<const char*>(kFile${number}), sizeof kFile${number}}},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+file(WRITE ${OUT} "#include \"inspector/page.h\"\n\nnamespace fovea::inspector {\nnamespace {\n${arrays}}  // namespace\n
+const std::map<std::string, std::string_view>& page_files() {
+  static const std::map<std::string, std::string_view> files = {\n${rows}  };\n  return files;\n}\n\n}  // namespace fovea::inspector\n")

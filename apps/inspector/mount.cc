@@ -1,0 +1,33 @@
+#include "inspector/mount.h"
+
+namespace fovea::inspector {
+namespace {
+
+// The page loads what it came with and nothing else, and no other page shows it in a frame.
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+void handle(Routes& routes, serve::Request request, serve::Exchange& exchange) {
+  Answer answer = routes.answer(
+      {request.method, request.rest, std::move(request.query), std::move(request.body)});
+  serve::Response response{answer.status, std::move(answer.type), {}, std::move(answer.body)};
+  response.headers = {{"Content-Security-Policy", kPolicy},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Cache-Control", "no-store"}};
+  exchange.send(std::move(response));
+}
+
+}  // namespace
+
+void mount(serve::Router& router, const std::string& prefix, Routes& routes) {
+  const serve::Handler handler = [&routes](serve::Request request,
+                                           const std::shared_ptr<serve::Exchange>& exchange) {
+    handle(routes, std::move(request), *exchange);
+  };
+  router.add({"GET", prefix, true, handler});
+  for (const char* method : {"GET", "POST"}) router.add({method, prefix + "{rest}", true, handler});
+}
+
+}  // namespace fovea::inspector

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "inspector/routes.h"
+#include "serve/router.h"
+
+namespace fovea::inspector {
+
+// Adds the page and its questions under `prefix`, which ends in '/'. `routes` must outlive the
+// router.
+void mount(serve::Router& router, const std::string& prefix, Routes& routes);
+
+}  // namespace fovea::inspector

@@ -1,0 +1,82 @@
+#include "inspector/page.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fovea::inspector {
+namespace {
+
+std::string_view type_of(const std::string& path) {
+  if (path.ends_with(".js")) return "text/javascript; charset=utf-8";
+  if (path.ends_with(".css")) return "text/css; charset=utf-8";
+  return "text/html; charset=utf-8";
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+// Modules import one another as "./name.js", which means nothing inside a data: address; there an
+// import map tells where "fovea/name.js" is.
+std::string import_map() {
+  nlohmann::ordered_json imports;
+  for (const auto& [name, bytes] : page_files()) {
+    if (!name.ends_with(".js")) continue;
+    std::string module(bytes);
+    replace_all(module, "from \"./", "from \"fovea/");
+    imports["fovea/" + name] = "data:text/javascript;base64," + base64(module);
+  }
+  return nlohmann::ordered_json({{"imports", imports}}).dump();
+}
+
+std::string captured(const std::map<std::string, Answer>& answers, const std::string& hash) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (const auto& [address, answer] : answers) {
+    const bool json = answer.type == "application/json";
+    all[address] = {{"type", answer.type}, {"body", json ? answer.body : base64(answer.body)}};
+  }
+  std::string text = nlohmann::ordered_json({{"hash", hash}, {"answers", all}}).dump();
+  replace_all(text, "<", "\\u003c");  // so that no text of the user's ends the script
+  return text;
+}
+
+}  // namespace
+
+std::string base64(std::string_view bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    for (size_t j = 0; j < 3; ++j)
+      three = three << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j)
+      text += i + j > bytes.size() ? '=' : kDigits[three >> (18 - 6 * j) & 63];
+  }
+  return text;
+}
+
+Answer page_file(const std::string& path) {
+  if (path == "saved.html") return {200, "text/html; charset=utf-8", saved_page({}, "")};
+  const std::string name = path.empty() ? "index.html" : path;
+  const auto found = page_files().find(name);
+  if (found == page_files().end())
+    return {404, "application/json", R"({"error":{"message":"there is no such page here"}})"};
+  return {200, std::string(type_of(name)), std::string(found->second)};
+}
+
+std::string saved_page(const std::map<std::string, Answer>& answers, const std::string& hash) {
+  std::string page(page_files().at("index.html"));
+  const auto put = [&](std::string_view mark, const std::string& text) {
+    const size_t at = page.find(mark);
+    page.replace(at, mark.size(), text);
+  };
+  put(R"(<link rel="stylesheet" href="style.css">)",
+      "<style>" + std::string(page_files().at("style.css")) + "</style>");
+  put(R"(<script type="module" src="main.js"></script>)",
+      "<script type=\"application/json\" id=\"captured\">" + captured(answers, hash) +
+          "</script>\n<script type=\"importmap\">" + import_map() +
+          "</script>\n<script type=\"module\">import \"fovea/main.js\";</script>");
+  return page;
+}
+
+}  // namespace fovea::inspector

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fovea/inspect.h"
+
+namespace fovea::inspector {
+
+// Reads what a client wrote behind the question mark. InvalidArgument names the part that is wrong.
+class Query {
+ public:
+  explicit Query(const std::map<std::string, std::string>& parts) : parts_(parts) {}
+
+  std::string text(const std::string& name) const;  // must be there
+  int64_t number(const std::string& name) const;    // must be there
+  int64_t number(const std::string& name, int64_t otherwise) const;
+  std::vector<int64_t> numbers(const std::string& name) const;      // "0,3,5"
+  std::pair<int64_t, int64_t> span(const std::string& name) const;  // "0-256"; absent: {0, -1}
+  Look look() const;                                                // absent: self
+
+ private:
+  const std::map<std::string, std::string>& parts_;
+};
+
+Look look_named(const std::string& name);
+
+}  // namespace fovea::inspector

@@ -1,0 +1,317 @@
+#include "inspector/routes.h"
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "fovea/error.h"
+#include "fovea/generate.h"
+#include "inspector/page.h"
+#include "inspector/query.h"
+
+namespace fovea::inspector {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "binary answers are little-endian");
+
+constexpr size_t kRunsKept = 8;  // two views side by side, with and without some heads
+constexpr size_t kModelsKept = 4;
+
+// Bytes that are no UTF-8 (half a character is a token) become U+FFFD.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Answer binary(std::string bytes) { return {200, "application/octet-stream", std::move(bytes)}; }
+
+void append(std::string& bytes, const void* data, size_t size) {
+  bytes.append(static_cast<const char*>(data), size);
+}
+
+// int32 heads, rows, keys; then the weights as float32.
+Answer map_answer(const Inspector& run, const Query& query) {
+  const auto [first_row, end_row] = query.span("q");
+  const auto [first_key, end_key] = query.span("k");
+  const Map map = run.map({query.look(), query.number("layer"), query.numbers("heads"),
+                           query.number("mean", 0) != 0, first_row, end_row, first_key, end_key,
+                           query.number("step", 1)});
+  std::string bytes;
+  for (const int64_t size : {map.heads, map.rows, map.keys}) {
+    const auto narrow = static_cast<int32_t>(size);
+    append(bytes, &narrow, sizeof narrow);
+  }
+  append(bytes, map.weights.data(), map.weights.size() * sizeof(float));
+  return binary(std::move(bytes));
+}
+
+Json strongest_json(const Inspector& run, const Query& query) {
+  MapQuery map;
+  map.look = query.look();
+  map.layer = query.number("layer");
+  map.heads = query.numbers("heads");
+  Json rows = Json::array();
+  for (const auto& row : run.strongest(map, query.number("count", 3))) {
+    Json& keys = rows.emplace_back(Json::array());
+    for (const Looked& looked : row) keys.push_back({looked.key, looked.weight});
+  }
+  return rows;
+}
+
+Json scores_json(const Inspector& run, const Query& query) {
+  Json heads = Json::array();
+  for (const HeadScores& s : run.head_scores(query.look(), query.number("layer")))
+    heads.push_back({{"previous", s.previous},
+                     {"next", s.next},
+                     {"itself", s.itself},
+                     {"first", s.first},
+                     {"same", s.same},
+                     {"punctuation", s.punctuation},
+                     {"diffuse", s.diffuse},
+                     {"distance", s.distance}});
+  return heads;
+}
+
+Json surprise_json(const Inspector& run, const Query&) {
+  Json all = Json::array();
+  for (const Surprise& s : run.surprise())
+    all.push_back({{"id", s.id},
+                   {"probability", s.probability},
+                   {"rank", s.rank},
+                   {"entropy", s.entropy},
+                   {"likeliest", s.likeliest},
+                   {"likeliest_probability", s.likeliest_probability}});
+  return all;
+}
+
+Json lens_json(const Inspector& run, const Query& query) {
+  const auto [first, end] = query.span("places");
+  Json layers = Json::array();
+  for (const auto& layer : run.lens(first, end)) {
+    Json& places = layers.emplace_back(Json::array());
+    for (const Guess& guess : layer) places.push_back({guess.id, guess.probability});
+  }
+  return layers;
+}
+
+Json walk_json(const Inspector& run, const Query& query) {
+  // Enough to see a whole head; a row of a wide model would be a page of digits.
+  const int64_t values = std::min<int64_t>(query.number("values", 8), 128);
+  Json steps = Json::array();
+  for (const Step& step : run.walk({query.look(), query.number("token"), query.number("layer"),
+                                    query.number("head"), values}))
+    steps.push_back({{"name", step.name},
+                     {"shape", step.shape},
+                     {"values", step.values},
+                     {"size", step.size},
+                     {"rms", step.root_mean_square},
+                     {"ids", step.ids}});
+  return steps;
+}
+
+Json routing_json(const Inspector& run, const Query& query) {
+  Json tokens = Json::array();
+  for (const auto& token : run.routing(query.look(), query.number("layer"))) {
+    Json& experts = tokens.emplace_back(Json::array());
+    for (const Routed& routed : token) experts.push_back({routed.expert, routed.weight});
+  }
+  return tokens;
+}
+
+Json sizes_json(const Inspector& run, const Query& query) {
+  Json layers = Json::array();
+  for (const LayerSizes& s : run.sizes(query.look(), query.number("gradients", 0) != 0))
+    layers.push_back({{"stream", s.stream}, {"gradient", s.gradient}, {"entropy", s.entropy}});
+  return layers;
+}
+
+std::string sample_json(const Model& model, const Query& query) {
+  GenerateOptions options;
+  options.max_tokens = std::min<int64_t>(query.number("tokens", 64), 256);
+  return dump({{"text", generate(model, "", options)[0].text}});
+}
+
+Json tokens_json(const std::vector<InspectedToken>& tokens) {
+  Json all = Json::array();
+  for (const InspectedToken& token : tokens)
+    all.push_back({{"id", token.id}, {"text", token.text}, {"special", token.special}});
+  return all;
+}
+
+InspectInput input_of(const Json& asked) {
+  InspectInput input;
+  input.text = asked.value("text", "");
+  input.target = asked.value("target", "");
+  input.ids = asked.value("ids", std::vector<int32_t>());
+  input.target_ids = asked.value("target_ids", std::vector<int32_t>());
+  input.special_tokens = asked.value("special", true);
+  for (const auto& head : asked.value("muted", Json::array()))
+    input.muted.push_back({look_named(head.at(0)), head.at(1), head.at(2)});
+  return input;
+}
+
+Answer failure(int status, const std::string& message) {
+  return {status, "application/json", dump({{"error", {{"message", message}}}})};
+}
+
+// A number and a step, as a client names a model.
+std::pair<size_t, int64_t> parts_of(const std::string& name) {
+  const size_t at = name.find('@');
+  const std::map<std::string, std::string> parts{
+      {"model", name.substr(0, at)}, {"step", at == std::string::npos ? "" : name.substr(at + 1)}};
+  const Query query(parts);
+  return {static_cast<size_t>(query.number("model")),
+          at == std::string::npos ? -1 : query.number("step")};
+}
+
+}  // namespace
+
+Routes::Routes(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+
+Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)} {
+  open_.emplace_front("0", model);
+}
+
+std::string Routes::models() const {
+  Json all = Json::array();
+  for (size_t i = 0; i < folders_.size(); ++i) {
+    const std::filesystem::path folder(folders_[i]);
+    const std::string name = folder.has_filename() ? folder.filename().string()
+                                                   : folder.parent_path().filename().string();
+    const std::string number = std::to_string(i);
+    const bool training = std::filesystem::exists(folder / "log.jsonl");
+    all.push_back({{"model", number}, {"name", name}, {"training", training}});
+    for (const int64_t step : snapshots(folders_[i]))
+      all.push_back({{"model", number + "@" + std::to_string(step)},
+                     {"name", name + ", step " + std::to_string(step)},
+                     {"step", step}});
+  }
+  return dump(all);
+}
+
+Model Routes::model(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(open_.begin(), open_.end(), [&](const auto& m) { return m.first == name; });
+  if (found != open_.end()) {
+    open_.splice(open_.begin(), open_, found);
+    return open_.front().second;
+  }
+  const auto [number, step] = parts_of(name);
+  if (number >= folders_.size())
+    throw Error(ErrorKind::InvalidArgument,
+                "model: " + name + "; expected one of those that were given at the start");
+  open_.emplace_front(
+      name, step < 0 ? Model::open(folders_[number]) : open_snapshot(folders_[number], step));
+  if (open_.size() > kModelsKept) open_.pop_back();
+  return open_.front().second;
+}
+
+std::string Routes::spec(const std::string& name) {
+  const Model model = this->model(name);
+  return dump({{"spec", Json::parse(write_spec(model.spec()))},
+               {"parameters", model.parameters()},
+               {"tokenizer", model.has_tokenizer()}});
+}
+
+// What was asked before is answered from what is kept.
+std::string Routes::start(const std::string& body) {
+  const Json asked = Json::parse(body);
+  const std::string wanted = asked.dump();
+  std::shared_ptr<const Inspector> inspector;
+  std::string id;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Run& run : runs_)
+      if (run.wanted == wanted) inspector = run.inspector, id = run.id;
+  }
+  if (!inspector) {
+    inspector =
+        std::make_shared<const Inspector>(model(asked.value("model", "0")), input_of(asked));
+    const std::lock_guard lock(mutex_);
+    id = "r" + std::to_string(++started_);
+    runs_.push_front({id, wanted, inspector});
+    if (runs_.size() > kRunsKept) runs_.pop_back();
+  }
+  return dump({{"run", id},
+               {"tokens", tokens_json(inspector->tokens())},
+               {"source", tokens_json(inspector->source())}});
+}
+
+// Null where it was forgotten for newer ones.
+std::shared_ptr<const Inspector> Routes::run(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.id == id; });
+  if (found == runs_.end()) return nullptr;
+  runs_.splice(runs_.begin(), runs_, found);
+  return runs_.front().inspector;
+}
+
+Answer Routes::dispatch(const Question& question) {
+  const Query query(question.query);
+  const std::string& path = question.path;
+  if (question.method == "POST") {
+    if (path == "api/run") return {200, "application/json", start(question.body)};
+    return failure(404, path + ": there is no such question");
+  }
+  if (path == "api/models") return {200, "application/json", models()};
+  if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
+  if (path == "api/induction")
+    return {200, "application/json", dump(induction_scores(model(query.text("model"))))};
+  if (path == "api/sample")
+    return {200, "application/json", sample_json(model(query.text("model")), query)};
+  if (path == "api/training") {
+    const auto number = static_cast<size_t>(query.number("model"));
+    if (number >= folders_.size()) return failure(404, "model: there is no such model");
+    return {200, "application/json", training_log(folders_[number])};
+  }
+  if (path == "api/texts") {
+    std::vector<int32_t> ids;
+    for (const int64_t id : query.numbers("ids")) ids.push_back(static_cast<int32_t>(id));
+    return {200, "application/json",
+            dump(tokens_json(token_texts(model(query.text("model")), ids)))};
+  }
+
+  using About = std::function<Json(const Inspector&, const Query&)>;
+  static const std::map<std::string, About> about_runs = {
+      {"api/strongest", strongest_json}, {"api/scores", scores_json}, {"api/lens", lens_json},
+      {"api/surprise", surprise_json},   {"api/walk", walk_json},     {"api/routing", routing_json},
+      {"api/sizes", sizes_json}};
+  const auto found = about_runs.find(path);
+  const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits";
+  if (!known) return page_file(path);
+  const std::shared_ptr<const Inspector> inspector = run(query.text("run"));
+  if (!inspector) return failure(410, "run: forgotten for newer ones; ask for it again");
+  if (path == "api/map") return map_answer(*inspector, query);
+  if (path == "api/logits") {
+    const std::vector<float> logits = inspector->logits(query.number("place"));
+    std::string bytes;
+    append(bytes, logits.data(), logits.size() * sizeof(float));
+    return binary(std::move(bytes));
+  }
+  return {200, "application/json", dump(found->second(*inspector, query))};
+}
+
+Answer Routes::answer(const Question& question) {
+  if (question.method != "GET" && question.method != "POST")
+    return failure(405, question.method + ": expected GET or POST");
+  // JSON can write a byte as six.
+  if (question.body.size() > 6 * kInspectedBytes)
+    return failure(413, "text: " + std::to_string(question.body.size()) +
+                            " bytes; expected at most " + std::to_string(kInspectedBytes));
+  try {
+    return dispatch(question);
+  } catch (const Error& error) {
+    return failure(error.kind() == ErrorKind::Internal ? 500 : 400, error.what());
+  } catch (const Json::exception&) {
+    return failure(400, "request: it is not the JSON that was expected; see docs/inspect.md");
+  } catch (const std::bad_alloc&) {
+    return failure(503, "memory: none left for this; expected a shorter text");
+  }
+}
+
+}  // namespace fovea::inspector

@@ -1,0 +1,113 @@
+#include "inspector/save.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fovea/error.h"
+#include "inspector/page.h"
+#include "inspector/routes.h"
+
+namespace fovea::inspector {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kWholeWeights = int64_t{2} << 20;  // of all layers together: 11 MB as base64
+constexpr int64_t kThumbnail = 32;                   // as in thumbnails.js
+
+const char* name_of(Look look) {
+  return look == Look::encoder ? "encoder" : look == Look::cross ? "cross" : "self";
+}
+
+std::string encoded(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+// As the page writes what it asks for, key by key in its order.
+std::string run_request(const InspectInput& input) {
+  return Json({{"model", "0"},
+               {"text", input.text},
+               {"target", input.target},
+               {"muted", Json::array()}})
+      .dump();
+}
+
+class Saving {
+ public:
+  Saving(Routes& routes, const std::string& request) : routes_(routes) {
+    const Answer run = ask("api/run " + request, {"POST", "api/run", {}, request});
+    const Json told = Json::parse(run.body);
+    run_ = told.at("run");
+    tokens_ = std::ssize(told.at("tokens"));
+    source_ = std::ssize(told.at("source"));
+  }
+
+  void add(const std::string& path) { ask(path, {"GET", path, {}, ""}); }
+  void add_spec() { ask("api/spec?model=0", {"GET", "api/spec", {{"model", "0"}}, ""}); }
+
+  // Every head of a layer, under the name that a saved page looks for.
+  void add_map(Look look, int64_t layer, const std::string& heads, int64_t step) {
+    std::string name = fmt::format("api/map?look={}&layer={}", name_of(look), layer);
+    if (step > 1) name += fmt::format("&step={}", step);
+    ask(name, {"GET",
+               "api/map",
+               {{"run", run_},
+                {"look", name_of(look)},
+                {"layer", std::to_string(layer)},
+                {"heads", heads},
+                {"step", std::to_string(step)}},
+               ""});
+  }
+
+  int64_t rows(Look look) const { return look == Look::encoder ? source_ : tokens_; }
+  int64_t keys(Look look) const { return look == Look::self ? tokens_ : source_; }
+  const std::map<std::string, Answer>& answers() const { return answers_; }
+
+ private:
+  Answer ask(const std::string& name, const Question& question) {
+    const Answer answer = routes_.answer(question);
+    if (answer.status != 200)
+      throw Error(ErrorKind::InvalidArgument,
+                  Json::parse(answer.body).at("error").at("message").get<std::string>());
+    return answers_[name] = answer;
+  }
+
+  Routes& routes_;
+  std::map<std::string, Answer> answers_;
+  std::string run_;
+  int64_t tokens_ = 0, source_ = 0;
+};
+
+}  // namespace
+
+std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
+                       Look look, int64_t layer, int64_t head) {
+  Routes routes(name, model);
+  Saving saving(routes, run_request(input));
+  saving.add("api/models");
+  saving.add_spec();
+  const StackSpec& stack = look == Look::encoder || !model.spec().decoder ? *model.spec().encoder
+                                                                          : *model.spec().decoder;
+  std::string heads = "0";
+  for (int64_t h = 1; h < stack.attention.heads; ++h) heads += "," + std::to_string(h);
+  const int64_t rows = saving.rows(look), keys = saving.keys(look);
+  const bool small = stack.layers * stack.attention.heads * rows * keys <= kWholeWeights;
+  const int64_t step = (std::max(rows, keys) + kThumbnail - 1) / kThumbnail;
+  for (int64_t l = 0; l < stack.layers; ++l) {
+    if (small || l == layer) saving.add_map(look, l, heads, 1);
+    if (step > 1) saving.add_map(look, l, heads, step);
+  }
+  const std::string hash =
+      fmt::format("#text={}&target={}&look={}&layer={}&heads={}", encoded(input.text),
+                  encoded(input.target), name_of(look), layer, head);
+  return saved_page(saving.answers(), hash);
+}
+
+}  // namespace fovea::inspector

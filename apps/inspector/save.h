@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "fovea/inspect.h"
+
+namespace fovea::inspector {
+
+// One HTML file that shows this text in this model, without a server: every head of `layer`, and of
+// all layers where that stays small. `name` is the model's.
+std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
+                       Look look, int64_t layer, int64_t head);
+
+}  // namespace fovea::inspector

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fovea::serve {
+
+// Gathers the body of a request, of a known length or in chunks (RFC 9112, 7.1).
+class BodyReader {
+ public:
+  BodyReader(size_t length, bool chunked, size_t most);
+
+  // Takes what it needs from the front of `bytes` and says how many those were; what follows
+  // belongs to the next request. Throws Refusal: 400 for what is no chunk, 413 for too much.
+  size_t take(std::string_view bytes);
+  bool done() const { return part_ == Part::done; }
+  std::string& body() { return body_; }
+
+ private:
+  enum class Part { size, data, data_end, trailer, done };
+  size_t take_line(std::string_view bytes);
+  size_t take_data(std::string_view bytes);
+  void end_of_line();
+  void read_size();
+
+  Part part_;
+  bool chunked_;
+  size_t left_, most_, trailer_bytes_ = 0;
+  std::string line_, body_;
+};
+
+}  // namespace fovea::serve

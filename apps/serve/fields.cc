@@ -1,0 +1,207 @@
+#include "serve/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr unsigned kBoth = kChat | kCompletion;
+constexpr double kMostTokens = 2147483647;  // far beyond any context
+constexpr double kMostText = 1e9;           // the body's own limit is what holds
+
+std::vector<std::string> texts(const Json& value) {
+  if (value.is_string()) return {value.get<std::string>()};
+  return value.get<std::vector<std::string>>();
+}
+
+void put_max_tokens(const Json& value, ApiRequest& request) {
+  request.options.max_tokens = value.get<int64_t>();
+}
+
+void put_repetition_penalty(const Json& value, ApiRequest& request) {
+  request.options.sampling.repetition_penalty = value.get<float>();
+}
+
+void put_biases(const Json& value, ApiRequest& request) {
+  for (const auto& [id, bias] : value.items()) {
+    request.options.sampling.logit_bias.emplace_back(std::stoi(id), bias.get<float>());
+  }
+}
+
+void put_prompts(const Json& value, ApiRequest& request) {
+  const auto one = [&](const Json& prompt) {
+    if (prompt.is_string()) {
+      request.prompts.emplace_back(prompt.get<std::string>());
+    } else {
+      request.prompts.emplace_back(prompt.get<std::vector<int32_t>>());
+    }
+  };
+  const bool many = value.is_array() && !value.empty() && !value[0].is_number();
+  if (!many) return one(value);
+  for (const Json& prompt : value) one(prompt);
+}
+
+void put_stream_options(const Json& value, ApiRequest& request) {
+  const auto found = value.find("include_usage");
+  if (found == value.end() || found->is_null()) return;
+  if (!found->is_boolean()) {
+    throw ApiError{400, "stream_options.include_usage: expected true or false",
+                   "stream_options.include_usage", "invalid_type"};
+  }
+  request.include_usage = found->get<bool>();
+}
+
+const std::vector<Field> kFields = {
+    {"model", kBoth | kTokenize | kDetokenize, FieldType::text, 0, 1024, "the first model",
+     "which model answers; its name is in GET /v1/models",
+     [](const Json& v, ApiRequest& r) { r.model = v; }},
+    {"messages", kChat, FieldType::messages, 1, 4096, "",
+     "the conversation: objects with role and content",
+     [](const Json& v, ApiRequest& r) { r.messages = v; }, true},
+    {"prompt", kCompletion, FieldType::prompts, 1, 32, "",
+     "a text, token ids, or an array of such; each is answered", put_prompts, true},
+
+    {"max_tokens", kBoth, FieldType::integer, -1, kMostTokens, "model",
+     "tokens to write at most; -1 = what the context has room for", put_max_tokens},
+    {"max_completion_tokens", kChat, FieldType::integer, -1, kMostTokens, "model",
+     "the newer name of max_tokens", put_max_tokens},
+    {"min_tokens", kBoth, FieldType::integer, 0, kMostTokens, "0", "no end before these",
+     [](const Json& v, ApiRequest& r) { r.options.min_tokens = v; }},
+    {"n", kBoth, FieldType::integer, 1, 16, "1", "so many answers, drawn apart",
+     [](const Json& v, ApiRequest& r) { r.options.answers = v; }},
+    {"best_of", kCompletion, FieldType::integer, 1, 16, "n", "expected to be n",
+     [](const Json& v, ApiRequest& r) { r.best_of = v; }},
+    {"stop", kBoth, FieldType::texts, 0, 16, "none",
+     "end before any of these texts, of at most 256 bytes each",
+     [](const Json& v, ApiRequest& r) { r.options.stop = texts(v); }},
+    {"stop_token_ids", kBoth, FieldType::ids, 0, 64, "none", "end at any of these tokens",
+     [](const Json& v, ApiRequest& r) {
+       for (const Json& id : v) r.options.stop_ids.push_back(id);
+     }},
+    {"ignore_eos", kBoth, FieldType::boolean, 0, 0, "false", "go on past the end-of-text token",
+     [](const Json& v, ApiRequest& r) { r.options.ignore_end = v; }},
+
+    {"temperature", kBoth, FieldType::number, 0, 100, "model",
+     "higher is bolder; 0 = always the likeliest token",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.temperature = v; }},
+    {"top_k", kBoth, FieldType::integer, -1, kMostTokens, "model",
+     "choose among the k likeliest tokens; 0 or -1 = all",
+     [](const Json& v, ApiRequest& r) {
+       r.options.sampling.top_k = std::max<int64_t>(0, v.get<int64_t>());
+     }},
+    {"top_p", kBoth, FieldType::number, 1e-6, 1, "model",
+     "choose among the likeliest tokens with this much probability; 1 = all",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.top_p = v; }},
+    {"min_p", kBoth, FieldType::number, 0, 1, "model",
+     "none below this share of the likeliest token's probability; 0 = all",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.min_p = v; }},
+    {"typical_p", kBoth, FieldType::number, 1e-6, 1, "model",
+     "the tokens whose surprise is nearest to the expected one; 1 = all",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.typical_p = v; }},
+    {"repetition_penalty", kBoth, FieldType::number, 0.01, 100, "model",
+     "above 1: seen tokens get less likely", put_repetition_penalty},
+    {"repeat_penalty", kBoth, FieldType::number, 0.01, 100, "model",
+     "another name of repetition_penalty", put_repetition_penalty},
+    {"presence_penalty", kBoth, FieldType::number, -2, 2, "0",
+     "taken off the logit of each token that was written",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.presence_penalty = v; }},
+    {"frequency_penalty", kBoth, FieldType::number, -2, 2, "0",
+     "taken off the logit of a token for each time it was written",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.frequency_penalty = v; }},
+    {"no_repeat_ngram_size", kBoth, FieldType::integer, 0, 1024, "model",
+     "no so many tokens in a row twice; 0 = off",
+     [](const Json& v, ApiRequest& r) { r.options.sampling.no_repeat_ngram = v; }},
+    {"logit_bias", kBoth, FieldType::biases, -100, 100, "none",
+     "added to the logits of tokens, given by their ids; at most 1024", put_biases},
+    {"seed", kBoth, FieldType::integer, -9223372036854775808.0, 9223372036854775807.0, "random",
+     "the same seed writes the same text",
+     [](const Json& v, ApiRequest& r) {
+       r.options.sampling.seed = static_cast<uint64_t>(v.get<int64_t>());
+       r.seed_given = true;
+     }},
+
+    {"stream", kBoth, FieldType::boolean, 0, 0, "false", "send the answer as it is written",
+     [](const Json& v, ApiRequest& r) { r.stream = v; }},
+    {"stream_options", kBoth, FieldType::object, 0, 16, "none",
+     "{\"include_usage\": true} ends the stream with the token counts", put_stream_options},
+    {"logprobs", kChat, FieldType::boolean, 0, 0, "false", "the log-probability of each token",
+     [](const Json& v, ApiRequest& r) { r.logprobs = v; }},
+    {"top_logprobs", kChat, FieldType::integer, 0, 20, "0",
+     "so many likeliest tokens beside each; needs logprobs",
+     [](const Json& v, ApiRequest& r) { r.options.logprobs = v; }},
+    {"logprobs", kCompletion, FieldType::integer, 0, 20, "none",
+     "the log-probability of each token and of so many likeliest ones",
+     [](const Json& v, ApiRequest& r) { r.options.logprobs = v; }},
+    {"return_token_ids", kBoth, FieldType::boolean, 0, 0, "false",
+     "token_ids beside the text of each choice",
+     [](const Json& v, ApiRequest& r) { r.return_ids = v; }},
+    {"echo", kCompletion, FieldType::boolean, 0, 0, "false", "the prompt in front of the answer",
+     [](const Json& v, ApiRequest& r) { r.echo = v; }},
+
+    {"response_format", kBoth, FieldType::object, 0, 16, "text",
+     "{\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", "
+     "\"json_schema\": {\"schema\": {...}}}",
+     [](const Json& v, ApiRequest& r) { r.response_format = v; }},
+    {"tools", kChat, FieldType::array, 0, 128, "none", "functions that the model may call",
+     [](const Json& v, ApiRequest& r) { r.tools = v; }},
+    {"tool_choice", kChat, FieldType::any, 0, 0, "auto",
+     "none, auto, required, or {\"type\": \"function\", \"function\": {\"name\": ...}}",
+     [](const Json& v, ApiRequest& r) { r.tool_choice = v; }},
+    {"documents", kChat, FieldType::array, 0, 128, "none", "texts that the template may show",
+     [](const Json& v, ApiRequest& r) { r.documents = v; }},
+    {"chat_template_kwargs", kChat, FieldType::object, 0, 64, "none",
+     "more variables for the chat template, such as enable_thinking",
+     [](const Json& v, ApiRequest& r) { r.template_variables.update(v); }},
+    {"reasoning_effort", kChat, FieldType::text, 0, 64, "none", "a variable for the template",
+     [](const Json& v, ApiRequest& r) { r.template_variables["reasoning_effort"] = v; }},
+    {"add_generation_prompt", kChat, FieldType::boolean, 0, 0, "true",
+     "end the prompt where the assistant begins",
+     [](const Json& v, ApiRequest& r) { r.add_generation_prompt = v; }},
+
+    {"content", kTokenize, FieldType::text, 0, kMostText, "", "the text",
+     [](const Json& v, ApiRequest& r) { r.text = v; }},
+    {"prompt", kTokenize, FieldType::text, 0, kMostText, "", "another name of content",
+     [](const Json& v, ApiRequest& r) { r.text = v; }},
+    {"add_special", kTokenize, FieldType::boolean, 0, 0, "false",
+     "the tokens that the model's texts begin and end with, such as [CLS]",
+     [](const Json& v, ApiRequest& r) { r.add_special = v; }},
+    {"parse_special", kTokenize, FieldType::boolean, 0, 0, "true",
+     "whether the name of a special token in the text is that token",
+     [](const Json& v, ApiRequest& r) { r.parse_special = v; }},
+    {"with_pieces", kTokenize, FieldType::boolean, 0, 0, "false", "each token's text beside its id",
+     [](const Json& v, ApiRequest& r) { r.with_pieces = v; }},
+    {"tokens", kDetokenize, FieldType::ids, 0, 1e6, "", "the token ids",
+     [](const Json& v, ApiRequest& r) { r.ids = v.get<std::vector<int32_t>>(); }, true},
+    {"skip_special_tokens", kDetokenize, FieldType::boolean, 0, 0, "false",
+     "leave special tokens out", [](const Json& v, ApiRequest& r) { r.skip_special = v; }},
+};
+
+const char* name_of(FieldType type) {
+  static const char* const names[] = {"boolean", "integer", "number",   "text",  "texts",  "ids",
+                                      "prompts", "biases",  "messages", "array", "object", "any"};
+  return names[static_cast<int>(type)];
+}
+
+}  // namespace
+
+const std::vector<Field>& fields() { return kFields; }
+
+std::string fields_json() {
+  Json all = Json::array();
+  for (const Field& field : kFields) {
+    Json of = Json::array();
+    if (field.of & kChat) of.push_back("/v1/chat/completions");
+    if (field.of & kCompletion) of.push_back("/v1/completions");
+    if (field.of & kTokenize) of.push_back("/tokenize");
+    if (field.of & kDetokenize) of.push_back("/detokenize");
+    all.push_back({{"name", field.name},
+                   {"of", of},
+                   {"type", name_of(field.type)},
+                   {"least", field.least},
+                   {"most", field.most},
+                   {"default", field.initial},
+                   {"required", field.required},
+                   {"help", field.help}});
+  }
+  return all.dump();
+}
+
+}  // namespace fovea::serve

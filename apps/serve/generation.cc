@@ -1,0 +1,273 @@
+#include "serve/generation.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <random>
+
+#include "fovea/error.h"
+
+namespace fovea::serve {
+namespace {
+
+std::string new_id(const char* prefix) {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  return fmt::format("{}-{:016x}{:08x}", prefix, generator(), static_cast<uint32_t>(generator()));
+}
+
+Response too_busy() {
+  Response response =
+      error_response(429, "too many requests are waiting; try again", "", "rate_limit_exceeded");
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace
+
+GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
+                             std::shared_ptr<Exchange> exchange, Metrics& metrics)
+    : request_(std::move(request)),
+      model_(std::move(model)),
+      exchange_(std::move(exchange)),
+      metrics_(metrics) {
+  head_.id = new_id(chat ? "chatcmpl" : "cmpl");
+  head_.created = std::time(nullptr);
+  head_.model = model_->facts.name;
+  head_.chat = chat;
+}
+
+void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
+  find_calls_ = find_calls;
+  open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
+  choices_.assign(open_, Choice(model_->tokenizer, head_.chat));
+  whole_.resize(open_);
+  exchange_->on_gone([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->cancel();
+  });
+  try {
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      if (!submit(i, prompts[i])) return;
+    }
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+// False where the request is over before it began.
+bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
+  const uint64_t number = model_->engine.submit(
+      ids, request_.options, [self = shared_from_this(), prompt](const Event& event) {
+        return self->take(prompt, event);
+      });
+  if (number == 0) {
+    cancel();
+    exchange_->send(too_busy());
+    return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    submitted_.push_back(number);
+    if (!cancelled_) return true;
+  }
+  cancel();  // the client went meanwhile
+  return false;
+}
+
+void GenerationJob::cancel() {
+  std::vector<uint64_t> numbers;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    numbers.swap(submitted_);
+  }
+  for (const uint64_t number : numbers) model_->engine.cancel(number);
+}
+
+bool GenerationJob::cancelled() {
+  const std::lock_guard lock(mutex_);
+  return cancelled_;
+}
+
+bool GenerationJob::take(size_t prompt, const Event& event) {
+  if (failed_ || cancelled() || exchange_->gone()) return false;
+  if (event.error != nullptr) {
+    fail(500, event.error);
+    return false;
+  }
+  if (!any_token_ && event.id >= 0) {
+    any_token_ = true;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+    metrics_.first_token(passed.count());
+  }
+  const size_t index =
+      prompt * static_cast<size_t>(request_.options.answers) + static_cast<size_t>(event.answer);
+  if (request_.stream) stream_event(index, event);
+  if (event.finished == nullptr) return !failed_;
+  const Generation& generation = *event.finished;
+  if (event.answer == 0) {
+    counts_.prompt += generation.prompt_tokens;
+    counts_.cached += generation.cached_tokens;
+  }
+  counts_.written += static_cast<int64_t>(generation.ids.size());
+  if (timings_.is_null()) timings_ = timings_json(generation);
+  if (request_.stream) {
+    stream_end(index, generation);
+  } else {
+    whole_[index] = whole_choice(index, generation);
+  }
+  if (--open_ == 0) finish();
+  return !failed_;
+}
+
+void GenerationJob::fail(int status, const std::string& message) {
+  failed_ = true;
+  if (streaming_) {
+    exchange_->write(sse_event(error_object(status, message)));
+    exchange_->finish();
+  } else {
+    exchange_->send(error_response(status, message));
+  }
+}
+
+std::string GenerationJob::echoed(size_t index) const {
+  if (!request_.echo) return {};
+  const Prompt& prompt = request_.prompts[index / static_cast<size_t>(request_.options.answers)];
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return model_->needs_tokenizer().decode(std::get<std::vector<int32_t>>(prompt));
+}
+
+Json GenerationJob::whole_choice(size_t index, const Generation& generation) {
+  LogprobList& logprobs = choices_[index].logprobs;
+  if (wants_logprobs()) {
+    for (size_t i = 0; i < generation.logprobs.size() && i < generation.ids.size(); ++i) {
+      logprobs.add(generation.ids[i], generation.logprobs[i]);
+    }
+  }
+  Json choice = {{"index", index}};
+  const char* reason = finish_reason(generation.finish);
+  if (head_.chat) {
+    ToolCalls found = find_calls_ ? find_tool_calls(generation.text) : ToolCalls{generation.text};
+    Json message = {{"role", "assistant"}, {"content", found.text}, {"refusal", nullptr}};
+    if (!found.calls.empty()) {
+      if (found.text.empty()) message["content"] = nullptr;
+      message["tool_calls"] = std::move(found.calls);
+      reason = "tool_calls";
+    }
+    choice["message"] = std::move(message);
+  } else {
+    choice["text"] = echoed(index) + generation.text;
+  }
+  choice["logprobs"] = logprobs.take();
+  choice["finish_reason"] = reason;
+  if (request_.return_ids) choice["token_ids"] = generation.ids;
+  return choice;
+}
+
+void GenerationJob::begin_choice(size_t index) {
+  if (!streaming_) {
+    streaming_ = true;
+    Response head;
+    head.content_type = "text/event-stream; charset=utf-8";
+    head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+    exchange_->begin(std::move(head));
+  }
+  choices_[index].begun = true;
+  if (head_.chat) {
+    send_chunk({{"index", index},
+                {"delta", {{"role", "assistant"}, {"content", ""}}},
+                {"logprobs", nullptr},
+                {"finish_reason", nullptr}});
+  } else if (const std::string text = echoed(index); !text.empty()) {
+    send_chunk(
+        {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
+  }
+}
+
+void GenerationJob::send_chunk(Json choice) {
+  Json object = head_.object(true);
+  object["choices"].push_back(std::move(choice));
+  if (request_.include_usage) object["usage"] = nullptr;
+  exchange_->write(sse_event(dumped(object)));
+}
+
+void GenerationJob::stream_event(size_t index, const Event& event) {
+  Choice& choice = choices_[index];
+  if (!choice.begun) begin_choice(index);
+  if (event.id >= 0) {
+    choice.ids.push_back(event.id);
+    if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
+  }
+  const std::string text = find_calls_ ? choice.filter.add(event.text) : std::string(event.text);
+  if (!text.empty()) stream_piece(index, text);
+}
+
+void GenerationJob::stream_piece(size_t index, const std::string& text) {
+  Choice& choice = choices_[index];
+  Json json = {{"index", index}};
+  if (head_.chat) {
+    json["delta"] = {{"content", text}};
+  } else {
+    json["text"] = text;
+  }
+  json["logprobs"] = choice.logprobs.take();
+  json["finish_reason"] = nullptr;
+  if (request_.return_ids) json["token_ids"] = std::exchange(choice.ids, {});
+  send_chunk(std::move(json));
+}
+
+void GenerationJob::stream_end(size_t index, const Generation& generation) {
+  Choice& choice = choices_[index];
+  const char* reason = finish_reason(generation.finish);
+  if (find_calls_) {
+    const ToolCalls found = find_tool_calls(choice.filter.held());
+    if (!found.text.empty()) stream_piece(index, found.text);
+    Json calls = Json::array();
+    for (size_t i = 0; i < found.calls.size(); ++i) {
+      Json call = {{"index", i}};
+      call.update(found.calls[i]);
+      calls.push_back(std::move(call));
+    }
+    if (!calls.empty()) {
+      reason = "tool_calls";
+      send_chunk({{"index", index},
+                  {"delta", {{"tool_calls", calls}}},
+                  {"logprobs", choice.logprobs.take()},
+                  {"finish_reason", nullptr}});
+    }
+  }
+  Json json = {{"index", index}};
+  if (head_.chat) {
+    json["delta"] = Json::object();
+  } else {
+    json["text"] = "";
+  }
+  json["logprobs"] = choice.logprobs.take();
+  json["finish_reason"] = reason;
+  if (request_.return_ids) json["token_ids"] = std::exchange(choice.ids, {});
+  send_chunk(std::move(json));
+}
+
+void GenerationJob::finish_stream() {
+  if (request_.include_usage) {
+    Json object = head_.object(true);
+    object["usage"] = counts_.json();
+    object["timings"] = timings_;
+    exchange_->write(sse_event(dumped(object)));
+  }
+  exchange_->write(sse_event("[DONE]"));
+  exchange_->finish();
+}
+
+void GenerationJob::finish() {
+  if (request_.stream) return finish_stream();
+  Json object = head_.object(false);
+  object["choices"] = whole_;
+  object["usage"] = counts_.json();
+  object["timings"] = timings_;
+  Response response;
+  response.body = dumped(object);
+  exchange_->send(std::move(response));
+}
+
+}  // namespace fovea::serve

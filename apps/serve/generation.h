@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "serve/answer_json.h"
+#include "serve/http.h"
+#include "serve/metrics.h"
+#include "serve/tool_calls.h"
+
+namespace fovea::serve {
+
+// One chat or completion on its way: gives its prompts to the engine and turns what comes back into
+// one JSON object or a stream of them.
+class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
+ public:
+  GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
+                std::shared_ptr<Exchange> exchange, Metrics& metrics);
+
+  // Answers 429 where the engine takes no more. `find_calls`: the answer may call tools.
+  void start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls);
+
+ private:
+  struct Choice {
+    Choice(const std::optional<Tokenizer>& tokenizer, bool chat) : logprobs(tokenizer, chat) {}
+    LogprobList logprobs;
+    ToolCallFilter filter;
+    std::vector<int32_t> ids;
+    bool begun = false, ended = false;
+  };
+
+  bool submit(size_t prompt, const std::vector<int32_t>& ids);
+  bool take(size_t prompt, const Event& event);
+  void stream_event(size_t index, const Event& event);
+  void stream_piece(size_t index, const std::string& text);
+  void stream_end(size_t index, const Generation& generation);
+  void send_chunk(Json choice);
+  void begin_choice(size_t index);
+  Json whole_choice(size_t index, const Generation& generation);
+  void fail(int status, const std::string& message);
+  void finish();
+  void finish_stream();
+  void cancel();
+  bool cancelled();
+  bool wants_logprobs() const { return request_.options.logprobs >= 0; }
+  std::string echoed(size_t index) const;
+
+  ApiRequest request_;
+  AnswerHead head_;
+  std::shared_ptr<ServedModel> model_;
+  std::shared_ptr<Exchange> exchange_;
+  Metrics& metrics_;
+  bool find_calls_ = false;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+
+  // What follows belongs to the engine's thread.
+  std::vector<Choice> choices_;
+  std::vector<Json> whole_;  // of an answer that is not streamed
+  Json timings_;
+  TokenCounts counts_;
+  size_t open_ = 0;  // choices that have not ended
+  bool streaming_ = false, failed_ = false, any_token_ = false;
+
+  std::mutex mutex_;
+  std::vector<uint64_t> submitted_;
+  bool cancelled_ = false;
+};
+
+}  // namespace fovea::serve

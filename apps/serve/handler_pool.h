@@ -1,0 +1,35 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace fovea::serve {
+
+// Threads that run handlers, so that reading a long prompt never keeps other clients waiting.
+class HandlerPool {
+ public:
+  HandlerPool(size_t threads, size_t most_waiting);
+  ~HandlerPool() { stop(); }
+  HandlerPool(const HandlerPool&) = delete;
+  HandlerPool& operator=(const HandlerPool&) = delete;
+
+  bool run(std::function<void()> work);  // false where too much is waiting
+  void stop();                           // what waits is dropped
+
+ private:
+  void work_on();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> waiting_;
+  size_t most_waiting_;
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fovea::serve

@@ -1,0 +1,96 @@
+#include "serve/metrics.h"
+
+#include <fmt/format.h>
+
+namespace fovea::serve {
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+void head(std::string& out, const char* name, const char* type, const char* help) {
+  out += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
+}
+
+struct Gauge {
+  const char *name, *type, *help;
+  int64_t EngineStatus::*value;
+};
+
+constexpr Gauge kGauges[] = {
+    {"fovea_sequences_running", "gauge", "Answers being written.", &EngineStatus::running},
+    {"fovea_requests_waiting", "gauge", "Requests that wait for their turn.",
+     &EngineStatus::waiting},
+    {"fovea_cache_bytes", "gauge", "Room for keys and values.", &EngineStatus::cache_bytes},
+    {"fovea_cache_used_bytes", "gauge", "Keys and values held.", &EngineStatus::cache_used_bytes},
+    {"fovea_generations_total", "counter", "Prompts that were taken on.", &EngineStatus::requests},
+    {"fovea_prompt_tokens_total", "counter", "Tokens of prompts.", &EngineStatus::prompt_tokens},
+    {"fovea_cached_tokens_total", "counter", "Tokens of prompts that were not computed again.",
+     &EngineStatus::cached_tokens},
+    {"fovea_generated_tokens_total", "counter", "Tokens written.", &EngineStatus::written_tokens},
+    {"fovea_steps_total", "counter", "Passes through the model.", &EngineStatus::steps},
+};
+
+}  // namespace
+
+void Histogram::add(double seconds) {
+  size_t bucket = 0;
+  while (bucket < kBounds.size() && seconds > kBounds[bucket]) ++bucket;
+  ++counts_[bucket];
+  sum_ += seconds;
+}
+
+void Histogram::write(std::string& out, const std::string& name) const {
+  uint64_t count = 0;
+  for (size_t i = 0; i < kBounds.size(); ++i) {
+    count += counts_[i];
+    out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, kBounds[i], count);
+  }
+  count += counts_.back();
+  out +=
+      fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name, count, sum_);
+}
+
+void Metrics::request(const AccessRecord& record) {
+  const std::lock_guard lock(mutex_);
+  // Paths that nobody serves would grow the table without end.
+  ++requests_[{record.route.empty() ? "other" : record.route, record.status}];
+  durations_.add(record.seconds);
+}
+
+void Metrics::first_token(double seconds) {
+  const std::lock_guard lock(mutex_);
+  first_tokens_.add(seconds);
+}
+
+std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& models) const {
+  std::vector<EngineStatus> statuses;
+  for (const auto& model : models) statuses.push_back(model->engine.status());
+  std::string out;
+  for (const Gauge& gauge : kGauges) {
+    head(out, gauge.name, gauge.type, gauge.help);
+    for (size_t i = 0; i < models.size(); ++i) {
+      out += fmt::format("{}{{model=\"{}\"}} {}\n", gauge.name, escaped(models[i]->facts.name),
+                         statuses[i].*gauge.value);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  head(out, "fovea_http_requests_total", "counter", "HTTP requests by route and status.");
+  for (const auto& [key, count] : requests_) {
+    out += fmt::format("fovea_http_requests_total{{path=\"{}\",status=\"{}\"}} {}\n",
+                       escaped(key.first), key.second, count);
+  }
+  head(out, "fovea_http_request_seconds", "histogram", "From a request to the end of its answer.");
+  durations_.write(out, "fovea_http_request_seconds");
+  head(out, "fovea_time_to_first_token_seconds", "histogram", "From a request to its first token.");
+  first_tokens_.write(out, "fovea_time_to_first_token_seconds");
+  return out;
+}
+
+}  // namespace fovea::serve

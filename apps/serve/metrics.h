@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "serve/http_server.h"
+#include "serve/served_model.h"
+
+namespace fovea::serve {
+
+// Counts of seconds in buckets, as Prometheus wants them.
+class Histogram {
+ public:
+  void add(double seconds);
+  void write(std::string& out, const std::string& name) const;
+
+ private:
+  static constexpr std::array<double, 11> kBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                                     1,    2.5,   5,    10,  60};
+  std::array<uint64_t, kBounds.size() + 1> counts_ = {};
+  double sum_ = 0;
+};
+
+// What /metrics tells. Safe from any thread.
+class Metrics {
+ public:
+  void request(const AccessRecord& record);
+  void first_token(double seconds);
+  // In Prometheus' text format.
+  std::string text(const std::vector<std::shared_ptr<ServedModel>>& models) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, uint64_t> requests_;  // by route and status
+  Histogram durations_, first_tokens_;
+};
+
+}  // namespace fovea::serve

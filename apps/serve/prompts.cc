@@ -1,0 +1,181 @@
+#include "serve/prompts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "fovea/error.h"
+#include "serve/tool_calls.h"
+
+namespace fovea::serve {
+namespace {
+
+[[noreturn]] void wrong(const std::string& param, const std::string& expected) {
+  throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
+}
+
+// Parts of a text become one text, and the arguments of calls objects, as templates expect them.
+Json template_message(Json message, bool knows_developer) {
+  if (message["role"] == "developer" && !knows_developer) message["role"] = "system";
+  if (const auto content = message.find("content");
+      content != message.end() && content->is_array()) {
+    std::string text;
+    for (const Json& part : *content) text += part["text"].get<std::string>();
+    *content = text;
+  }
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return message;
+  for (Json& call : *calls) {
+    if (!call.is_object() || !call.contains("function")) continue;
+    Json& function = call["function"];
+    if (!function.is_object() || !function.contains("arguments")) continue;
+    Json& arguments = function["arguments"];
+    if (!arguments.is_string()) continue;
+    Json parsed = Json::parse(arguments.get<std::string>(), nullptr, false);
+    if (parsed.is_object()) arguments = std::move(parsed);
+  }
+  return message;
+}
+
+std::string conversation(const ApiRequest& request, bool with_tools, const ServedModel& model) {
+  if (!model.chat) {
+    throw ApiError{400,
+                   "messages: the model has no chat template; use /v1/completions, or start the "
+                   "server with --chat-template",
+                   "messages", "no_chat_template"};
+  }
+  ChatRequest chat;
+  Json messages = Json::array();
+  for (const Json& message : request.messages) {
+    messages.push_back(template_message(message, model.chat->knows_developer));
+  }
+  chat.messages = messages.dump();
+  if (with_tools) chat.tools = request.tools.dump();
+  if (!request.documents.empty()) chat.documents = request.documents.dump();
+  if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
+  chat.add_generation_prompt = request.add_generation_prompt;
+  try {
+    return model.chat->render(chat);
+  } catch (const Error& error) {
+    throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
+  }
+}
+
+struct ToolChoice {
+  bool none = false, required = false;
+  std::string name = {};  // of the one that must be called
+};
+
+ToolChoice tool_choice(const ApiRequest& request) {
+  const char* const expected =
+      "none, auto, required or {\"type\": \"function\", \"function\": {\"name\": ...}}";
+  const Json& choice = request.tool_choice;
+  if (request.tools.empty()) return {true};
+  if (choice.is_null() || choice == "auto") return {};
+  if (choice == "none") return {true};
+  if (choice == "required") return {false, true};
+  if (!choice.is_object()) wrong("tool_choice", expected);
+  const Json function = choice.value("function", Json());
+  if (!function.is_object() || !function.value("name", Json()).is_string()) {
+    wrong("tool_choice", expected);
+  }
+  return {false, true, function["name"]};
+}
+
+// The schema that a response_format asks for: nothing for text, "" for any object.
+std::optional<std::string> format_schema(const Json& format) {
+  if (format.is_null() || format.empty()) return std::nullopt;
+  const Json type = format.value("type", Json());
+  if (type == "text") return std::nullopt;
+  if (type == "json_object") return "";
+  if (type != "json_schema") wrong("response_format", "type text, json_object or json_schema");
+  const Json holder = format.value("json_schema", Json());
+  const Json schema = holder.is_object() ? holder.value("schema", Json()) : Json();
+  if (!schema.is_object()) wrong("response_format.json_schema.schema", "a JSON Schema");
+  return schema.dump();
+}
+
+void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice) {
+  std::optional<std::string> schema = format_schema(request.response_format);
+  const char* param = "response_format";
+  if (choice.required) {
+    schema = call_schema(request.tools, choice.name);
+    param = "tool_choice";
+  }
+  if (!schema) return;
+  try {
+    request.options.constrain =
+        json_constraint(model.json_vocabulary(), *schema, request.options.max_tokens);
+  } catch (const Error& error) {
+    throw ApiError{400, std::string(param) + ": " + error.what(), param, "invalid_schema"};
+  }
+}
+
+std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) {
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
+    if (!ids->empty()) return *ids;
+  } else if (const auto& text = std::get<std::string>(prompt); !text.empty()) {
+    EncodingOptions options;
+    options.truncate_and_pad = false;
+    return model.needs_tokenizer().encoding(text, options).ids;
+  }
+  wrong("prompt", "at least one character or token");
+}
+
+// Room for the answer behind a prompt.
+int64_t room_behind(const std::vector<int32_t>& ids, const ServedModel& model, bool chat) {
+  const auto length = static_cast<int64_t>(ids.size());
+  const int64_t context = model.facts.context;
+  if (context == 0 || length < context) return context - length;
+  const char* const param = chat ? "messages" : "prompt";
+  throw ApiError{400,
+                 fmt::format("{}: {} tokens; the model's context holds {}, and the answer needs "
+                             "room in it",
+                             param, length, context),
+                 param, "context_length_exceeded"};
+}
+
+void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const ServedModel& model,
+                  bool chat) {
+  int64_t& most = request.options.max_tokens;
+  for (const std::vector<int32_t>& ids : prompts.ids) {
+    const int64_t room = room_behind(ids, model, chat);
+    if (model.facts.context > 0) most = most < 0 ? room : std::min(most, room);
+  }
+  request.options.min_tokens = std::min(request.options.min_tokens, std::max<int64_t>(most, 0));
+}
+
+void check_combinations(ApiRequest& request, bool chat) {
+  if (request.best_of != 0 && request.best_of != request.options.answers) {
+    wrong("best_of", "the same as n");
+  }
+  if (request.echo && request.options.logprobs >= 0) wrong("echo", "false beside logprobs");
+  if (!chat) return;
+  if (request.options.logprobs > 0 && !request.logprobs) wrong("logprobs", "true for top_logprobs");
+  if (!request.logprobs) request.options.logprobs = -1;
+  if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
+}
+
+}  // namespace
+
+PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
+  check_combinations(request, chat);
+  PreparedPrompts prompts;
+  ToolChoice choice{true};
+  if (chat) {
+    choice = tool_choice(request);
+    prompts.find_calls = !choice.none;
+    const std::string text = conversation(request, prompts.find_calls, model);
+    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::parsed));
+    if (prompts.ids[0].empty()) wrong("messages", "at least one character");
+  } else {
+    for (const Prompt& prompt : request.prompts) prompts.ids.push_back(prompt_ids(prompt, model));
+  }
+  bound_length(request, prompts, model, chat);
+  constrain(request, model, choice);
+  if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
+  return prompts;
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fovea/generate.h"
+
+namespace fovea::serve {
+
+using Json = nlohmann::ordered_json;
+
+// What is wrong with a request, as the client is told.
+struct ApiError {
+  int status = 400;
+  std::string message, param, code;
+};
+
+using Prompt = std::variant<std::string, std::vector<int32_t>>;
+
+// The values of one request's fields. `options` begins as the model's own defaults.
+struct ApiRequest {
+  std::string model;
+  GenerateOptions options;
+  bool seed_given = false;
+  bool logprobs = false;  // of a chat; `options.logprobs` counts the alternatives
+  int64_t best_of = 0;
+  bool stream = false, include_usage = false, return_ids = false;
+
+  std::vector<Prompt> prompts;  // of a completion
+  bool echo = false;
+
+  Json messages, tools, documents, tool_choice, template_variables = Json::object();
+  bool add_generation_prompt = true;
+  Json response_format;
+
+  std::string text;          // of /tokenize
+  std::vector<int32_t> ids;  // of /detokenize
+  bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;
+};
+
+// JSON of at most this depth, so that no later step over it can run out of stack.
+constexpr int kMostDepth = 64;
+// Throws ApiError 400 for what is no JSON object.
+Json parse_body(const std::string& body);
+
+}  // namespace fovea::serve

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "serve/http.h"
+
+namespace fovea::serve {
+
+struct Route {
+  std::string method;     // GET serves HEAD too
+  std::string path;       // "/v1/models/{id}": what is in braces takes the rest, slashes too
+  bool needs_key = true;  // where the server has one
+  Handler handler = {};
+};
+
+class Router {
+ public:
+  void add(Route route) { routes_.push_back(std::move(route)); }
+
+  // The route for a request, whose `rest` is filled in; or the answer where there is none: 404,
+  // 405 with Allow, or what OPTIONS asks for.
+  std::variant<const Route*, Response> find(Request& request) const;
+  const std::vector<Route>& routes() const { return routes_; }
+
+ private:
+  std::vector<Route> routes_;
+};
+
+}  // namespace fovea::serve

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fovea/chat.h"
+#include "fovea/engine.h"
+#include "fovea/json_grammar.h"
+#include "serve/request.h"
+
+namespace fovea::serve {
+
+// What the API needs of an Engine; a test gives one of its own.
+struct TextEngine {
+  std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink)> submit;
+  std::function<void(uint64_t)> cancel;
+  std::function<EngineStatus()> status;
+};
+
+// Puts a conversation into the text that the model was trained on.
+struct ChatFormat {
+  std::function<std::string(const ChatRequest&)> render;
+  bool knows_developer = false;  // the role, which is "system" elsewhere
+};
+
+struct ModelFacts {
+  std::string name;
+  int64_t created = 0;  // seconds since 1970
+  int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
+};
+
+// One model behind the API.
+class ServedModel {
+ public:
+  ModelFacts facts;
+  std::optional<Tokenizer> tokenizer;
+  std::optional<ChatFormat> chat;  // none: the model has no chat template
+  GenerateOptions defaults;        // flags over generation_config.json over the program's
+  std::vector<int32_t> ends;       // the tokens that end a text, as generation_config.json has them
+  std::optional<int64_t> max_tokens;  // where a flag or generation_config.json says
+  TextEngine engine;
+
+  // Throws ApiError 400 where the model has no tokenizer.
+  const Tokenizer& needs_tokenizer() const;
+  // Made at the first request that asks for JSON.
+  std::shared_ptr<const JsonVocabulary> json_vocabulary();
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const JsonVocabulary> json_vocabulary_;
+};
+
+// Flags of the program that stand over generation_config.json.
+struct SamplingFlags {
+  std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
+  std::optional<int64_t> top_k, max_tokens;
+};
+
+// Fills in defaults from generation_config.json of a model's directory, then from flags.
+void set_defaults(ServedModel& model, const std::string& folder, const SamplingFlags& flags);
+
+// The chat format of a model's directory, or of a template's own file; nothing where the directory
+// has none.
+std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
+                                      const std::optional<Tokenizer>& tokenizer);
+
+}  // namespace fovea::serve

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "serve/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr size_t kStopBytes = 256, kBiases = 1024;
+
+[[noreturn]] void wrong(const std::string& param, const std::string& expected,
+                        const char* code = "invalid_type") {
+  throw ApiError{400, param + ": expected " + expected, param, code};
+}
+
+[[noreturn]] void out_of_range(const std::string& param, const std::string& expected) {
+  wrong(param, expected, "out_of_range");
+}
+
+std::string bounds(const Field& field) {
+  return fmt::format("from {:.17g} to {:.17g}", field.least, field.most);
+}
+
+void check_integer(const Json& value, const Field& field) {
+  if (!value.is_number_integer()) wrong(field.name, "a whole number " + bounds(field));
+  const bool beyond =
+      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+  const auto number = static_cast<double>(value.get<int64_t>());
+  if (beyond || number < field.least || number > field.most) {
+    out_of_range(field.name, "a whole number " + bounds(field));
+  }
+}
+
+void check_number(const Json& value, const Field& field) {
+  if (!value.is_number()) wrong(field.name, "a number " + bounds(field));
+  const double number = value.get<double>();
+  if (!(number >= field.least && number <= field.most)) {
+    out_of_range(field.name, "a number " + bounds(field));
+  }
+}
+
+void check_length(size_t length, const Field& field, const char* what) {
+  const auto count = static_cast<double>(length);
+  if (count >= field.least && count <= field.most) return;
+  out_of_range(field.name, fmt::format("{:.0f} to {:.0f} {}", field.least, field.most, what));
+}
+
+void check_texts(const Json& value, const Field& field) {
+  const auto check_one = [&](const Json& text) {
+    if (!text.is_string()) wrong(field.name, "a string or an array of strings");
+    const size_t bytes = text.get_ref<const std::string&>().size();
+    if (bytes == 0 || bytes > kStopBytes) {
+      out_of_range(field.name, fmt::format("texts of 1 to {} bytes", kStopBytes));
+    }
+  };
+  if (!value.is_array()) return check_one(value);
+  check_length(value.size(), field, "strings");
+  for (const Json& text : value) check_one(text);
+}
+
+void check_ids(const Json& value, const std::string& name, int64_t vocabulary) {
+  if (!value.is_array()) wrong(name, "an array of token ids");
+  for (const Json& id : value) {
+    if (!id.is_number_integer()) wrong(name, "an array of token ids");
+    const bool beyond =
+        id.is_number_unsigned() && id.get<uint64_t>() >= static_cast<uint64_t>(vocabulary);
+    if (beyond || id.get<int64_t>() < 0 || id.get<int64_t>() >= vocabulary) {
+      out_of_range(name, fmt::format("token ids from 0 to {}", vocabulary - 1));
+    }
+  }
+}
+
+void check_prompts(const Json& value, const Field& field, int64_t vocabulary) {
+  const char* const expected = "a string, an array of token ids, or an array of either";
+  if (value.is_string()) return;
+  if (!value.is_array()) wrong(field.name, expected);
+  if (value.empty()) out_of_range(field.name, "at least one prompt or token");
+  if (value[0].is_number()) return check_ids(value, field.name, vocabulary);
+  check_length(value.size(), field, "prompts");
+  for (const Json& prompt : value) {
+    if (prompt.is_string()) continue;
+    if (!prompt.is_array()) wrong(field.name, expected);
+    check_ids(prompt, field.name, vocabulary);
+  }
+}
+
+void check_biases(const Json& value, const Field& field, int64_t vocabulary) {
+  if (!value.is_object()) wrong(field.name, "an object from token ids to numbers");
+  if (value.size() > kBiases) out_of_range(field.name, fmt::format("at most {} ids", kBiases));
+  for (const auto& [id, bias] : value.items()) {
+    const bool digits =
+        !id.empty() && id.size() <= 9 &&
+        std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!digits || std::stoll(id) >= vocabulary) {
+      out_of_range(field.name, fmt::format("token ids from 0 to {}", vocabulary - 1));
+    }
+    check_number(bias, field);
+  }
+}
+
+// One message; its content may be a text, or parts of which all are text.
+void check_message(const Json& message, const std::string& name) {
+  if (!message.is_object()) wrong(name, "an object with role and content");
+  const auto role = message.find("role");
+  if (role == message.end() || !role->is_string()) {
+    wrong(name + ".role", "system, developer, user, assistant or tool");
+  }
+  const auto content = message.find("content");
+  if (content == message.end() || content->is_null() || content->is_string()) return;
+  if (!content->is_array()) wrong(name + ".content", "a string or an array of parts");
+  for (const Json& part : *content) {
+    const bool text = part.is_object() && part.contains("text") && part["text"].is_string();
+    if (!text) wrong(name + ".content", "parts of type text; this model reads nothing else");
+  }
+}
+
+void check_messages(const Json& value, const Field& field) {
+  if (!value.is_array()) wrong(field.name, "an array of messages");
+  check_length(value.size(), field, "messages");
+  for (size_t i = 0; i < value.size(); ++i) {
+    check_message(value[i], fmt::format("{}[{}]", field.name, i));
+  }
+}
+
+void check(const Json& value, const Field& field, int64_t vocabulary) {
+  switch (field.type) {
+    case FieldType::boolean:
+      if (!value.is_boolean()) wrong(field.name, "true or false");
+      return;
+    case FieldType::integer: return check_integer(value, field);
+    case FieldType::number: return check_number(value, field);
+    case FieldType::text:
+      if (!value.is_string()) wrong(field.name, "a string");
+      return check_length(value.get_ref<const std::string&>().size(), field, "bytes");
+    case FieldType::texts: return check_texts(value, field);
+    case FieldType::ids:
+      check_ids(value, field.name, vocabulary);
+      return check_length(value.size(), field, "token ids");
+    case FieldType::prompts: return check_prompts(value, field, vocabulary);
+    case FieldType::biases: return check_biases(value, field, vocabulary);
+    case FieldType::messages: return check_messages(value, field);
+    case FieldType::array:
+      if (!value.is_array()) wrong(field.name, "an array");
+      return check_length(value.size(), field, "entries");
+    case FieldType::object:
+      if (!value.is_object()) wrong(field.name, "an object");
+      return check_length(value.size(), field, "entries");
+    case FieldType::any: return;
+  }
+}
+
+}  // namespace
+
+Json parse_body(const std::string& body) {
+  const auto guard = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMostDepth) {
+      throw ApiError{400, fmt::format("body: nested more than {} deep", kMostDepth), "",
+                     "too_deep"};
+    }
+    return true;
+  };
+  try {
+    Json json = Json::parse(body, guard);
+    if (json.is_object()) return json;
+  } catch (const Json::exception& error) {
+    const std::string why = error.what();
+    throw ApiError{400, "body: not JSON " + why.substr(std::min(why.find("at line"), why.size())),
+                   "", "invalid_json"};
+  }
+  throw ApiError{400, "body: expected a JSON object", "", "invalid_json"};
+}
+
+void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request) {
+  for (const Field& field : fields()) {
+    if ((field.of & of) == 0) continue;
+    const auto found = body.find(field.name);
+    if (found == body.end() || found->is_null()) {
+      if (field.required) {
+        throw ApiError{400, std::string(field.name) + ": is missing", field.name,
+                       "missing_required_parameter"};
+      }
+      continue;
+    }
+    check(*found, field, vocabulary);
+    field.put(*found, request);
+  }
+}
+
+}  // namespace fovea::serve

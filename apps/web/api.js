@@ -1,0 +1,160 @@
+// Asking the server. Answers are kept: they never change. A page that was saved as one file has them in itself.
+
+/** @typedef {{id: number, text: string, special: boolean}} Token */
+/** @typedef {{run: string, tokens: Token[], source: Token[]}} Run */
+/** @typedef {{heads: number, rows: number, keys: number, weights: Float32Array}} WeightMap */
+
+/** @type {{hash: string, answers: Record<string, {type: string, body: string}>} | null} */
+export const captured = readCaptured();
+
+function readCaptured() {
+  const element = document.getElementById("captured");
+  if (!element) return null;
+  return JSON.parse(element.textContent || "null");
+}
+
+const KEPT = 400; // answers; the oldest go first
+/** @type {Map<string, Promise<{type: string, bytes: ArrayBuffer}>>} */
+const answers = new Map();
+
+/** @param {Record<string, string | number | boolean | undefined>} query */
+function address(/** @type {string} */ path, query) {
+  const parts = Object.entries(query).filter(([, value]) => value !== undefined);
+  const text = new URLSearchParams(parts.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** @param {string} where @param {RequestInit} [options] */
+async function fetched(where, options) {
+  if (captured) return fromCapture(where, options);
+  const response = await fetch(where, options);
+  const bytes = await response.arrayBuffer();
+  if (response.status === 410) window.dispatchEvent(new Event("forgotten"));
+  if (!response.ok) throw new Error(messageOf(bytes, response.status));
+  return { type: response.headers.get("content-type") ?? "", bytes };
+}
+
+/** @param {string} where @param {RequestInit} [options] */
+function fromCapture(where, options) {
+  const name = options?.body ? `${where} ${options.body}` : where;
+  const found = captured?.answers[name];
+  if (!found) throw new Error("This is a saved view: it holds only what was on the screen.");
+  const binary = !found.type.startsWith("application/json");
+  const text = binary ? atob(found.body) : found.body;
+  const bytes = binary ? Uint8Array.from(text, (c) => c.charCodeAt(0)) : new TextEncoder().encode(text);
+  return { type: found.type, bytes: /** @type {ArrayBuffer} */ (bytes.buffer) };
+}
+
+/** @param {ArrayBuffer} bytes @param {number} status */
+function messageOf(bytes, status) {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)).error.message;
+  } catch {
+    return `The server answered ${status}.`;
+  }
+}
+
+/** @param {string} name @param {() => Promise<{type: string, bytes: ArrayBuffer}>} make */
+function once(name, make) {
+  let found = answers.get(name);
+  if (!found) {
+    found = make();
+    found.catch(() => answers.delete(name));
+    answers.set(name, found);
+    if (answers.size > KEPT) answers.delete(/** @type {string} */ (answers.keys().next().value));
+  }
+  return found;
+}
+
+/**
+ * @param {string} path @param {Record<string, string | number | boolean | undefined>} [query]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, query = {}) {
+  const where = address(path, query);
+  const { bytes } = await once(where, () => fetched(where));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+/** The same, but what the answer is now. @param {string} path @param {Record<string, string | number>} query */
+export async function askAnew(path, query) {
+  answers.delete(address(path, query));
+  return ask(path, query);
+}
+
+/** @param {string} path @param {Record<string, string | number | boolean | undefined>} query */
+export async function askBytes(path, query) {
+  const where = address(path, query);
+  return (await once(where, () => fetched(where))).bytes;
+}
+
+/** @param {object} wanted @returns {Promise<Run>} */
+export async function startRun(wanted) {
+  const body = JSON.stringify(wanted);
+  const { bytes } = await once(`api/run ${body}`, () =>
+    fetched("api/run", { method: "POST", body, headers: { "content-type": "application/json" } }));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+/** Forgets what is known of runs, because the server did. */
+export function forgetRuns() {
+  for (const name of answers.keys()) if (name.startsWith("api/run ") || name.includes("run=")) answers.delete(name);
+}
+
+/**
+ * @typedef {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} MapQuery
+ */
+/** @param {MapQuery} query @returns {Promise<WeightMap>} */
+export async function askMap(query) {
+  return captured ? mapFromCapture(query) : asMap(await askBytes("api/map", query));
+}
+
+/** @param {ArrayBuffer} bytes @returns {WeightMap} */
+function asMap(bytes) {
+  const [heads, rows, keys] = new Int32Array(bytes, 0, 3);
+  return { heads, rows, keys, weights: new Float32Array(bytes, 12) };
+}
+
+/** A saved page holds every head of a layer in one piece: what is asked for is cut out of it. @param {MapQuery} query */
+async function mapFromCapture(query) {
+  const name = `api/map?look=${query.look}&layer=${query.layer}`;
+  const pooled = query.step && captured?.answers[`${name}&step=${query.step}`];
+  const whole = asMap(await askBytes(pooled ? `${name}&step=${query.step}` : name, {}));
+  const step = pooled ? 1 : query.step ?? 1;
+  const heads = query.heads.split(",").map(Number);
+  const [q0, q1] = pooled || !query.q ? [0, whole.rows] : query.q.split("-").map(Number);
+  const [k0, k1] = pooled || !query.k ? [0, whole.keys] : query.k.split("-").map(Number);
+  const map = { heads: query.mean ? 1 : heads.length, rows: Math.ceil((q1 - q0) / step), keys: Math.ceil((k1 - k0) / step), weights: new Float32Array() };
+  map.weights = new Float32Array(map.heads * map.rows * map.keys);
+  for (let q = q0; q < q1; ++q) {
+    for (let k = k0; k < k1; ++k) {
+      const values = heads.map((head) => whole.weights[(head * whole.rows + q) * whole.keys + k]);
+      const told = query.mean ? [values.reduce((sum, x) => sum + x, 0) / values.length] : values;
+      told.forEach((value, n) => {
+        const at = (n * map.rows + Math.floor((q - q0) / step)) * map.keys + Math.floor((k - k0) / step);
+        map.weights[at] = Math.max(map.weights[at], value);
+      });
+    }
+  }
+  return map;
+}
+
+/** The answers so far, for a page that is saved. @param {(name: string) => boolean} wanted */
+export async function keptAnswers(wanted) {
+  /** @type {Record<string, {type: string, body: string}>} */
+  const kept = {};
+  for (const [name, answer] of answers) {
+    if (!wanted(name)) continue;
+    const { type, bytes } = await answer;
+    const json = type.startsWith("application/json");
+    kept[name] = { type, body: json ? new TextDecoder().decode(bytes) : base64(new Uint8Array(bytes)) };
+  }
+  return kept;
+}
+
+/** @param {Uint8Array} bytes */
+function base64(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+  return btoa(text);
+}

@@ -1,0 +1,55 @@
+// Colours that differ in lightness as much as in hue, so that they hold for every eye and on paper.
+
+// Viridis (Smith and van der Walt 2015), sampled at sixteenths.
+const VIRIDIS = [
+  [68, 1, 84], [72, 20, 103], [72, 38, 119], [69, 55, 129], [63, 71, 136], [57, 85, 140], [50, 100, 142],
+  [45, 113, 142], [40, 125, 142], [35, 138, 141], [31, 150, 139], [32, 163, 134], [41, 175, 127], [63, 188, 115],
+  [94, 201, 98], [132, 212, 75], [173, 220, 48], [216, 226, 25], [253, 231, 37]];
+
+/** @type {Uint8ClampedArray} 256 colours of three bytes */
+const table = new Uint8ClampedArray(256 * 3);
+for (let i = 0; i < 256; ++i) {
+  const at = (i / 255) * (VIRIDIS.length - 1);
+  const low = Math.floor(at);
+  const high = Math.min(low + 1, VIRIDIS.length - 1);
+  for (let c = 0; c < 3; ++c) table[3 * i + c] = VIRIDIS[low][c] + (at - low) * (VIRIDIS[high][c] - VIRIDIS[low][c]);
+}
+
+/** The place in the scale of a weight: its root, so that weights of 0.01 are seen beside 1. @param {number} weight */
+export function shade(weight) {
+  return Math.round(255 * Math.sqrt(Math.min(Math.max(weight, 0), 1)));
+}
+
+/** Writes the colour of a weight into pixels. @param {Uint8ClampedArray} pixels @param {number} at @param {number} weight */
+export function paint(pixels, at, weight) {
+  const i = 3 * shade(weight);
+  pixels[at] = table[i];
+  pixels[at + 1] = table[i + 1];
+  pixels[at + 2] = table[i + 2];
+  pixels[at + 3] = 255;
+}
+
+/** @param {number} weight @returns {string} CSS */
+export function color(weight) {
+  const i = 3 * shade(weight);
+  return `rgb(${table[i]} ${table[i + 1]} ${table[i + 2]})`;
+}
+
+/** Black or white, whichever is read better on that colour. @param {number} weight */
+export function ink(weight) {
+  const i = 3 * shade(weight);
+  return table[i] * 0.299 + table[i + 1] * 0.587 + table[i + 2] * 0.114 > 120 ? "#111" : "#fff";
+}
+
+// Okabe and Ito 2008, without black and yellow: for heads side by side.
+const HEADS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c6d31"];
+/** @param {number} nth */
+export function headColor(nth) {
+  return HEADS[nth % HEADS.length];
+}
+
+/** Blue for below 0, orange for above: numbers of vectors. @param {number} value @param {number} most */
+export function signed(value, most) {
+  const share = most > 0 ? Math.min(Math.abs(value) / most, 1) : 0;
+  return `color-mix(in srgb, ${value < 0 ? "var(--negative)" : "var(--positive)"} ${(share * 70).toFixed(0)}%, transparent)`;
+}

@@ -1,0 +1,99 @@
+// Elements without a framework. Text always becomes text: nothing here parses markup.
+
+/** @typedef {Node | string | number | null | undefined | false} Child */
+
+/**
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, unknown>} [properties] on...: listeners; class, style (an object), data-*, aria-*; others: attributes
+ * @param {...(Child | Child[])} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  decorate(element, properties);
+  element.append(...usable(children));
+  return element;
+}
+
+/**
+ * The same for SVG.
+ * @param {string} tag
+ * @param {Record<string, unknown>} [properties]
+ * @param {...(Child | Child[])} children
+ * @returns {SVGElement}
+ */
+export function svg(tag, properties = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  decorate(element, properties);
+  element.append(...usable(children));
+  return element;
+}
+
+/** @param {Element} element @param {...(Child | Child[])} children */
+export function replace(element, ...children) {
+  element.replaceChildren(...usable(children));
+}
+
+/** @param {(Child | Child[])[]} children @returns {(Node | string)[]} */
+function usable(children) {
+  const kept = [];
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    kept.push(typeof child === "number" ? String(child) : child);
+  }
+  return kept;
+}
+
+/** @param {Element} element @param {Record<string, unknown>} properties */
+function decorate(element, properties) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) {
+      element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    } else if (name === "style") {
+      const { style } = /** @type {HTMLElement} */ (element);
+      for (const [key, text] of Object.entries(/** @type {object} */ (value))) style.setProperty(key, String(text));
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+}
+
+/** A number for people: four figures, true minus. @param {number} x @param {number} [digits] */
+export function figure(x, digits = 4) {
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
+  const size = Math.abs(x);
+  const text = digits > 3 && size !== 0 && (size < 1e-4 || size >= 1e6) ? x.toExponential(digits - 2) : x.toFixed(digits);
+  return text.replace("-", "−");
+}
+
+/** A share as per cent. @param {number} x */
+export function percent(x) {
+  return x >= 0.1 ? `${(100 * x).toFixed(0)} %` : x >= 0.001 ? `${(100 * x).toFixed(1)} %` : x > 0 ? "< 0.1 %" : "0 %";
+}
+
+/** What a token looks like: white space made visible. @param {string} text */
+export function shown(text) {
+  if (text === "") return "∅";
+  return text.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/^ +| +$/g, (s) => "·".repeat(s.length));
+}
+
+/** Says something to who listens to the page. @param {string} text */
+export function announce(text) {
+  const place = document.getElementById("announcer");
+  if (place) place.textContent = text;
+}
+
+/** Calls once for many calls within a frame. @param {() => void} call */
+export function onceAFrame(call) {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      call();
+    });
+  };
+}

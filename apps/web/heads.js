@@ -1,0 +1,146 @@
+// What each head does on this text, in numbers; and what is lost when it is switched off.
+
+import { ask, askBytes, startRun } from "./api.js";
+import { color, ink } from "./colors.js";
+import { announce, figure, h, replace, shown } from "./dom.js";
+import { drawHeadBar } from "./headbar.js";
+import { change } from "./state.js";
+import { filtered } from "./sampling.js";
+
+/** @typedef {Record<string, number>} Scores */
+
+/** @type {[string, string, string][]} key, name, what it means */
+const COLUMNS = [
+  ["previous", "previous", "on the token before"], ["next", "next", "on the token after"], ["itself", "itself", "on the token itself"],
+  ["first", "first", "on the first token of the text: often a place to look when there is nothing to find"],
+  ["same", "same", "on other tokens with the same id"],
+  ["induction", "induction", "on random tokens said twice: from a token, to what followed it the first time"],
+  ["punctuation", "punctuation", "on tokens of marks alone"], ["diffuse", "diffuse", "entropy, as a share of the most there can be: 1 looks everywhere alike"],
+  ["distance", "distance", "tokens between query and key, on average"],
+];
+
+/** @param {HTMLElement} root @returns {import("./main.js").View} */
+export function headsView(root) {
+  const bar = h("div", { class: "row panel" });
+  const off = h("section", { class: "panel", "aria-label": "Switch heads off" });
+  const table = h("section", { class: "panel", "aria-label": "Scores" });
+  root.append(bar, h("div", { class: "columns" }, table, off));
+  let turn = 0;
+  /** @type {{name: string, rows: {layer: number, head: number, scores: Scores}[]}} */
+  let known = { name: "", rows: [] };
+  return {
+    update(session, state) {
+      if (!session) return;
+      const mine = ++turn;
+      drawHeadBar(bar, session, state, { several: false });
+      void drawOff(off, session, state, () => mine === turn);
+      const name = `${session.run.run}/${state.look}`;
+      if (known.name === name) {
+        drawTable(table, state, known.rows);
+        return;
+      }
+      known = { name, rows: [] };
+      replace(table, h("h2", {}, "What each head does here"), h("p", { class: "quiet" }, "Measuring …"));
+      void measure(session, state, known.rows, () => {
+        if (known.name === name) drawTable(table, state, known.rows);
+      });
+    },
+  };
+}
+
+/**
+ * @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {{layer: number, head: number, scores: Scores}[]} rows @param {() => void} told
+ */
+async function measure(session, state, rows, told) {
+  const stack = session.shape.stack(state.look);
+  /** @type {number[][] | null} */
+  const induction = state.look === "self" ? await ask("api/induction", { model: session.model }) : null;
+  for (let layer = 0; layer < stack.layers; ++layer) {
+    /** @type {Scores[]} */
+    const heads = await ask("api/scores", { run: session.run.run, look: state.look, layer });
+    heads.forEach((scores, head) => rows.push({ layer, head, scores: induction ? { ...scores, induction: induction[layer][head] } : scores }));
+  }
+  told();
+}
+
+/**
+ * @param {HTMLElement} root @param {import("./state.js").State} state
+ * @param {{layer: number, head: number, scores: Scores}[]} rows
+ */
+function drawTable(root, state, rows) {
+  const columns = COLUMNS.filter(([key]) => rows[0] && key in rows[0].scores);
+  const sort = columns.some(([key]) => key === state.sort) ? state.sort : state.sort === "layer" ? "layer" : "previous";
+  const sorted = [...rows].sort((a, b) => (sort === "layer" ? 0 : b.scores[sort] - a.scores[sort]) || a.layer - b.layer || a.head - b.head);
+  const muted = new Set(state.muted.split(",").filter(Boolean));
+  const by = (/** @type {string} */ key, /** @type {string} */ name, /** @type {string} */ help) => h("th", { scope: "col", "aria-sort": key === sort ? (key === "layer" ? "ascending" : "descending") : undefined, title: help },
+    h("button", { onclick: () => change({ sort: key }, { replace: true }), "data-sort": key }, name));
+  const most = Math.max(...rows.map((row) => row.scores.distance), 1);
+  const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset;
+  replace(root, h("h2", {}, "What each head does here"),
+    h("p", { class: "quiet small" }, "Shares of the head's attention, averaged over this text. Click a column's name to sort, a head's name to see it."),
+    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Scores of the heads", style: { "max-height": "40rem", overflow: "auto" } }, h("table", { class: "scores" },
+      h("thead", {}, h("tr", {}, by("layer", "head", "layer and head"), columns.map(([key, name, help]) => by(key, name, help)), h("th", { scope: "col" }, "off"))),
+      h("tbody", {}, sorted.slice(0, 400).map(({ layer, head, scores }) => {
+        const name = `${state.look}.${layer}.${head}`;
+        return h("tr", {}, h("th", { scope: "row" }, h("button", { title: "see its map", onclick: () => change({ view: "sentence", layer: String(layer), heads: String(head) }) }, `${layer}.${head}`)),
+          columns.map(([key]) => {
+            const share = key === "distance" ? scores[key] / most : scores[key];
+            return h("td", { "data-score": `${layer}.${head}.${key}`, style: { background: color(share), color: ink(share) }, title: String(scores[key]) }, figure(scores[key], key === "distance" ? 1 : 3));
+          }),
+          h("td", {}, h("input", { type: "checkbox", "aria-label": `Switch head ${layer}.${head} off`, checked: muted.has(name), "data-mute": name, onchange: () => toggle(state, name) })));
+      })))));
+  if (focus?.mute) /** @type {HTMLElement | null} */ (root.querySelector(`[data-mute="${focus.mute}"]`))?.focus();
+  if (focus?.sort) /** @type {HTMLElement | null} */ (root.querySelector(`[data-sort="${focus.sort}"]`))?.focus();
+}
+
+/** @param {import("./state.js").State} state @param {string} name */
+function toggle(state, name) {
+  const muted = state.muted.split(",").filter(Boolean);
+  change({ muted: (muted.includes(name) ? muted.filter((each) => each !== name) : [...muted, name]).join(",") }, { replace: true });
+}
+
+/** @param {string} run @param {string} model @param {import("./main.js").Session} session */
+async function answerOf(run, model, session) {
+  const surprise = await ask("api/surprise", { run });
+  const loss = surprise.reduce((/** @type {number} */ sum, /** @type {{probability: number}} */ each) => sum - Math.log(each.probability), 0) / Math.max(surprise.length, 1);
+  const place = session.run.tokens.length - 1;
+  const logits = new Float32Array(await askBytes("api/logits", { run, place }));
+  const { order, probabilities } = filtered(logits, 1, 0, 1, 5);
+  const texts = await ask("api/texts", { model, ids: [...order].join(",") });
+  return { loss, top: texts.map((/** @type {{text: string}} */ each, /** @type {number} */ i) => [shown(each.text), probabilities[i]]) };
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {() => boolean} still */
+async function drawOff(root, session, state, still) {
+  const muted = state.muted.split(",").filter(Boolean);
+  const stack = session.shape.stack(state.look);
+  const head = state.heads.split(",")[0];
+  const name = `${state.look}.${state.layer}.${head}`;
+  const layerHeads = Array.from({ length: stack.attention.heads }, (_, i) => `${state.look}.${state.layer}.${i}`);
+  const allOff = layerHeads.every((each) => muted.includes(each));
+  const result = h("div", { "aria-live": "polite" });
+  replace(root, h("h2", {}, "Switch heads off"),
+    h("p", { class: "quiet small" }, "A head that is off gives zeros; everything behind it is computed anew. All views show the model without it until it is back on."),
+    h("div", { class: "row" },
+      h("button", { "aria-pressed": String(muted.includes(name)), onclick: () => toggle(state, name) }, `${muted.includes(name) ? "on again" : "off"}: head ${head} of layer ${state.layer}`),
+      h("button", { onclick: () => change({ muted: [...muted.filter((each) => !layerHeads.includes(each)), ...(allOff ? [] : layerHeads)].join(",") }, { replace: true }) }, allOff ? "the layer on again" : "the whole layer"),
+      muted.length > 0 && h("button", { onclick: () => change({ muted: "" }, { replace: true }) }, "all on again")),
+    muted.length > 0 && h("p", { class: "small" }, `Off: ${muted.map((each) => each.replace(/^self\./, "")).join(", ")}.`), result);
+  if (!session.shape.languageModel) {
+    replace(result, h("p", { class: "quiet" }, "This model has no loss on a text alone; look at the maps instead."));
+    return;
+  }
+  const whole = await startRun({ model: state.model, text: state.text, target: state.target, muted: [] });
+  const [before, after] = await Promise.all([answerOf(whole.run, session.model, session), answerOf(session.run.run, session.model, session)]);
+  if (!still()) return;
+  const change_ = after.loss - before.loss;
+  replace(result, h("table", {},
+    h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "whole"), muted.length ? h("th", { scope: "col" }, "without") : h("td", {}))),
+    h("tbody", {},
+      h("tr", {}, h("th", { scope: "row" }, "loss"), h("td", { class: "number", id: "loss-before" }, figure(before.loss, 6)), h("td", { class: "number", id: "loss-after" }, muted.length ? figure(after.loss, 6) : "")),
+      before.top.map((/** @type {[string, number]} */ [text, probability], /** @type {number} */ i) => h("tr", {}, i === 0 ? h("th", { scope: "row" }, "next") : h("td", {}),
+        h("td", {}, `${text} ${figure(probability, 3)}`), h("td", {}, muted.length ? `${after.top[i][0]} ${figure(after.top[i][1], 3)}` : ""))))),
+    muted.length > 0 && h("p", { style: { "margin-top": ".7rem" } }, change_ >= 0 ? `The loss rises by ${figure(change_)}: that is what ${muted.length > 1 ? "these heads were" : "this head was"} worth here.` : `The loss falls by ${figure(-change_)}: on this text the model does better without.`));
+  if (muted.length) announce(`Loss ${figure(after.loss)} instead of ${figure(before.loss)}`);
+}

@@ -1,0 +1,266 @@
+// The frame: which model, which text, which view. Views draw; this keeps them told.
+
+import { ask, captured, forgetRuns, startRun } from "./api.js";
+import { announce, h, replace } from "./dom.js";
+import { ModelShape } from "./model.js";
+import { change, current, defaultText, listen } from "./state.js";
+import { savePanel } from "./export.js";
+import { sentenceView } from "./sentence.js";
+import { followView } from "./follow.js";
+import { sayView } from "./say.js";
+import { headsView } from "./heads.js";
+import { playView } from "./play.js";
+import { quizView } from "./quiz.js";
+import { learnView } from "./learn.js";
+
+/**
+ * What a view is given.
+ * @typedef {object} Session
+ * @property {import("./api.js").Run} run
+ * @property {ModelShape} shape
+ * @property {string} model
+ */
+/**
+ * @typedef {object} View
+ * @property {(session: Session | null, state: import("./state.js").State, before: import("./state.js").State | null) => void} update
+ * @property {() => void} [close]
+ */
+/** @typedef {{name: string, title: string, needsRun: boolean, create: (root: HTMLElement) => View}} ViewKind */
+
+/** @type {ViewKind[]} */
+const views = [
+  { name: "sentence", title: "Where it looks", needsRun: true, create: sentenceView },
+  { name: "follow", title: "Follow a token", needsRun: true, create: followView },
+  { name: "say", title: "What would it say", needsRun: true, create: sayView },
+  { name: "heads", title: "What heads are for", needsRun: true, create: headsView },
+  { name: "learn", title: "Watch it learn", needsRun: false, create: learnView },
+  { name: "play", title: "Playgrounds", needsRun: false, create: playView },
+  { name: "quiz", title: "Quiz", needsRun: false, create: quizView },
+];
+
+const top = /** @type {HTMLElement} */ (document.getElementById("top"));
+const content = /** @type {HTMLElement} */ (document.getElementById("content"));
+
+/** @type {{model: string, name: string, training?: boolean, step?: number}[]} */
+let models = [];
+/** @type {View | null} */
+let view = null;
+let shownView = "";
+/** @type {Session | null} */
+let session = null;
+let sessionName = "";
+let asked = 0;
+
+/** @param {import("./state.js").State} state */
+function wantedRun(state) {
+  const muted = state.muted === "" ? [] : state.muted.split(",").map((head) => {
+    const [look, layer, number] = head.split(".");
+    return [look, Number(layer), Number(number)];
+  });
+  return { model: state.model, text: state.text, target: state.target, muted };
+}
+
+/** @param {import("./state.js").State} state */
+async function openSession(state) {
+  const wanted = wantedRun(state);
+  const name = JSON.stringify(wanted);
+  if (name === sessionName && session) return session;
+  const mine = ++asked;
+  const [spec, run] = await Promise.all([ask("api/spec", { model: state.model }), startRun(wanted)]);
+  if (mine !== asked) return null; // a newer question is under way
+  sessionName = name;
+  session = { run, shape: new ModelShape(spec), model: state.model };
+  return session;
+}
+
+/** Corrects what the address says beyond this model. @param {import("./state.js").State} state @param {Session} of */
+function fitted(state, of) {
+  const look = of.shape.looks().includes(/** @type {any} */ (state.look)) ? state.look : "self";
+  const stack = of.shape.stack(look);
+  const layer = String(Math.min(Math.max(Number(state.layer) || 0, 0), stack.layers - 1));
+  const heads = state.heads.split(",").filter((x) => x !== "" && Number(x) < stack.attention.heads).join(",") || "0";
+  const rows = look === "encoder" ? of.run.source.length : of.run.tokens.length;
+  const token = state.token !== "" && Number(state.token) < rows ? state.token : "";
+  return { look, layer, heads, token };
+}
+
+/** @param {import("./state.js").State} state @param {import("./state.js").State | null} before */
+async function show(state, before) {
+  drawTop(state);
+  const kind = views.find((each) => each.name === state.view) ?? views[0];
+  if (shownView !== kind.name) {
+    view?.close?.();
+    replace(content);
+    view = kind.create(content);
+    shownView = kind.name;
+    before = null;
+    document.title = `${kind.title} · fovea inspector`;
+  }
+  try {
+    if (!kind.needsRun) {
+      view?.update(null, state, before);
+      return;
+    }
+    top.classList.add("busy");
+    const here = await openSession(state);
+    if (!here || shownView !== kind.name) return;
+    clearError();
+    const fit = fitted(state, here);
+    const changed = Object.entries(fit).some(([key, value]) => state[/** @type {keyof typeof fit} */ (key)] !== value);
+    if (changed) change(fit, { replace: true });
+    else view?.update(here, state, before);
+  } catch (error) {
+    showError(error instanceof Error ? error.message : String(error));
+  } finally {
+    top.classList.remove("busy");
+  }
+}
+
+/** @param {string} message */
+function showError(message) {
+  clearError();
+  content.prepend(h("p", { class: "error", role: "alert", id: "error" }, message));
+}
+function clearError() {
+  document.getElementById("error")?.remove();
+}
+
+/** @type {HTMLTextAreaElement} */
+let textBox;
+/** @type {HTMLTextAreaElement} */
+let targetBox;
+
+function buildTop() {
+  const tabs = h("nav", { "aria-label": "Views" }, views.map((each) =>
+    h("a", { href: "#", "data-view": each.name, onclick: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      change({ view: each.name });
+      content.focus();
+    } }, each.title)));
+  textBox = h("textarea", { id: "text", rows: "1", spellcheck: "false", dir: "auto", "aria-label": "Text that the model reads",
+    onkeydown: enterSends, oninput: grow });
+  targetBox = h("textarea", { id: "target", rows: "1", spellcheck: "false", dir: "auto", oninput: grow, onkeydown: enterSends,
+    "aria-label": "What the decoder says; empty: what it finds likeliest", placeholder: "its own answer" });
+  const go = h("button", { class: "primary", onclick: send }, "Look inside");
+  replace(top,
+    h("div", { class: "bar" },
+      h("h1", {}, eye(), "fovea ", h("span", { class: "quiet" }, "inspector")),
+      h("div", { id: "model" }), h("div", { class: "grow" }), savePanel(), themeButton()),
+    tabs,
+    h("form", { class: "ask", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
+      textBox, h("span", { class: "both quiet", "aria-hidden": "true" }, "→"), targetBox, captured ? null : go));
+}
+
+function eye() {
+  const space = "http://www.w3.org/2000/svg";
+  const drawing = document.createElementNS(space, "svg");
+  drawing.setAttribute("viewBox", "0 0 24 24");
+  drawing.setAttribute("aria-hidden", "true");
+  drawing.setAttribute("class", "eye");
+  for (const [tag, attributes] of /** @type {[string, Record<string, string>][]} */ ([
+    ["path", { d: "M2 12c3-5 6.5-7 10-7s7 2 10 7c-3 5-6.5 7-10 7s-7-2-10-7z", class: "lid" }],
+    ["circle", { cx: "12", cy: "12", r: "4.2", class: "iris" }], ["circle", { cx: "12", cy: "12", r: "1.6", class: "pit" }]])) {
+    const part = document.createElementNS(space, tag);
+    for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value);
+    drawing.append(part);
+  }
+  return drawing;
+}
+
+/** @param {KeyboardEvent} event */
+function enterSends(event) {
+  if (event.key !== "Enter" || event.shiftKey) return;
+  event.preventDefault();
+  send();
+}
+
+function grow() {
+  for (const box of [textBox, targetBox]) {
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight + 2, 160)}px`;
+  }
+}
+
+// Longer ones would not fit into an address, and the server would refuse them anyway.
+const MOST = 200000;
+
+function send() {
+  if (textBox.value.length > MOST) {
+    showError(`The text has ${textBox.value.length.toLocaleString("en")} characters; expected at most ${MOST.toLocaleString("en")}.`);
+    return;
+  }
+  change({ text: textBox.value, target: targetBox.value, token: "", place: "" });
+  announce("Reading the text.");
+}
+
+function themeButton() {
+  const order = ["", "light", "dark"];
+  const names = { "": "as the system", light: "light", dark: "dark" };
+  let theme = localStorageOr("");
+  const apply = () => {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    button.textContent = theme === "dark" ? "☾" : theme === "light" ? "☀" : "◐";
+    button.setAttribute("aria-label", `Colours: ${names[/** @type {keyof typeof names} */ (theme)]}`);
+  };
+  const button = h("button", { class: "icon", onclick: () => {
+    theme = order[(order.indexOf(theme) + 1) % order.length];
+    try {
+      localStorage.setItem("theme", theme);
+    } catch { /* a file on the disk has no storage in some browsers */ }
+    apply();
+    window.dispatchEvent(new Event("theme"));
+  } });
+  apply();
+  return button;
+}
+
+/** @param {string} otherwise */
+function localStorageOr(otherwise) {
+  try {
+    return localStorage.getItem("theme") ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+/** @param {import("./state.js").State} state */
+function drawTop(state) {
+  for (const tab of top.querySelectorAll("nav a")) {
+    const own = /** @type {HTMLElement} */ (tab).dataset.view === state.view;
+    if (own) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  }
+  if (document.activeElement !== textBox) textBox.value = state.text;
+  if (document.activeElement !== targetBox) targetBox.value = state.target;
+  const needed = views.find((each) => each.name === state.view)?.needsRun ?? true;
+  /** @type {HTMLElement} */ (top.querySelector("form")).hidden = !needed;
+  const place = /** @type {HTMLElement} */ (document.getElementById("model"));
+  if (models.length > 1) {
+    replace(place, h("select", { "aria-label": "Model", onchange: (/** @type {Event} */ event) =>
+      change({ model: /** @type {HTMLSelectElement} */ (event.target).value, muted: "" }) },
+      models.map((each) => h("option", { value: each.model, selected: each.model === state.model }, each.name))));
+  } else {
+    replace(place, h("span", { class: "quiet" }, models[0]?.name ?? ""));
+  }
+  grow();
+}
+
+async function start() {
+  buildTop();
+  models = await ask("api/models");
+  const state = current();
+  const spec = new ModelShape(await ask("api/spec", { model: state.model }));
+  top.classList.toggle("two", spec.both);
+  if (!models.some((each) => each.training)) top.querySelector("[data-view=learn]")?.classList.add("lesser");
+  if (!spec.tokenizer && state.text === defaultText) change({ text: "1 2 3 4 5 6 7 8" }, { replace: true });
+  listen((now, before) => void show(now, before));
+  window.addEventListener("forgotten", () => {
+    forgetRuns();
+    sessionName = "";
+    void show(current(), null);
+  });
+  await show(current(), null);
+}
+
+start().catch((error) => showError(String(error.message ?? error)));

@@ -1,0 +1,69 @@
+// What a model is made of, read from its Spec.
+
+/** @typedef {"self" | "encoder" | "cross"} Look */
+/**
+ * @typedef {object} Stack
+ * @property {number} layers
+ * @property {{heads: number, kv_heads: number, head_width: number, windows: number[], global: number}} attention
+ * @property {{kind: string, bias: string, rotary: {theta: number}}} position
+ * @property {{kind: string}} norm
+ * @property {{input: boolean, output: boolean, sum: boolean}} placement
+ * @property {{activation: string, gated: boolean, width: number, experts: {count: number, chosen: number, dense_layers: number[]}}} ffn
+ */
+
+export class ModelShape {
+  /** @param {{spec: any, parameters: number, tokenizer: boolean}} answer */
+  constructor(answer) {
+    this.spec = answer.spec;
+    this.parameters = answer.parameters;
+    this.tokenizer = answer.tokenizer;
+    this.both = Boolean(this.spec.encoder && this.spec.decoder);
+    this.languageModel = this.spec.head.kind === "language_model";
+  }
+
+  /** @returns {Look[]} */
+  looks() {
+    return this.both ? ["encoder", "self", "cross"] : ["self"];
+  }
+
+  /** @param {string} look @returns {Stack} */
+  stack(look) {
+    if (look === "encoder") return this.spec.encoder;
+    return this.spec.decoder ?? this.spec.encoder;
+  }
+
+  /** @param {string} look */
+  causal(look) {
+    return look === "self" && Boolean(this.spec.decoder);
+  }
+
+  /** @param {string} look @param {number} layer */
+  window(look, layer) {
+    return look === "cross" ? 0 : this.stack(look).attention.windows[layer] ?? 0;
+  }
+
+  /** Whether a query sees a key at all. @param {string} look @param {number} layer */
+  mask(look, layer) {
+    const causal = this.causal(look);
+    const window = this.window(look, layer);
+    const global = window > 0 ? this.stack(look).attention.global : 0;
+    return (/** @type {number} */ query, /** @type {number} */ key) => {
+      if (look === "cross") return true;
+      if (causal && key > query) return false;
+      return window === 0 || Math.abs(query - key) < window || key < global || query < global;
+    };
+  }
+
+  /** In words. */
+  kind() {
+    if (this.both) return "encoder and decoder";
+    return this.spec.decoder ? "decoder" : "encoder";
+  }
+}
+
+/** @param {string} look @param {ModelShape} shape */
+export function lookName(look, shape) {
+  if (look === "encoder") return "The source in itself";
+  if (look === "cross") return "The answer in the source";
+  return shape.both ? "The answer in itself" : "The text in itself";
+}

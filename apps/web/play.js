@@ -1,0 +1,51 @@
+// Playgrounds: the ideas of the Transformer on numbers small enough to hold in the hand.
+
+import { h, replace } from "./dom.js";
+import { change } from "./state.js";
+import { attentionPlay } from "./play_attention.js";
+import { examplePlay } from "./play_example.js";
+import { maskPlay } from "./play_masks.js";
+import { normPlay } from "./play_norms.js";
+import { alibiPlay, rotaryPlay, wavesPlay } from "./play_positions.js";
+
+/** @type {[string, string, (root: HTMLElement) => void][]} */
+const grounds = [
+  ["attention", "Scaled attention", attentionPlay], ["example", "Three tokens by hand", examplePlay], ["waves", "Sinusoidal waves", wavesPlay],
+  ["rotary", "Rotary positions", rotaryPlay], ["alibi", "ALiBi", alibiPlay], ["norms", "Layer and batch norm", normPlay], ["masks", "Masks", maskPlay],
+];
+
+/** @param {HTMLElement} root @returns {import("./main.js").View} */
+export function playView(root) {
+  const bar = h("div", { class: "row", role: "group", "aria-label": "Playgrounds", style: { "margin-bottom": "1.25rem" } });
+  const ground = h("div");
+  root.append(bar, ground);
+  let shown = "";
+  return {
+    update(_, state) {
+      const [name, , make] = grounds.find(([each]) => each === state.play) ?? grounds[0];
+      replace(bar, grounds.map(([each, title]) => h("button", { "aria-pressed": String(each === name), "data-play": each, onclick: () => change({ play: each }, { replace: true }) }, title)));
+      if (shown === name) return;
+      shown = name;
+      replace(ground);
+      make(ground);
+    },
+  };
+}
+
+/**
+ * A slider with its name and value. @param {string} name @param {{least: number, most: number, step: number, value: number, word?: (x: number) => string}} range
+ * @param {(value: number) => void} act
+ */
+export function slider(name, range, act) {
+  const word = range.word ?? ((x) => String(x));
+  const output = h("output", { class: "mono" }, word(range.value));
+  const input = h("input", { type: "range", min: range.least, max: range.most, step: range.step, "aria-label": name, oninput: () => {
+    output.textContent = word(Number(input.value));
+    act(Number(input.value));
+  } });
+  input.value = String(range.value);
+  return { row: [h("span", {}, name), input, output], set: (/** @type {number} */ value) => {
+    input.value = String(value);
+    output.textContent = word(value);
+  } };
+}

@@ -1,0 +1,37 @@
+// Who may see whom.
+
+import { h, replace } from "./dom.js";
+import { slider } from "./play.js";
+
+/** @param {HTMLElement} root */
+export function maskPlay(root) {
+  const here = { tokens: 12, causal: true, window: 0, prefix: 0, padding: 0 };
+  const out = h("div");
+  root.append(h("section", { class: "panel" }, h("h2", {}, "Masks"),
+    h("p", {}, "A hidden key's score becomes −∞ before the softmax, so that its weight is exactly 0. Rows ask; filled cells may be seen."),
+    h("div", { class: "row" }, h("label", {}, h("input", { type: "checkbox", checked: true, onchange: (/** @type {Event} */ event) => { here.causal = /** @type {HTMLInputElement} */ (event.target).checked; draw(); } }), "causal: none sees what comes later")),
+    h("div", { class: "controls", style: { "max-width": "34rem", margin: ".8rem 0" } },
+      slider("Tokens", { least: 4, most: 100, step: 1, value: 12 }, (x) => { here.tokens = x; draw(); }).row,
+      slider("Window", { least: 0, most: 32, step: 1, value: 0, word: (x) => (x ? String(x) : "none") }, (x) => { here.window = x; draw(); }).row,
+      slider("Prefix all may see", { least: 0, most: 16, step: 1, value: 0 }, (x) => { here.prefix = x; draw(); }).row,
+      slider("Padding at the end", { least: 0, most: 8, step: 1, value: 0 }, (x) => { here.padding = x; draw(); }).row), out));
+  const sees = (/** @type {number} */ i, /** @type {number} */ j) => {
+    if (j >= here.tokens - here.padding) return false;
+    if (here.causal && j > i && j >= here.prefix) return false;
+    return here.window === 0 || Math.abs(i - j) < here.window || (here.causal && j < here.prefix);
+  };
+  function draw() {
+    const n = here.tokens;
+    const canvas = h("canvas", { width: n, height: n, role: "img", "aria-label": "The mask as a picture", style: { width: "min(26rem, 100%)", "image-rendering": "pixelated", "border-radius": "6px", border: "1px solid var(--line)" } });
+    const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    let count = 0;
+    for (let i = 0; i < n; ++i) for (let j = 0; j < n; ++j) {
+      const seen = sees(i, j);
+      count += seen ? 1 : 0;
+      to.fillStyle = seen ? ((i + j) % 2 ? "#21908c" : "#2a9d8f") : (i + j) % 2 ? "#d8d4cc" : "#dfdbd3";
+      to.fillRect(j, i, 1, 1);
+    }
+    replace(out, h("div", { class: "matrices" }, canvas, h("p", {}, h("b", { id: "pairs", class: "mono" }, count.toLocaleString("en")), ` of ${(n * n).toLocaleString("en")} pairs are computed: ${((100 * count) / (n * n)).toFixed(1)} %.`)));
+  }
+  draw();
+}

@@ -1,0 +1,117 @@
+// How order gets in: waves that are added, rotations, and biases by distance.
+
+import { headColor } from "./colors.js";
+import { figure, h, replace, svg } from "./dom.js";
+import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from "./math.js";
+import { slider } from "./play.js";
+
+/**
+ * Lines over x = 0 .. most. @param {string} label @param {{name: string, values: number[]}[]} lines @param {[number, number]} range @param {string} across
+ */
+export function plot(label, lines, range, across) {
+  const [width, height, left, bottom] = [720, 260, 46, 30];
+  const most = Math.max(...lines.map((line) => line.values.length)) - 1;
+  const x = (/** @type {number} */ i) => left + (i / Math.max(most, 1)) * (width - left - 10);
+  const y = (/** @type {number} */ value) => 10 + ((range[1] - value) / (range[1] - range[0] || 1)) * (height - bottom - 10);
+  const ticks = [range[0], (range[0] + range[1]) / 2, range[1]];
+  return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, Math.abs(range[1] - range[0]) > 20 ? 0 : 2))]).flat(),
+    [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(share * most), y: height - 12, "text-anchor": "middle" }, Math.round(share * most))),
+    svg("text", { x: width - 10, y: height - 1, "text-anchor": "end" }, across),
+    lines.map((line, n) => svg("path", { fill: "none", stroke: headColor(n), "stroke-width": 2, d: line.values.map((value, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${y(value).toFixed(1)}`).join("") }, svg("title", {}, line.name))));
+}
+
+/** @param {{name: string}[]} lines */
+export function key(lines) {
+  return h("div", { class: "row small" }, lines.map((line, n) => h("span", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "━ "), line.name)));
+}
+
+/** @param {HTMLElement} root */
+export function wavesPlay(root) {
+  const here = { width: 64, positions: 100, dimensions: [4, 5, 20] };
+  const out = h("div");
+  const fields = h("div", { class: "row" });
+  root.append(h("section", { class: "panel" }, h("h2", {}, "Sinusoidal waves"),
+    h("p", {}, "Each dimension of the position vector is a wave: low dimensions swing fast, high ones slowly, like the hands of many clocks. It is added to the embedding."), h("div", { class: "formula", tabindex: "0" }, "P[t, 2i] = sin(t / 10000^(2i/d))     P[t, 2i+1] = cos(t / 10000^(2i/d))"),
+    h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Width d", { least: 4, most: 128, step: 2, value: 64 }, (x) => { here.width = x; choose(); draw(); }).row,
+      slider("Positions", { least: 20, most: 400, step: 10, value: 100 }, (x) => { here.positions = x; draw(); }).row), fields, out));
+  const choose = () => replace(fields, here.dimensions.map((dimension, n) => h("label", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "━"), "dimension", h("input", { type: "number", min: "0", max: here.width - 1, value: Math.min(dimension, here.width - 1), style: { width: "5rem" }, oninput: (/** @type {Event} */ event) => {
+    here.dimensions[n] = Math.min(Math.max(Math.trunc(/** @type {HTMLInputElement} */ (event.target).valueAsNumber || 0), 0), here.width - 1);
+    draw();
+  } }))));
+  const draw = () => {
+    const lines = here.dimensions.map((d) => Math.min(d, here.width - 1)).map((d) => ({ name: `dimension ${d}: one turn in ${figure(wavelength(d, here.width), 1)} positions`, values: Array.from({ length: here.positions }, (_, t) => wave(t, d, here.width)) }));
+    replace(out, plot("Waves of the chosen dimensions", lines, [-1, 1], "position"), key(lines), h("h3", { style: { "margin-top": "1rem" } }, "The whole table"), table(here.width, Math.min(here.positions, 160)),
+      h("p", { class: "quiet small" }, "Down: positions. Across: dimensions. Blue is −1, orange +1."));
+  };
+  choose();
+  draw();
+}
+
+/** @param {number} width @param {number} positions */
+function table(width, positions) {
+  const canvas = h("canvas", { width, height: positions, role: "img", "aria-label": "All waves as a picture", style: { width: "100%", height: "220px", "image-rendering": "pixelated", "border-radius": "6px" } });
+  const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const image = to.createImageData(width, positions);
+  for (let t = 0; t < positions; ++t) for (let d = 0; d < width; ++d) {
+    const value = wave(t, d, width);
+    const end = value < 0 ? [11, 99, 168] : [198, 93, 0];
+    for (let c = 0; c < 3; ++c) image.data[4 * (t * width + d) + c] = 245 + Math.abs(value) * (end[c] - 245);
+    image.data[4 * (t * width + d) + 3] = 255;
+  }
+  to.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** @param {HTMLElement} root */
+export function rotaryPlay(root) {
+  const here = { query: 6, key: 2, shift: 0, pair: 0, width: 8 };
+  const q = randomOf("a query", here.width);
+  const k = randomOf("a key", here.width);
+  const out = h("div");
+  root.append(h("section", { class: "panel" }, h("h2", {}, "Rotary positions"),
+    h("p", {}, "Queries and keys are turned, pair by pair, by an angle that grows with their place. The score then depends on the distance alone: move both by the same number, and it stays."),
+    h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Place of the query, m", { least: 0, most: 40, step: 1, value: 6 }, (x) => { here.query = x; draw(); }).row, slider("Place of the key, n", { least: 0, most: 40, step: 1, value: 2 }, (x) => { here.key = x; draw(); }).row,
+      slider("Move both by", { least: 0, most: 1000, step: 1, value: 0 }, (x) => { here.shift = x; draw(); }).row, slider("Pair shown", { least: 0, most: 3, step: 1, value: 0 }, (x) => { here.pair = x; draw(); }).row), out));
+  const draw = () => {
+    const m = here.query + here.shift;
+    const n = here.key + here.shift;
+    const turned = [rotated(q, m, 10000), rotated(k, n, 10000)];
+    const score = dot(turned[0], turned[1]);
+    const distances = Array.from({ length: 41 }, (_, d) => dot(rotated(q, d, 10000), k));
+    const angle = 10000 ** (-2 * here.pair / here.width);
+    replace(out, h("div", { class: "columns" },
+      h("div", {}, plot("Score by distance", [{ name: "score", values: distances }], [Math.min(...distances), Math.max(...distances)], "distance m − n"), h("p", { class: "quiet small" }, "The score of this query with this key, by the distance between them.")),
+      h("div", {}, circle(q, k, turned, here.pair), h("p", { class: "small quiet" }, `Pair ${here.pair} turns by ${figure(angle, 4)} radians a place. Pale: before; strong: turned.`))),
+    h("p", {}, "Score at m = ", h("b", {}, m), ", n = ", h("b", {}, n), ", distance ", h("b", {}, m - n), ": ", h("b", { class: "mono", id: "rotary-score" }, figure(score, 6)), "."));
+  };
+  draw();
+}
+
+/** @param {number[]} q @param {number[]} k @param {number[][]} turned @param {number} pair */
+function circle(q, k, turned, pair) {
+  const arrow = (/** @type {number[]} */ x, /** @type {string} */ stroke, /** @type {string} */ name, /** @type {number} */ opacity) => {
+    const [a, b] = [x[2 * pair], x[2 * pair + 1]];
+    const scale = 70 / Math.max(Math.hypot(a, b), 1);
+    return [svg("line", { x1: 100, y1: 100, x2: 100 + a * scale, y2: 100 - b * scale, stroke, "stroke-width": 3, "stroke-opacity": opacity, "stroke-linecap": "round" }),
+      opacity === 1 ? svg("text", { x: 100 + a * scale * 1.2, y: 104 - b * scale * 1.2, "text-anchor": "middle" }, name) : null];
+  };
+  return svg("svg", { class: "plot", viewBox: "0 0 200 200", role: "img", "aria-label": "Query and key before and after they are turned", style: { "max-width": "15rem" } },
+    svg("circle", { cx: 100, cy: 100, r: 80, fill: "none", class: "axis" }), arrow(q, headColor(0), "", 0.3), arrow(k, headColor(1), "", 0.3), arrow(turned[0], headColor(0), "q", 1), arrow(turned[1], headColor(1), "k", 1));
+}
+
+/** @param {HTMLElement} root */
+export function alibiPlay(root) {
+  const here = { heads: 8, length: 32 };
+  const out = h("div");
+  root.append(h("section", { class: "panel" }, h("h2", {}, "ALiBi: a slope for each head"),
+    h("p", {}, "Nothing is added to embeddings. Each score loses slope × distance, a slope for each head: steep heads see near tokens only, flat ones far ones too."),
+    h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Heads", { least: 1, most: 16, step: 1, value: 8 }, (x) => { here.heads = x; draw(); }).row, slider("Tokens", { least: 4, most: 128, step: 4, value: 32 }, (x) => { here.length = x; draw(); }).row), out));
+  const draw = () => {
+    const slopes = Array.from({ length: here.heads }, (_, i) => alibiSlope(i, here.heads));
+    const lines = slopes.slice(0, 8).map((slope, i) => ({ name: `head ${i}: ${figure(slope, 6)}`, values: softmax(Array.from({ length: here.length }, (_, d) => -slope * d)) }));
+    replace(out, h("p", { class: "quiet small" }, "Weights of the last token, by distance, where all scores are otherwise equal:"), plot("Weights by distance for each head", lines, [0, Math.max(...lines.flatMap((line) => line.values))], "distance"), key(lines),
+      h("p", { class: "mono small", id: "slopes", style: { "margin-top": ".8rem" } }, `slopes ${slopes.map((slope) => figure(slope, 6)).join(", ")}`));
+  };
+  draw();
+}

@@ -1,0 +1,171 @@
+// What the model would say next, how it came to it layer by layer, and what surprised it.
+
+import { ask, askBytes } from "./api.js";
+import { color, ink } from "./colors.js";
+import { figure, h, onceAFrame, percent, replace, shown } from "./dom.js";
+import { change, current } from "./state.js";
+import { filtered } from "./sampling.js";
+
+/** @typedef {import("./api.js").Token} Token */
+const BARS = 15;
+const COLUMNS = 24; // places that the lens shows at once
+const LAYERS = 40; // rows of the lens; deeper models show every other layer
+
+/** @param {HTMLElement} root @returns {import("./main.js").View} */
+export function sayView(root) {
+  const next = h("section", { class: "panel", "aria-label": "The next token" });
+  const sliders = h("section", { class: "panel", "aria-label": "Sampling" });
+  const lens = h("section", { class: "panel", "aria-label": "Logit lens" });
+  const surprise = h("section", { class: "panel", "aria-label": "Surprise" });
+  root.append(h("div", { class: "columns" }, next, sliders), surprise, lens);
+  /** @type {Float32Array | null} */
+  let logits = null;
+  /** @type {import("./main.js").Session | null} */
+  let here = null;
+  const bars = onceAFrame(() => {
+    if (here && logits) void drawBars(next, here, current(), logits);
+  });
+  return {
+    update(session, state, before) {
+      if (!session) return;
+      const fresh = here !== session || !before;
+      const place = placeOf(session, state);
+      if (!session.shape.languageModel) {
+        here = session;
+        void drawLabels(next, session, place);
+        replace(sliders, h("p", { class: "quiet" }, "This model's head predicts no tokens, so there is nothing to draw and no lens."));
+        replace(lens);
+        replace(surprise);
+        lens.hidden = surprise.hidden = true;
+        return;
+      }
+      if (fresh) {
+        lens.hidden = surprise.hidden = false;
+        here = session;
+        drawSliders(sliders, state, () => bars());
+        void drawSurprise(surprise, session);
+      }
+      if (fresh || before?.place !== state.place) {
+        void drawLens(lens, session, place);
+        askBytes("api/logits", { run: session.run.run, place }).then((bytes) => {
+          logits = new Float32Array(bytes);
+          bars();
+        }, (error) => replace(next, h("p", { class: "error", role: "alert" }, error.message)));
+      } else {
+        bars();
+      }
+    },
+  };
+}
+
+/** @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+function placeOf(session, state) {
+  const last = session.run.tokens.length - 1;
+  if (state.place !== "") return Math.min(Number(state.place), last);
+  // An encoder fills gaps: what it would put in the middle says more than what it makes of its own end.
+  return session.shape.spec.decoder ? last : Math.min(1, last);
+}
+
+/** @param {HTMLElement} root @param {import("./state.js").State} state @param {() => void} act */
+function drawSliders(root, state, act) {
+  const line = (/** @type {"temperature" | "k" | "p"} */ key, /** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most, /** @type {number} */ step, /** @type {string} */ help, /** @type {(x: string) => string} */ word) => {
+    const output = h("output", { class: "mono", for: key }, word(state[key]));
+    const input = h("input", { type: "range", id: key, min: least, max: most, step, oninput: () => {
+      output.textContent = word(input.value);
+      change({ [key]: input.value }, { replace: true });
+      act();
+    } });
+    input.value = state[key];
+    return [h("label", { for: key, title: help }, name), input, output];
+  };
+  replace(root, h("h2", {}, "How the next token is drawn"),
+    h("div", { class: "controls" },
+      line("temperature", "Temperature", 0.05, 3, 0.05, "Logits are divided by it: low is sure, high is bold.", (x) => Number(x).toFixed(2)),
+      line("k", "Top k", 0, 100, 1, "Only the k likeliest tokens.", (x) => (x === "0" ? "all" : x)),
+      line("p", "Top p", 0.05, 1, 0.01, "Only the smallest set of likeliest tokens with this much probability.", (x) => (Number(x) === 1 ? "all" : Number(x).toFixed(2)))),
+    h("p", { class: "quiet small", style: { "margin-top": ".8rem" } }, "Applied in this order: temperature, top k, top p. What is filtered out is shown pale; the rest is scaled up to 1 again."),
+    h("button", { onclick: () => {
+      change({ temperature: "1", k: "0", p: "1" }, { replace: true });
+      drawSliders(root, current(), act);
+      act();
+    } }, "As the model says it"));
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Float32Array} logits */
+async function drawBars(root, session, state, logits) {
+  const { order, probabilities, kept } = filtered(logits, Number(state.temperature), Number(state.k), Number(state.p), BARS);
+  /** @type {Token[]} */
+  const texts = await ask("api/texts", { model: session.model, ids: [...order].join(",") });
+  const place = placeOf(session, state);
+  const decoder = Boolean(session.shape.spec.decoder);
+  replace(root, h("h2", {}, decoder ? "What comes next" : "What it would put here"),
+    h("p", { class: "quiet small" }, decoder ? "Behind “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? "Every token" : kept} ${kept === logits.length ? `of ${kept.toLocaleString("en")}` : kept === 1 ? "token is" : "tokens are"} ${kept === logits.length ? "may be drawn." : "left to draw from."}`),
+    h("div", { class: "bars", role: "list", "aria-label": "Probabilities" }, texts.map((token, i) => h("div", { class: `bar-row${i >= kept ? " cut" : ""}`, role: "listitem" },
+      h("span", { class: "name", dir: "auto", title: `id ${token.id}` }, shown(token.text)),
+      h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * probabilities[i]}%` } })),
+      h("span", { class: "number", "data-id": token.id }, i >= kept ? "—" : figure(probabilities[i], 6))))));
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
+async function drawLabels(root, session, place) {
+  const outputs = new Float32Array(await askBytes("api/logits", { run: session.run.run, place }));
+  replace(root, h("h2", {}, "What the head gives"),
+    h("p", { class: "quiet small" }, `${outputs.length} numbers (${session.shape.spec.head.kind}).`),
+    h("div", { class: "cells" }, [...outputs.slice(0, 64)].map((x) => h("span", {}, figure(x)))));
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session */
+async function drawSurprise(root, session) {
+  /** @type {{id: number, probability: number, rank: number, entropy: number, likeliest: number, likeliest_probability: number}[]} */
+  const all = await ask("api/surprise", { run: session.run.run });
+  const { tokens } = session.run;
+  const ahead = tokens.length - all.length;
+  const bits = all.map((each) => -Math.log2(each.probability));
+  const loss = all.reduce((sum, each) => sum - Math.log(each.probability), 0) / Math.max(all.length, 1);
+  const note = h("p", { class: "reading small quiet", "aria-live": "polite" }, "Choose a token to see what the model expected instead.");
+  const order = [...bits.keys()].sort((a, b) => bits[b] - bits[a]);
+  const tell = async (/** @type {number} */ i) => {
+    const [likeliest] = await ask("api/texts", { model: session.model, ids: all[i].likeliest });
+    note.textContent = `“${shown(tokens[i + ahead].text)}”: probability ${figure(all[i].probability, 6)}, ${figure(bits[i], 2)} bits, rank ${all[i].rank + 1}. Likeliest was “${shown(likeliest.text)}” with ${figure(all[i].likeliest_probability, 4)}. Entropy ${figure(all[i].entropy / Math.LN2, 2)} bits.`;
+  };
+  const word = (/** @type {number} */ i) => h("button", { onclick: () => void tell(i) }, `${shown(tokens[i + ahead].text)} ${figure(bits[i], 1)}`);
+  replace(root, h("h2", {}, "What surprised it"),
+    h("p", { class: "quiet small" }, ahead ? `Each token's colour is its surprise, −log₂ of the probability that the model gave it from what stood before. Mean loss ${figure(loss, 6)} nats, perplexity ${figure(Math.exp(loss), 2)}.`
+      : `How much of its own input this model would not have guessed at each place. Mean ${figure(loss, 6)} nats.`),
+    h("div", { class: "surprise", dir: "auto" }, tokens.map((token, i) => {
+      const at = i - ahead;
+      if (at < 0) return h("span", { class: "quiet" }, token.text);
+      const share = Math.min(bits[at] / 14, 1);
+      return h("button", { title: `${figure(bits[at], 2)} bits`, "data-bits": bits[at], style: { background: `color-mix(in srgb, var(--positive) ${(share * 62).toFixed(0)}%, transparent)` },
+        onclick: () => void tell(at) }, token.text === "\n" ? "↵\n" : token.text);
+    })),
+    note,
+    h("div", { class: "row" },
+      h("div", {}, h("h3", {}, "Most surprising"), h("div", { class: "row" }, order.slice(0, 6).map(word))),
+      h("div", {}, h("h3", {}, "Most certain"), h("div", { class: "row" }, order.slice(-6).reverse().map(word)))));
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
+async function drawLens(root, session, place) {
+  const { tokens } = session.run;
+  const first = Math.max(0, Math.min(place - COLUMNS + 5, tokens.length - COLUMNS));
+  const end = Math.min(tokens.length, first + COLUMNS);
+  /** @type {[number, number][][]} */
+  const layers = await ask("api/lens", { run: session.run.run, places: `${first}-${end}` });
+  const ids = [...new Set(layers.flat().map(([id]) => id))];
+  /** @type {Token[]} */
+  const texts = await ask("api/texts", { model: session.model, ids: ids.join(",") });
+  const names = new Map(ids.map((id, i) => [id, shown(texts[i].text)]));
+  const every = Math.ceil(layers.length / LAYERS);
+  const rows = [...layers.keys()].filter((layer) => layer % every === 0 || layer === layers.length - 1).reverse();
+  const go = (/** @type {number} */ to) => change({ place: String(Math.min(Math.max(to, 0), tokens.length - 1)) }, { replace: true });
+  replace(root, h("h2", {}, "Logit lens"),
+    h("p", { class: "quiet small" }, "What the head would say if the layers above were missing: read a column from the bottom up to see a thought form. Colour is its probability. Click a column's word to see the bars of that place."),
+    h("div", { class: "lens", tabindex: "0", role: "region", "aria-label": "Logit lens table" }, h("table", {},
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "layer"), tokens.slice(first, end).map((token, i) =>
+        h("th", { scope: "col" }, h("button", { class: "small", "aria-pressed": first + i === place ? "true" : "false", "data-place": first + i, style: { border: "0", padding: "0 .2rem" }, onclick: () => go(first + i) }, shown(token.text)))))),
+      h("tbody", {}, rows.map((layer) => h("tr", {}, h("th", { scope: "row" }, layer === layers.length - 1 ? "end" : layer),
+        layers[layer].map(([id, probability]) => h("td", { title: `${names.get(id)}: ${percent(probability)}`, style: { background: color(probability), color: ink(probability) } }, names.get(id)))))))),
+    tokens.length > COLUMNS && h("div", { class: "row", style: { "margin-top": ".6rem" } }, h("button", { onclick: () => go(first - 1) }, "← earlier"),
+      h("span", { class: "quiet small" }, `tokens ${first} to ${end - 1} of ${tokens.length}`), h("button", { onclick: () => go(end + COLUMNS - 6) }, "later →")));
+}

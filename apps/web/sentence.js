@@ -1,0 +1,226 @@
+// Click a word: where it looks, who looks at it; the whole map; every head at a glance.
+
+import { askMap, ask } from "./api.js";
+import { drawArcs } from "./arcs.js";
+import { color, headColor, ink } from "./colors.js";
+import { announce, figure, h, replace, shown } from "./dom.js";
+import { drawHeadBar } from "./headbar.js";
+import { Heatmap } from "./heatmap.js";
+import { drawThumbnails } from "./thumbnails.js";
+import { change, numbers } from "./state.js";
+
+/** @typedef {import("./api.js").Token} Token */
+
+/** @param {HTMLElement} root @returns {import("./main.js").View} */
+export function sentenceView(root) {
+  const bar = h("div", { class: "row panel" });
+  const words = h("div", { class: "panel" });
+  const arcs = h("div", { class: "arcs" });
+  const list = h("div", { class: "panel" });
+  const mapPlace = h("div", { class: "panel" }, h("h2", {}, "The whole map"),
+    h("p", { class: "quiet small" }, "Each row is a token asking; each column a token it may look at. Click a row's name for its numbers. Drag to move, double-click to come closer."));
+  const thumbs = h("div", { class: "panel" });
+  const experts = h("div", { class: "panel", hidden: true });
+  root.append(bar, words, h("div", { class: "columns" }, mapPlace, list), thumbs, experts);
+  const map = new Heatmap(mapPlace, { onRow: (row) => change({ token: String(row), direction: "to" }, { replace: true }) });
+  let turn = 0;
+  return {
+    close: () => map.close(),
+    update(session, state, before) {
+      if (!session) return;
+      const mine = ++turn;
+      drawHeadBar(bar, session, state, {});
+      showMap(map, session, state);
+      void drawThumbnails(thumbs, session, state, before);
+      void drawExperts(experts, session, state);
+      lookUp(session, state).then((found) => {
+        if (mine !== turn) return;
+        drawWords(words, arcs, session, state, found);
+        drawList(list, session, state, found);
+      }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
+    },
+  };
+}
+
+/** The tokens that ask and those that are looked at. @param {import("./main.js").Session} session @param {string} look */
+export function sides(session, look) {
+  const { tokens, source } = session.run;
+  if (look === "encoder") return { rows: source, keys: source };
+  return { rows: tokens, keys: look === "cross" ? source : tokens };
+}
+
+/**
+ * @typedef {object} Found
+ * @property {number[]} heads one line of weights for each, or one for their mean
+ * @property {Float32Array[]} weights by head, of the other side's tokens
+ * @property {Token[]} others
+ */
+/** @param {import("./main.js").Session} session @param {import("./state.js").State} state @returns {Promise<Found | null>} */
+async function lookUp(session, state) {
+  if (state.token === "") return null;
+  const token = Number(state.token);
+  const { rows, keys } = sides(session, state.look);
+  const to = state.direction === "to";
+  const size = to ? rows.length : keys.length;
+  if (token >= size) return null;
+  const span = `${token}-${token + 1}`;
+  const map = await askMap({ run: session.run.run, look: state.look, layer: Number(state.layer), heads: state.heads, mean: state.mean ? 1 : undefined,
+    ...(to ? { q: span } : { k: span }) });
+  const others = to ? keys : rows;
+  const heads = state.mean ? [-1] : numbers(state.heads);
+  return { heads, others, weights: heads.map((_, n) => map.weights.slice(n * others.length, (n + 1) * others.length)) };
+}
+
+/** @param {Heatmap} map @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+function showMap(map, session, state) {
+  const { rows, keys } = sides(session, state.look);
+  const { run } = session.run;
+  const layer = Number(state.layer);
+  const query = { run, look: state.look, layer, heads: state.heads, mean: state.mean ? 1 : undefined };
+  map.show({
+    name: JSON.stringify(query), rows, keys,
+    rowSpan: span(rows, Boolean(state.hide)), keySpan: span(keys, Boolean(state.hide)),
+    load: (q, k, step) => askMap({ ...query, q, k, step: step === 1 ? undefined : step }),
+    sees: session.shape.mask(state.look, layer), heads: state.mean ? 1 : numbers(state.heads).length,
+  }, state.token !== "" && state.direction === "to" ? Number(state.token) : -1);
+}
+
+/** Without the special tokens at both ends. @param {Token[]} tokens @param {boolean} hide @returns {[number, number]} */
+function span(tokens, hide) {
+  let first = 0;
+  let end = tokens.length;
+  while (hide && first < end - 1 && tokens[first].special) ++first;
+  while (hide && end > first + 1 && tokens[end - 1].special) --end;
+  return [first, end];
+}
+
+/**
+ * @param {HTMLElement} root @param {HTMLElement} arcs @param {import("./main.js").Session} session
+ * @param {import("./state.js").State} state @param {Found | null} found
+ */
+function drawWords(root, arcs, session, state, found) {
+  const { rows, keys } = sides(session, state.look);
+  const to = state.direction === "to";
+  const chosen = state.token === "" ? -1 : Number(state.token);
+  const strongest = found ? strongestOf(found) : null;
+  const across = state.look === "cross";
+  const choosing = to || !across ? rows : keys;
+  const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.token;
+  const scrolled = [...root.querySelectorAll(".sentence")].map((each) => each.scrollTop);
+  replace(root,
+    h("div", { class: "row" }, h("h2", {}, "Click a word"), h("div", { class: "grow" }),
+      h("div", { class: "segments", role: "radiogroup", "aria-label": "Direction" },
+        direction("to", "where it looks", state), direction("from", "who looks at it", state)),
+      h("label", {}, h("input", { type: "checkbox", checked: state.hide !== "", onchange: (/** @type {Event} */ event) =>
+        change({ hide: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "hide special tokens")),
+    across && h("p", { class: "quiet small" }, to ? "The answer, which asks:" : "The source, which is looked at:"),
+    sentence(choosing, chosen, across ? null : strongest, state, true),
+    across && found && h("p", { class: "quiet small" }, to ? "The source:" : "The answer:"),
+    across && found && sentence(found.others, -1, strongest, state, false),
+    arcs);
+  [...root.querySelectorAll(".sentence")].forEach((each, i) => { each.scrollTop = scrolled[i] ?? 0; });
+  if (focus !== undefined) /** @type {HTMLElement | null} */ (root.querySelector(`button[data-token="${focus}"]`))?.focus({ preventScroll: true });
+  drawArcs(arcs, { rows, keys, state, found });
+}
+
+/** @param {string} value @param {string} title @param {import("./state.js").State} state */
+function direction(value, title, state) {
+  return h("button", { role: "radio", "aria-checked": state.direction === value ? "true" : "false",
+    onclick: () => change({ direction: value }, { replace: true }) }, title);
+}
+
+/** @param {Found} found */
+function strongestOf(found) {
+  const most = new Float32Array(found.others.length);
+  for (const weights of found.weights) weights.forEach((w, i) => { most[i] = Math.max(most[i], w); });
+  return most;
+}
+
+/**
+ * @param {Token[]} tokens @param {number} chosen @param {Float32Array | null} weights
+ * @param {import("./state.js").State} state @param {boolean} clickable
+ */
+function sentence(tokens, chosen, weights, state, clickable) {
+  return h("div", { class: "sentence", dir: "auto" }, tokens.map((token, i) => {
+    if (state.hide && token.special) return null;
+    const weight = weights ? weights[i] : -1;
+    // The root, as in the map; beyond two thirds the ink turns light.
+    const share = Math.sqrt(Math.max(weight, 0));
+    const style = share > 0.02 ? { background: `color-mix(in srgb, var(--accent) ${(100 * share).toFixed(0)}%, transparent)`, ...(share > 0.6 ? { color: "var(--accent-ink)" } : {}) } : {};
+    const text = token.special ? token.text : token.text.replace(/\n/g, "↵\n");
+    return h("button", {
+      class: token.special ? "special" : undefined, style, "data-token": i, disabled: !clickable && undefined,
+      "aria-pressed": clickable ? String(i === chosen) : undefined,
+      title: weight >= 0 ? `${figure(weight)} · token ${token.id}` : `token ${token.id}`,
+      onclick: () => {
+        change({ token: i === chosen && clickable ? "" : String(i), ...(clickable ? {} : { direction: state.direction === "to" ? "from" : "to" }) }, { replace: true });
+        announce(`${token.text} chosen`);
+      },
+    }, text === "" ? "∅" : text);
+  }));
+}
+
+/**
+ * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {Found | null} found
+ */
+function drawList(root, session, state, found) {
+  if (!found) {
+    replace(root, h("h2", {}, "In numbers"), h("p", { class: "quiet" }, "Choose a word above, or a row of the map."));
+    return;
+  }
+  const { rows, keys } = sides(session, state.look);
+  const to = state.direction === "to";
+  const token = (to ? rows : keys)[Number(state.token)];
+  const strongest = strongestOf(found);
+  const order = [...strongest.keys()].filter((i) => strongest[i] > 0 && !(state.hide && found.others[i].special))
+    .sort((a, b) => strongest[b] - strongest[a] || a - b);
+  const hidden = found.weights.map((weights) => weights.reduce((sum, w, i) => sum + (state.hide && found.others[i].special ? w : 0), 0));
+  const open = root.dataset.all === "1";
+  const told = open ? order : order.slice(0, 14);
+  replace(root,
+    h("h2", {}, `“${shown(token.text)}” ${to ? "looks at" : "is looked at by"}`),
+    h("p", { class: "quiet small" }, `token ${state.token}, id ${token.id}; ${heads(found)}${to ? ". A row adds up to 1." : ". A column need not add up to 1."}`),
+    h("div", { class: "bars", role: "list", "aria-label": "Weights, the largest first" }, told.map((i) => h("div", { class: "bar-row", role: "listitem" },
+      h("span", { class: "name", dir: "auto", title: `token ${i}` }, shown(found.others[i].text)),
+      h("span", { class: "track", "aria-hidden": "true" }, found.weights.map((weights, n) =>
+        h("span", { class: "fill", style: { width: `${100 * weights[i]}%`, background: found.heads.length > 1 ? headColor(n) : "var(--accent)" } }))),
+      h("span", { class: "number", "data-weight": i, title: found.weights.map((w) => String(w[i])).join("\n") },
+        found.weights.length === 1 ? figure(found.weights[0][i], 6) : figure(strongest[i], 6))))),
+    state.hide && to && h("p", { class: "quiet small" }, `Hidden tokens receive ${hidden.map((x) => figure(x)).join(", ")}.`),
+    order.length > 14 && h("button", { onclick: () => {
+      root.dataset.all = open ? "" : "1";
+      drawList(root, session, state, found);
+    } }, open ? "fewer" : `all ${order.length}`));
+}
+
+/** @param {Found} found */
+function heads(found) {
+  if (found.heads[0] === -1) return "the average of the chosen heads";
+  return found.heads.length === 1 ? `head ${found.heads[0]}` : `heads ${found.heads.join(", ")}, by colour; the number is the largest`;
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+async function drawExperts(root, session, state) {
+  const { experts } = session.shape.stack(state.look).ffn;
+  root.hidden = experts.count === 0;
+  if (root.hidden) return;
+  const look = state.look === "cross" ? "self" : state.look;
+  /** @type {[number, number][][]} */
+  const routing = await ask("api/routing", { run: session.run.run, look, layer: state.layer });
+  const tokens = look === "encoder" ? session.run.source : session.run.tokens;
+  if (routing.length === 0) {
+    replace(root, h("h2", {}, "Experts"), h("p", { class: "quiet" }, "This layer has one feed-forward network for all tokens."));
+    return;
+  }
+  replace(root, h("h2", {}, "Experts"),
+    h("p", { class: "quiet small" }, `In layer ${state.layer} a router sends each token through ${experts.chosen} of ${experts.count} feed-forward networks.`),
+    h("div", { class: "wide" }, h("table", { class: "scores" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "token"), Array.from({ length: experts.count }, (_, e) => h("th", { scope: "col", class: "number" }, e)))),
+      h("tbody", {}, routing.slice(0, 400).map((chosen, t) => h("tr", {},
+        h("th", { scope: "row" }, shown(tokens[t].text)),
+        Array.from({ length: experts.count }, (_, e) => {
+          const weight = chosen.find(([expert]) => expert === e)?.[1];
+          return weight === undefined ? h("td", {}) : h("td", { style: { background: color(weight), color: ink(weight) } }, figure(weight, 2));
+        })))))));
+}

@@ -1,0 +1,76 @@
+// What is looked at lives in the address, so that a view can be shared and the browser's back button works.
+
+import { captured } from "./api.js";
+
+const DEFAULTS = {
+  view: "sentence", model: "0", text: "The animal didn't cross the street because it was too tired.", target: "",
+  look: "self", layer: "0", heads: "0", mean: "", token: "", hide: "", muted: "", direction: "to",
+  temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction",
+};
+/** @typedef {typeof DEFAULTS} State */
+export const defaultText = DEFAULTS.text;
+
+/** @type {Set<(state: State, before: State) => void>} */
+const listeners = new Set();
+/** @type {State} */
+let state = read();
+
+/** @returns {State} */
+function read() {
+  const hash = captured && !location.hash ? captured.hash : location.hash;
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const found = { ...DEFAULTS };
+  for (const key of /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))) found[key] = parts.get(key) ?? DEFAULTS[key];
+  return found;
+}
+
+/** @param {State} of */
+export function hashOf(of) {
+  const parts = new URLSearchParams();
+  for (const key of /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))) if (of[key] !== DEFAULTS[key]) parts.set(key, of[key]);
+  return `#${parts}`;
+}
+
+export function current() {
+  return state;
+}
+
+/**
+ * Sliders and the like replace the address instead of adding a step to the history.
+ * @param {Partial<State>} changes @param {{replace?: boolean}} [options]
+ */
+export function change(changes, options = {}) {
+  const before = state;
+  state = { ...state, ...changes };
+  const hash = hashOf(state);
+  if (options.replace || state.view === before.view) history.replaceState(null, "", hash);
+  else history.pushState(null, "", hash);
+  tell(before);
+}
+
+/** @param {State} before */
+function tell(before) {
+  for (const listener of [...listeners]) listener(state, before);
+}
+
+/** @param {(state: State, before: State) => void} listener */
+export function listen(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+addEventListener("hashchange", () => {
+  const before = state;
+  state = read();
+  tell(before);
+});
+addEventListener("popstate", () => {
+  const before = state;
+  state = read();
+  if (hashOf(before) !== hashOf(state)) tell(before);
+});
+
+/** Numbers of a list such as "0,3". @param {string} text */
+export function numbers(text) {
+  return text === "" ? [] : text.split(",").map(Number);
+}

@@ -1,0 +1,69 @@
+// All layers x heads as small maps.
+
+import { askMap } from "./api.js";
+import { h, replace } from "./dom.js";
+import { pixels } from "./heatmap.js";
+import { change, numbers } from "./state.js";
+import { sides } from "./sentence.js";
+
+const SIDE = 32; // samples of a small map
+
+/**
+ * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {import("./state.js").State | null} before
+ */
+export async function drawThumbnails(root, session, state, before) {
+  const name = `${session.run.run}/${state.look}`;
+  if (root.dataset.name !== name || !before) {
+    root.dataset.name = name;
+    build(root, session, state);
+    await fill(root, session, state, name);
+  }
+  mark(root, state);
+}
+
+/** @param {HTMLElement} root @param {import("./state.js").State} state */
+function mark(root, state) {
+  const chosen = new Set(numbers(state.heads).map((head) => `${state.layer}.${head}`));
+  for (const button of root.querySelectorAll("button")) button.setAttribute("aria-pressed", String(chosen.has(button.dataset.place ?? "")));
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+function build(root, session, state) {
+  const stack = session.shape.stack(state.look);
+  const { heads } = stack.attention;
+  const cells = [h("span", {}), ...Array.from({ length: heads }, (_, head) => h("span", { class: "head-name" }, head))];
+  for (let layer = 0; layer < stack.layers; ++layer) {
+    cells.push(h("span", { class: "layer-name" }, layer));
+    for (let head = 0; head < heads; ++head) {
+      cells.push(h("button", { "data-place": `${layer}.${head}`, "aria-label": `Layer ${layer}, head ${head}`, title: `layer ${layer}, head ${head}`,
+        onclick: (/** @type {MouseEvent} */ event) => {
+          const same = event.shiftKey && document.querySelector(`[data-place="${layer}.${head}"]`);
+          const now = numbers(new URLSearchParams(location.hash.slice(1)).get("heads") ?? "0");
+          change({ layer: String(layer), heads: same ? [...new Set([...now, head])].join(",") : String(head), mean: "" }, { replace: true });
+        } }));
+    }
+  }
+  replace(root, h("h2", {}, "All heads at a glance"),
+    h("p", { class: "quiet small" }, "Down: layers. Across: heads. Click one to see it large."),
+    h("div", { class: "thumbs", tabindex: "0", role: "group", "aria-label": "Layers and heads", style: { "grid-template-columns": `1.7rem repeat(${heads}, minmax(26px, ${heads > 12 ? 60 : 84}px))` } }, cells));
+  mark(root, state);
+}
+
+/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {string} name */
+async function fill(root, session, state, name) {
+  const stack = session.shape.stack(state.look);
+  const { rows, keys } = sides(session, state.look);
+  const step = Math.max(1, Math.ceil(Math.max(rows.length, keys.length) / SIDE));
+  const heads = Array.from({ length: stack.attention.heads }, (_, i) => i).join(",");
+  for (let layer = 0; layer < stack.layers; ++layer) {
+    const map = await askMap({ run: session.run.run, look: state.look, layer, heads, step: step === 1 ? undefined : step });
+    if (root.dataset.name !== name) return;
+    const sees = session.shape.mask(state.look, layer);
+    for (let head = 0; head < map.heads; ++head) {
+      const weights = map.weights.subarray(head * map.rows * map.keys, (head + 1) * map.rows * map.keys);
+      const canvas = pixels({ heads: 1, rows: map.rows, keys: map.keys, weights }, (r, k) => sees(Math.min(r * step + step - 1, rows.length - 1), k * step));
+      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(canvas);
+    }
+  }
+}

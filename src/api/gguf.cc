@@ -1,0 +1,22 @@
+#include "fovea/gguf.h"
+
+#include "api/parts.h"
+#include "families/gguf.h"
+#include "text/gguf_tokenizer.h"
+
+namespace fovea {
+
+void save_gguf(const Model& model, const std::string& path, GgufDtype dtype) {
+  constexpr const char* blocks[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
+  Model::Parts& parts = model.parts();
+  GgufModel file(parts.transformer, parts.origin.family, blocks[static_cast<size_t>(dtype)]);
+  if (parts.tokenizer) {
+    write_tokenizer(file.metadata, parts.tokenizer->state().files,
+                    parts.transformer.spec.vocabulary);
+  } else {
+    file.metadata.text("tokenizer.ggml.model", "no_vocab");
+  }
+  write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
+}
+
+}  // namespace fovea

@@ -1,0 +1,28 @@
+#include "checkpoint/snapshot.h"
+#include "api/parts.h"
+#include "base/error.h"
+#include "fovea/inspect.h"
+
+namespace fovea {
+
+std::vector<int64_t> snapshots(const std::string& folder) {
+  std::vector<int64_t> steps = find_snapshots(folder);
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+// The directory's own model tells the shape and the names; the snapshot has the weights.
+Model open_snapshot(const std::string& folder, int64_t step) {
+  Model model = Model::open(folder);
+  const Snapshot snapshot = load_snapshot(folder, step);
+  model.parts().transformer.each([&](const std::string& name, Parameter& p) {
+    const Tensor weight = snapshot.tensors.tensor("weight." + name);
+    if (weight.shape() != p.shape)
+      fail(ErrorKind::BadFile, "{}: weight.{} is {}; expected {}", snapshot.path, name,
+           weight.shape(), p.shape);
+    p.value = weight;
+  });
+  return model;
+}
+
+}  // namespace fovea

@@ -1,0 +1,267 @@
+#include "base/gguf.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view kMagic = "GGUF";
+constexpr uint64_t kAlignment = 32;  // of tensors, where general.alignment does not say
+// Real files have some fifty keys and a thousand tensors; each costs some 100 bytes here.
+constexpr uint64_t kKeyLimit = 65'536;
+constexpr uint64_t kTensorLimit = 250'000;
+constexpr uint64_t kNameLimit = 1024;
+constexpr uint32_t kRankLimit = 4;  // ggml's
+
+// Every type of ggml that was not withdrawn, so that its size is known and its name can be said.
+constexpr std::array kBlocks = {
+    GgufBlock{0, "F32", 1, 4},         GgufBlock{1, "F16", 1, 2},
+    GgufBlock{2, "Q4_0", 32, 18},      GgufBlock{3, "Q4_1", 32, 20},
+    GgufBlock{6, "Q5_0", 32, 22},      GgufBlock{7, "Q5_1", 32, 24},
+    GgufBlock{8, "Q8_0", 32, 34},      GgufBlock{9, "Q8_1", 32, 40},
+    GgufBlock{10, "Q2_K", 256, 84},    GgufBlock{11, "Q3_K", 256, 110},
+    GgufBlock{12, "Q4_K", 256, 144},   GgufBlock{13, "Q5_K", 256, 176},
+    GgufBlock{14, "Q6_K", 256, 210},   GgufBlock{15, "Q8_K", 256, 292},
+    GgufBlock{16, "IQ2_XXS", 256, 66}, GgufBlock{17, "IQ2_XS", 256, 74},
+    GgufBlock{18, "IQ3_XXS", 256, 98}, GgufBlock{19, "IQ1_S", 256, 50},
+    GgufBlock{20, "IQ4_NL", 32, 18},   GgufBlock{21, "IQ3_S", 256, 110},
+    GgufBlock{22, "IQ2_S", 256, 82},   GgufBlock{23, "IQ4_XS", 256, 136},
+    GgufBlock{24, "I8", 1, 1},         GgufBlock{25, "I16", 1, 2},
+    GgufBlock{26, "I32", 1, 4},        GgufBlock{27, "I64", 1, 8},
+    GgufBlock{28, "F64", 1, 8},        GgufBlock{29, "IQ1_M", 256, 56},
+    GgufBlock{30, "BF16", 1, 2},       GgufBlock{34, "TQ1_0", 256, 54},
+    GgufBlock{35, "TQ2_0", 256, 66},   GgufBlock{39, "MXFP4", 32, 17}};
+
+// Bytes of one element; 0 for those that differ in size.
+uint64_t width_of(GgufType type) {
+  switch (type) {
+    case GgufType::u8:
+    case GgufType::i8:
+    case GgufType::boolean: return 1;
+    case GgufType::u16:
+    case GgufType::i16: return 2;
+    case GgufType::u32:
+    case GgufType::i32:
+    case GgufType::f32: return 4;
+    case GgufType::u64:
+    case GgufType::i64:
+    case GgufType::f64: return 8;
+    default: return 0;
+  }
+}
+
+// Walks over a header that nobody vouches for.
+class HeaderReader {
+ public:
+  explicit HeaderReader(const MappedFile& file) : file_(file) {}
+
+  template <class T>
+  T number(const char* what) {
+    T value;
+    std::memcpy(&value, take(sizeof value, what).data(), sizeof value);
+    return value;
+  }
+
+  std::string_view take(uint64_t bytes, const char* what) {
+    if (bytes > file_.size() - position_)
+      refuse(fmt::format("ends within {} that needs {} bytes", what, bytes), "a whole file");
+    const std::string_view taken = file_.bytes().substr(position_, bytes);
+    position_ += bytes;
+    return taken;
+  }
+
+  std::string_view text(const char* what) { return take(number<uint64_t>(what), what); }
+
+  // A name is printed in messages and compared: printable ASCII.
+  std::string name(const char* what) {
+    const std::string_view name = text(what);
+    const auto odd = [](char c) { return c <= ' ' || c > '~'; };
+    if (name.empty() || name.size() > kNameLimit || std::any_of(name.begin(), name.end(), odd)) {
+      refuse(fmt::format("holds {} of {} bytes that is no name", what, name.size()),
+             "printable ASCII");
+    }
+    return std::string(name);
+  }
+
+  GgufValue value() {
+    GgufValue value;
+    value.key = name("a key");
+    value.type = type(value.key);
+    if (value.type == GgufType::array) {
+      value.is_array = true;
+      value.type = type(value.key);
+      value.count = number<uint64_t>("the length of an array");
+      if (value.type == GgufType::array) {
+        fail(ErrorKind::Unsupported, "{}: {} is an array of arrays (byte {}); expected none such",
+             file_.path(), value.key, position_);
+      }
+    }
+    const size_t begin = position_;
+    if (value.type == GgufType::text) {
+      for (uint64_t i = 0; i < value.count; ++i) text("a text");
+    } else {
+      const uint64_t width = width_of(value.type);
+      if (value.count > (file_.size() - position_) / width) {
+        refuse(fmt::format("ends within {} with its {} elements", value.key, value.count),
+               "a whole file");
+      }
+      take(value.count * width, "a value");
+    }
+    value.bytes = file_.bytes().substr(begin, position_ - begin);
+    return value;
+  }
+
+  GgufTensor tensor(uint64_t& offset) {
+    GgufTensor tensor;
+    tensor.name = name("a tensor's name");
+    const auto rank = number<uint32_t>("a tensor's rank");
+    if (rank == 0 || rank > kRankLimit)
+      refuse(fmt::format("gives {} {} dimensions", tensor.name, rank), "1 to 4");
+    uint64_t rows = 1;
+    for (uint32_t i = 0; i < rank; ++i) {
+      const auto size = number<uint64_t>("a tensor's shape");
+      if (size == 0 || size > INT64_MAX / rows)
+        refuse(fmt::format("gives {} a dimension of {}", tensor.name, size), "a size that exists");
+      rows *= size;
+      tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(size));
+    }
+    const auto block = number<uint32_t>("a tensor's type");
+    tensor.block = find_gguf_block(block);
+    if (tensor.block == nullptr) {
+      fail(ErrorKind::Unsupported,
+           "{}: {} is of type {}, which is not known (byte {}); expected a "
+           "type of ggml",
+           file_.path(), tensor.name, block, position_ - 4);
+    }
+    offset = number<uint64_t>("a tensor's offset");
+    if (tensor.shape.back() % tensor.block->elements != 0) {
+      refuse(fmt::format("gives {} rows of {} elements", tensor.name, tensor.shape.back()),
+             fmt::format("a multiple of {} for {}", tensor.block->elements, tensor.block->name));
+    }
+    tensor.bytes = rows / tensor.block->elements;
+    if (tensor.bytes > file_.size() / tensor.block->bytes) {
+      refuse(fmt::format("is too short for {}: {} elements of {}", tensor.name, rows,
+                         tensor.block->name),
+             "a whole file");
+    }
+    tensor.bytes *= tensor.block->bytes;
+    return tensor;
+  }
+
+  size_t position() const { return position_; }
+
+  [[noreturn]] void refuse(const std::string& wrong, const std::string& expected) const {
+    fail(ErrorKind::BadFile, "{}: {} (byte {}); expected {}", file_.path(), wrong, position_,
+         expected);
+  }
+
+ private:
+  GgufType type(const std::string& key) {
+    const auto number = this->number<uint32_t>("a type");
+    if (number > static_cast<uint32_t>(GgufType::f64))
+      refuse(fmt::format("gives {} the type {}", key, number), "0 to 12");
+    return static_cast<GgufType>(number);
+  }
+
+  const MappedFile& file_;
+  size_t position_ = 0;
+};
+
+void check_version(HeaderReader& header, const std::string& path) {
+  if (header.take(kMagic.size(), "the magic") != kMagic)
+    fail(ErrorKind::BadFile, "{}: does not begin with GGUF (byte 0); expected a GGUF file", path);
+  const auto version = header.number<uint32_t>("the version");
+  if (version != 2 && version != 3) {
+    fail(ErrorKind::Unsupported, "{}: version is {}{} (byte 4); expected 2 or 3", path, version,
+         (version & 0xffffu) == 0 && version != 0 ? ", as of a big-endian file" : "");
+  }
+}
+
+uint64_t checked_count(HeaderReader& header, const char* what, uint64_t most) {
+  const auto count = header.number<uint64_t>(what);
+  if (count > most)
+    header.refuse(fmt::format("claims {} {}", count, what), fmt::format("at most {}", most));
+  return count;
+}
+
+template <class List, class Key>
+void sort_and_refuse_twins(List& list, Key key, const std::string& path) {
+  std::sort(list.begin(), list.end(),
+            [&](const auto& a, const auto& b) { return a.*key < b.*key; });
+  const auto twin = std::adjacent_find(
+      list.begin(), list.end(), [&](const auto& a, const auto& b) { return a.*key == b.*key; });
+  if (twin != list.end())
+    fail(ErrorKind::BadFile, "{}: holds {} twice; expected each name once", path, (*twin).*key);
+}
+
+}  // namespace
+
+const GgufBlock* find_gguf_block(uint32_t number) {
+  const auto found = std::find_if(kBlocks.begin(), kBlocks.end(),
+                                  [&](const GgufBlock& block) { return block.number == number; });
+  return found == kBlocks.end() ? nullptr : &*found;
+}
+
+bool is_gguf(const std::string& path) { return path.ends_with(".gguf"); }
+
+Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(path)) {
+  HeaderReader header(*file_);
+  check_version(header, path);
+  const uint64_t tensors = checked_count(header, "tensors", kTensorLimit);
+  const uint64_t keys = checked_count(header, "keys", kKeyLimit);
+  for (uint64_t i = 0; i < keys; ++i) values_.push_back(header.value());
+  sort_and_refuse_twins(values_, &GgufValue::key, path);
+
+  struct Place {
+    uint64_t begin, end;
+    size_t tensor;
+  };
+  std::vector<Place> places;
+  for (uint64_t i = 0; i < tensors; ++i) {
+    uint64_t offset = 0;
+    tensors_.push_back(header.tensor(offset));
+    places.push_back({offset, 0, i});
+  }
+  const int64_t alignment = integer("general.alignment").value_or(kAlignment);
+  if (alignment < 1 || alignment > (1 << 20) || (alignment & (alignment - 1)) != 0) {
+    fail(ErrorKind::BadFile, "{}: general.alignment is {}; expected a power of two", path,
+         alignment);
+  }
+  const auto unit = static_cast<uint64_t>(alignment);
+  const uint64_t data = (header.position() + unit - 1) / unit * unit;
+  const uint64_t room = file_->size() > data ? file_->size() - data : 0;
+  for (Place& place : places) {
+    GgufTensor& tensor = tensors_[place.tensor];
+    if (place.begin % unit != 0 || place.begin > room || tensor.bytes > room - place.begin) {
+      fail(ErrorKind::BadFile,
+           "{}: {} lies at {} with {} bytes; expected a multiple of {} and an end within the {} "
+           "bytes of data",
+           path, tensor.name, place.begin, tensor.bytes, unit, room);
+    }
+    place.end = place.begin + tensor.bytes;
+    tensor.data = file_->data() + data + place.begin;
+  }
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < places.size(); ++i) {
+    if (places[i].begin < places[i - 1].end) {
+      fail(ErrorKind::BadFile,
+           "{}: {} and {} overlap at {}; expected each byte to be of one tensor", path,
+           tensors_[places[i - 1].tensor].name, tensors_[places[i].tensor].name, places[i].begin);
+    }
+  }
+  sort_and_refuse_twins(tensors_, &GgufTensor::name, path);
+}
+
+const GgufTensor* Gguf::find_tensor(std::string_view name) const {
+  const auto found =
+      std::lower_bound(tensors_.begin(), tensors_.end(), name,
+                       [](const GgufTensor& a, std::string_view b) { return a.name < b; });
+  return found != tensors_.end() && found->name == name ? &*found : nullptr;
+}
+
+}  // namespace fovea

@@ -1,0 +1,132 @@
+#pragma once
+
+// The GGUF container (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3, in
+// little-endian order: typed metadata by key, then a list of tensors, then their elements in
+// blocks. Reading checks all that can be known without the elements and allocates by nothing that
+// the file claims. Errors: BadFile or Unsupported, naming file, key or tensor, and place.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+
+namespace fovea {
+
+enum class GgufType : uint32_t {
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  f32,
+  boolean,
+  text,
+  array,
+  u64,
+  i64,
+  f64
+};
+
+// A value as it lies in the file: `count` elements of `type`, one after the other.
+struct GgufValue {
+  std::string key;
+  GgufType type = GgufType::u8;  // of the elements, for an array
+  bool is_array = false;
+  uint64_t count = 1;
+  std::string_view bytes;  // in the mapping
+};
+
+// How a tensor's elements are stored: in blocks of `elements` along its rows, each of `bytes`.
+struct GgufBlock {
+  uint32_t number;  // ggml_type
+  const char* name;
+  uint32_t elements, bytes;
+};
+const GgufBlock* find_gguf_block(uint32_t number);  // null where there is none
+
+struct GgufTensor {
+  std::string name;
+  const GgufBlock* block = nullptr;
+  std::vector<int64_t>
+      shape;  // rows first, as everywhere in fovea: the reverse of the file's order
+  const char* data = nullptr;  // in the mapping
+  size_t bytes = 0;
+};
+
+class Gguf {
+ public:
+  explicit Gguf(const std::string& path);
+
+  const std::string& path() const { return file_->path(); }
+  const std::shared_ptr<const MappedFile>& file() const { return file_; }
+  const std::vector<GgufValue>& values() const { return values_; }     // sorted by key
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // sorted by name
+  const GgufTensor* find_tensor(std::string_view name) const;          // null where there is none
+
+  // The value under a key; none where the file lacks it, BadFile where it is of another type.
+  std::optional<int64_t> integer(std::string_view key) const;
+  std::optional<double> number(std::string_view key) const;
+  std::optional<bool> boolean(std::string_view key) const;
+  std::optional<std::string_view> text(std::string_view key) const;
+  std::optional<std::vector<int64_t>> integers(std::string_view key) const;
+  std::optional<std::vector<float>> numbers(std::string_view key) const;
+  std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
+  std::optional<std::string_view> raw(std::string_view key) const;  // of an array of u8 or i8
+
+ private:
+  const GgufValue* find(std::string_view key) const;
+  [[noreturn]] void refuse(const GgufValue& value, const char* expected) const;
+
+  std::shared_ptr<const MappedFile> file_;
+  std::vector<GgufValue> values_;
+  std::vector<GgufTensor> tensors_;
+};
+
+// Whether a path names such a file, by its ending.
+bool is_gguf(const std::string& path);
+
+// Metadata to be written, in the order of the calls. llama.cpp asks for exact types: whole numbers
+// are u32 and lists of them i32.
+class GgufMetadata {
+ public:
+  void integer(std::string_view key, uint32_t value);
+  void number(std::string_view key, float value);
+  void boolean(std::string_view key, bool value);
+  void text(std::string_view key, std::string_view value);
+  void integers(std::string_view key, const std::vector<int32_t>& values);
+  void numbers(std::string_view key, const std::vector<float>& values);
+  void booleans(std::string_view key, const std::vector<bool>& values);
+  void texts(std::string_view key, const std::vector<std::string>& values);
+  void raw(std::string_view key, std::string_view bytes);  // as an array of u8
+
+  uint64_t count() const { return count_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void begin(std::string_view key, GgufType type);
+  void begin_array(std::string_view key, GgufType type, size_t count);
+
+  std::string bytes_;
+  uint64_t count_ = 0;
+};
+
+// The contents of a file, ready to be written; the tensors' elements are not copied.
+class GgufImage {
+ public:
+  GgufImage(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors);
+  Pieces pieces() const { return pieces_; }  // valid as long as this object and the elements
+
+  GgufImage(const GgufImage&) = delete;
+  GgufImage& operator=(const GgufImage&) = delete;
+
+ private:
+  std::string header_;
+  Pieces pieces_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/gguf.h"
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kVersion = 3;
+constexpr uint64_t kAlignment = 32;  // what a reader takes where general.alignment does not say
+constexpr char kZeros[kAlignment] = {};
+
+template <class T>
+void append(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void append_text(std::string& bytes, std::string_view text) {
+  append(bytes, uint64_t{text.size()});
+  bytes += text;
+}
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+void GgufMetadata::begin(std::string_view key, GgufType type) {
+  append_text(bytes_, key);
+  append(bytes_, static_cast<uint32_t>(type));
+  ++count_;
+}
+
+void GgufMetadata::begin_array(std::string_view key, GgufType type, size_t count) {
+  begin(key, GgufType::array);
+  append(bytes_, static_cast<uint32_t>(type));
+  append(bytes_, uint64_t{count});
+}
+
+void GgufMetadata::integer(std::string_view key, uint32_t value) {
+  begin(key, GgufType::u32);
+  append(bytes_, value);
+}
+
+void GgufMetadata::number(std::string_view key, float value) {
+  begin(key, GgufType::f32);
+  append(bytes_, value);
+}
+
+void GgufMetadata::boolean(std::string_view key, bool value) {
+  begin(key, GgufType::boolean);
+  append(bytes_, static_cast<uint8_t>(value));
+}
+
+void GgufMetadata::text(std::string_view key, std::string_view value) {
+  begin(key, GgufType::text);
+  append_text(bytes_, value);
+}
+
+void GgufMetadata::integers(std::string_view key, const std::vector<int32_t>& values) {
+  begin_array(key, GgufType::i32, values.size());
+  for (const int32_t value : values) append(bytes_, value);
+}
+
+void GgufMetadata::numbers(std::string_view key, const std::vector<float>& values) {
+  begin_array(key, GgufType::f32, values.size());
+  for (const float value : values) append(bytes_, value);
+}
+
+void GgufMetadata::booleans(std::string_view key, const std::vector<bool>& values) {
+  begin_array(key, GgufType::boolean, values.size());
+  for (const bool value : values) append(bytes_, static_cast<uint8_t>(value));
+}
+
+void GgufMetadata::texts(std::string_view key, const std::vector<std::string>& values) {
+  begin_array(key, GgufType::text, values.size());
+  for (const std::string& value : values) append_text(bytes_, value);
+}
+
+void GgufMetadata::raw(std::string_view key, std::string_view bytes) {
+  begin_array(key, GgufType::u8, bytes.size());
+  bytes_ += bytes;
+}
+
+GgufImage::GgufImage(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) {
+  header_ = "GGUF";
+  append(header_, kVersion);
+  append(header_, uint64_t{tensors.size()});
+  append(header_, metadata.count());
+  header_ += metadata.bytes();
+  uint64_t offset = 0;
+  for (const GgufTensor& tensor : tensors) {
+    append_text(header_, tensor.name);
+    append(header_, static_cast<uint32_t>(tensor.shape.size()));
+    for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size)
+      append(header_, static_cast<uint64_t>(*size));
+    append(header_, tensor.block->number);
+    append(header_, offset);
+    offset += aligned(tensor.bytes);
+  }
+  header_.resize(aligned(header_.size()));
+  pieces_.push_back(header_);
+  for (const GgufTensor& tensor : tensors) {
+    pieces_.emplace_back(tensor.data, tensor.bytes);
+    pieces_.emplace_back(kZeros, aligned(tensor.bytes) - tensor.bytes);
+  }
+}
+
+}  // namespace fovea

@@ -1,0 +1,49 @@
+#include "checkpoint/gguf_tensors.h"
+
+#include "base/error.h"
+#include "checkpoint/gguf_blocks.h"
+
+namespace fovea {
+namespace {
+
+std::optional<DType> dtype_of(std::string_view block) {
+  if (block == "F32" || decodes_gguf(block)) return DType::f32;
+  if (block == "F16") return DType::f16;
+  if (block == "BF16") return DType::bf16;
+  return std::nullopt;
+}
+
+}  // namespace
+
+GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(file)) {
+  for (const GgufTensor& tensor : file_->tensors()) {
+    stored_.push_back({tensor.name, tensor.block->name, dtype_of(tensor.block->name), tensor.shape,
+                       tensor.data, tensor.bytes, 0});
+  }
+}
+
+Tensor GgufTensors::tensor(std::string_view name) const {
+  const StoredTensor* stored = find(name);
+  if (stored == nullptr) {
+    fail(ErrorKind::BadFile, "{}: tensor {} is missing; expected it among the {} tensors",
+         file_->path(), name, stored_.size());
+  }
+  if (!stored->dtype) {
+    fail(
+        ErrorKind::Unsupported,
+        "{}: {} is stored as {}; expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K "
+        "or Q6_K",
+        file_->path(), name, stored->type);
+  }
+  const bool plain = !decodes_gguf(stored->type);
+  if (plain && reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0)
+    return borrow(const_cast<char*>(stored->data), stored->shape, *stored->dtype, file_->file());
+  Tensor values = empty(stored->shape, *stored->dtype);
+  if (plain)
+    std::copy_n(stored->data, stored->bytes, values.data_as<char>());
+  else
+    decode_gguf(stored->type, stored->data, values.size(), values.data_as<float>());
+  return values;
+}
+
+}  // namespace fovea

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/gguf.h"
+#include "checkpoint/tensor_source.h"
+
+namespace fovea {
+
+// The tensors of a GGUF file. F32, F16 and BF16 stay in the mapping; blocks are decoded to f32
+// where a tensor is asked for.
+class GgufTensors : public TensorSource {
+ public:
+  explicit GgufTensors(std::shared_ptr<const Gguf> file);
+
+  const std::vector<StoredTensor>& stored() const override { return stored_; }
+  Tensor tensor(std::string_view name) const override;
+
+ private:
+  std::shared_ptr<const Gguf> file_;
+  std::vector<StoredTensor> stored_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,85 @@
+#include "data/length_batches.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/permutation.h"
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kSubstream = 16;  // of Stream::shuffle; windows of text have 0
+
+// The longest length that counts as equal to this one: up to 8 each length stands alone, beyond
+// that lengths within about an eighth are equal. Finer classes leave fewer samples to shuffle,
+// coarser ones more padding.
+int32_t class_of(int32_t length) {
+  int32_t most = 1;
+  while (most < length) most += std::max(1, most / 8);
+  return most;
+}
+
+}  // namespace
+
+LengthBatches::LengthBatches(const std::vector<Lengths>& lengths, int64_t budget, int64_t most,
+                             uint64_t seed)
+    : order_(lengths.size()), run_of_(lengths.size()), cuts_{0}, seed_(seed) {
+  check(!lengths.empty() && budget >= 1, "batches: {} samples, a budget of {}; expected some",
+        lengths.size(), budget);
+  std::vector<Lengths> classes;
+  for (const Lengths& l : lengths) classes.push_back({class_of(l[1]), class_of(l[0])});
+  std::iota(order_.begin(), order_.end(), 0);
+  const auto of = [&](int64_t place) {
+    return classes[static_cast<size_t>(order_[static_cast<size_t>(place)])];
+  };
+  std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) {
+    return classes[static_cast<size_t>(a)] < classes[static_cast<size_t>(b)];
+  });
+  const auto count = static_cast<int64_t>(order_.size());
+  int64_t longest = 0;  // of the batch that grows
+  for (int64_t place = 0; place < count; ++place) {
+    if (place == 0 || of(place) != of(place - 1)) runs_.push_back({place, place});
+    runs_.back().end = place + 1;
+    run_of_[static_cast<size_t>(place)] = static_cast<int64_t>(runs_.size()) - 1;
+    const int64_t samples = place - cuts_.back() + 1;
+    const int64_t here = std::max(of(place)[0], of(place)[1]);
+    longest = std::max(longest, here);
+    if (samples > 1 && (samples * longest > budget || (most > 0 && samples > most))) {
+      cuts_.push_back(place);
+      longest = here;
+    }
+  }
+  cuts_.push_back(count);
+}
+
+uint64_t LengthBatches::key(uint64_t epoch, uint32_t which) const {
+  const auto words = philox(seed_, Stream::shuffle, kSubstream, epoch << 24 | which);
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
+std::vector<int64_t> LengthBatches::operator()(int64_t number) const {
+  const auto epoch = static_cast<uint64_t>(number / batches());
+  const Permutation turns(static_cast<uint64_t>(batches()), key(epoch, 0));
+  const auto batch = static_cast<int64_t>(turns(static_cast<uint64_t>(number % batches())));
+  const int64_t begin = cuts_[static_cast<size_t>(batch)];
+  std::vector<int64_t> samples;
+  for (int64_t place = begin; place < cuts_[static_cast<size_t>(batch) + 1]; ++place) {
+    const int64_t index = run_of_[static_cast<size_t>(place)];
+    const Run& run = runs_[static_cast<size_t>(index)];
+    const Permutation equals(static_cast<uint64_t>(run.end - run.begin),
+                             key(epoch, static_cast<uint32_t>(index) + 1));
+    const auto other =
+        run.begin + static_cast<int64_t>(equals(static_cast<uint64_t>(place - run.begin)));
+    samples.push_back(order_[static_cast<size_t>(other)]);
+  }
+  return samples;
+}
+
+std::vector<int64_t> LengthBatches::in_order(int64_t batch) const {
+  return {order_.begin() + cuts_[static_cast<size_t>(batch)],
+          order_.begin() + cuts_[static_cast<size_t>(batch) + 1]};
+}
+
+}  // namespace fovea

@@ -1,0 +1,103 @@
+#include "data/lines.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "data/corpus.h"
+
+namespace fovea {
+namespace {
+
+bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
+
+void split_columns(const std::string& path, const std::vector<std::string>& lines,
+                   TextPairs& pairs) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto tabs = std::count(lines[i].begin(), lines[i].end(), '\t');
+    if (lines[i].empty()) {
+      ++pairs.empty;
+      continue;
+    }
+    if (tabs != 1) {
+      fail(ErrorKind::BadFile,
+           "{}:{}: has {} column{}; expected 2, source and target with a tab between", path, i + 1,
+           tabs + 1, tabs == 0 ? "" : "s");
+    }
+    const size_t tab = lines[i].find('\t');
+    pairs.sources.push_back(lines[i].substr(0, tab));
+    pairs.targets.push_back(lines[i].substr(tab + 1));
+  }
+}
+
+void drop_empty(TextPairs& pairs) {
+  size_t kept = 0;
+  for (size_t i = 0; i < pairs.sources.size(); ++i) {
+    if (is_blank(pairs.sources[i]) || is_blank(pairs.targets[i])) continue;
+    if (kept != i) {
+      pairs.sources[kept] = std::move(pairs.sources[i]);
+      pairs.targets[kept] = std::move(pairs.targets[i]);
+    }
+    ++kept;
+  }
+  pairs.empty += static_cast<int64_t>(pairs.sources.size() - kept);
+  pairs.sources.resize(kept);
+  pairs.targets.resize(kept);
+}
+
+uint64_t hash_of(const TextPairs& pairs) {
+  Hasher hasher;
+  for (const auto* side : {&pairs.sources, &pairs.targets}) {
+    for (const std::string& text : *side) {
+      hasher.add(text);
+      hasher.add("\n");
+    }
+  }
+  return hasher.hash();
+}
+
+}  // namespace
+
+std::vector<std::string> read_lines(const std::string& path) {
+  Corpus corpus({path});
+  if (corpus.separates_documents()) {
+    fail(ErrorKind::BadFile, "{}: is a folder or JSON; expected a text file, one text a line",
+         path);
+  }
+  std::vector<std::string> lines(1);
+  corpus.read([&](const Corpus::Piece& piece) {
+    for (size_t begin = 0, end = 0; begin <= piece.text.size(); begin = end + 1) {
+      end = std::min(piece.text.find('\n', begin), piece.text.size());
+      lines.back() += piece.text.substr(begin, end - begin);
+      if (end < piece.text.size()) lines.emplace_back();
+    }
+  });
+  if (lines.back().empty()) lines.pop_back();  // behind the last line's end
+  for (std::string& line : lines)
+    if (line.ends_with('\r')) line.pop_back();
+  return lines;
+}
+
+TextPairs read_pairs(const std::vector<std::string>& files, const std::string& option) {
+  check(files.size() == 1 || files.size() == 2,
+        "{}: {} files; expected two whose lines correspond, or one with a tab in each line", option,
+        files.size());
+  TextPairs pairs;
+  if (files.size() == 1) {
+    split_columns(files[0], read_lines(files[0]), pairs);
+  } else {
+    pairs.sources = read_lines(files[0]);
+    pairs.targets = read_lines(files[1]);
+    if (pairs.sources.size() != pairs.targets.size()) {
+      fail(ErrorKind::BadFile, "{}: has {} lines, {} has {}; expected as many, line by line",
+           files[1], pairs.targets.size(), files[0], pairs.sources.size());
+    }
+  }
+  drop_empty(pairs);
+  if (pairs.sources.empty())
+    fail(ErrorKind::BadFile, "{}: holds no pair of texts; expected at least one", files[0]);
+  pairs.hash = hash_of(pairs);
+  return pairs;
+}
+
+}  // namespace fovea

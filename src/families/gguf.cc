@@ -1,0 +1,239 @@
+#include "families/gguf.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/gguf_blocks.h"
+#include "checkpoint/gguf_tensors.h"
+
+namespace fovea {
+namespace {
+
+constexpr size_t kLongestList = 65'536;  // of a config: one number a layer or a pair of dimensions
+
+// An architecture of GGUF and the family whose files have the same models.
+struct Pair {
+  const Family* architecture;
+  const Family* family;
+};
+
+// The first that can express a Spec is written, unless the model is of another's family.
+constexpr std::array kPairs = {
+    Pair{&gguf_llama, &llama},         Pair{&gguf_qwen2, &qwen2},      Pair{&gguf_qwen3, &qwen3},
+    Pair{&gguf_qwen3_moe, &qwen3_moe}, Pair{&gguf_phi3, &phi3},        Pair{&gguf_olmo2, &olmo2},
+    Pair{&gguf_gemma2, &gemma2},       Pair{&gguf_gemma3, &gemma3},    Pair{&gguf_gpt2, &gpt2},
+    Pair{&gguf_bloom, &bloom},         Pair{&gguf_gpt_neox, &gpt_neox}};
+
+std::string all_names() {
+  std::vector<std::string> names;
+  for (const Pair& pair : kPairs) names.emplace_back(pair.architecture->model_type);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// A text of the metadata that is part of a config, and so of messages.
+std::string plain_text(const Gguf& file, std::string_view key) {
+  const std::string_view text = *file.text(key);
+  if (text.size() > 256 || std::any_of(text.begin(), text.end(), [](char c) { return c < ' '; }))
+    fail(ErrorKind::BadFile, "{}: {} is no printable text; expected ASCII", file.path(), key);
+  return std::string(text);
+}
+
+const Pair& pair_named(const std::string& name, const std::string& path) {
+  for (const Pair& pair : kPairs)
+    if (name == pair.architecture->model_type) return pair;
+  fail(ErrorKind::Unsupported, "{}: general.architecture is \"{}\"; expected one of {}", path, name,
+       all_names());
+}
+
+// A value of the metadata as JSON; null for what no config has. A whole number of 0 means none, and
+// a list of one number for each layer that number where they are the same.
+nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
+  if (value.type == GgufType::boolean) {
+    if (!value.is_array) return *file.boolean(value.key);
+    return std::vector<bool>(value.bytes.begin(), value.bytes.end());
+  }
+  const bool fraction = value.type == GgufType::f32 || value.type == GgufType::f64;
+  if (value.is_array) {
+    if (fraction || value.type == GgufType::text) return nullptr;
+    const std::vector<int64_t> numbers = *file.integers(value.key);
+    const auto other = std::adjacent_find(numbers.begin(), numbers.end(), std::not_equal_to<>());
+    if (other == numbers.end() && !numbers.empty()) return numbers[0];
+    return numbers;
+  }
+  if (value.type == GgufType::text) return plain_text(file, value.key);
+  if (fraction) return *file.number(value.key);
+  const int64_t number = *file.integer(value.key);
+  return number == 0 ? nlohmann::json() : nlohmann::json(number);
+}
+
+// What the file says by its tensors.
+void add_tensors(nlohmann::json& config, const Gguf& file) {
+  for (const char* name : {"output.weight", "blk.0.attn_q.bias", "blk.0.attn_qkv.bias",
+                           "blk.0.attn_output.bias", "blk.0.ffn_up.bias"}) {
+    if (file.find_tensor(name) != nullptr) config[name] = true;
+  }
+  for (const char* name :
+       {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}) {
+    const GgufTensor* tensor = file.find_tensor(name);
+    if (tensor == nullptr) continue;
+    if (tensor->block->name != std::string_view("F32") || tensor->shape.size() != 1 ||
+        tensor->bytes > kLongestList * sizeof(float)) {
+      fail(ErrorKind::BadFile, "{}: {} is {} {}; expected a list of F32", file.path(), name,
+           tensor->block->name, describe(tensor->shape));
+    }
+    std::vector<float> numbers(tensor->bytes / sizeof(float));
+    std::copy_n(tensor->data, tensor->bytes, reinterpret_cast<char*>(numbers.data()));
+    config[name] = numbers;
+  }
+  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
+  if (embedding != nullptr) config["vocab_size"] = embedding->shape[0];
+}
+
+nlohmann::json config_of(const Gguf& file, const std::string& architecture) {
+  nlohmann::json config = nlohmann::json::object();
+  const std::string prefix = architecture + ".";
+  for (const GgufValue& value : file.values()) {
+    if (!value.key.starts_with(prefix)) continue;
+    if (value.is_array && value.count > kLongestList) {
+      fail(ErrorKind::BadFile, "{}: {} has {} elements; expected at most {}", file.path(),
+           value.key, value.count, kLongestList);
+    }
+    config[value.key.substr(prefix.size())] = json_of(file, value);
+  }
+  add_tensors(config, file);
+  return config;
+}
+
+bool is_tensor(const std::string& key) {
+  return key.ends_with(".weight") || key.ends_with(".bias");
+}
+
+void write_config(GgufMetadata& metadata, const std::string& architecture,
+                  const nlohmann::ordered_json& config) {
+  for (const auto& [key, value] : config.items()) {
+    if (is_tensor(key) || key == "architectures" || key == "model_type") continue;
+    const std::string full = architecture + "." + key;
+    if (value.is_boolean()) {
+      metadata.boolean(full, value);
+    } else if (value.is_number_integer()) {
+      metadata.integer(full, value);
+    } else if (value.is_number()) {
+      metadata.number(full, value);
+    } else if (value.is_string()) {
+      metadata.text(full, value.get<std::string>());
+    } else {
+      metadata.booleans(full, value.get<std::vector<bool>>());
+    }
+  }
+}
+
+// What changes no output.
+Spec without_training(Spec spec) {
+  spec.dropout = {};
+  spec.init_deviation = Spec().init_deviation;
+  spec.padding = -1;
+  if (spec.decoder) spec.decoder->ffn.experts.balance = 0;
+  return spec;
+}
+
+const Family& architecture_for(const Spec& spec, const Family* family) {
+  for (const Pair& pair : kPairs)
+    if (pair.family == family && can_express(*pair.architecture, spec)) return *pair.architecture;
+  for (const Pair& pair : kPairs)
+    if (can_express(*pair.architecture, spec)) return *pair.architecture;
+  fail(ErrorKind::Unsupported,
+       "model: no architecture of GGUF that is written here can express its Spec; expected one "
+       "like {}",
+       all_names());
+}
+
+// llama.cpp's number for the kind of most of a file's matrices (general.file_type).
+uint32_t file_type_of(const std::string& block) {
+  if (block == "F32") return 0;
+  if (block == "F16") return 1;
+  if (block == "Q4_0") return 2;
+  return block == "Q8_0" ? 7 : 32;
+}
+
+const GgufBlock& block_named(std::string_view name) {
+  for (uint32_t number = 0; number < 64; ++number)
+    if (const auto* block = find_gguf_block(number); block != nullptr && block->name == name)
+      return *block;
+  fail(ErrorKind::Internal, "{}: no such block", name);
+}
+
+// Vectors, tables of positions and routers are small, and llama.cpp adds and compares them in F32.
+bool stays_exact(const std::string& name, const Shape& shape) {
+  return shape.size() == 1 || name == "position_embd.weight" ||
+         name.ends_with("ffn_gate_inp.weight");
+}
+
+}  // namespace
+
+ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
+  const auto file = std::make_shared<const Gguf>(path);
+  constexpr const char* kArchitecture = "general.architecture";
+  if (!file->text(kArchitecture))
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected a text", path, kArchitecture);
+  const auto& [pair_architecture, family] = pair_named(plain_text(*file, kArchitecture), path);
+  const Family& architecture = *pair_architecture;
+  if (file->integer("split.count").value_or(1) > 1) {
+    fail(ErrorKind::Unsupported,
+         "{}: it is one of {} files of a model (split.count); expected the model in one, as "
+         "llama-gguf-split --merge makes it",
+         path, *file->integer("split.count"));
+  }
+  ModelFiles files = load_model(architecture, config_of(*file, architecture.model_type), path,
+                                GgufTensors(file), loading, path);
+  const Spec& spec = files.model.spec;
+  files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
+  for (const char* key : {"bos", "eos", "padding"}) {
+    const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
+    if (!id || *id < 0 || *id >= spec.vocabulary) continue;
+    files.origin.carried[fmt::format("{}_token_id", key == std::string("padding") ? "pad" : key)] =
+        *id;
+  }
+  for (const char* key : {"eos", "eot", "eom"}) {
+    const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
+    if (!id || *id < 0 || *id >= spec.vocabulary) continue;
+    if (std::find(files.end_ids.begin(), files.end_ids.end(), *id) == files.end_ids.end())
+      files.end_ids.push_back(static_cast<int32_t>(*id));
+  }
+  return files;
+}
+
+GgufModel::GgufModel(Transformer& model, const Family* family, const std::string& block) {
+  Spec spec = without_training(model.spec);
+  const Family& architecture = architecture_for(spec, family);
+  Config config;
+  describe(config, architecture, spec);
+  metadata.text("general.architecture", architecture.model_type);
+  metadata.integer("general.file_type", file_type_of(block));
+  if (block.starts_with("Q")) metadata.integer("general.quantization_version", 2);
+  write_config(metadata, architecture.model_type, config.written());
+  for (const auto& [name, value] : config.written().items()) {
+    if (!is_tensor(name) || !value.is_array()) continue;
+    const auto numbers = value.get<std::vector<float>>();
+    add(name, from(numbers, {std::ssize(numbers)}), "F32");
+  }
+  for (const auto& [name, values] : checkpoint_tensors(model, architecture))
+    add(name, values, stays_exact(name, values.shape()) ? "F32" : block);
+}
+
+void GgufModel::add(const std::string& name, const Tensor& values, const std::string& block) {
+  // Rows that do not divide into blocks, as llama.cpp does it.
+  const bool divides = values.shape().back() % block_named(block).elements == 0;
+  GgufTensor tensor;
+  tensor.name = name;
+  tensor.block = &block_named(divides ? block : "F16");
+  tensor.shape = values.shape();
+  const auto bytes = std::make_shared<const std::string>(encode_gguf(tensor.block->name, values));
+  tensor.data = bytes->data();
+  tensor.bytes = bytes->size();
+  encoded_.push_back(bytes);
+  tensors_.push_back(std::move(tensor));
+}
+
+}  // namespace fovea

@@ -1,0 +1,40 @@
+// GGUF's architectures that are shaped like GPT.
+
+#include "families/gguf.h"
+#include "families/gguf_shared.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+void gpt2_config(Config& io, Spec& s) {
+  s.decoder->position.kind = PositionKind::learned;
+  gguf_gpt_shape(io, s);
+  gguf_refuse_unknown(io);
+}
+
+// ALiBi, and a norm on the embeddings.
+void bloom_config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
+  d.embedding_norm = true;
+  gguf_gpt_shape(io, s);
+  gguf_refuse_unknown(io);
+}
+
+// Rotary positions of a part of each head, sublayers side by side.
+void gpt_neox_config(Config& io, Spec& s) {
+  s.decoder->ffn.activation = ActivationKind::gelu;
+  gguf_gpt_shape(io, s);
+  io("use_parallel_residual", s.decoder->parallel, true);
+  gguf_rope(io, s);
+  gguf_refuse_unknown(io);
+}
+
+}  // namespace
+
+const Family gguf_gpt2 = gguf_architecture("gpt2", gpt2_config, gguf_fused_attention());
+const Family gguf_bloom = gguf_architecture("bloom", bloom_config, gguf_fused_attention());
+const Family gguf_gpt_neox = gguf_architecture("gptneox", gpt_neox_config, gguf_fused_attention());
+
+}  // namespace fovea

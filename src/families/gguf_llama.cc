@@ -1,0 +1,75 @@
+// GGUF's architectures that are shaped like LLaMA.
+
+#include "families/gguf.h"
+#include "families/gguf_shared.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+// LLaMA, and Mistral and Mixtral, which have the same name here. llama.cpp knows no window of this
+// architecture; the key is ours.
+void llama_config(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  gguf_llama_shape(io, s);
+  gguf_experts(io, s);
+  auto& windows = d.attention.windows;
+  int64_t window = windows.empty() ? 0 : windows[0];
+  if (io.reading() || window > 0) io("attention.sliding_window", window, 0);
+  if (io.reading()) windows = {window};
+  gguf_refuse_unknown(io);
+}
+
+void qwen2_config(Config& io, Spec& s) {
+  gguf_llama_shape(io, s);
+  gguf_refuse_unknown(io);
+}
+
+void qwen3_config(Config& io, Spec& s) {
+  s.decoder->attention.norm = QueryKeyNorm::head;
+  gguf_llama_shape(io, s);
+  gguf_refuse_unknown(io);
+}
+
+void qwen3_moe_config(Config& io, Spec& s) {
+  s.decoder->attention.norm = QueryKeyNorm::head;
+  gguf_llama_shape(io, s);
+  gguf_experts(io, s);
+  io("expert_feed_forward_length", s.decoder->ffn.experts.width, 0);
+  gguf_refuse_unknown(io);
+}
+
+// LLaMA with fused matrices. llama.cpp takes all layers for layers without a window.
+void phi3_config(Config& io, Spec& s) {
+  auto& windows = s.decoder->attention.windows;
+  gguf_llama_shape(io, s);
+  int64_t window = windows.empty() ? 0 : windows[0];
+  if (io.reading() || window > 0) io("attention.sliding_window", window, 0);
+  if (io.reading()) windows = {window};
+  gguf_refuse_unknown(io);
+}
+
+void olmo2_config(Config& io, Spec& s) {
+  s.decoder->placement = {false, true, false};
+  s.decoder->attention.norm = QueryKeyNorm::all;
+  gguf_llama_shape(io, s);
+  gguf_refuse_unknown(io);
+}
+
+// Neighbouring rows turn together here; halves of a head do in Hugging Face's files, and in ours.
+const Names llama_pairs = {{"blk.{i}.attn_{q,k}.{weight,bias}",
+                            "decoder.{i}.attention.{query,key}.{weight,bias}",
+                            Stored::rotary_pairs}};
+const Names phi3_fused = {{"blk.{i}.ffn_up.weight", "decoder.{i}.ffn.{gate+up}.weight"}};
+
+}  // namespace
+
+const Family gguf_llama = gguf_architecture("llama", llama_config, llama_pairs);
+const Family gguf_qwen2 = gguf_architecture("qwen2", qwen2_config);
+const Family gguf_qwen3 = gguf_architecture("qwen3", qwen3_config);
+const Family gguf_qwen3_moe = gguf_architecture("qwen3moe", qwen3_moe_config);
+const Family gguf_phi3 =
+    gguf_architecture("phi3", phi3_config, gguf_fused_attention() + phi3_fused);
+const Family gguf_olmo2 = gguf_architecture("olmo2", olmo2_config);
+
+}  // namespace fovea

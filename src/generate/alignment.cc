@@ -1,0 +1,86 @@
+#include "generate/alignment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+Tensor row_of(const std::vector<int32_t>& ids) {
+  const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
+  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
+  return row;
+}
+
+// Which word, counted between white space, each byte of a text belongs to; of the space between,
+// the next.
+std::vector<int64_t> words_of_bytes(std::string_view text) {
+  std::vector<int64_t> words;
+  int64_t word = -1;
+  bool space = true;
+  for (const char c : text) {
+    const bool is_space = c == ' ' || (c >= '\t' && c <= '\r');
+    if (space && !is_space) ++word;
+    space = is_space;
+    words.push_back(space ? word + 1 : word);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
+                               int32_t start, const std::vector<int32_t>& answer) {
+  const NoGradient off;
+  const std::string last = fmt::format("cross_attention.{}", model.decoder.blocks.size() - 1);
+  Tensor weights;  // [1, H, T, S]
+  const Probe probe{.see =
+                        [&](const std::string& name, const Tensor& value) {
+                          if (name == last) weights = value;
+                        },
+                    .wants_weights = [&](const std::string& name) { return name == last; }};
+  std::vector<int32_t> input{start};
+  input.insert(input.end(), answer.begin(), answer.end());
+  Pass pass;
+  pass.memory = model.encode({row_of(source), {}, {}, {}}, pass);
+  pass.probe = &probe;
+  model.decode({row_of(input), {}, {}, {}}, pass);
+  const int64_t H = weights.dim(1), T = weights.dim(2), S = weights.dim(3);
+  std::vector<int64_t> seen;
+  for (int64_t t = 0; t + 1 < T; ++t) {  // row t is what predicts answer t
+    std::vector<float> sums(static_cast<size_t>(S));
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t s = 0; s < S; ++s)
+        sums[static_cast<size_t>(s)] += weights.data_as<float>()[(h * T + t) * S + s];
+    seen.push_back(std::max_element(sums.begin(), sums.end()) - sums.begin());
+  }
+  return seen;
+}
+
+std::vector<std::pair<int64_t, int64_t>> aligned_words(const Tokenizer& tokenizer,
+                                                       const std::string& source,
+                                                       const std::vector<int32_t>& answer,
+                                                       const std::vector<int64_t>& most_seen) {
+  const Encoding encoding = tokenizer.encoding(source, {.truncate_and_pad = false});
+  const std::vector<int64_t> source_words = words_of_bytes(source);
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (size_t t = 0; t < most_seen.size(); ++t) {
+    const auto s = static_cast<size_t>(most_seen[t]);
+    if (s >= encoding.ids.size() || encoding.special_mask[s] != 0) continue;
+    const Offsets bytes = encoding.byte_offsets[s];
+    // The word of a token is that of its last byte: many begin with the space before.
+    const std::vector<int32_t> read(answer.begin(),
+                                    answer.begin() + static_cast<std::ptrdiff_t>(t + 1));
+    const std::vector<int64_t> words = words_of_bytes(tokenizer.decode(read, true));
+    if (bytes.end == bytes.begin || bytes.end > source_words.size() || words.empty()) continue;
+    pairs.emplace_back(source_words[bytes.end - 1], words.back());
+  }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
+}  // namespace fovea

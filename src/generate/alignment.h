@@ -1,0 +1,22 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "fovea/tokenizer.h"
+#include "model/transformer.h"
+
+namespace fovea {
+
+// For each token of an answer, the source's token that the decoder's last layer looked at most, the
+// mean of its heads; -1 = none.  source [S], answer [T], without the start token -> [T]
+std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
+                               int32_t start, const std::vector<int32_t>& answer);
+
+// The same between words, pairs (source, answer) ascending: `most_seen` by token.
+std::vector<std::pair<int64_t, int64_t>> aligned_words(const Tokenizer& tokenizer,
+                                                       const std::string& source,
+                                                       const std::vector<int32_t>& answer,
+                                                       const std::vector<int64_t>& most_seen);
+
+}  // namespace fovea

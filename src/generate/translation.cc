@@ -1,0 +1,146 @@
+#include "generate/translation.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "generate/alignment.h"
+#include "generate/scheduler.h"
+
+namespace fovea {
+namespace {
+
+// Lines that are read ahead, so that those of about the same length go together.
+constexpr size_t kWindow = 1024;
+
+void check_options(const TranslateOptions& o, const Generator& generator) {
+  const Spec& spec = generator.model.spec;
+  check(spec.encoder && spec.decoder,
+        "translate: the model is no encoder-decoder; expected one that reads and writes");
+  check(generator.tokenizer != nullptr, "translate: the model has no tokenizer; expected one");
+  check(generator.rules.start.has_value(),
+        "translate: the checkpoint names no decoder_start_token_id; expected one");
+  check(o.best >= 1 && o.best <= o.beams, "--n-best: {}; expected 1 to {}, the beams", o.best,
+        o.beams);
+  check(o.length_factor > 0, "--max-length-factor: {}; expected more than 0", o.length_factor);
+  check(o.sequences >= o.beams, "--sequences: {}; expected at least {}, the beams", o.sequences,
+        o.beams);
+}
+
+class Translator {
+ public:
+  Translator(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes)
+      : generator_(generator),
+        options_(options),
+        scheduler_(make(generator, options, cache_bytes)) {
+    generation_.beams = options.beams;
+    generation_.answers = options.best;
+    generation_.length_penalty = options.length_penalty;
+    generation_.sampling.temperature = 0;
+    generation_.forced = generator.tokenizer->encode(options.prefix);
+  }
+
+  std::vector<Translation> operator()(const std::vector<std::string>& lines) {
+    std::vector<Translation> translations(lines.size());
+    std::vector<std::vector<int32_t>> sources;
+    for (size_t i = 0; i < lines.size(); ++i)
+      sources.push_back(source_of(lines[i], translations[i]));
+    std::vector<size_t> order(lines.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return sources[a].size() > sources[b].size(); });
+    for (const size_t i : order)
+      if (!lines[i].empty()) ask(i, sources[i], translations[i]);
+    while (scheduler_.step()) {
+    }
+    if (!error_.empty()) fail(ErrorKind::Failed, "{}", error_);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      Translation& made = translations[i];
+      made.best.resize(static_cast<size_t>(options_.best));
+      if (options_.alignment && !made.best[0].ids.empty()) {
+        const auto seen =
+            most_seen(generator_.model, sources[i], *generator_.rules.start, made.best[0].ids);
+        made.alignment = aligned_words(*generator_.tokenizer, options_.source_prefix + lines[i],
+                                       made.best[0].ids, seen);
+      }
+    }
+    return translations;
+  }
+
+ private:
+  static Scheduler make(const Generator& generator, const TranslateOptions& options,
+                        uint64_t cache_bytes) {
+    const auto layout = PagePool::layout_for(*generator.model.spec.decoder, generator.compute);
+    const int64_t most = pages_for(generator.model.spec.context, options.sequences + 1);
+    const auto room = static_cast<int64_t>(cache_bytes / layout.page_bytes());
+    return {generator.model,
+            generator.rules,
+            generator.tokenizer,
+            {.compute = generator.compute,
+             .pages = std::max<int64_t>(1, std::min(most, room)),
+             .most_sequences = options.sequences,
+             .step_tokens = 1024}};
+  }
+
+  std::vector<int32_t> source_of(const std::string& line, Translation& translation) const {
+    EncodingOptions whole;
+    whole.truncate_and_pad = false;
+    std::vector<int32_t> ids =
+        generator_.tokenizer->encoding(options_.source_prefix + line, whole).ids;
+    const auto context = static_cast<size_t>(generator_.model.spec.context);
+    if (ids.size() <= context) return ids;
+    check(!options_.refuse_long,
+          "translate: a line of {} tokens; expected at most {}, the model's "
+          "context",
+          ids.size(), context);
+    const int32_t last = ids.back();  // the end, where the tokenizer adds one
+    translation.cut = true;
+    ids.resize(context);
+    ids.back() = last;
+    return ids;
+  }
+
+  void ask(size_t line, const std::vector<int32_t>& source, Translation& translation) {
+    GenerateOptions generation = generation_;
+    generation.max_tokens =
+        static_cast<int64_t>(options_.length_factor * static_cast<double>(source.size())) + 10 +
+        std::ssize(generation.forced);
+    translation.best.resize(static_cast<size_t>(options_.best));
+    const auto sink = [this, &translation](const Event& event) {
+      if (event.error != nullptr) error_ = event.error;
+      if (event.finished != nullptr)
+        translation.best[static_cast<size_t>(event.answer)] = *event.finished;
+      return true;
+    };
+    scheduler_.add(scheduler_.request({line + 1, source, generation, sink, false}));
+  }
+
+  const Generator& generator_;
+  const TranslateOptions& options_;
+  Scheduler scheduler_;
+  GenerateOptions generation_;
+  std::string error_;
+};
+
+}  // namespace
+
+void translate(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes,
+               const std::function<std::optional<std::string>()>& next,
+               const std::function<bool(const Translation&)>& put) {
+  check_options(options, generator);
+  Translator translator(generator, options, cache_bytes);
+  for (bool more = true; more;) {
+    std::vector<std::string> lines;
+    while (lines.size() < kWindow && more) {
+      if (std::optional<std::string> line = next()) {
+        lines.push_back(std::move(*line));
+      } else {
+        more = false;
+      }
+    }
+    for (const Translation& translation : translator(lines))
+      if (!put(translation)) return;
+  }
+}
+
+}  // namespace fovea

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "fovea/translate.h"
+#include "generate/generate.h"
+
+namespace fovea {
+
+// The public function of that name; keys and values take at most `cache_bytes`.
+void translate(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes,
+               const std::function<std::optional<std::string>()>& next,
+               const std::function<bool(const Translation&)>& put);
+
+}  // namespace fovea

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/inspect.h"
+#include "model/transformer.h"
+
+namespace fovea {
+
+// What an attention layer had in hand: q [1, T, H, D], k and v [1, S, G, D], how they met, and what
+// the heads gave [1, T, H, D].
+struct Attended {
+  Tensor q, k, v, heads;
+  AttentionOptions options;
+};
+
+// One stack, and what it made of one text.
+struct StackRun {
+  const Stack* stack = nullptr;
+  std::vector<int32_t> ids;
+  std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer, and at the end
+  Tensor output;               // [1, T, C]: behind the final norm
+  Pass pass;                   // ready for its blocks
+
+  int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
+};
+
+// What a model computed of one text: the residual stream of every layer is kept, and the rest is
+// computed again from it where it is asked for, by the same blocks: the numbers are those of the
+// run. The public Inspector (fovea/inspect.h) tells what each question means.
+class Inspection {
+ public:
+  // `source` for the encoder if there is one; `ids` for the decoder if there is one, with its start
+  // token. The model must outlive this.
+  Inspection(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
+             std::vector<HeadPlace> muted = {});
+
+  const Transformer& model() const { return model_; }
+  // The stack whose queries a look is about: self and cross are of the same one.
+  const StackRun& run(Look look) const;
+  const StackSpec& stack_spec(Look look) const;
+  int64_t keys(Look look) const;  // S
+
+  Map map(const MapQuery& query) const;
+  std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
+  std::vector<HeadScores> head_scores(Look look, int64_t layer,
+                                      const std::vector<bool>& punctuation) const;
+  std::vector<double> induction(int64_t layer, int64_t period) const;  // by head
+  std::vector<LayerSizes> sizes(Look look) const;
+
+  std::vector<float> logits(int64_t place) const;
+  std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
+  std::vector<Surprise> surprise() const;
+
+  std::vector<Step> walk(const WalkQuery& query) const;
+  std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
+
+  // What the attention of a layer had in hand; the last few are kept.
+  const Attended& attended(Look look, int64_t layer) const;
+  // The weights of one head for some query rows.   -> f32 [R, S]
+  Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
+  // The head on rows of a stack's output.   [R, C] -> f32 [R, V]
+  Tensor logits_of(const Tensor& rows) const;
+
+ private:
+  void read(StackRun& run, const Sequence& sequence, const Pass& given);
+  void attend(const std::string& name, const Attending& attending,
+              std::map<std::pair<Look, int64_t>, Attended>* kept) const;
+  void check_layer(Look look, int64_t layer) const;
+
+  const Transformer& model_;
+  std::vector<HeadPlace> muted_;
+  StackRun source_, main_;  // the first where there are an encoder and a decoder
+  mutable std::map<std::pair<Look, int64_t>, Attended> kept_;
+};
+
+// Gradients of the mean loss of predicting each token from those before it, by layer: the root of
+// the summed squares. Empty where the head is no language model of one stack.
+std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids);
+
+}  // namespace fovea

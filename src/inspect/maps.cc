@@ -1,0 +1,223 @@
+// Attention weights for the rows and heads that are asked for, and what heads do with them.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "inspect/inspection.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kStrip = 256;                     // query rows computed at a time
+constexpr int64_t kMapElements = int64_t{1} << 24;  // of an answer: 64 MiB
+
+// Rows of one head as a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
+Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
+  const int64_t H = x.dim(2), D = x.dim(3), R = rows.end - rows.begin;
+  const Tensor y = empty({1, R, 1, D});
+  for (int64_t r = 0; r < R; ++r)
+    std::copy_n(x.data_as<float>() + ((rows.begin + r) * H + head) * D, D,
+                y.data_as<float>() + r * D);
+  return y;
+}
+
+Interval whole(int64_t first, int64_t end, int64_t size, const char* what) {
+  const Interval seen{first, end < 0 ? size : end};
+  check(0 <= seen.begin && seen.begin < seen.end && seen.end <= size,
+        "{}: {} to {}; expected a part of 0 to {}", what, seen.begin, seen.end, size);
+  return seen;
+}
+
+// Mean entropy of queries, each over the log of how many keys it sees; those that see one key only
+// have no choice and do not count.
+class Diffuseness {
+ public:
+  Diffuseness(const Mask& mask, int64_t keys) : mask_(mask), keys_(keys) {}
+
+  void add(int64_t query, const float* weights) {
+    Interval parts[Mask::kMostIntervals];
+    int64_t seen = 0;
+    const int count = mask_.intervals(0, query, keys_, parts);
+    for (int i = 0; i < count; ++i) seen += parts[i].end - parts[i].begin;
+    if (seen < 2) return;
+    double entropy = 0;
+    for (int64_t s = 0; s < keys_; ++s)
+      if (weights[s] > 0) entropy -= double{weights[s]} * std::log(double{weights[s]});
+    sum_ += entropy / std::log(static_cast<double>(seen));
+    ++queries_;
+  }
+  double mean() const { return queries_ > 0 ? sum_ / static_cast<double>(queries_) : 0; }
+
+ private:
+  const Mask& mask_;
+  int64_t keys_, queries_ = 0;
+  double sum_ = 0;
+};
+
+}  // namespace
+
+Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows) const {
+  const NoGradient off;
+  const Attended& here = attended(look, layer);
+  const int64_t T = here.q.dim(1), S = here.k.dim(1), R = rows.end - rows.begin;
+  check(head >= 0 && head < here.q.dim(2), "head {}; expected 0 to {}", head, here.q.dim(2) - 1);
+  const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
+  AttentionOptions options = here.options;
+  options.mask.first_query += rows.begin;
+  if (options.bias) {  // entry s - t + T - 1 of row t becomes s - (t - begin) + R - 1
+    const int64_t N = T + S - 1;
+    const Tensor bias = empty({1, R + S - 1});
+    std::copy_n(here.options.bias.data_as<float>() + head * N + T - R - rows.begin, R + S - 1,
+                bias.data_as<float>());
+    options.bias = bias;
+  }
+  return attention_weights(one_head(here.q, head, rows), one_head(here.k, group, {0, S}), options)
+      .view({R, S});
+}
+
+Map Inspection::map(const MapQuery& query) const {
+  const Interval rows =
+      whole(query.first_row, query.end_row, run(query.look).tokens(), "query rows");
+  const Interval columns = whole(query.first_key, query.end_key, keys(query.look), "keys");
+  check(query.step > 0 && !query.heads.empty(), "step {} and {} heads; expected at least 1",
+        query.step, query.heads.size());
+  const int64_t step = query.step, S = keys(query.look);
+  Map map{query.mean ? 1 : std::ssize(query.heads),
+          (rows.end - rows.begin + step - 1) / step,
+          (columns.end - columns.begin + step - 1) / step,
+          {}};
+  check(map.rows <= kMapElements / map.keys && map.rows * map.keys <= kMapElements / map.heads,
+        "map: {} x {} x {} weights; expected at most {}: a part of it, or a larger step", map.heads,
+        map.rows, map.keys, kMapElements);
+  map.weights.assign(static_cast<size_t>(map.heads * map.rows * map.keys), 0.0f);
+  const float share = 1.0f / static_cast<float>(query.heads.size());
+  const int64_t strip = std::max(step, kStrip / step * step);
+  for (int64_t begin = rows.begin; begin < rows.end; begin += strip) {
+    const Interval part{begin, std::min(begin + strip, rows.end)};
+    std::vector<float> mean(query.mean ? static_cast<size_t>((part.end - begin) * S) : 0, 0.0f);
+    for (size_t n = 0; n < query.heads.size(); ++n) {
+      const Tensor here = weights(query.look, query.layer, query.heads[n], part);
+      const float* w = here.data_as<float>();
+      if (query.mean) {
+        for (size_t i = 0; i < mean.size(); ++i) mean[i] += share * w[i];
+        if (n + 1 < query.heads.size()) continue;
+        w = mean.data();
+      }
+      float* to =
+          map.weights.data() + (query.mean ? 0 : static_cast<int64_t>(n) * map.rows * map.keys);
+      for (int64_t r = begin; r < part.end; ++r)
+        for (int64_t s = columns.begin; s < columns.end; ++s) {
+          float& cell = to[(r - rows.begin) / step * map.keys + (s - columns.begin) / step];
+          cell = std::max(cell, w[(r - begin) * S + s]);
+        }
+    }
+  }
+  return map;
+}
+
+std::vector<std::vector<Looked>> Inspection::strongest(const MapQuery& query, int64_t count) const {
+  MapQuery mean = query;
+  mean.mean = true;
+  mean.step = 1;
+  const Map map = this->map(mean);
+  const int64_t kept = std::clamp<int64_t>(count, 1, map.keys);
+  std::vector<std::vector<Looked>> all(static_cast<size_t>(map.rows));
+  std::vector<int32_t> order(static_cast<size_t>(map.keys));
+  for (int64_t r = 0; r < map.rows; ++r) {
+    const float* w = map.weights.data() + r * map.keys;
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + kept, order.end(),
+                      [&](int32_t a, int32_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
+    for (int64_t i = 0; i < kept && w[order[static_cast<size_t>(i)]] > 0; ++i) {
+      const int32_t key = order[static_cast<size_t>(i)];
+      all[static_cast<size_t>(r)].push_back({key + static_cast<int32_t>(query.first_key), w[key]});
+    }
+  }
+  return all;
+}
+
+std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
+                                                const std::vector<bool>& punctuation) const {
+  const StackRun& queries = run(look);
+  const std::vector<int32_t>& key_ids = look == Look::cross ? source_.ids : queries.ids;
+  const int64_t T = queries.tokens(), S = keys(look), H = stack_spec(look).attention.heads;
+  const Mask mask = attended(look, layer).options.mask;
+  std::vector<HeadScores> scores(static_cast<size_t>(H));
+  for (int64_t h = 0; h < H; ++h) {
+    HeadScores sum;
+    Diffuseness diffuse(mask, S);
+    for (int64_t begin = 0; begin < T; begin += kStrip) {
+      const Interval strip{begin, std::min(begin + kStrip, T)};
+      const Tensor here = weights(look, layer, h, strip);
+      for (int64_t t = begin; t < strip.end; ++t) {
+        const float* w = here.data_as<float>() + (t - begin) * S;
+        if (t > 0 && t - 1 < S) sum.previous += double{w[t - 1]};
+        if (t + 1 < S) sum.next += double{w[t + 1]};
+        if (t < S) sum.itself += double{w[t]};
+        sum.first += double{w[0]};
+        diffuse.add(t, w);
+        for (int64_t s = 0; s < S; ++s) {
+          const double p = w[s];
+          const auto at = static_cast<size_t>(s);
+          if (s != t && key_ids[at] == queries.ids[static_cast<size_t>(t)]) sum.same += p;
+          if (punctuation[at]) sum.punctuation += p;
+          sum.distance += p * static_cast<double>(std::abs(s - t));
+        }
+      }
+    }
+    for (double HeadScores::*part :
+         {&HeadScores::previous, &HeadScores::next, &HeadScores::itself, &HeadScores::first,
+          &HeadScores::same, &HeadScores::punctuation, &HeadScores::distance})
+      scores[static_cast<size_t>(h)].*part = sum.*part / static_cast<double>(T);
+    scores[static_cast<size_t>(h)].diffuse = diffuse.mean();
+  }
+  return scores;
+}
+
+// Tokens period, period + 1, ... repeat 0, 1, ...: an induction head looks at the one behind its
+// earlier self.
+std::vector<double> Inspection::induction(int64_t layer, int64_t period) const {
+  const int64_t T = run(Look::self).tokens(), H = stack_spec(Look::self).attention.heads;
+  std::vector<double> scores;
+  for (int64_t h = 0; h < H; ++h) {
+    const Tensor here = weights(Look::self, layer, h, {0, T});
+    double sum = 0;
+    for (int64_t t = period; t < T; ++t)
+      sum += double{here.data_as<float>()[t * T + t - period + 1]};
+    scores.push_back(sum / static_cast<double>(T - period));
+  }
+  return scores;
+}
+
+std::vector<LayerSizes> Inspection::sizes(Look look) const {
+  const StackRun& here = run(look);
+  const int64_t T = here.tokens(), S = keys(look);
+  std::vector<LayerSizes> all;
+  for (int64_t layer = 0; layer < std::ssize(here.stack->blocks); ++layer) {
+    LayerSizes& sizes = all.emplace_back();
+    const Tensor& x = here.stream[static_cast<size_t>(layer)];
+    double squares = 0;
+    for (int64_t i = 0; i < x.size(); ++i)
+      squares += double{x.data_as<float>()[i]} * double{x.data_as<float>()[i]};
+    sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
+    for (int64_t h = 0; h < stack_spec(look).attention.heads; ++h) {
+      const Mask mask = attended(look, layer).options.mask;
+      Diffuseness diffuse(mask, S);
+      for (int64_t begin = 0; begin < T; begin += kStrip) {
+        const Interval strip{begin, std::min(begin + kStrip, T)};
+        const Tensor w = weights(look, layer, h, strip);
+        for (int64_t r = 0; r < strip.end - begin; ++r)
+          diffuse.add(begin + r, w.data_as<float>() + r * S);
+      }
+      sizes.entropy.push_back(static_cast<float>(diffuse.mean()));
+    }
+  }
+  return all;
+}
+
+}  // namespace fovea

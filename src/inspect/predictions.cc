@@ -1,0 +1,138 @@
+// What the head makes of hidden states: of the last ones, and of those on the way.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "inspect/inspection.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kStrip = 64;  // rows of logits at a time: 64 x 256,000 are 65 MB
+
+struct Distribution {
+  double log_sum = 0;  // log of the sum of exp(logit)
+  double entropy = 0;
+  int32_t likeliest = 0;
+};
+
+Distribution distribution(const float* logits, int64_t V) {
+  Distribution d;
+  d.likeliest = static_cast<int32_t>(std::max_element(logits, logits + V) - logits);
+  const double most = logits[d.likeliest];
+  double sum = 0, weighted = 0;
+  for (int64_t i = 0; i < V; ++i) {
+    const double e = std::exp(double{logits[i]} - most);
+    sum += e;
+    weighted += e * (double{logits[i]} - most);
+  }
+  d.log_sum = most + std::log(sum);
+  d.entropy = std::log(sum) - weighted / sum;
+  return d;
+}
+
+Tensor rows_of_stream(const Tensor& x, int64_t first, int64_t end) {
+  return x.view({x.dim(1), x.dim(2)}).rows(first, end);
+}
+
+}  // namespace
+
+Tensor Inspection::logits_of(const Tensor& rows) const {
+  const NoGradient off;
+  return model_.logits(rows);
+}
+
+std::vector<float> Inspection::logits(int64_t place) const {
+  const NoGradient off;
+  const HeadKind kind = model_.spec.head.kind;
+  if (kind == HeadKind::sequence || kind == HeadKind::pooled)
+    return to_floats(model_.logits(main_.output));
+  check(place >= 0 && place < main_.tokens(), "place {}; expected 0 to {}", place,
+        main_.tokens() - 1);
+  return to_floats(logits_of(rows_of_stream(main_.output, place, place + 1)));
+}
+
+std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) const {
+  const NoGradient off;
+  check(model_.spec.head.kind == HeadKind::language_model,
+        "logit lens: this model predicts no tokens; expected a language model");
+  check(0 <= first && first < end && end <= main_.tokens() && end - first <= kStrip,
+        "places {} to {}; expected at most {} of 0 to {}", first, end, kStrip, main_.tokens());
+  const int64_t V = model_.spec.vocabulary;
+  std::vector<std::vector<Guess>> all;
+  for (size_t layer = 0; layer < main_.stream.size(); ++layer) {
+    const Tensor rows = rows_of_stream(main_.stream[layer], first, end);
+    const Tensor z = logits_of(main_.stack->norm(rows, DType::f32));
+    std::vector<Guess>& guesses = all.emplace_back(static_cast<size_t>(end - first));
+    parallel_for(end - first, 1, [&](int64_t b, int64_t e) {
+      for (int64_t r = b; r < e; ++r) {
+        const float* row = z.data_as<float>() + r * V;
+        const Distribution d = distribution(row, V);
+        guesses[static_cast<size_t>(r)] = {
+            d.likeliest, static_cast<float>(std::exp(double{row[d.likeliest]} - d.log_sum))};
+      }
+    });
+  }
+  return all;
+}
+
+std::vector<Surprise> Inspection::surprise() const {
+  const NoGradient off;
+  if (model_.spec.head.kind != HeadKind::language_model) return {};
+  // A decoder says token t + 1 at place t; an encoder says each token at its own.
+  const int64_t ahead = main_.stack->decodes ? 1 : 0, V = model_.spec.vocabulary;
+  const int64_t count = main_.tokens() - ahead;
+  std::vector<Surprise> all(static_cast<size_t>(count));
+  for (int64_t begin = 0; begin < count; begin += kStrip) {
+    const int64_t end = std::min(begin + kStrip, count);
+    const Tensor z = logits_of(rows_of_stream(main_.output, begin, end));
+    parallel_for(end - begin, 1, [&](int64_t b, int64_t e) {
+      for (int64_t r = b; r < e; ++r) {
+        const float* row = z.data_as<float>() + r * V;
+        const Distribution d = distribution(row, V);
+        const int32_t id = main_.ids[static_cast<size_t>(begin + r + ahead)];
+        Surprise& s = all[static_cast<size_t>(begin + r)];
+        s = {id,
+             d.likeliest,
+             std::exp(double{row[id]} - d.log_sum),
+             d.entropy,
+             std::exp(double{row[d.likeliest]} - d.log_sum),
+             0};
+        for (int64_t i = 0; i < V; ++i) s.rank += row[i] > row[id];
+      }
+    });
+  }
+  return all;
+}
+
+// With a model of its own, so that gradients do not touch the caller's weights.
+std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids) {
+  const Spec& spec = model.spec;
+  const bool one = !spec.encoder && spec.head.kind == HeadKind::language_model;
+  if (!one || ids.size() < 2) return {};
+  Transformer own = model;
+  own.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+  const auto T = std::ssize(ids);
+  const Tensor read = empty({1, T}, DType::i32), targets = empty({1, T}, DType::i32);
+  std::copy(ids.begin(), ids.end(), read.data_as<int32_t>());
+  std::copy(ids.begin() + 1, ids.end(), targets.data_as<int32_t>());
+  targets.data_as<int32_t>()[T - 1] = -1;
+  backward(cross_entropy(own.logits(own.decode({read, {}, {}, {}}, {})), targets));
+  std::vector<double> squares(own.decoder.blocks.size(), 0.0);
+  for (size_t layer = 0; layer < squares.size(); ++layer) {
+    const auto visit_parameter = [&](const std::string&, Parameter& p) {
+      const Tensor gradient = p.value.gradient();
+      if (!gradient) return;  // an expert that no token chose
+      for (const float g : to_floats(gradient)) squares[layer] += double{g} * double{g};
+    };
+    own.decoder.blocks[layer].each(visit_parameter, "");
+  }
+  std::vector<float> sizes;
+  for (const double sum : squares) sizes.push_back(static_cast<float>(std::sqrt(sum)));
+  return sizes;
+}
+
+}  // namespace fovea

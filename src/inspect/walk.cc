@@ -1,0 +1,289 @@
+// One token's way through the model, step by step: the blocks' own parts on one row, so that the
+// numbers are those of the run (a row has the same bits whatever rows are beside it).
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "inspect/inspection.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kLikeliest = 10;  // tokens at the end of the walk
+
+class Steps {
+ public:
+  explicit Steps(int64_t values) : most_(values) {}
+
+  // `all`: every number that this token has there.
+  Step& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
+    Step& step = steps_.emplace_back();
+    step.name = name;
+    step.shape = std::move(shape);
+    step.size = std::ssize(all);
+    step.values.assign(all.begin(), all.begin() + std::min(most_, step.size));
+    double squares = 0;
+    for (const float x : all) squares += double{x} * double{x};
+    step.root_mean_square =
+        all.empty() ? 0 : static_cast<float>(std::sqrt(squares / static_cast<double>(all.size())));
+    return step;
+  }
+  Step& add(const char* name, std::vector<int64_t> shape, const Tensor& row) {
+    return add(name, std::move(shape), to_floats(row));
+  }
+  std::vector<Step> take() { return std::move(steps_); }
+  int64_t most() const { return most_; }
+
+ private:
+  int64_t most_;
+  std::vector<Step> steps_;
+};
+
+// Row t of [1, T, ...] as [1, 1, rest].
+Tensor row_of(const Tensor& x, int64_t t) {
+  const int64_t T = x.dim(1), rest = x.size() / T;
+  return x.view({T, rest}).rows(t, t + 1).view({1, 1, rest});
+}
+
+// The part of head h.   [1, 1, heads D] -> [D]
+std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
+  const float* from = row.data_as<float>() + head * width;
+  return {from, from + width};
+}
+
+// scale * q k, softcapped, plus the bias by distance: what the softmax of one query row reads.
+std::vector<float> scores_of(const Attended& here, int64_t t, int64_t head,
+                             const std::vector<int32_t>& keys) {
+  const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
+                G = here.k.dim(2);
+  const float* q = here.q.data_as<float>() + (t * H + head) * D;
+  std::vector<float> scores;
+  for (const int32_t s : keys) {
+    const float* k = here.k.data_as<float>() + (s * G + head / (H / G)) * D;
+    double score = double{here.options.scale} * std::inner_product(q, q + D, k, 0.0);
+    if (const double cap = here.options.softcap; cap > 0) score = cap * std::tanh(score / cap);
+    if (here.options.bias)
+      score += double{here.options.bias.data_as<float>()[head * (T + S - 1) + s - t + T - 1]};
+    scores.push_back(static_cast<float>(score));
+  }
+  return scores;
+}
+
+// A sublayer: what went in, what comes out of it, and the residual stream behind.
+struct Sublayer {
+  const Norms& norms;
+  const char *output, *output_norm, *stream;
+};
+
+Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y,
+            const std::vector<int64_t>& shape) {
+  steps.add(part.output, shape, y);
+  const Tensor normed = part.norms.output(y, DType::f32);
+  if (part.norms.output.weight.present()) steps.add(part.output_norm, shape, normed);
+  const Tensor sum = part.norms.sum(add(x, normed), DType::f32);
+  steps.add(part.stream, shape, sum);
+  return sum;
+}
+
+// From the queries, keys and values to what all heads together give.
+Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQuery& query) {
+  const bool cross = look == Look::cross;
+  const Attended& here = all.attended(look, query.layer);
+  const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
+                G = here.k.dim(2), t = query.token, group = query.head / (H / G);
+  const auto name = [cross](const char* self, const char* other) { return cross ? other : self; };
+  steps.add(name("query", "cross_query"), {T, H, D}, head_of(row_of(here.q, t), query.head, D));
+  if (!cross) {
+    steps.add("key", {S, G, D}, head_of(row_of(here.k, t), group, D));
+    steps.add("value", {S, G, D}, head_of(row_of(here.v, t), group, D));
+  }
+  const Tensor weights = all.weights(look, query.layer, query.head, {t, t + 1});
+  const float* w = weights.data_as<float>();
+  std::vector<int32_t> keys;  // those that the mask shows
+  Interval seen[Mask::kMostIntervals];
+  Mask mask = here.options.mask;
+  const int parts = mask.intervals(0, t, S, seen);
+  for (int i = 0; i < parts; ++i)
+    for (int64_t s = seen[i].begin; s < seen[i].end; ++s) keys.push_back(static_cast<int32_t>(s));
+  std::vector<float> shown;
+  for (const int32_t s : keys) shown.push_back(w[s]);
+  const std::vector<float> scores = scores_of(here, t, query.head, keys);
+  // Of many keys the strongest are told, in their order.
+  std::vector<size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shown[a] > shown[b]; });
+  order.resize(std::min(order.size(), static_cast<size_t>(2 * steps.most())));
+  std::sort(order.begin(), order.end());
+  const auto told = [&](Step& step, const std::vector<float>& values) {
+    step.values.clear();
+    for (const size_t i : order) {
+      step.values.push_back(values[i]);
+      step.ids.push_back(keys[i]);
+    }
+  };
+  told(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
+  told(steps.add(name("weights", "cross_weights"), {H, T, S}, shown), shown);
+  const Tensor heads = row_of(here.heads, t);
+  steps.add(name("sum", "cross_sum"), {T, H, D}, head_of(heads, query.head, D));
+  return heads;
+}
+
+Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x) {
+  const Tensor row = x.view({1, x.dim(2)});
+  const Tensor logits = linear(row, ffn.router.weight.value, ffn.router.bias.value, DType::f32);
+  steps.add("router", {ffn.spec.count}, softmax(logits));
+  const Routing routing = route(logits, ffn.spec.chosen, ffn.spec.normalise);
+  Step& step = steps.add("experts", {ffn.spec.chosen}, routing.weights);
+  step.values = to_floats(routing.weights);
+  const int32_t* chosen = routing.experts.data_as<int32_t>();
+  step.ids.assign(chosen, chosen + routing.experts.size());
+  return ffn(x, {});
+}
+
+Tensor ffn_step(Steps& steps, const FeedForward& ffn, const Tensor& x) {
+  if (!ffn.experts.empty()) return experts_step(steps, ffn, x);
+  const Tensor up = ffn.up(x);
+  const std::vector<int64_t> wide{up.dim(2)};
+  if (!ffn.gated) {
+    steps.add("ffn_up", wide, up);
+    steps.add("ffn_activation", wide, activation(up, ffn.kind));
+    return ffn(x, {});
+  }
+  const Tensor gate = activation(ffn.gate(x), ffn.kind);
+  steps.add("ffn_gate", wide, gate);
+  steps.add("ffn_up", wide, up);
+  steps.add("ffn_product", wide, multiply(gate, up));
+  return ffn(x, {});
+}
+
+Tensor normed(Steps& steps, const Norm& norm, const Tensor& x, const char* name,
+              const std::vector<int64_t>& shape) {
+  const Tensor y = norm(x, DType::f32);
+  if (norm.weight.present()) steps.add(name, shape, y);
+  return y;
+}
+
+void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
+  const StackRun& run = all.run(query.look);
+  const Block& block = run.stack->blocks[static_cast<size_t>(query.layer)];
+  const std::vector<int64_t> shape{run.tokens(), all.model().spec.width};
+  const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
+  steps.add("stream", shape, x);
+  normed(steps, block.attention_norm.input, x, "attention_norm", shape);
+  const Tensor heads = attend_step(steps, all, query.look, query);
+  const Tensor a = block.attention.output(heads);
+  if (block.parallel) {
+    steps.add("attention_output", shape, a);
+    const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
+    const Tensor f = ffn_step(steps, block.ffn, y);
+    steps.add("ffn_output", shape, f);
+    steps.add("ffn_stream", shape, add(add(x, a), f));
+    return;
+  }
+  Tensor h =
+      join(steps,
+           {block.attention_norm, "attention_output", "attention_output_norm", "attention_stream"},
+           x, a, shape);
+  if (block.cross.across) {
+    normed(steps, block.cross_norm.input, h, "cross_norm", shape);
+    const Tensor c = block.cross.output(attend_step(steps, all, Look::cross, query));
+    h = join(steps, {block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"}, h, c,
+             shape);
+  }
+  const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
+  const Tensor f = ffn_step(steps, block.ffn, y);
+  join(steps, {block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
+}
+
+void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
+  const Transformer& model = all.model();
+  const StackRun& run = all.run(query.look);
+  const int64_t T = run.tokens(), C = model.spec.width;
+  const Tensor id = empty({1, 1}, DType::i32);
+  *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
+  const bool source = run.stack == &model.encoder && model.source_embedding.present();
+  const Parameter& table = source ? model.source_embedding : model.token_embedding;
+  Tensor x = embedding(id, table.value);
+  if (model.spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(C)));
+  Step& step = steps.add("embedding", {table.shape[0], C}, x);
+  step.ids = {*id.data_as<int32_t>()};
+  if (model.type_embedding.present())
+    steps.add("type", {model.spec.token_types, C},
+              embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
+  const Positions& positions = run.stack->positions;
+  const PositionKind kind = positions.spec.kind;
+  if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
+    const Tensor place = empty({1, 1}, DType::i32);
+    *place.data_as<int32_t>() = static_cast<int32_t>(query.token);
+    steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), place));
+  }
+  if (run.stack->embedding_norm.weight.present())
+    steps.add("embedding_norm", {T, C}, row_of(run.stream[0], query.token));
+}
+
+void output_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
+  const StackRun& run = all.run(query.look);
+  const std::vector<int64_t> shape{run.tokens(), all.model().spec.width};
+  const Tensor row = row_of(run.output, query.token);
+  steps.add("final_stream", shape, row_of(run.stream.back(), query.token));
+  if (run.stack->norm.weight.present()) steps.add("final_norm", shape, row);
+  if (query.look != Look::self || all.model().spec.head.kind != HeadKind::language_model) return;
+  const std::vector<float> z = all.logits(query.token);
+  const std::vector<float> p = to_floats(softmax(from(z, {1, std::ssize(z)})));
+  std::vector<int32_t> order(z.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto kept = std::min<int64_t>(kLikeliest, std::ssize(order));
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
+    return z[static_cast<size_t>(a)] > z[static_cast<size_t>(b)];
+  });
+  order.resize(static_cast<size_t>(kept));
+  for (const auto& [name, values] : {std::pair("logits", &z), {"probabilities", &p}}) {
+    Step& step = steps.add(name, {run.tokens(), std::ssize(z)}, *values);
+    step.values.clear();
+    for (const int32_t i : order) step.values.push_back((*values)[static_cast<size_t>(i)]);
+    step.ids = order;
+  }
+}
+
+}  // namespace
+
+std::vector<Step> Inspection::walk(const WalkQuery& query) const {
+  const NoGradient off;
+  check(query.look != Look::cross, "look: cross; expected self or encoder");
+  const StackRun& run = this->run(query.look);
+  check_layer(query.look, query.layer);
+  check(query.token >= 0 && query.token < run.tokens(), "token {}; expected 0 to {}", query.token,
+        run.tokens() - 1);
+  const int64_t heads = stack_spec(query.look).attention.heads;
+  check(query.head >= 0 && query.head < heads, "head {}; expected 0 to {}", query.head, heads - 1);
+  Steps steps(std::max<int64_t>(query.values, 1));
+  embedding_steps(steps, *this, query);
+  layer_steps(steps, *this, query);
+  output_steps(steps, *this, query);
+  return steps.take();
+}
+
+std::vector<std::vector<Routed>> Inspection::routing(Look look, int64_t layer) const {
+  const NoGradient off;
+  check_layer(look, layer);
+  const StackRun& run = this->run(look);
+  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  std::vector<std::vector<Routed>> all;
+  if (block.ffn.experts.empty()) return all;
+  for (int64_t t = 0; t < run.tokens(); ++t) {
+    Steps steps(1);
+    layer_steps(steps, *this, {look, t, layer, 0, 1});
+    for (const Step& step : steps.take()) {
+      if (step.name != "experts") continue;
+      std::vector<Routed>& chosen = all.emplace_back();
+      for (size_t i = 0; i < step.ids.size(); ++i) chosen.push_back({step.ids[i], step.values[i]});
+    }
+  }
+  return all;
+}
+
+}  // namespace fovea

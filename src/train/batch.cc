@@ -1,0 +1,57 @@
+#include "train/batch.h"
+
+namespace fovea {
+namespace {
+
+// -> [B, T, C] of the last stack
+Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
+  const Spec& spec = model.spec;
+  if (spec.encoder) {
+    pass.mask.valid = batch.source_valid;
+    const Tensor encoded = model.encode(batch.source, pass);
+    if (!spec.decoder) return encoded;
+    pass.memory = encoded;
+    pass.memory_valid = batch.source_valid;
+  }
+  pass.mask.valid = batch.target_valid;
+  return model.decode(batch.target, pass);
+}
+
+// The places where something is asked.   -> i32 [batch.asked]
+Tensor asked_places(const Batch& batch) {
+  const Tensor places = empty({batch.asked}, DType::i32);
+  int32_t* place = places.data_as<int32_t>();
+  for (int64_t i = 0; i < batch.labels.size(); ++i)
+    if (batch.labels.data_as<int32_t>()[i] >= 0) *place++ = static_cast<int32_t>(i);
+  return places;
+}
+
+}  // namespace
+
+Answers answers(const Transformer& model, const Batch& batch, Pass pass) {
+  const Tensor hidden = hidden_of(model, batch, pass);
+  const HeadKind kind = model.spec.head.kind;
+  const bool by_token = kind == HeadKind::language_model || kind == HeadKind::token;
+  if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
+    return {model.logits(hidden, pass.mask.valid), batch.labels};
+  const Tensor places = asked_places(batch), labels = empty({batch.asked}, DType::i32);
+  for (int64_t i = 0; i < batch.asked; ++i)
+    labels.data_as<int32_t>()[i] = batch.labels.data_as<int32_t>()[places.data_as<int32_t>()[i]];
+  const int64_t C = hidden.dim(-1);
+  return {model.logits(embedding(places, hidden.view({hidden.size() / C, C}))), labels};
+}
+
+Tensor loss_of(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
+               float smoothing) {
+  std::vector<Tensor> side_losses;
+  Pass pass = given;
+  if (pass.training) pass.side_losses = &side_losses;
+  const Answers found = answers(model, batch, pass);
+  Tensor loss = cross_entropy(found.logits, found.labels, divisor, smoothing);
+  // Each weighs as much as the part of the step's labels that this pass has.
+  const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
+  for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));
+  return loss;
+}
+
+}  // namespace fovea

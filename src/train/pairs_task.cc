@@ -1,0 +1,124 @@
+#include "base/error.h"
+#include "data/lines.h"
+#include "data/task_tokenizer.h"
+#include "train/pair_examples.h"
+#include "train/special_tokens.h"
+#include "train/task.h"
+
+namespace fovea {
+namespace {
+
+// What sentences come to in tokens, for the plan before they are counted.
+constexpr int64_t kUsualLength = 32;
+
+// As the tokenizer's post-processor has it, and always with the end that tells a decoder to stop.
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
+  const auto end = tokenizer.eos_id();
+  if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
+  return ids;
+}
+
+// To say a target text for a source text.
+class PairsTask : public TrainingTask {
+ public:
+  PairsTask(const TrainOptions& options, Purpose purpose)
+      : TrainingTask(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
+    if (purpose == Purpose::measure) return;
+    if (!options.validation_pairs.empty()) {
+      validation_ = read_pairs(options.validation_pairs, "--validation-pairs");
+      return;
+    }
+    const auto all = static_cast<double>(training_.sources.size());
+    const auto kept = static_cast<std::ptrdiff_t>(all * (1 - options.validation));
+    for (auto side : {&TextPairs::sources, &TextPairs::targets}) {
+      auto& texts = training_.*side;
+      (validation_.*side).assign(texts.begin() + kept, texts.end());
+      texts.resize(static_cast<size_t>(kept));
+    }
+  }
+
+  Tokenizer make_tokenizer(const Spec& spec) override {
+    const EachText both = [this](const auto& use) {
+      for (const auto* side : {&training_.sources, &training_.targets})
+        for (const std::string& text : *side) use(text);
+    };
+    return make_task_tokenizer(TokenizerUse::translation, both, options_.tokenizer, spec.context);
+  }
+
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
+    check(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+              spec.head.kind == HeadKind::language_model,
+          "--pairs: the model is no encoder-decoder of text with a language model's head; expected "
+          "one, such as --preset translate");
+    if (origin.family == nullptr) spec.padding = padding_id(tokenizer).value_or(-1);
+  }
+
+  Cost cost(const Spec& spec, DType compute) const override {
+    const int64_t length = std::min(spec.context, kUsualLength);
+    const int64_t rows = std::max<int64_t>(1, options_.batch_tokens / length);
+    return training_cost(spec, rows, length, options_.accumulate, compute);
+  }
+
+  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {
+    return encoder_decoder_origin(spec, tokenizer);
+  }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer,
+                                     const Origin& origin, bool, const Say& say) override {
+    check(tokenizer.eos_id().has_value(),
+          "tokenizer: it has no token for the end of a text; expected eos_token in "
+          "tokenizer_config.json");
+    PairTokens tokens;
+    tokens.start = decoder_start(tokenizer, origin);
+    tokens.padding =
+        static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
+    if (training_.empty + validation_.empty > 0) {
+      say(fmt::format("{} pairs are left out, as one side of them is empty",
+                      training_.empty + validation_.empty));
+    }
+    TokenPairs learnt = tokenized(training_, spec, tokenizer), held_out = learnt;
+    if (purpose_ == Purpose::train) held_out = tokenized(validation_, spec, tokenizer);
+    if (too_long_ > 0) {
+      say(fmt::format("{} pairs are left out, as they are longer than {} tokens, the context",
+                      too_long_, spec.context));
+    }
+    check(learnt.sources.count() > 0,
+          "{}: no pair is left to learn from; expected at least one of at most {} tokens, the "
+          "context",
+          options_.pairs.front(), spec.context);
+    auto examples = std::make_unique<PairExamples>(std::move(learnt), std::move(held_out),
+                                                   options_.batch_tokens, tokens, options_.seed);
+    examples->hash = training_.hash ^ validation_.hash;
+    return examples;
+  }
+
+ private:
+  TokenPairs tokenized(const TextPairs& texts, const Spec& spec, const Tokenizer& tokenizer) {
+    TokenPairs pairs;
+    for (size_t i = 0; i < texts.sources.size(); ++i) {
+      const std::vector<int32_t> source = ids_of(tokenizer, texts.sources[i]),
+                                 target = ids_of(tokenizer, texts.targets[i]);
+      if (std::ssize(source) > spec.context || std::ssize(target) > spec.context) {
+        ++too_long_;
+        continue;
+      }
+      pairs.sources.add(source);
+      pairs.targets.add(target);
+      pairs.bytes += std::ssize(texts.targets[i]);
+    }
+    return pairs;
+  }
+
+  TextPairs training_, validation_;
+  int64_t too_long_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TrainingTask> make_pairs_task(const TrainOptions& options,
+                                              TrainingTask::Purpose purpose) {
+  return std::make_unique<PairsTask>(options, purpose);
+}
+
+}  // namespace fovea

@@ -1,0 +1,17 @@
+# Tests of the page in apps/web: its arithmetic and its types with Node.js, itself in Chromium. Each skips itself by name where what
+# it needs is missing; `npm install --prefix tests/browser` brings the tools.
+find_program(NODE node)
+if(NOT NODE OR NOT TARGET fovea_cli)
+  return()
+endif()
+set(browser ${CMAKE_CURRENT_LIST_DIR}/browser)
+add_test(NAME browser/arithmetic COMMAND ${NODE} --test --test-reporter=spec ${browser}/arithmetic_test.mjs)
+add_test(NAME browser/inspect COMMAND ${NODE} --test --test-reporter=spec ${browser}/inspect_test.mjs)
+set_tests_properties(browser/arithmetic browser/inspect PROPERTIES TIMEOUT 600 ENVIRONMENT "FOVEA_BIN=$<TARGET_FILE:fovea_cli>")
+set(types ${browser}/node_modules/typescript/bin/tsc)
+if(DEFINED ENV{FOVEA_NODE_MODULES})
+  set(types $ENV{FOVEA_NODE_MODULES}/typescript/bin/tsc)
+endif()
+if(EXISTS ${types})
+  add_test(NAME browser/types COMMAND ${NODE} ${types} -p ${PROJECT_SOURCE_DIR}/apps/web/jsconfig.json)
+endif()

@@ -1,0 +1,423 @@
+// The inspector's page as a person uses it: typed, clicked, dragged, on the keyboard. Numbers on the screen are compared
+// with `fovea trace`.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { closeBrowser, folder, fovea, missing, number, opened, rowOf, served, shared, tensors, traced, trained, violations } from "./support.mjs";
+import { execFileSync } from "node:child_process";
+
+const skip = missing();
+const TEXT = "To be, or not to be";
+let model;
+let server;
+let expected;
+let tokens;
+
+before(async () => {
+  if (skip) return;
+  model = trained();
+  server = await served(model);
+  const run = await (await fetch(`${server.address}api/run`, { method: "POST", body: JSON.stringify({ model: "0", text: TEXT }) })).json();
+  tokens = run.tokens;
+  expected = traced(model, tokens.map((token) => token.id));
+});
+
+after(async () => {
+  await closeBrowser();
+  server?.stop();
+});
+
+/** Opens a view and waits for its first answer. */
+async function view(hash, options) {
+  const page = await opened(`${server.address}#text=${encodeURIComponent(TEXT)}&${hash}`, options);
+  await page.waitForFunction(() => !document.querySelector("header.busy"));
+  return page;
+}
+
+function quiet(page) {
+  assert.deepEqual(page.problems, []);
+  return page.context().close();
+}
+
+/** The weights in the list beside the map, by token. */
+async function listed(page) {
+  await page.waitForSelector("[data-weight]");
+  return new Map(await page.$$eval("[data-weight]", (all) => all.map((each) => [Number(each.dataset.weight), each.textContent])));
+}
+
+async function expectRow(page, layer, head, query) {
+  const wanted = rowOf(expected[`attention.${layer}`], head, query);
+  await page.waitForFunction(({ key, text }) => document.querySelector(`[data-weight="${key}"]`)?.textContent === text,
+    { key: wanted.indexOf(Math.max(...wanted)), text: Math.max(...wanted).toFixed(6) });
+  for (const [key, text] of await listed(page)) assert.ok(Math.abs(number(text) - wanted[key]) <= 1e-6, `${key}: ${text}, ${wanted[key]}`);
+}
+
+test("type a sentence, press Enter, click a word: its row is that of trace", { skip }, async () => {
+  const page = await opened(server.address);
+  await page.getByLabel("Text that the model reads").fill(TEXT);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((count) => document.querySelectorAll(".sentence button").length === count, tokens.length);
+  await page.locator(".sentence button").nth(9).click();
+  await expectRow(page, 0, 0, 9);
+  assert.ok(await page.locator(".arcs path").count() > 2);
+  assert.match(page.url(), /token=9/);
+  await quiet(page);
+});
+
+test("heads and layers: by click, by keyboard, several, their average", { skip }, async () => {
+  const page = await view("token=12");
+  await page.getByRole("button", { name: "Head 2", exact: true }).click();
+  await expectRow(page, 0, 2, 12);
+  await page.getByLabel("Layer", { exact: true }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await expectRow(page, 2, 2, 12);
+  await page.getByRole("button", { name: "Head 1", exact: true }).click({ modifiers: ["Shift"] });
+  await page.waitForSelector("text=heads 2, 1");
+  const rows = [rowOf(expected["attention.2"], 2, 12), rowOf(expected["attention.2"], 1, 12)];
+  for (const [key, text] of await listed(page)) assert.ok(Math.abs(number(text) - Math.max(rows[0][key], rows[1][key])) <= 1e-6);
+  await page.getByRole("button", { name: "average" }).click();
+  await page.waitForSelector("text=the average of the chosen heads");
+  for (const [key, text] of await listed(page)) assert.ok(Math.abs(number(text) - (rows[0][key] + rows[1][key]) / 2) <= 1e-6);
+  assert.equal(await page.locator(".heads .group").count(), 2, "grouped heads are drawn as groups");
+  await quiet(page);
+});
+
+test("who looks at a word: the column of the map", { skip }, async () => {
+  const page = await view("token=3&layer=1&direction=from");
+  const { data, shape: [, , T, S] } = expected["attention.1"];
+  for (const [query, text] of await listed(page)) assert.ok(Math.abs(number(text) - data[query * S + 3]) <= 1e-6, `${query} of ${T}`);
+  await quiet(page);
+});
+
+test("the map: a row's name, a cell under the pointer, the keyboard, a drag", { skip }, async () => {
+  const page = await view("layer=2&heads=3");
+  await page.locator(".map .labels button[data-row='6']").click();
+  await expectRow(page, 2, 3, 6);
+  const canvas = page.locator(".map canvas");
+  await canvas.focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowRight");
+  await page.waitForSelector(".reading:not(:empty)");
+  const reading = await page.locator(".reading").first().textContent();
+  assert.ok(reading.includes("(7)") && reading.includes("(1)"), reading);
+  assert.ok(Math.abs(number(reading.split(": ").at(-1)) - rowOf(expected["attention.2"], 3, 7)[1]) <= 6e-5, reading);
+  await page.keyboard.press("+");
+  await page.keyboard.press("+");
+  await page.keyboard.press("+");
+  const firstLabel = () => page.locator(".map .labels button").first().getAttribute("data-row");
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + 400, box.y + 400);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 300, box.y + 130, { steps: 8 });
+  await page.mouse.up();
+  await page.waitForTimeout(100);
+  assert.ok(Number(await firstLabel()) > 0, "the map has moved");
+  assert.match(page.url(), /token=6/, "a drag chooses nothing");
+  await quiet(page);
+});
+
+test("all heads at a glance: a click shows one large; windows leave the rest blank", { skip }, async () => {
+  const page = await view("token=15");
+  await page.waitForFunction(() => document.querySelectorAll(".thumbs canvas").length === 12);
+  await page.getByRole("button", { name: "Layer 1, head 3", exact: true }).click();
+  await expectRow(page, 1, 3, 15);
+  await page.waitForSelector("text=window of 8 tokens");
+  const told = await listed(page);
+  assert.deepEqual([...told.keys()].sort((a, b) => a - b), [8, 9, 10, 11, 12, 13, 14, 15], "a window of 8 keys");
+  await quiet(page);
+});
+
+test("follow one token: forwards and back, with the numbers of trace", { skip }, async () => {
+  const page = await view("view=follow&layer=1&heads=2&token=10");
+  await page.waitForSelector("text=step 1 of");
+  await page.getByRole("button", { name: "Residual stream, entering the layer" }).click();
+  await page.waitForSelector("h2:text('Residual stream, entering the layer')");
+  const cells = await page.$$eval("[data-value]", (all) => all.map((each) => each.textContent));
+  cells.forEach((text, i) => assert.ok(Math.abs(number(text) - expected["hidden.1"].data[10 * 32 + i]) <= 6e-5));
+  await page.getByRole("button", { name: "Weights" }).click();
+  await page.waitForSelector("h2:text('Weights')");
+  const names = await page.$$eval("[role=listitem] .name", (all) => all.map((each) => Number.parseInt(each.textContent, 10)));
+  const weights = await page.$$eval("[data-value]", (all) => all.map((each) => each.textContent));
+  const wanted = rowOf(expected["attention.1"], 2, 10);
+  weights.forEach((text, i) => assert.ok(Math.abs(number(text) - wanted[names[i]]) <= 1e-6));
+  await page.locator("body").click({ position: { x: 5, y: 600 } });
+  await page.keyboard.press("ArrowRight");
+  await page.waitForSelector("h2:text('Weighted sum')");
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForSelector("h2:text('Weights')");
+  await page.getByRole("button", { name: "next →" }).click();
+  await page.waitForSelector("h2:text('Weighted sum')");
+  await page.getByRole("button", { name: "Probabilities" }).click();
+  await page.waitForSelector("h2:text('Probabilities')");
+  await quiet(page);
+});
+
+const softmax = (logits, temperature = 1) => {
+  const most = Math.max(...logits);
+  const exps = [...logits].map((x) => Math.exp((x - most) / temperature));
+  const sum = exps.reduce((a, b) => a + b, 0);
+  return exps.map((x) => x / sum);
+};
+const lastLogits = () => expected.logits.data.slice(-expected.logits.shape[2]);
+const bars = async (page) => new Map(await page.$$eval("[data-id]", (all) => all.map((each) => [Number(each.dataset.id), each.textContent])));
+
+test("what it would say: the softmax of trace's logits, and sliders that act at once", { skip }, async () => {
+  const page = await view("view=say");
+  await page.waitForSelector("[data-id]");
+  let wanted = softmax(lastLogits());
+  for (const [id, text] of await bars(page)) assert.ok(Math.abs(number(text) - wanted[id]) <= 1e-6);
+  await page.getByLabel("Temperature").focus();
+  for (let i = 0; i < 10; ++i) await page.keyboard.press("ArrowLeft"); // 1 to 0.5
+  wanted = softmax(lastLogits(), 0.5);
+  const best = wanted.indexOf(Math.max(...wanted));
+  await page.waitForFunction(({ id, text }) => document.querySelector(`[data-id="${id}"]`)?.textContent === text, { id: best, text: wanted[best].toFixed(6) });
+  await page.getByLabel("Top k").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction((id) => document.querySelector(`[data-id="${id}"]`)?.textContent === "1.000000", best);
+  assert.match(page.url(), /temperature=0.5&k=1/);
+  await quiet(page);
+});
+
+test("logit lens and surprise", { skip }, async () => {
+  const page = await view("view=say");
+  await page.waitForSelector(".lens tbody tr");
+  assert.equal(await page.locator(".lens tbody tr").count(), 4); // three layers and the end
+  const V = expected.logits.shape[2];
+  const bits = await page.$$eval("[data-bits]", (all) => all.map((each) => Number(each.dataset.bits)));
+  assert.equal(bits.length, tokens.length - 1);
+  bits.forEach((found, i) => {
+    const p = softmax(expected.logits.data.slice(i * V, (i + 1) * V))[tokens[i + 1].id];
+    assert.ok(Math.abs(found + Math.log2(p)) < 1e-4, `${i}`);
+  });
+  await page.locator("[data-bits]").nth(2).click();
+  await page.waitForSelector("text=Likeliest was");
+  await page.locator(".lens th button").nth(4).click();
+  await page.waitForFunction(() => /place=/.test(location.hash));
+  await quiet(page);
+});
+
+test("what a head is for: scores as trace's maps give them; switched off, the loss changes, and comes back", { skip }, async () => {
+  const page = await view("view=heads");
+  await page.waitForSelector("[data-score]");
+  const { data, shape: [, , T, S] } = expected["attention.2"];
+  let previous = 0;
+  for (let t = 1; t < T; ++t) previous += data[(1 * T + t) * S + t - 1] / T;
+  const told = await page.locator("[data-score='2.1.previous']").getAttribute("title");
+  assert.ok(Math.abs(Number(told) - previous) < 1e-6);
+  await page.getByRole("button", { name: "first", exact: true }).click();
+  await page.waitForFunction(() => document.querySelector("th[aria-sort]")?.textContent === "first");
+  const firsts = await page.$$eval("[data-score$='.first']", (all) => all.map((each) => Number(each.title)));
+  assert.deepEqual(firsts, [...firsts].sort((a, b) => b - a));
+  const before = await page.locator("#loss-before").textContent();
+  await page.getByLabel("Switch head 0.1 off").check();
+  await page.waitForFunction(() => document.querySelector("#loss-after")?.textContent);
+  const after = await page.locator("#loss-after").textContent();
+  assert.notEqual(after, before);
+  assert.match(page.url(), /muted=self.0.1/);
+  await page.getByRole("button", { name: "all on again" }).click();
+  await page.waitForFunction(() => document.querySelector("#loss-after")?.textContent === "");
+  assert.equal(await page.locator("#loss-before").textContent(), before);
+  await quiet(page);
+});
+
+test("playgrounds: the worked example by hand, saturation, waves, rotation, norms, masks", { skip }, async () => {
+  const page = await view("view=play&play=example");
+  const cell = (name, at) => page.locator(`[data-matrix^="${name}"] [data-cell="${at}"]`).textContent();
+  assert.equal(await cell("3.", "0,0"), "0.5065");
+  assert.equal(await cell("4.", "2,2"), "0.2741");
+  await page.getByLabel("Mask").selectOption("causal");
+  assert.equal(await cell("3.", "1,0"), "0.2689");
+  await page.getByLabel("X: query, key and value of each token, The, number 1").fill("3");
+  assert.equal(await cell("1.", "0,0"), "10.0000");
+  await page.locator("[data-play=attention]").click();
+  const share = async () => number((await page.locator("text=largest weight of this row").locator("xpath=../td[1]").textContent()));
+  const scaled = await share();
+  await page.getByRole("button", { name: "Do not divide" }).click();
+  assert.ok(await share() > scaled, "without the divisor a row is more extreme");
+  await page.locator("[data-play=rotary]").click();
+  const score = await page.locator("#rotary-score").textContent();
+  await page.getByLabel("Move both by").fill("500");
+  assert.ok(Math.abs(number(await page.locator("#rotary-score").textContent()) - number(score)) < 1e-5);
+  await page.locator("[data-play=alibi]").click();
+  assert.ok((await page.locator("#slopes").textContent()).startsWith("slopes 0.500000, 0.250000"));
+  await page.locator("[data-play=norms]").click();
+  assert.equal(await cell("layer norm", "0,0"), "−1.3416");
+  await page.locator("[data-play=masks]").click();
+  await page.getByLabel("Tokens").fill("100");
+  await page.getByLabel("Window").fill("16");
+  assert.equal(await page.locator("#pairs").textContent(), "1,480");
+  await page.locator("[data-play=waves]").click();
+  await page.waitForSelector("svg.plot path");
+  await quiet(page);
+});
+
+test("the quiz explains right and wrong answers", { skip }, async () => {
+  const page = await view("view=quiz");
+  await page.locator("[data-choice='0']").click();
+  await page.waitForSelector("#why:has-text('Right.')");
+  await page.keyboard.press("Enter"); // the next button has the focus
+  await page.locator("[data-choice='0']").click();
+  await page.waitForSelector("#why:has-text('Not so.')");
+  assert.match(page.url(), /question=1/);
+  await quiet(page);
+});
+
+test("watch it learn: curves, checkpoints side by side, heads as they form", { skip }, async () => {
+  const page = await view("view=learn&model=0%4010&other=0%4030");
+  await page.waitForSelector("h2:has-text('step 30')");
+  await page.waitForSelector("text=The maps differ by");
+  await page.waitForFunction(() => document.querySelectorAll("figure canvas").length === 3);
+  assert.equal(await page.locator("[data-field=model] option").count(), 4);
+  await quiet(page);
+});
+
+test("take it along: one HTML file that works alone, SVG, PNG", { skip }, async () => {
+  const page = await view("token=9&layer=1&heads=2");
+  await expectRow(page, 1, 2, 9);
+  const saved = async (name) => {
+    if (!(await page.getByRole("button", { name }).isVisible())) await page.getByRole("button", { name: "Take along" }).click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+    const path = join(folder, download.suggestedFilename());
+    await download.saveAs(path);
+    return path;
+  };
+  const html = await saved("This view as one HTML file");
+  assert.match(readFileSync(await saved("The map as SVG"), "utf8"), /^<svg[\s\S]*<\/svg>\s*$/);
+  assert.deepEqual([...readFileSync(await saved("The map as PNG")).subarray(1, 4)], [...Buffer.from("PNG")]);
+  await quiet(page);
+  const alone = await opened(`file://${html}`);
+  await expectRow(alone, 1, 2, 9);
+  await alone.getByRole("button", { name: "Head 0", exact: true }).click();
+  await alone.locator(".sentence button").nth(5).click();
+  await expectRow(alone, 1, 0, 5);
+  await quiet(alone);
+});
+
+test("files without a browser: the same numbers", { skip }, async () => {
+  const html = join(folder, "view.html");
+  execFileSync(fovea, ["inspect", model, TEXT, "--layer", "2", "--head", "1", "--out", html]);
+  const page = await opened(`file://${html}`);
+  await page.locator(".sentence button").nth(7).click();
+  await expectRow(page, 2, 1, 7);
+  await quiet(page);
+  const file = join(folder, "view.safetensors");
+  execFileSync(fovea, ["inspect", model, TEXT, "--layer", "2", "--out", file]);
+  assert.deepEqual(tensors(file)["attention.2"], expected["attention.2"]);
+});
+
+test("hostile text is text", { skip }, async () => {
+  const page = await view("");
+  const hostile = "<img src=x onerror=\"document.title='pwned'\"> \u202Eאבג 👩‍👩‍👧 </script><script>document.title='pwned'</script> & \u0000 &lt;";
+  await page.getByLabel("Text that the model reads").fill(hostile);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".sentence button").length > 30);
+  await page.locator(".sentence button").nth(20).click();
+  await page.waitForSelector("[data-weight]");
+  assert.notEqual(await page.title(), "pwned");
+  assert.equal(await page.locator("main img").count(), 0);
+  const html = join(folder, "hostile.html");
+  execFileSync(fovea, ["inspect", model, hostile.replaceAll("\u0000", ""), "--out", html]);
+  const alone = await opened(`file://${html}`);
+  await alone.waitForSelector(".sentence button");
+  assert.notEqual(await alone.title(), "pwned");
+  await quiet(alone);
+  await quiet(page);
+});
+
+test("a megabyte is refused with a sentence", { skip }, async () => {
+  const page = await view("");
+  await page.getByLabel("Text that the model reads").evaluate((box) => { box.value = "x".repeat(1 << 20); });
+  await page.getByRole("button", { name: "Look inside" }).click();
+  await page.waitForSelector("[role=alert]:has-text('expected at most')");
+  await quiet(page);
+  const answer = await fetch(`${server.address}api/run`, { method: "POST", body: JSON.stringify({ model: "0", text: "x".repeat(1 << 20) }) });
+  assert.ok(answer.status === 413 || answer.status === 400);
+  assert.match((await answer.json()).error.message, /expected at most/);
+});
+
+test("other hosts and origins are not let in, and no path leads out", { skip }, async () => {
+  const { request } = await import("node:http");
+  const { hostname, port } = new URL(server.address);
+  const status = (path, headers) => new Promise((resolve, reject) => request({ host: hostname, port, path, headers }, (answer) => { answer.resume(); resolve(answer.statusCode); }).on("error", reject).end());
+  assert.equal(await status("/", {}), 200);
+  assert.equal(await status("/", { Host: "evil.example" }), 403);
+  assert.equal(await status("/api/models", { Origin: "http://evil.example" }), 403);
+  for (const path of ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/spec?model=../../etc", "/api/spec?model=7", "/api/spec?model=0@999"]) assert.ok([400, 404].includes(await status(path, {})), path);
+});
+
+test("the view is in the address: a reload shows it again", { skip }, async () => {
+  const page = await view("token=11&layer=2&heads=1&view=sentence");
+  await expectRow(page, 2, 1, 11);
+  await page.reload();
+  await expectRow(page, 2, 1, 11);
+  await page.getByRole("link", { name: "Quiz" }).click();
+  await page.goBack();
+  await expectRow(page, 2, 1, 11);
+  await quiet(page);
+});
+
+const views = ["sentence&token=9", "follow&step=8", "say", "heads", "learn", "play&play=attention", "play&play=example", "play&play=waves", "play&play=masks", "quiz"];
+for (const [name, options] of Object.entries({
+  light: { colorScheme: "light" }, dark: { colorScheme: "dark" },
+  phone: { viewport: { width: 360, height: 740 }, hasTouch: true },
+})) {
+  test(`nothing is wrong for axe, and nothing wider than the screen: ${name}`, { skip }, async () => {
+    for (const each of views) {
+      const page = await view(`view=${each}`, options);
+      await page.waitForTimeout(700);
+      assert.deepEqual(await violations(page), [], each);
+      const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.ok(wide <= room, `${each}: ${wide} pixels in ${room}`);
+      await quiet(page);
+    }
+  });
+}
+
+test("an encoder and decoder: cross-attention beside the translation", { skip: skip || (shared ? false : "FOVEA_SHARED is not set") }, async () => {
+  const both = await served(join(shared, "fixtures/models/marian"));
+  const page = await opened(`${both.address}#text=5+6+7+8&target=9+10+11&look=cross&token=1&layer=0&heads=0`);
+  await page.waitForSelector("[data-weight]");
+  const source = await page.$$eval(".sentence", (all) => all.length);
+  assert.equal(source, 2, "the answer and the source");
+  const told = [...(await listed(page)).values()].map(number);
+  assert.ok(Math.abs(told.reduce((a, b) => a + b, 0) - 1) < 1e-5);
+  await page.getByRole("radio", { name: "The source in itself" }).click();
+  await page.waitForFunction(() => document.querySelectorAll(".sentence button").length === 4);
+  await quiet(page);
+  both.stop();
+});
+
+test("experts: where the router sends each token", { skip: skip || (shared ? false : "FOVEA_SHARED is not set") }, async () => {
+  const mixture = await served(join(shared, "fixtures/models/mixtral"));
+  const page = await opened(`${mixture.address}#text=5+6+7+8`);
+  await page.waitForSelector("h2:text('Experts')");
+  const weights = await page.$$eval("section, .panel:has(h2:text('Experts'))", () => 0).catch(() => 0);
+  assert.equal(weights, 0);
+  const row = await page.locator(".panel:has(h2:text('Experts')) tbody tr").first().locator("td").allTextContents();
+  assert.ok(Math.abs(row.filter(Boolean).map(number).reduce((a, b) => a + b, 0) - 1) < 0.011, row.join());
+  await quiet(page);
+  mixture.stop();
+});
+
+test("a thousand tokens: tiles of what is in sight, at the screen's resolution, never the whole", { skip }, async () => {
+  const page = await opened(null);
+  const asked = [];
+  page.on("request", (request) => { if (request.url().includes("api/map")) asked.push(new URL(request.url()).searchParams); });
+  await page.goto(`${server.address}#text=${encodeURIComponent("To be, or not to be: that is it. ".repeat(31).slice(0, 1000))}&layer=2`);
+  await page.waitForFunction(() => document.querySelectorAll(".thumbs canvas").length === 12);
+  await page.waitForTimeout(300);
+  const cells = (span) => { const [first, end] = (span ?? "0-1000").split("-").map(Number); return end - first; };
+  for (const query of asked) {
+    const step = Number(query.get("step") ?? 1);
+    assert.ok((cells(query.get("q")) / step) * (cells(query.get("k")) / step) <= 256 * 256, String(query));
+  }
+  const box = await page.locator(".map canvas").boundingBox();
+  await page.mouse.dblclick(box.x + 300, box.y + 300);
+  await page.mouse.dblclick(box.x + 300, box.y + 300);
+  await page.waitForTimeout(300);
+  assert.ok(asked.some((query) => query.get("q") && !query.get("step")), "closer, single tokens are asked for");
+  await quiet(page);
+});

@@ -1,0 +1,77 @@
+#include "data/lines.h"
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class Lines : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& content) const {
+    write_file_atomically(folder_ / name, content);
+    return folder_ / name;
+  }
+  TextPairs pairs(const Texts& files) const { return read_pairs(files, "--pairs"); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Lines, AreReadWithEitherEndAndWithoutTheLast) {
+  EXPECT_EQ(read_lines(file("a", "one\ntwo\r\n\nfour")), (Texts{"one", "two", "", "four"}));
+  EXPECT_EQ(read_lines(file("b", "one\n")), (Texts{"one"}));
+  EXPECT_EQ(read_lines(file("c", "\xEF\xBB\xBFone\n\n")), (Texts{"one", ""}));
+}
+
+TEST_F(Lines, OfAMegabyteAreWhole) {
+  const std::string wide = std::string(3 << 20, 'x') + "ä";
+  EXPECT_EQ(read_lines(file("a", wide + "\nb\n")), (Texts{wide, "b"}));
+}
+
+TEST_F(Lines, ThatAreNoTextAreRefusedByPlace) {
+  expect_error(ErrorKind::BadFile, {"bad:2:4", "not UTF-8"},
+               [&] { read_lines(file("bad", "one\ntwo\xFF\n")); });
+  expect_error(ErrorKind::BadFile, {"empty", "is empty"}, [&] { read_lines(file("empty", "")); });
+  expect_error(ErrorKind::BadFile, {"binary", "looks binary"},
+               [&] { read_lines(file("binary", std::string("a\0b", 3))); });
+}
+
+TEST_F(Lines, OfTwoFilesBelongTogether) {
+  const TextPairs found =
+      pairs({file("de", "eins\nzwei\n \nvier\n"), file("en", "one\ntwo\nx\nfour")});
+  EXPECT_EQ(found.sources, (Texts{"eins", "zwei", "vier"}));
+  EXPECT_EQ(found.targets, (Texts{"one", "two", "four"}));
+  EXPECT_EQ(found.empty, 1);
+}
+
+TEST_F(Lines, OfATableHaveATabBetween) {
+  const TextPairs found = pairs({file("table.tsv", "eins\tone\n\nzwei\ttwo\n\tthree\n")});
+  EXPECT_EQ(found.sources, (Texts{"eins", "zwei"}));
+  EXPECT_EQ(found.targets, (Texts{"one", "two"}));
+  EXPECT_EQ(found.empty, 2);
+  const TextPairs files = pairs({file("de", "eins\nzwei\n"), file("en", "one\ntwo\n")});
+  EXPECT_EQ(found.hash, files.hash);  // the same content
+}
+
+TEST_F(Lines, ThatDoNotBelongTogetherAreRefused) {
+  const std::string three = file("de", "a\nb\nc\n"), two = file("en", "a\nb\n");
+  expect_error(ErrorKind::BadFile, {"en: has 2 lines", "de has 3", "expected as many"}, [&] {
+    pairs({three, two});
+  });
+  expect_error(ErrorKind::BadFile, {"en:1: has 1 column", "expected 2"}, [&] { pairs({two}); });
+  const std::string wide = file("wide", "a\tb\na\tb\tc\n");
+  expect_error(ErrorKind::BadFile, {"wide:2: has 3 columns"}, [&] { pairs({wide}); });
+  const std::string blank = file("blank", " \n\n");
+  expect_error(ErrorKind::BadFile, {"holds no pair"}, [&] { pairs({blank, blank}); });
+  expect_error(ErrorKind::InvalidArgument, {"--pairs: 3 files", "expected two"}, [&] {
+    pairs({two, two, two});
+  });
+  expect_error(ErrorKind::BadFile, {"nowhere"}, [&] { pairs({folder_ / "nowhere", two}); });
+}
+
+}  // namespace
+}  // namespace fovea

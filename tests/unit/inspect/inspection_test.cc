@@ -1,0 +1,331 @@
+// What the inspector answers is what the model computes: the same numbers as trace_model's, for
+// every kind of model, and asking changes none of them.
+
+#include "inspect/inspection.h"
+
+#include <cmath>
+
+#include "families/directory.h"
+#include "inspect/trace.h"
+#include "unit/base/expect_error.h"
+
+namespace fovea {
+namespace {
+
+Tensor row(const std::vector<int32_t>& ids) {
+  Tensor x = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
+  std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
+  return x;
+}
+
+Spec small() {
+  Spec spec;
+  spec.vocabulary = 13;
+  spec.context = 12;
+  spec.width = 16;
+  spec.decoder->layers = 3;
+  spec.decoder->attention.heads = 4;
+  return spec;
+}
+
+// Every axis that the walk or the maps treat by itself.
+std::vector<std::pair<std::string, Spec>> kinds() {
+  std::vector<std::pair<std::string, Spec>> all;
+  all.emplace_back("plain", small());
+  Spec grouped = small();
+  grouped.decoder->attention.kv_heads = 2;
+  grouped.decoder->attention.norm = QueryKeyNorm::head;
+  grouped.decoder->position.kind = PositionKind::rotary;
+  grouped.decoder->norm.kind = NormKind::rms;
+  grouped.decoder->ffn.gated = true;
+  grouped.decoder->attention.windows = {3, 0, 2};
+  all.emplace_back("grouped, rotary, windows", grouped);
+  Spec biased = small();
+  biased.decoder->position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
+  biased.decoder->embedding_norm = true;
+  biased.decoder->attention.softcap = 2;
+  all.emplace_back("alibi, softcap", biased);
+  Spec parallel = small();
+  parallel.decoder->parallel = true;
+  all.emplace_back("parallel", parallel);
+  Spec experts = small();
+  experts.decoder->ffn.experts.count = 4;
+  experts.decoder->ffn.experts.dense_layers = {1};
+  all.emplace_back("experts", experts);
+  Spec encoder = small();
+  encoder.encoder = encoder.decoder;
+  encoder.decoder.reset();
+  encoder.encoder->placement = {false, false, true};
+  encoder.encoder->final_norm = false;
+  encoder.token_types = 2;
+  all.emplace_back("encoder, norms behind", encoder);
+  Spec both = small();
+  both.encoder = both.decoder;
+  both.encoder->position =
+      both.decoder->position = {.kind = PositionKind::none, .bias = DistanceBias::relative};
+  all.emplace_back("both, relative", both);
+  return all;
+}
+
+class Inspecting : public testing::TestWithParam<size_t> {
+ protected:
+  Inspecting() {
+    model_ = Transformer(validated(kinds()[GetParam()].second));
+    initialise(model_, 1);
+    // Weights of 0.02 make all maps flat: differences would not show.
+    model_.each([](const std::string&, Parameter& p) {
+      if (p.role == Role::gain || p.role == Role::bias) return;
+      for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
+    });
+    both_ = model_.spec.encoder && model_.spec.decoder;
+  }
+
+  Inspection inspected(std::vector<HeadPlace> muted = {}) const {
+    return Inspection(model_, ids_, both_ ? target_ : ids_, std::move(muted));
+  }
+
+  std::map<std::string, Tensor> traced() {
+    TraceInput input;
+    input.ids = row(ids_);
+    if (both_) {  // the decoder reads its labels one place later
+      input.labels = row({target_[1], target_[2], target_[3], 1});
+      input.start = target_[0];
+    }
+    return trace_model(model_, own, input);
+  }
+
+  std::vector<Look> looks() const {
+    if (both_) return {Look::self, Look::encoder, Look::cross};
+    return {Look::self};
+  }
+  std::string name_of(Look look) const {
+    if (!both_) return "attention.";
+    return look == Look::self      ? "decoder_attention."
+           : look == Look::encoder ? "encoder_attention."
+                                   : "cross_attention.";
+  }
+
+  Transformer model_;
+  bool both_ = false;
+  const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12}, target_{0, 3, 7, 3};
+};
+
+void expect_near(const std::vector<float>& found, const float* expected, const std::string& what) {
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6) << what << i;
+}
+
+TEST_P(Inspecting, MapsAreThoseOfTrace) {
+  const Inspection here = inspected();
+  const auto expected = traced();
+  for (const Look look : looks()) {
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      const Tensor all = expected.at(name_of(look) + std::to_string(layer));
+      const int64_t T = all.dim(2), S = all.dim(3);
+      expect_near(here.map({look, layer, {0, 1, 2, 3}, false, 0, -1, 0, -1, 1}).weights,
+                  all.data_as<float>(), "map ");
+      for (int64_t h = 0; h < 4; ++h)
+        for (int64_t t = 0; t < T; ++t)
+          expect_near(here.map({look, layer, {h}, false, t, t + 1, 0, -1, 1}).weights,
+                      all.data_as<float>() + (h * T + t) * S, "row ");
+    }
+  }
+}
+
+TEST_P(Inspecting, LogitsAndStreamsAreThoseOfTrace) {
+  const Inspection here = inspected();
+  const auto expected = traced();
+  const Tensor logits = expected.at("logits");
+  const StackRun& run = here.run(Look::self);
+  for (int64_t t = 0; t < run.tokens(); ++t)
+    expect_near(here.logits(t), logits.data_as<float>() + t * logits.dim(-1), "logits ");
+  const std::string stack = both_ ? "decoder_hidden." : "hidden.";
+  for (size_t layer = 0; layer < 3; ++layer) {
+    const Tensor hidden = expected.at(stack + std::to_string(layer));
+    expect_near(to_floats(run.stream[layer]), hidden.data_as<float>(), "hidden ");
+  }
+}
+
+// The steps of one token, worked out from the layer's parts on one row, end where the run did: bit
+// by bit.
+TEST_P(Inspecting, AWalkEndsWhereTheRunDid) {
+  const Inspection here = inspected();
+  for (const Look look : looks()) {
+    if (look == Look::cross) continue;
+    const StackRun& run = here.run(look);
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      for (int64_t token = 0; token < run.tokens(); ++token) {
+        std::map<std::string, Step> steps;
+        for (const Step& step : here.walk({look, token, layer, 1, 100})) steps[step.name] = step;
+        const Tensor& after = run.stream[static_cast<size_t>(layer) + 1];
+        const float* expected = after.data_as<float>() + token * 16;
+        for (size_t i = 0; i < 16; ++i)
+          ASSERT_EQ(steps.at("ffn_stream").values[i], expected[i]) << layer << " " << token;
+        const auto& scores = steps.at("scores").values;
+        const auto& weights = steps.at("weights").values;
+        double sum = 0, most = *std::max_element(scores.begin(), scores.end());
+        for (const float s : scores) sum += std::exp(double{s} - most);
+        for (size_t i = 0; i < scores.size(); ++i)
+          ASSERT_NEAR(std::exp(double{scores[i]} - most) / sum, double{weights[i]}, 2e-6);
+      }
+    }
+  }
+}
+
+TEST_P(Inspecting, AskingChangesNoBit) {
+  const auto before = traced();
+  const Inspection here = inspected();
+  for (const Look look : looks()) {
+    here.map({look, 1, {0, 2}, true, 1, 3, 0, 2, 2});
+    here.head_scores(look, 2, std::vector<bool>(13, false));
+  }
+  here.walk({Look::self, 1, 1, 1, 4});
+  here.lens(0, 3);
+  here.surprise();
+  const auto after = traced();
+  for (const auto& [name, value] : before)
+    ASSERT_EQ(to_floats(value), to_floats(after.at(name))) << name;
+}
+
+TEST_P(Inspecting, AMutedHeadGivesNothing) {
+  const Inspection whole = inspected(), without = inspected({{Look::self, 1, 2}});
+  const Attended& here = without.attended(Look::self, 1);
+  const int64_t D = here.heads.dim(3);
+  for (int64_t t = 0; t < here.heads.dim(1); ++t)
+    for (int64_t d = 0; d < D; ++d)
+      ASSERT_EQ(here.heads.data_as<float>()[(t * 4 + 2) * D + d], 0.0f);
+  EXPECT_EQ(to_floats(whole.run(Look::self).stream[1]),
+            to_floats(without.run(Look::self).stream[1]));
+  EXPECT_NE(to_floats(whole.run(Look::self).stream[2]),
+            to_floats(without.run(Look::self).stream[2]));
+  EXPECT_NE(whole.logits(2), without.logits(2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Inspecting, testing::Range(size_t{0}, kinds().size()));
+
+class Questions : public testing::Test {
+ protected:
+  Questions() : model_(validated(small())) { initialise(model_, 1); }
+  Transformer model_;
+  const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12};
+};
+
+TEST_F(Questions, AMapIsPooledByItsLargestWeights) {
+  const Inspection here(model_, {}, ids_);
+  const Map whole = here.map({Look::self, 0, {1}, false, 0, -1, 0, -1, 1});
+  const Map pooled = here.map({Look::self, 0, {1}, false, 0, -1, 0, -1, 3});
+  ASSERT_EQ(pooled.rows, 3);
+  ASSERT_EQ(pooled.keys, 3);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t k = 0; k < 3; ++k) {
+      float most = 0;
+      for (int64_t i = r * 3; i < std::min<int64_t>(r * 3 + 3, 7); ++i)
+        for (int64_t j = k * 3; j < std::min<int64_t>(k * 3 + 3, 7); ++j)
+          most = std::max(most, whole.weights[static_cast<size_t>(i * 7 + j)]);
+      EXPECT_EQ(pooled.weights[static_cast<size_t>(r * 3 + k)], most);
+    }
+  }
+}
+
+TEST_F(Questions, TheMeanOfHeadsIsTheirMean) {
+  const Inspection here(model_, {}, ids_);
+  const Map two = here.map({Look::self, 2, {0, 3}, false, 0, -1, 0, -1, 1});
+  const Map mean = here.map({Look::self, 2, {0, 3}, true, 0, -1, 0, -1, 1});
+  for (size_t i = 0; i < mean.weights.size(); ++i)
+    EXPECT_NEAR(mean.weights[i], (two.weights[i] + two.weights[i + 49]) / 2, 1e-7);
+}
+
+TEST_F(Questions, TheStrongestAreTheLargestInOrder) {
+  const Inspection here(model_, {}, ids_);
+  const Map map = here.map({Look::self, 0, {2}, false, 0, -1, 0, -1, 1});
+  const auto rows = here.strongest({Look::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
+  ASSERT_EQ(rows[0].size(), 1u);  // the first token sees itself alone
+  EXPECT_EQ(rows[0][0].weight, 1.0f);
+  ASSERT_EQ(rows[6].size(), 2u);
+  EXPECT_GE(rows[6][0].weight, rows[6][1].weight);
+  EXPECT_EQ(rows[6][0].weight, *std::max_element(map.weights.end() - 7, map.weights.end()));
+}
+
+TEST_F(Questions, ScoresAreSharesOfTheWeights) {
+  const Inspection here(model_, {}, ids_);
+  const Map map = here.map({Look::self, 1, {0}, false, 0, -1, 0, -1, 1});
+  const auto at = [&](int64_t t, int64_t s) { return map.weights[static_cast<size_t>(t * 7 + s)]; };
+  double previous = 0, first = 0;
+  for (int64_t t = 0; t < 7; ++t) {
+    first += double{at(t, 0)} / 7;
+    if (t > 0) previous += double{at(t, t - 1)} / 7;
+  }
+  std::vector<bool> punctuation(7, false);
+  punctuation[1] = true;
+  const HeadScores scores = here.head_scores(Look::self, 1, punctuation)[0];
+  EXPECT_NEAR(scores.previous, previous, 1e-6);
+  EXPECT_NEAR(scores.first, first, 1e-6);
+  EXPECT_EQ(scores.next, 0);  // causal
+  EXPECT_NEAR(scores.same, double{at(4, 1) + at(5, 0)} / 7, 1e-6);
+  EXPECT_GT(scores.diffuse, 0.9);  // fresh weights look everywhere
+  EXPECT_LE(scores.diffuse, 1.0);
+}
+
+TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
+  const Inspection here(model_, {}, ids_);
+  TraceInput input;
+  input.ids = input.labels = row(ids_);
+  const auto traced = trace_model(model_, own, input);
+  double sum = 0;
+  const auto all = here.surprise();
+  ASSERT_EQ(all.size(), 6u);
+  for (const Surprise& s : all) sum -= std::log(s.probability);
+  EXPECT_NEAR(sum / 6, double{*traced.at("loss").data_as<float>()}, 1e-5);
+  EXPECT_EQ(all[0].id, 5);
+  EXPECT_NEAR(all[0].entropy, std::log(13.0), 0.1);
+}
+
+TEST_F(Questions, TheLensEndsWithTheModelsOwnAnswer) {
+  const Inspection here(model_, {}, ids_);
+  const auto lens = here.lens(2, 5);
+  ASSERT_EQ(lens.size(), 4u);
+  ASSERT_EQ(lens[3].size(), 3u);
+  for (int64_t t = 2; t < 5; ++t) {
+    const auto z = here.logits(t);
+    EXPECT_EQ(lens[3][static_cast<size_t>(t - 2)].id,
+              std::max_element(z.begin(), z.end()) - z.begin());
+  }
+}
+
+TEST_F(Questions, GradientsAreThoseOfTrace) {
+  TraceInput input;
+  input.ids = input.labels = row(ids_);
+  input.gradients = true;
+  double squares = 0;
+  for (const auto& [name, value] : trace_model(model_, own, input))
+    if (name.starts_with("grad.decoder.1."))
+      for (const float g : to_floats(value)) squares += double{g} * double{g};
+  const auto sizes = gradient_sizes(model_, ids_);
+  ASSERT_EQ(sizes.size(), 3u);
+  EXPECT_NEAR(sizes[1], std::sqrt(squares), 1e-5);
+  model_.each([](const std::string& name, Parameter& p) {
+    EXPECT_FALSE(p.value.wants_gradient()) << name << ": left behind";
+  });
+}
+
+TEST_F(Questions, WhatIsNotThereIsNamed) {
+  const auto refused = [](std::initializer_list<std::string> texts, const auto& call) {
+    expect_error(ErrorKind::InvalidArgument, texts, call);
+  };
+  refused({"no tokens"}, [&] { Inspection(model_, {}, {}); });
+  refused({"ids: 13; expected 0 to 12"}, [&] { Inspection(model_, {}, {13}); });
+  refused({"13 tokens; expected at most 12"},
+          [&] { Inspection(model_, {}, std::vector<int32_t>(13, 1)); });
+  refused({"head 4; expected 0 to 3"}, [&] { Inspection(model_, {}, {1}, {{Look::self, 0, 4}}); });
+  refused({"look: encoder and cross"}, [&] { Inspection(model_, {}, {1}, {{Look::cross, 0, 0}}); });
+  const Inspection here(model_, {}, ids_);
+  refused({"layer 3; expected 0 to 2"}, [&] { here.map({Look::self, 3, {0}}); });
+  refused({"head 9; expected 0 to 3"}, [&] { here.map({Look::self, 0, {9}}); });
+  refused({"query rows: 2 to 9"}, [&] { here.map({Look::self, 0, {0}, false, 2, 9}); });
+  refused({"keys: 5 to 5"}, [&] { here.map({Look::self, 0, {0}, false, 0, -1, 5, 5}); });
+  refused({"place 7; expected 0 to 6"}, [&] { here.logits(7); });
+  refused({"token 7; expected 0 to 6"}, [&] { here.walk({Look::self, 7, 0, 0, 1}); });
+  refused({"places 0 to 8"}, [&] { here.lens(0, 8); });
+}
+
+}  // namespace
+}  // namespace fovea

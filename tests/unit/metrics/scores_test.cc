@@ -1,0 +1,55 @@
+// BLEU and chrF against sacrebleu's figures (tools/make_score_goldens.py).
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "metrics/bleu.h"
+#include "metrics/words.h"
+
+namespace fovea {
+namespace {
+
+nlohmann::json goldens() {
+  std::ifstream file("tests/goldens/scores.json");
+  EXPECT_TRUE(file) << "run from the project's root";
+  return nlohmann::json::parse(file);
+}
+
+TEST(Scores, CutWordsAsSacrebleuDoes) {
+  for (const auto& line : goldens()["words"]) {
+    EXPECT_EQ(tokenized_13a(line["text"].get<std::string>()), line["tokenized"].get<std::string>())
+        << line["text"];
+  }
+}
+
+TEST(Scores, AreThoseOfSacrebleu) {
+  for (const auto& corpus : goldens()["corpora"]) {
+    Bleu bleu;
+    Chrf chrf;
+    for (size_t i = 0; i < corpus["hypotheses"].size(); ++i) {
+      const auto ours = corpus["hypotheses"][i].get<std::string>();
+      const auto theirs = corpus["references"][i].get<std::string>();
+      bleu.add(ours, theirs);
+      chrf.add(ours, theirs);
+    }
+    EXPECT_NEAR(bleu.score(), corpus["bleu"].get<double>(), 1e-9) << corpus["hypotheses"];
+    EXPECT_NEAR(chrf.score(), corpus["chrf"].get<double>(), 1e-9) << corpus["hypotheses"];
+  }
+}
+
+TEST(Scores, OfNothingAreZero) {
+  EXPECT_EQ(Bleu().score(), 0);
+  EXPECT_EQ(Chrf().score(), 0);
+}
+
+TEST(Words, StandBetweenUnicodeSpaces) {
+  EXPECT_EQ(words_of(" a\u00a0b\u3000\tc\x85 "),
+            (std::vector<std::string_view>{"a", "b", "c\x85"}));  // a lone byte is no space
+  EXPECT_TRUE(words_of("").empty());
+  EXPECT_EQ(characters_of("aé日\xff"), (std::vector<std::string_view>{"a", "é", "日", "\xff"}));
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,41 @@
+"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora and the words of odd lines, by sacrebleu.
+
+    python3 tools/make_score_goldens.py      (needs: pip install sacrebleu)
+"""
+import json
+import pathlib
+import random
+
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+LINES = [
+    "", " ", "A man, a plan; a canal -- Panama!", "It costs $3,000.50 (or 2.5% more).", "e-mail me: a.b@c.de/x?y=1&amp;z=&lt;2&gt;",
+    "1-2 3- -4 5--6 a-b", "...", "a..b ,,c 1.,2 .5, 6.", "\"quoted\" 'single' `back`", "naïve café 12,5 €", "日本語のテキスト。", "x\u00a0y\u3000z\u2009w",
+    "<skipped>gone", "{braces} [brackets] <tags> ~tilde_|bar", "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche.",
+    "Two young, White males are outside near many bushes.", "tab\tand\x1cseparator", "emoji 🙂🙂 and 𝔘nicode", "&quot;&amp;amp;&quot;", "Mr. Smith's 3.5-inch, U.S.A.",
+]
+WORDS = "the a man woman dog runs in park , . red blue car's 3.5 - ( ) Hello weiß 日本".split()
+
+
+def corpus(seed, size, noise):
+    random_ = random.Random(seed)
+    references, hypotheses = [], []
+    for _ in range(size):
+        words = [random_.choice(WORDS) for _ in range(random_.randint(1, 25))]
+        references.append(" ".join(words))
+        kept = [w for w in words if random_.random() > noise]
+        hypotheses.append(" ".join(random_.choice(WORDS) if random_.random() < noise else w for w in kept))
+    return hypotheses, references
+
+
+corpora = [corpus(seed, size, noise) for seed, size, noise in ((1, 1, 0.1), (2, 30, 0.1), (3, 30, 0.3), (4, 50, 0.8), (5, 3, 0.95))]
+corpora += [(LINES, LINES[1:] + LINES[:1]), (LINES, LINES), (["", ""], ["a b", "c"]), (["a b c"], ["d e f"]), (["a"], ["a"])]
+tokenize = Tokenizer13a()
+result = {
+    "words": [{"text": line, "tokenized": tokenize(line.rstrip())} for line in LINES],
+    "corpora": [{"hypotheses": h, "references": r, "bleu": BLEU().corpus_score(h, [r]).score, "chrf": CHRF().corpus_score(h, [r]).score}
+                for h, r in corpora],
+}
+out = pathlib.Path(__file__).parent.parent / "tests/goldens/scores.json"
+out.write_text(json.dumps(result, indent=1, ensure_ascii=True) + "\n")
