@@ -8,6 +8,8 @@
 
 #include "command.h"
 #include "files.h"
+#include "fovea/embed.h"
+#include "lines.h"
 #include "progress.h"
 #include "terminal.h"
 
@@ -32,12 +34,14 @@ class BenchCommand : public Command {
                precision_, kWeightPrecisions));
     table.add(integer("--prompt", {}, "with MODEL: tokens of the prompt", prompt_, 1, 1 << 20));
     table.add(integer("--decode", {}, "with MODEL: tokens to write", decode_, 1, 1 << 20));
+    table.add(text("--embed", {}, "with MODEL: times embedding the lines of this file", lines_));
     table.add(integer("--steps", {"--iters"}, "steps to time", steps_, 1, 1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
                       "sequences in a step; 0 = the benchmark's own", batch_, 0, 65536));
   }
 
   int run(const OptionTable&) override {
+    if (!lines_.empty()) return run_embedding();
     if (!model_.empty()) return run_model();
     if (precision_ > 2) throw UsageError("--dtype: int8 and int4 are for a MODEL's weights");
     const TrainBench r =
@@ -47,6 +51,30 @@ class BenchCommand : public Command {
   }
 
  private:
+  int run_embedding() {
+    if (model_.empty()) throw UsageError("--embed: needs a MODEL; expected a model directory");
+    constexpr int64_t kRuns = 5;
+    std::vector<std::string> texts;
+    LineReader reader(lines_);
+    for (auto block = reader.next(4096); !block.empty(); block = reader.next(4096))
+      texts.insert(texts.end(), block.begin(), block.end());
+    const Embedder embedder = Embedder::open(model_, nullptr, weight_precision(precision_));
+    const EmbedBench r = bench_embedding(embedder, texts, kRuns);
+    print(json ? nlohmann::ordered_json({{"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"sentences", r.sentences},
+                                         {"tokens", r.tokens},
+                                         {"seconds", r.seconds},
+                                         {"sentences_per_second", r.sentences_per_second},
+                                         {"tokens_per_second", r.tokens_per_second}})
+                         .dump() +
+                     "\n"
+               : fmt::format("embed {} lines ({}, {} threads): {:.0f} lines/s, {:.0f} tokens/s\n",
+                             r.sentences, r.isa, r.threads, r.sentences_per_second,
+                             r.tokens_per_second));
+    return 0;
+  }
+
   int run_model() {
     const auto start = std::chrono::steady_clock::now();
     const Model model = open_model(model_, weight_precision(precision_));
@@ -121,7 +149,7 @@ class BenchCommand : public Command {
            "\n";
   }
 
-  std::string preset_ = "nano", model_;
+  std::string preset_ = "nano", lines_, model_;
   int precision_ = 0;
   int64_t steps_ = 50, batch_ = 0, prompt_ = 512, decode_ = 64;
 };

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "embed_train.h"
+#include "files.h"
 #include "lines.h"
 #include "signals.h"
 #include "terminal.h"
@@ -42,6 +43,8 @@ class EmbedCommand : public Command {
                       normalise_));
     table.add(flag("--no-truncate", {}, "refuse lines of too many tokens; else their end is cut",
                    whole_));
+    table.add(choice("--dtype", {}, "precision of the model's weights; automatic = as stored",
+                     weights_, kWeightPrecisions));
     table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
                       options_.batch_tokens, 0, 1 << 24));
     table.add(
@@ -61,7 +64,7 @@ class EmbedCommand : public Command {
     if (table.given("--evaluate") && !files_.empty())
       throw UsageError("--evaluate: reads its pairs only; expected no other files");
     std::vector<std::string> warnings;
-    const Embedder embedder = Embedder::open(model_, &warnings);
+    const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
     for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder);
   }
@@ -130,7 +133,7 @@ class EmbedCommand : public Command {
   std::vector<std::string> files_;
   EmbedOptions options_;
   EmbedderTrainRequest training_;
-  int format_ = 0, precision_ = 0;
+  int format_ = 0, precision_ = 0, weights_ = 0;
   bool normalise_ = true, whole_ = false;
   size_t cut_ = 0;
 };

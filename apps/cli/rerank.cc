@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "command.h"
+#include "files.h"
 #include "fovea/embed.h"
 #include "lines.h"
 #include "terminal.h"
@@ -32,6 +33,8 @@ class RerankCommand : public Command {
                    options_.raw));
     table.add(
         flag("--no-truncate", {}, "refuse lines of too many tokens; else they are cut", whole_));
+    table.add(choice("--dtype", {}, "precision of the model's weights; automatic = as stored",
+                     weights_, kWeightPrecisions));
     table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
                       options_.batch_tokens, 0, 1 << 24));
   }
@@ -41,7 +44,7 @@ class RerankCommand : public Command {
     if (!table.given("--query")) throw UsageError("--query: not given; expected a text");
     options_.truncate = !whole_;
     std::vector<std::string> warnings;
-    const Reranker reranker = Reranker::open(model_, &warnings);
+    const Reranker reranker = Reranker::open(model_, &warnings, weight_precision(weights_));
     for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
     const std::vector<std::string> lines = read_lines();
     const std::vector<float> scores = reranker.score(query_, lines, options_);
@@ -92,6 +95,7 @@ class RerankCommand : public Command {
   std::vector<std::string> files_;
   RerankOptions options_;
   int64_t top_ = 0;
+  int weights_ = 0;
   bool whole_ = false;
 };
 

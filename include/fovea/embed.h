@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tokenizer.h"
+#include "fovea/model.h"
 
 namespace fovea {
 
@@ -49,7 +49,8 @@ class Embedder {
   // A sentence-transformers directory, or a Hugging Face directory of an encoder or decoder, whose
   // tokens are then averaged. BadFile or Unsupported, in one line, where it does not hold together;
   // `warnings` receives what is odd but harmless.
-  static Embedder open(const std::string& folder, std::vector<std::string>* warnings = nullptr);
+  static Embedder open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
+                       WeightPrecision precision = WeightPrecision::stored);
 
   // InvalidArgument for an option that does not fit the model; Failed, with the place, for a text
   // whose vector is not finite.
@@ -64,7 +65,7 @@ class Embedder {
   const std::map<std::string, std::string>& prompts() const;
   float similarity(const float* a, const float* b, int64_t width) const;  // more = more alike
   const Tokenizer& tokenizer() const;
-  // Of the files that decide the vectors.
+  // Of the files that decide the vectors, whatever the precision that they were opened with.
   uint64_t fingerprint() const;
 
   struct Parts;  // what is inside, for the library itself
@@ -95,7 +96,8 @@ struct RerankOptions {
 class Reranker {
  public:
   // A directory of a sequence classifier with one label.
-  static Reranker open(const std::string& folder, std::vector<std::string>* warnings = nullptr);
+  static Reranker open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
+                       WeightPrecision precision = WeightPrecision::stored);
   // One score for each text, more = better, in the order of the texts.
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,
                            const RerankOptions& options = {}) const;

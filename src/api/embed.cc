@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/parts.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -80,8 +81,10 @@ struct Embedder::Parts {
   SentenceModel model;
 };
 
-Embedder Embedder::open(const std::string& folder, std::vector<std::string>* warnings) {
-  auto parts = std::make_shared<Parts>(Parts{folder, SentenceModel::open(folder, Weights::mapped)});
+Embedder Embedder::open(const std::string& folder, std::vector<std::string>* warnings,
+                        WeightPrecision precision) {
+  auto parts = std::make_shared<Parts>(
+      Parts{folder, SentenceModel::open(folder, weights_of(precision), packing_of(precision))});
   if (warnings != nullptr) *warnings = parts->model.warnings;
   return Embedder(std::move(parts));
 }

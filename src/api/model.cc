@@ -12,6 +12,12 @@ bool comes_with_tokenizer(const std::string& path) {
   return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
 }
 
+}  // namespace
+
+Weights weights_of(WeightPrecision precision) {
+  return precision == WeightPrecision::full ? Weights::mapped : Weights::packed;
+}
+
 Packing packing_of(WeightPrecision precision) {
   Packing packing;
   if (precision == WeightPrecision::fp32) packing.format = WeightFormat::f32;
@@ -21,12 +27,9 @@ Packing packing_of(WeightPrecision precision) {
   return packing;
 }
 
-}  // namespace
-
 Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
                   WeightPrecision precision) {
-  const Weights weights = precision == WeightPrecision::full ? Weights::mapped : Weights::packed;
-  ModelFiles files = open_model_files(folder, weights, packing_of(precision));
+  ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
   if (warnings != nullptr) *warnings = files.warnings;
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);

@@ -7,6 +7,10 @@
 
 namespace fovea {
 
+// How open_model_files() is asked for weights of a precision.
+Weights weights_of(WeightPrecision precision);
+Packing packing_of(WeightPrecision precision);
+
 struct Model::Parts {
   Transformer transformer;
   Origin origin;

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "api/parts.h"
 #include "base/error.h"
 #include "embed/batching.h"
 #include "embed/cross_encoder.h"
@@ -11,8 +12,10 @@ struct Reranker::Parts {
   CrossEncoder model;
 };
 
-Reranker Reranker::open(const std::string& folder, std::vector<std::string>* warnings) {
-  auto parts = std::make_shared<Parts>(Parts{CrossEncoder::open(folder)});
+Reranker Reranker::open(const std::string& folder, std::vector<std::string>* warnings,
+                        WeightPrecision precision) {
+  auto parts = std::make_shared<Parts>(
+      Parts{CrossEncoder::open(folder, weights_of(precision), packing_of(precision))});
   if (warnings != nullptr) *warnings = parts->model.warnings;
   return Reranker(std::move(parts));
 }

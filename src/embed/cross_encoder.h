@@ -13,7 +13,7 @@ struct CrossEncoder {
   std::vector<std::string> warnings;
 
   // Unsupported where the model is no classifier with one label.
-  static CrossEncoder open(const std::string& folder);
+  static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {});
 
   // Of each pair, before the activation -> f32 [B, 1]; differentiable
   Tensor logits(const TokenBatch& batch, DType compute) const;

@@ -40,9 +40,10 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
   return batch;
 }
 
-SentenceModel SentenceModel::open(const std::string& folder, Weights weights) {
+SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
+                                  const Packing& packing) {
   const std::string inner = transformer_folder(folder);
-  ModelFiles files = open_model_files(inner, weights);
+  ModelFiles files = open_model_files(inner, weights, packing);
   const Spec& spec = files.model.spec;
   if (spec.input.kind != InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model reads no text; expected one that does", folder);

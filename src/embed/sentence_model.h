@@ -29,7 +29,8 @@ struct SentenceModel {
   std::vector<std::string> warnings;
 
   // A sentence-transformers directory, or that of a Transformer alone: then the mean of its tokens.
-  static SentenceModel open(const std::string& folder, Weights weights);
+  static SentenceModel open(const std::string& folder, Weights weights,
+                            const Packing& packing = {});
 
   // Of each token -> [B, T, C] in `compute`.
   Tensor token_states(const TokenBatch& batch, DType compute) const;

@@ -11,7 +11,7 @@ const nlohmann::json absent = nlohmann::json::value_t::discarded;
 
 class CrossEncoderTest : public testing::Test {
  protected:
-  CrossEncoder open() const { return CrossEncoder::open(folder_.path()); }
+  CrossEncoder open() const { return CrossEncoder::open(folder_.path(), Weights::mapped); }
   GoldenFolder folder_{"cross_encoder"};
 };
 
@@ -42,7 +42,7 @@ TEST_F(CrossEncoderTest, TheActivationIsFoundInEachOfItsPlaces) {
 
 TEST_F(CrossEncoderTest, OtherModelsAreRefused) {
   expect_error(ErrorKind::Unsupported, {"no sequence classifier"},
-               [] { CrossEncoder::open("tests/goldens/sentence_model"); });
+               [] { CrossEncoder::open("tests/goldens/sentence_model", Weights::mapped); });
 }
 
 }  // namespace

@@ -71,6 +71,12 @@ TEST_F(SentenceModelTest, AVectorIsTheSameToTheBitInAnyCompany) {
     EXPECT_EQ(to_floats(vectors(model, texts, "", most)), to_floats(together)) << most;
 }
 
+TEST_F(SentenceModelTest, PackedWeightsGiveTheSameVectors) {
+  const SentenceModel packed = SentenceModel::open(folder_.path(), Weights::packed);
+  EXPECT_LT(largest_difference(vectors(packed, folder_.texts()), folder_.expected("vectors")),
+            kClose);
+}
+
 TEST_F(SentenceModelTest, NeedsNoPooler) {
   auto tensors = std::map<std::string, Tensor>();
   const SafeTensors file(folder_ / "model.safetensors");
