@@ -8,10 +8,6 @@
 namespace fovea {
 namespace {
 
-bool comes_with_tokenizer(const std::string& path) {
-  return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
-}
-
 Packing packing_of(WeightPrecision precision) {
   Packing packing;
   if (precision == WeightPrecision::fp32) packing.format = WeightFormat::f32;
@@ -22,6 +18,10 @@ Packing packing_of(WeightPrecision precision) {
 }
 
 }  // namespace
+
+bool comes_with_tokenizer(const std::string& path) {
+  return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
+}
 
 Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
                   WeightPrecision precision) {

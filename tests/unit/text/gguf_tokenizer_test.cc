@@ -102,7 +102,9 @@ TEST_F(GgufTokenizer, ChatTemplate) {
   metadata.text("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}");
   open(metadata);
   const ModelChat chat = ModelChat::open(path);
-  EXPECT_EQ(chat.render({.messages = R"([{"role": "user", "content": "hi"}])"}).text, "<s>hi");
+  ChatRequest request;
+  request.messages = R"([{"role": "user", "content": "hi"}])";
+  EXPECT_EQ(chat.render(request).text, "<s>hi");
 }
 
 TEST_F(GgufTokenizer, Refused) {
