@@ -13,26 +13,29 @@ namespace {
 class ConvertCommand : public Command {
  public:
   ConvertCommand()
-      : Command("convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
-                "Writes a model to another directory: in another dtype, or quantised, so that it "
-                "takes a half to a quarter of the memory of bf16 and writes that much faster.") {}
+      : Command(
+            "convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
+            "Writes a model to another directory or .gguf file: in another dtype, or quantised, "
+            "so that it takes a half to a quarter of the memory of bf16 and writes that much "
+            "faster.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("IN", {"-m", "--model"}, "model directory", from_));
-    table.add(place("OUT", {"-o", "--out"}, "directory to write", to_));
+    table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
+    table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
     table.add(choice("--dtype", {"--precision"},
                      "dtype of what is not quantised; automatic = as it is", dtype_,
                      {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}));
     table.add(choice("--quantize", {"-q"},
                      "weights of layers and head as whole numbers with scales", quantize_,
-                     {"none", "int8|q8", "int4|q4"}));
+                     {"none", "int8|q8|q8_0", "int4|q4|q4_0"}));
     table.add(
         choice("--group", {"--group-size"}, "weights that share a scale", group_, {"32", "64"}));
   }
 
   int run(const OptionTable&) override {
-    if (from_.empty()) throw UsageError("IN: not given; expected a model directory");
-    if (to_.empty()) throw UsageError("OUT: not given; expected a directory to write");
+    if (from_.empty()) throw UsageError("IN: not given; expected a model directory or .gguf file");
+    if (to_.empty())
+      throw UsageError("OUT: not given; expected a directory or .gguf file to write");
     std::vector<std::string> warnings;
     const Conversion r = convert_model(
         from_, to_,

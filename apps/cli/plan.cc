@@ -46,11 +46,11 @@ Option scaled(std::string name, std::vector<std::string> aliases, std::string he
   return option;
 }
 
-// A preset's name, a model's directory or a JSON file.
+// A preset's name, a model's directory or .gguf file, or a JSON file.
 Spec spec_of(const std::string& name) {
   const std::vector<std::string> presets = preset_names();
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return preset(name);
-  if (std::filesystem::is_directory(name)) return read_model_spec(name);
+  if (std::filesystem::is_directory(name) || name.ends_with(".gguf")) return read_model_spec(name);
   if (std::filesystem::exists(name)) return read_spec(read_text(name, kSpecBytes), name);
   const std::string near = nearest(name, presets);
   throw Error(

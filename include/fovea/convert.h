@@ -17,12 +17,13 @@ struct ConvertOptions {
 
 struct Conversion {
   int64_t parameters = 0;
-  int64_t bytes_before = 0, bytes_after = 0;  // of all *.safetensors
+  int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or the .gguf file
 };
 
-// Reads the model in one directory and writes it to another, with its tokenizer: in another dtype,
-// or with the matrices of its layers and head quantised. InvalidArgument where `to` holds a model
-// already, or what is quantised is to be quantised again; `warnings` as Model::open.
+// Reads a model, a directory or a .gguf file, and writes it to another directory or .gguf file,
+// with its tokenizer: in another dtype, or with the matrices of its layers and head quantised (in
+// GGUF, int8 is Q8_0 and int4 Q4_0). InvalidArgument where `to` holds a model already, or what is
+// quantised is to be quantised again; `warnings` as Model::open.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          std::vector<std::string>* warnings = nullptr);

@@ -20,9 +20,9 @@ enum class WeightPrecision { full, stored, fp32, bf16, int8, int4 };
 // evaluate, trace) is safe from several threads at a time; training is not.
 class Model {
  public:
-  // A Hugging Face directory: config.json, *.safetensors and, if there, tokenizer.json. BadFile or
-  // Unsupported, in one line, where it does not hold together; `warnings` receives what is odd but
-  // harmless.
+  // A Hugging Face directory (config.json, *.safetensors and, if there, tokenizer.json) or a .gguf
+  // file. BadFile or Unsupported, in one line, where it does not hold together; `warnings` receives
+  // what is odd but harmless.
   static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
                     WeightPrecision precision = WeightPrecision::full);
   // Random weights; the Spec's vocabulary comes from the tokenizer where it is 0.

@@ -6,13 +6,10 @@
 #include "text/gguf_tokenizer.h"
 
 namespace fovea {
-namespace {
 
 bool comes_with_tokenizer(const std::string& path) {
   return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
 }
-
-}  // namespace
 
 Weights weights_of(WeightPrecision precision) {
   return precision == WeightPrecision::full ? Weights::mapped : Weights::packed;

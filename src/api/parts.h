@@ -18,4 +18,7 @@ struct Model::Parts {
   std::vector<int32_t> end_ids;
 };
 
+// Whether there is a tokenizer beside the weights, or in the .gguf file.
+bool comes_with_tokenizer(const std::string& path);
+
 }  // namespace fovea

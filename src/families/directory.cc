@@ -37,6 +37,15 @@ bool is_buffer(const Family& family, const std::string& name) {
 }
 
 // Whether the parameter may stay bf16 where nothing is trained: its reader widens it.
+// What a tensor is packed as where nothing else is asked for. Two kinds of blocks are our own
+// formats, without loss; of the others bf16 holds all that their few bits tell.
+WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
+  if (stored.type == "Q8_0") return WeightFormat::int8;
+  if (stored.type == "Q4_0") return WeightFormat::int4;
+  return dtype == DType::bf16 || stored.type.starts_with("Q") ? WeightFormat::bf16
+                                                              : WeightFormat::f32;
+}
+
 bool reads_bf16(const Parameter& p) {
   return p.role == Role::matrix || p.role == Role::residual_matrix ||
          p.role == Role::token_embedding;
@@ -168,7 +177,7 @@ class Loader {
         packs && dtype == DType::bf16 && tensor.stored != Stored::transposed &&
         std::all_of(parts.begin(), parts.end(), [](const Parameter* p) { return reads_bf16(*p); });
     const auto values = from_file(tensor, value, shapes, as_bf16);
-    const WeightFormat as_stored = dtype == DType::bf16 ? WeightFormat::bf16 : WeightFormat::f32;
+    const WeightFormat as_stored = format_as_stored(stored, dtype);
     bool all_packed = true;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto format = packs ? packed_format(spec, tensor.parts[i], *parts[i],
@@ -339,7 +348,8 @@ ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSp
   return open_files(path, {.weights = weights, .new_head = &head});
 }
 
-std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family) {
+std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
+                                                 bool keep_quantized) {
   std::map<std::string, const Parameter*> parameters;
   std::map<std::string, Tensor> tensors;
   model.each([&](const std::string& name, Parameter& p) { parameters[name] = &p; });
@@ -348,7 +358,8 @@ std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Famil
     std::vector<PackedWeight> quantized;
     for (const std::string& part : tensor.parts) {
       const Parameter& p = *parameters.at(part);
-      if (p.packed && is_quantized(p.packed.matrix().format) && can_be_quantized(tensor))
+      if (keep_quantized && p.packed && is_quantized(p.packed.matrix().format) &&
+          can_be_quantized(tensor))
         quantized.push_back(p.packed);
       else
         parts.push_back(p.packed                         ? p.packed.floats()

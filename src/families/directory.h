@@ -63,8 +63,10 @@ struct Loading {
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
                       const TensorSource& file, const Loading& loading, const std::string& path);
 
-// The files that make the model's directory, by name; everything but the tokenizer.
-std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);
+// The files that make the model's directory, by name; everything but the tokenizer. Quantised
+// weights as they are, or else in f32 as all others.
+std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
+                                                 bool keep_quantized = true);
 std::string config_json(const Transformer& model, const Origin& origin,
                         std::optional<int32_t> end_id);
 std::string generation_config_json(const Origin& origin, std::optional<int32_t> end_id);

@@ -40,11 +40,15 @@ std::string plain_text(const Gguf& file, std::string_view key) {
   return std::string(text);
 }
 
-const Pair& pair_named(const std::string& name, const std::string& path) {
+const Pair& pair_of(const Gguf& file) {
+  constexpr const char* kArchitecture = "general.architecture";
+  if (!file.text(kArchitecture))
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected a text", file.path(), kArchitecture);
+  const std::string name = plain_text(file, kArchitecture);
   for (const Pair& pair : kPairs)
     if (name == pair.architecture->model_type) return pair;
-  fail(ErrorKind::Unsupported, "{}: general.architecture is \"{}\"; expected one of {}", path, name,
-       all_names());
+  fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected one of {}", file.path(), kArchitecture,
+       name, all_names());
 }
 
 // A value of the metadata as JSON; null for what no config has. A whole number of 0 means none, and
@@ -164,6 +168,17 @@ const GgufBlock& block_named(std::string_view name) {
   fail(ErrorKind::Internal, "{}: no such block", name);
 }
 
+// What blocks were packed as without loss; none where nothing was.
+std::optional<Quantization> quantization_of(Transformer& model) {
+  std::optional<Quantization> found;
+  model.each([&](const std::string&, const Parameter& p) {
+    if (!p.packed || !is_quantized(p.packed.matrix().format)) return;
+    if (!found || p.packed.matrix().format == WeightFormat::int4)
+      found = {p.packed.matrix().format, p.packed.matrix().group};
+  });
+  return found;
+}
+
 // Vectors, tables of positions and routers are small, and llama.cpp adds and compares them in F32.
 bool stays_exact(const std::string& name, const Shape& shape) {
   return shape.size() == 1 || name == "position_embd.weight" ||
@@ -172,23 +187,30 @@ bool stays_exact(const std::string& name, const Shape& shape) {
 
 }  // namespace
 
+Spec read_gguf_spec(const std::string& path) {
+  const Gguf file(path);
+  const Family& architecture = *pair_of(file).architecture;
+  const nlohmann::json config = config_of(file, architecture.model_type);
+  Spec spec;
+  Config reader(config, path);
+  describe(reader, architecture, spec);
+  return spec;
+}
+
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
-  constexpr const char* kArchitecture = "general.architecture";
-  if (!file->text(kArchitecture))
-    fail(ErrorKind::BadFile, "{}: {} is missing; expected a text", path, kArchitecture);
-  const auto& [pair_architecture, family] = pair_named(plain_text(*file, kArchitecture), path);
-  const Family& architecture = *pair_architecture;
+  const auto& [architecture, family] = pair_of(*file);
   if (file->integer("split.count").value_or(1) > 1) {
     fail(ErrorKind::Unsupported,
          "{}: it is one of {} files of a model (split.count); expected the model in one, as "
          "llama-gguf-split --merge makes it",
          path, *file->integer("split.count"));
   }
-  ModelFiles files = load_model(architecture, config_of(*file, architecture.model_type), path,
+  ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
                                 GgufTensors(file), loading, path);
   const Spec& spec = files.model.spec;
   files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
+  files.origin.quantization = quantization_of(files.model);
   for (const char* key : {"bos", "eos", "padding"}) {
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
     if (!id || *id < 0 || *id >= spec.vocabulary) continue;
@@ -218,7 +240,7 @@ GgufModel::GgufModel(Transformer& model, const Family* family, const std::string
     const auto numbers = value.get<std::vector<float>>();
     add(name, from(numbers, {std::ssize(numbers)}), "F32");
   }
-  for (const auto& [name, values] : checkpoint_tensors(model, architecture))
+  for (const auto& [name, values] : checkpoint_tensors(model, architecture, false))
     add(name, values, stays_exact(name, values.shape()) ? "F32" : block);
 }
 

@@ -26,6 +26,8 @@ extern const Family gguf_gpt_neox;
 // these stand for.
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 
+Spec read_gguf_spec(const std::string& path);
+
 // What a model is in a GGUF file, beside its tokenizer. Unsupported where no architecture can
 // express its Spec; what only training asks for (dropout, deviations) is left out.
 class GgufModel {

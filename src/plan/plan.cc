@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "families/registry.h"
+#include "families/gguf.h"
 #include "plan/memory.h"
 
 namespace fovea {
@@ -101,6 +101,7 @@ Plan plan(const Spec& given, const PlanOptions& options) {
 }
 
 Spec read_model_spec(const std::string& folder) {
+  if (is_gguf(folder)) return read_gguf_spec(folder);
   const std::string path = folder + "/config.json";
   const nlohmann::json config = read_json(path);
   if (!config.is_object())

@@ -3,6 +3,8 @@
 #include "base/gguf.h"
 
 #include <cstring>
+#include <functional>
+#include <random>
 
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
@@ -79,6 +81,19 @@ std::string tensor(std::string_view name, uint64_t columns, uint64_t offset, uin
 std::string padded(std::string bytes, size_t data) {
   bytes.resize((bytes.size() + 31) / 32 * 32 + data);
   return bytes;
+}
+
+void read_every_way(const Gguf& file, const std::string& key) {
+  const std::vector<std::function<void()>> ways = {
+      [&] { file.integer(key); }, [&] { file.number(key); }, [&] { file.boolean(key); },
+      [&] { file.text(key); },    [&] { file.texts(key); },  [&] { file.integers(key); },
+      [&] { file.numbers(key); }, [&] { file.raw(key); }};
+  for (const auto& way : ways) {
+    try {
+      way();
+    } catch (const Error&) {  // of another type
+    }
+  }
 }
 
 class HostileGguf : public testing::Test {
@@ -170,6 +185,23 @@ TEST_F(HostileGguf, Alignment) {
   refused(with(UINT32_MAX), {"general.alignment is 4294967295"});
   refused(padded(header(0, 1) + text_of("general.alignment") + bytes_of(8u) + text_of("32"), 64),
           {"general.alignment is text (byte ", "expected a whole number"});
+}
+
+// Any damage is refused, or leaves a file whose values can be read or refused.
+TEST_F(HostileGguf, DamagedAnywhere) {
+  const std::string whole = read_file(kGolden);
+  std::mt19937 random(0);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes = whole;
+    for (int change = 0; change <= i % 4; ++change)
+      bytes[random() % 3000] = static_cast<char>(random());
+    write_file_atomically(path_, bytes);
+    try {
+      const Gguf file(path_);
+      for (const GgufValue& value : file.values()) read_every_way(file, value.key);
+    } catch (const Error&) {
+    }
+  }
 }
 
 TEST(Gguf, ReadsWhatItWrites) {

@@ -2,7 +2,7 @@
 
 #include "families/gguf.h"
 
-#include <cmath>
+#include <random>
 
 #include "checkpoint/gguf_tensors.h"
 #include "unit/base/expect_error.h"
@@ -85,6 +85,7 @@ TEST_P(GgufRoundTrip, ChangesNothing) {
   Spec expected = model.spec;
   expected.decoder->ffn.experts.balance = 0;  // of training, which GGUF does not know
   EXPECT_EQ(write_spec(files.model.spec), write_spec(expected));
+  EXPECT_EQ(write_spec(read_gguf_spec(path)), write_spec(expected));
   std::map<std::string, Tensor> values;
   model.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
   files.model.each([&](const std::string& name, Parameter& p) {
@@ -251,6 +252,24 @@ TEST_F(GgufModelFiles, Dtypes) {
   }
 }
 
+TEST_F(GgufModelFiles, BlocksArePackedWithoutLoss) {
+  for (const auto& [block, format] :
+       {std::pair("Q8_0", WeightFormat::int8), {"Q4_0", WeightFormat::int4}}) {
+    write(path, model, nullptr, block);
+    ModelFiles full = open_model_files(path, Weights::mapped),
+               packed = open_model_files(path, Weights::packed);
+    ASSERT_TRUE(packed.origin.quantization);
+    EXPECT_EQ(packed.origin.quantization->format, format);
+    std::map<std::string, Tensor> values;
+    full.model.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+    packed.model.each([&](const std::string& name, Parameter& p) {
+      if (!name.starts_with("decoder.") || !p.packed) return;
+      EXPECT_EQ(p.packed.matrix().format, format) << name;
+      EXPECT_EQ(to_floats(p.packed.floats()), to_floats(values.at(name))) << name;
+    });
+  }
+}
+
 TEST_F(GgufModelFiles, SpecialTokens) {
   write_with([](GgufMetadata& metadata) {
     metadata.integer("tokenizer.ggml.bos_token_id", 1);
@@ -327,6 +346,23 @@ TEST_F(GgufModelFiles, Tensors) {
   write_file_atomically(path, GgufImage(file.metadata, tensors).pieces());
   expect_error(ErrorKind::BadFile, {"rope_freqs.weight is F32 [1, 1]; expected a list of F32"},
                [&] { open_model_files(path, Weights::mapped); });
+}
+
+TEST_F(GgufModelFiles, DamagedAnywhere) {
+  write_with([](GgufMetadata&) {});
+  const std::string whole = read_file(path);
+  std::mt19937 random(0);
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes = whole;
+    for (int change = 0; change <= i % 3; ++change)
+      bytes[random() % 2000] = static_cast<char>(random());
+    write_file_atomically(path, bytes);
+    try {
+      open_model_files(path, Weights::mapped);
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST_F(GgufModelFiles, ModelsWithoutArchitecture) {
