@@ -414,6 +414,7 @@ test("a thousand tokens: tiles of what is in sight, at the screen's resolution, 
     const step = Number(query.get("step") ?? 1);
     assert.ok((cells(query.get("q")) / step) * (cells(query.get("k")) / step) <= 256 * 256, String(query));
   }
+  await page.locator(".map canvas").scrollIntoViewIfNeeded();
   const box = await page.locator(".map canvas").boundingBox();
   for (let i = 0; i < 3; ++i) await page.mouse.dblclick(box.x + 300, box.y + 300);
   const closer = () => asked.some((query) => cells(query.get("q")) > 1 && query.get("q") && !query.get("step"));
