@@ -43,6 +43,7 @@ std::unique_ptr<Command> make_rerank();
 std::unique_ptr<Command> make_search();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_convert();
 
 struct Verb {
   const char* name;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "compare.h"
 #include "files.h"
 #include "progress.h"
 #include "signals.h"
@@ -16,31 +17,51 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kFiles = 10000;  // behind one option
+
 class EvalCommand : public Command {
  public:
   EvalCommand()
       : Command("eval MODEL DATA... [OPTIONS]",
-                "Measures how well a model predicts text: loss (nats per token), perplexity, bits "
-                "per byte "
-                "(comparable across tokenizers).") {}
+                "Measures a model by what its head is for. On text: loss (nats per token), "
+                "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
+                "loss of hidden tokens of an encoder; on --pairs the loss of a translator; on "
+                "--labels accuracy and F1 of a classifier.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(
-        places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines", data_));
+    table.add(places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines",
+                     data_.text));
+    table.add(files("--pairs", {},
+                    "instead of DATA: a file of sources and one of targets, line by line, or one "
+                    "with a tab between the two",
+                    data_.pairs, 2));
+    table.add(files("--labels", {},
+                    "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
+                    "\"text\" and \"label\"",
+                    data_.labels, kFiles));
+    table.add(text("--against", {},
+                   "directory of the full model: tells how far MODEL's predictions are from its",
+                   against_));
+    table.add(choice("--dtype", {"--precision"},
+                     "precision of MODEL's weights, automatic = as stored", precision_,
+                     kWeightPrecisions));
   }
 
   int run(const OptionTable&) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    if (data_.empty()) throw UsageError("DATA: not given; expected text files or folders");
+    if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
+      throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
     catch_signals();
-    const Model model = open_model(model_);
+    if (!against_.empty()) return run_compare(model_, against_, precision_, data_.text, json);
+    const Model model = open_model(model_, weight_precision(precision_));
     ProgressLine line;
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
       return !asked_to_stop();
     });
     line.clear();
+    for (const std::string& text : result.notes) note("note: " + printable(text) + "\n");
     if (asked_to_stop()) return stop_code();
     print(json ? as_json(result) : as_text(result));
     return 0;
@@ -48,29 +69,41 @@ class EvalCommand : public Command {
 
  private:
   static std::string as_text(const Evaluation& r) {
-    std::string out = fmt::format("loss           {:.6f} nats per token\nperplexity     {:.4f}\n",
-                                  r.loss, r.perplexity);
-    out += fmt::format("bits per byte  {:.6f}\ntokens         {}\nbytes          {}\n",
-                       r.bits_per_byte, r.tokens, r.bytes);
+    const bool labels = r.objective == "labels";
+    const auto row = [](const std::string& name, const std::string& value) {
+      return fmt::format("{:<15}{}\n", name, value);
+    };
+    std::string out =
+        row("loss", fmt::format("{:.6f} nats per {}", r.loss, labels ? "label" : "token"));
+    if (!labels) out += row("perplexity", fmt::format("{:.4f}", r.perplexity));
+    if (r.bytes > 0) out += row("bits per byte", fmt::format("{:.6f}", r.bits_per_byte));
+    for (const auto& [name, value] : r.figures) out += row(name, fmt::format("{:.4f}", value));
+    if (r.sequences > 0) out += row(labels ? "texts" : "pairs", fmt::format("{}", r.sequences));
+    out += row(labels ? "labels" : "tokens", fmt::format("{}", r.tokens));
+    if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
     if (r.unknown > 0)
-      out += fmt::format("unknown        {} characters that the vocabulary lacks\n", r.unknown);
+      out += row("unknown", fmt::format("{} characters that the vocabulary lacks", r.unknown));
     return out;
   }
 
   static std::string as_json(const Evaluation& r) {
     const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-    return Json({{"loss", finite(r.loss)},
+    Json json = {{"objective", r.objective},
+                 {"loss", finite(r.loss)},
                  {"perplexity", finite(r.perplexity)},
                  {"bits_per_byte", finite(r.bits_per_byte)},
                  {"tokens", r.tokens},
                  {"bytes", r.bytes},
-                 {"unknown", r.unknown}})
-               .dump() +
-           "\n";
+                 {"unknown", r.unknown},
+                 {"sequences", r.sequences}};
+    for (const auto& [name, value] : r.figures) json[name] = finite(value);
+    return json.dump() + "\n";
   }
 
   std::string model_;
-  std::vector<std::string> data_;
+  std::string against_;
+  int precision_ = 0;
+  EvaluationData data_;
 };
 
 }  // namespace

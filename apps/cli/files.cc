@@ -38,6 +38,9 @@ std::string read_all(int descriptor, const std::string& name, size_t most) {
 
 }  // namespace
 
+const std::vector<std::string> kWeightPrecisions = {"automatic|auto", "fp32|float32|f32",
+                                                    "bf16|bfloat16", "int8", "int4"};
+
 std::string read_text(const std::string& path, size_t most) {
   if (path == "-") return read_all(STDIN_FILENO, "standard input", most);
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -49,9 +52,9 @@ std::string read_text(const std::string& path, size_t most) {
   return read_all(descriptor, path, most);
 }
 
-Model open_model(const std::string& folder) {
+Model open_model(const std::string& folder, WeightPrecision precision) {
   std::vector<std::string> warnings;
-  Model model = Model::open(folder, &warnings);
+  Model model = Model::open(folder, &warnings, precision);
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
   return model;
 }

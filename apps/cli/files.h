@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "fovea/model.h"
 
@@ -11,6 +12,12 @@ namespace fovea::cli {
 std::string read_text(const std::string& path, size_t most);
 
 // Opens a model and tells on standard error what is odd about its files.
-Model open_model(const std::string& folder);
+Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full);
+
+// The choices of --dtype where it names the precision of a model's weights, and what they mean.
+extern const std::vector<std::string> kWeightPrecisions;
+inline WeightPrecision weight_precision(int choice) {
+  return static_cast<WeightPrecision>(choice + static_cast<int>(WeightPrecision::stored));
+}
 
 }  // namespace fovea::cli

@@ -30,8 +30,9 @@ const std::vector<Verb>& verbs() {
       {"embed", "texts to vectors of their meaning", make_embed},
       {"rerank", "lines sorted by how well they answer a query", make_rerank},
       {"search", "find passages of text files by their meaning", make_search},
+      {"convert", "write a model in another dtype, or quantised", make_convert},
       {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
-      {"bench", "measure the speed of training", make_bench},
+      {"bench", "measure the speed of a model, or of training", make_bench},
   };
   return all;
 }
@@ -160,11 +161,12 @@ namespace {
 
 // On a machine with other work to do, a thread that spins at each barrier costs whole slices of
 // the scheduler's time: steps were measured 20 times slower. OpenMP's runtime reads its setting
-// when it is loaded, so the program starts itself again with one: about 50 us of spinning, as long
-// as the work between two barriers.
+// when it is loaded, so the program starts itself again with one: up to some 250 us of spinning,
+// longer than one thread works alone between two barriers. With 50 us a thread fell asleep 55 times
+// for each token written, which cost a fifth of the speed.
 void wait_politely(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  setenv("GOMP_SPINCOUNT", "1000", 1);
+  setenv("GOMP_SPINCOUNT", "5000", 1);
   execv("/proc/self/exe", argv);  // if that fails, go on as we are
 }
 

@@ -91,6 +91,10 @@ class ServeCommand : public Command {
                    "origin whose web pages may use the server; * = every one", origins_));
     table.add(bytes("--max-body", {"--payload-limit"}, "largest request", max_body_));
     table.add(integer("--max-connections", {}, "more are answered 503", connections_, 1, 100'000));
+    table.add(integer("--timeout", {},
+                      "seconds that a client gets to send a request's head, to send its body, and "
+                      "to take each piece of the answer; 0 = 10, 30 and 30",
+                      timeout_, 0, 86400));
     table.add(
         integer("--grace", {}, "seconds that answers under way get at the end", grace_, 0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));
@@ -105,7 +109,7 @@ class ServeCommand : public Command {
     table.add(integer("--parallel", {"--max-num-seqs", "--max-concurrent-requests"},
                       "answers written at a time", engine_.most_sequences, 1, 4096));
     table.add(integer("--queue", {}, "requests that may wait; more are answered 429",
-                      engine_.most_waiting, 0, 100'000));
+                      engine_.most_waiting, 1, 100'000));
     table.add(integer("--step-tokens", {"--max-batch-tokens"},
                       "tokens computed at a time; long prompts are cut into such pieces",
                       engine_.step_tokens, 1, 65536));
@@ -141,6 +145,10 @@ class ServeCommand : public Command {
     http_.port = static_cast<uint16_t>(port_);
     http_.connections = static_cast<size_t>(connections_);
     http_.limits.body = max_body_;
+    if (timeout_ > 0) {
+      const std::chrono::seconds time(timeout_);
+      http_.times.head = http_.times.body = http_.times.write = time;
+    }
     engine_.cache_bytes = static_cast<int64_t>(cache_ / models_.size());
   }
 
@@ -250,7 +258,7 @@ class ServeCommand : public Command {
   serve::SamplingFlags flags_;
   EngineOptions engine_;
   uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
-  int64_t port_ = 8080, connections_ = 512, grace_ = 30;
+  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
   double temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
   double min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;

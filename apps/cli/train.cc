@@ -77,17 +77,17 @@ class TrainCommand : public Command {
       note("Go on with:\n  " + resume_command(arguments) + "\n");
       return stop_code();
     }
-    advise();
+    advise(seen);
     return 0;
   }
 
-  void advise() const {
-    note("Go on with:\n" + uses(request_.options) + "  " +
+  void advise(const TrainPlan& plan) const {
+    note("Go on with:\n" + uses(request_.options, plan) + "  " +
          longer_command(arguments, request_.options.steps, steps_spellings_) + "\n");
   }
 
   // Commands that make use of the model.
-  static std::string uses(const TrainOptions& o) {
+  static std::string uses(const TrainOptions& o, const TrainPlan& plan) {
     const std::string out = shell_quoted(o.out);
     const auto eval = [&](const char* option, const std::vector<std::string>& files) {
       std::string line = "  fovea eval " + out + option;
@@ -100,7 +100,8 @@ class TrainCommand : public Command {
     }
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
-    return "  fovea generate " + out + "\n" + eval("", {o.data.front()});
+    const bool writes = plan.objective == "next_token";
+    return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
   }
 
   TrainRequest request_;

@@ -67,6 +67,10 @@ void declare_length(OptionTable& table, TrainOptions& o) {
                            {"-b", "--batch-size", "--mini-batch", "--device-batch-size",
                             "--per-device-train-batch-size"},
                            "sequences in one forward pass", o.batch, 1, 65536));
+  table.add_config(integer("--length", {},
+                           "tokens of a text read at once; 0 = the context, with --from at most "
+                           "1024",
+                           o.length, 0, kSteps));
   table.add_config(integer("--batch-tokens", {"--max-tokens"},
                            "pairs: tokens of the longer side in one forward pass", o.batch_tokens,
                            1, 1 << 24));

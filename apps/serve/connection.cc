@@ -33,7 +33,7 @@ bool is_harmless_id(std::string_view id) {
 std::string request_id(const Request& request) {
   const std::string_view given = request.header("x-request-id");
   if (is_harmless_id(given)) return std::string(given);
-  static std::mt19937_64 generator{std::random_device{}()};  // of the server's thread alone
+  thread_local std::mt19937_64 generator{std::random_device{}()};
   return fmt::format("{:016x}", generator());
 }
 
@@ -97,12 +97,12 @@ void Connection::on_head(const RequestHead& head) {
   request.id = request_id(request);
   auto found = all_.router.find(request);
   const Route* const* const route = std::get_if<const Route*>(&found);
-  const bool needs_key = route == nullptr || (*route)->needs_key;
+  if (route != nullptr) route_ = *route;
+  const bool needs_key = route_ == nullptr || route_->needs_key;
   if (auto refused = all_.options.access.refuse(request, needs_key)) {
     return answer_unread(std::move(*refused));
   }
-  if (route == nullptr) return answer_unread(std::move(std::get<Response>(found)));
-  route_ = *route;
+  if (route_ == nullptr) return answer_unread(std::move(std::get<Response>(found)));
   try {
     body_.emplace(head.body_bytes, head.chunked, all_.options.limits.body);
   } catch (const Refusal& refusal) {
@@ -267,8 +267,10 @@ void Connection::log(bool whole) {
     record.method = head_->request.method;
     record.path = head_->request.path;
     record.id = head_->request.id;
+    if (route_ != nullptr) record.route = route_->path;
   }
-  record.status = outbox_->status;
+  constexpr int kClientLeft = 499;  // before any status was sent; as nginx logs it
+  record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;
   record.bytes = outbox_->total;
   record.whole = whole;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;

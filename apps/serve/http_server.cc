@@ -54,6 +54,7 @@ struct HttpServer::Core {
       : router(std::move(routes)),
         options(std::move(given)),
         acceptor(listen_at(context, options)),
+        port(acceptor.local_endpoint().port()),
         pause(context),
         pool(options.handlers, options.waiting) {}
 
@@ -65,6 +66,7 @@ struct HttpServer::Core {
   const HttpOptions options;
   asio::io_context context{1};
   tcp::acceptor acceptor;
+  const uint16_t port;
   asio::steady_timer pause;
   HandlerPool pool;
   Connections all{router, options, pool, [this] { connection_closed(); }};
@@ -122,7 +124,7 @@ HttpServer::HttpServer(Router router, HttpOptions options)
 
 HttpServer::~HttpServer() { stop(std::chrono::milliseconds(0)); }
 
-uint16_t HttpServer::port() const { return core_->acceptor.local_endpoint().port(); }
+uint16_t HttpServer::port() const { return core_->port; }
 
 void HttpServer::start() {
   core_->accept();

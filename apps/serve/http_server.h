@@ -22,6 +22,7 @@ struct HttpTimes {
 // One answered request, for the log: nothing of what was in it but the path.
 struct AccessRecord {
   std::string method, path, id;
+  std::string route;  // as it was added, such as /v1/models/{id}; empty where none was found
   int status = 0;
   size_t bytes = 0;
   double seconds = 0;

@@ -5,12 +5,6 @@
 namespace fovea::serve {
 namespace {
 
-// Paths that nobody serves would grow the table without end.
-std::string route_label(const std::string& path, int status) {
-  if (status == 404 || status == 405 || path.empty()) return "other";
-  return path.rfind("/v1/models/", 0) == 0 ? "/v1/models/{id}" : path;
-}
-
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -65,7 +59,8 @@ void Histogram::write(std::string& out, const std::string& name) const {
 
 void Metrics::request(const AccessRecord& record) {
   const std::lock_guard lock(mutex_);
-  ++requests_[{route_label(record.path, record.status), record.status}];
+  // Paths that nobody serves would grow the table without end.
+  ++requests_[{record.route.empty() ? "other" : record.route, record.status}];
   durations_.add(record.seconds);
 }
 
@@ -86,7 +81,7 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
     }
   }
   const std::lock_guard lock(mutex_);
-  head(out, "fovea_http_requests_total", "counter", "HTTP requests by path and status.");
+  head(out, "fovea_http_requests_total", "counter", "HTTP requests by route and status.");
   for (const auto& [key, count] : requests_) {
     out += fmt::format("fovea_http_requests_total{{path=\"{}\",status=\"{}\"}} {}\n",
                        escaped(key.first), key.second, count);

@@ -34,7 +34,7 @@ class Metrics {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, uint64_t> requests_;  // by path and status
+  std::map<std::pair<std::string, int>, uint64_t> requests_;  // by route and status
   Histogram durations_, first_tokens_;
 };
 

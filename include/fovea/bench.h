@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fovea/model.h"
 #include "fovea/train.h"
 
 namespace fovea {
@@ -22,5 +23,21 @@ struct TrainBench {
 // 12 for nano, 16 for baby.
 TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps,
                           int64_t batch = 0);
+
+struct GenerationBench {
+  std::string isa;
+  int threads = 0;
+  int64_t prompt = 0, decode = 0, batch = 0;  // tokens, tokens of each sequence, sequences
+  int64_t weight_bytes = 0;
+  double prompt_seconds = 0;  // one sequence of `prompt` tokens, all at once
+  double prompt_tokens_per_second = 0;
+  double decode_seconds = 0;            // `decode` steps of all sequences, behind 16 tokens each
+  double decode_tokens_per_second = 0;  // of all sequences together
+  double first_token_seconds = 0;       // 16 tokens read and the next one chosen
+  uint64_t peak_bytes = 0;              // resident
+};
+
+// How fast a decoder reads and writes tokens, made-up ones.
+GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode, int64_t batch);
 
 }  // namespace fovea

@@ -9,18 +9,29 @@
 
 namespace fovea {
 
-struct Evaluation {
-  double loss = 0;           // mean negative log-likelihood of a token, in nats
-  double perplexity = 0;     // exp(loss)
-  double bits_per_byte = 0;  // of the text's UTF-8: comparable across tokenizers
-  int64_t tokens = 0;        // predicted
-  int64_t bytes = 0;         // that those tokens stand for
-  int64_t unknown = 0;       // characters that the vocabulary lacks
+// What to measure on; one of the three. Files as for training (train.h).
+struct EvaluationData {
+  std::vector<std::string> text;    // next token, or what is hidden or cut out, as suits the model
+  std::vector<std::string> pairs;   // encoder-decoders: a target from a source
+  std::vector<std::string> labels;  // classifiers
 };
 
-// Reads DATA (text files, folders, JSON lines) in windows of the model's context, each token
-// predicted once.
-Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
+struct Evaluation {
+  std::string objective;     // what was asked: "next_token", "masked", "spans", "pairs", "labels"
+  double loss = 0;           // mean negative log-likelihood of what was asked for, in nats
+  double perplexity = 0;     // exp(loss)
+  double bits_per_byte = 0;  // of the text's UTF-8: comparable across tokenizers; 0 = means nothing
+  int64_t tokens = 0;        // asked for; labels of a classifier
+  int64_t bytes = 0;         // that those tokens stand for
+  int64_t sequences = 0;     // pairs or labelled texts; 0 = windows of a text
+  int64_t unknown = 0;       // characters of a text that the vocabulary lacks
+  std::vector<std::pair<std::string, double>> figures = {};  // "accuracy", "f1"
+  std::vector<std::string> notes = {};                       // what was left out
+};
+
+// Next tokens are told in windows of the model's context, each token once. `progress` is told the
+// part that is done; false = stop, which throws Failed.
+Evaluation evaluate(const Model& model, const EvaluationData& data,
                     const std::function<bool(double fraction)>& progress = {});
 
 }  // namespace fovea

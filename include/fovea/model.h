@@ -10,6 +10,12 @@
 
 namespace fovea {
 
+// How a model's matrices are kept. full: as fp32, in the file where that has them; can be trained,
+// and inspected with gradients. All others are packed for inference, which is what makes it fast:
+// stored, as bf16 where the file has bf16 or fp16 becomes fp32; or rounded to what is named. Files
+// with quantised weights (quantization_config) keep those in any case.
+enum class WeightPrecision { full, stored, fp32, bf16, int8, int4 };
+
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Reading (generate,
 // evaluate, trace) is safe from several threads at a time; training is not.
 class Model {
@@ -17,7 +23,8 @@ class Model {
   // A Hugging Face directory: config.json, *.safetensors and, if there, tokenizer.json. BadFile or
   // Unsupported, in one line, where it does not hold together; `warnings` receives what is odd but
   // harmless.
-  static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr);
+  static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
+                    WeightPrecision precision = WeightPrecision::full);
   // Random weights; the Spec's vocabulary comes from the tokenizer where it is 0.
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
@@ -28,6 +35,7 @@ class Model {
   bool has_tokenizer() const;
   const Tokenizer& tokenizer() const;  // InvalidArgument where the directory has none
   int64_t parameters() const;          // tied weights once
+  int64_t weight_bytes() const;        // in memory or in the mapped file
 
   struct Parts;  // what is inside, for the library itself
   Parts& parts() const { return *parts_; }

@@ -42,6 +42,7 @@ struct TrainOptions {
   // Pairs: tokens of the longer side in one forward pass at most, padding included. Sequences of
   // about the same length share a batch.
   int64_t batch_tokens = 4096;
+  int64_t length = 0;  // tokens of a text read at once; 0 = the context, from a model at most 1024
   int64_t accumulate = 1;   // forward passes in one optimiser step
   double validation = 0.1;  // the text's last part, held out
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (made from the data), or a model

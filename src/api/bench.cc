@@ -9,6 +9,7 @@
 #include "plan/estimate.h"
 #include "plan/machine.h"
 #include "train/trainer.h"
+#include "train/window_examples.h"
 
 namespace fovea {
 namespace {
@@ -68,8 +69,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   Transformer model(spec);
   initialise(model, options.seed);
   const std::vector<uint16_t> tokens = random_tokens();
-  const TextExamples examples({tokens.data(), 2, kTokens, kTokens}, {}, spec.context, options.batch,
-                              0, options.seed);
+  const NextTokenExamples examples({tokens.data(), 2, kTokens, kTokens}, {},
+                                   {spec.context, options.batch, 0, options.seed});
   Stepper step(model, options, compute);
   std::vector<double> times;
   for (int64_t i = 0; i < steps + kWarmup; ++i) {

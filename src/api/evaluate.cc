@@ -5,12 +5,21 @@
 #include "api/parts.h"
 #include "base/error.h"
 #include "data/token_store.h"
-#include "train/evaluation.h"
+#include "train/check_options.h"
+#include "train/task.h"
 
 namespace fovea {
+namespace {
 
-Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
-                    const std::function<bool(double fraction)>& progress) {
+using Progress = std::function<bool(double fraction)>;
+
+void tell(const Progress& progress, int64_t n, int64_t count) {
+  const double fraction = static_cast<double>(n) / static_cast<double>(count + 1);
+  if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
+}
+
+Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
+                       const Progress& progress) {
   constexpr int64_t kTokensAtOnce = 4096;  // enough rows for full-rate products, small logits
   const Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
@@ -20,6 +29,7 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
         data.front(), tokens.count);
 
   Evaluation result;
+  result.objective = name_of(Objective::next_token);
   result.tokens = tokens.count - 1;  // the first one is given
   result.bytes = tokens.bytes;
   const int64_t context = std::min(model.spec().context, result.tokens);
@@ -37,8 +47,7 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
   const int64_t batches = (whole + rows - 1) / rows;
   result.loss =
       score(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
-        if (progress && !progress(static_cast<double>(n) / static_cast<double>(batches + 1)))
-          fail(ErrorKind::Failed, "eval: interrupted");
+        tell(progress, n, batches);
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
       }).loss;
@@ -53,6 +62,57 @@ Evaluation evaluate(const Model& model, const std::vector<std::string>& data,
     }
   }
   return result;
+}
+
+// What training would measure at an evaluation, on all of the data.
+Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress) {
+  const Transformer& transformer = model.parts().transformer;
+  const Origin& origin = model.parts().origin;
+  const Spec& spec = model.spec();
+  Evaluation result;
+  const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
+  const std::unique_ptr<TrainingTask> task =
+      open_task(options, spec, TrainingTask::Purpose::measure);
+  Spec shaped = spec;
+  task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
+  check(write_spec(shaped) == write_spec(spec),
+        "--labels: the model's head does not tell these labels ({}); expected a model that was "
+        "trained on them",
+        fmt::join(task->labels(), ", "));
+  const auto examples = task->examples(spec, model.tokenizer(), origin, true, say);
+  const int64_t batches = examples->validation_batches();
+  const Score found = score(transformer, DType::f32, batches, [&](int64_t n) {
+    tell(progress, n, batches);
+    return examples->validation(n);
+  });
+  result.objective = name_of(objective_of(options, spec));
+  result.loss = found.loss;
+  result.perplexity = std::exp(found.loss);
+  result.tokens = found.asked;
+  result.sequences = examples->held_out.sequences;
+  result.bytes = examples->held_out.bytes;
+  result.bits_per_byte = bits_per_byte(found.loss, found.asked, result.bytes);
+  result.figures = task->figures(transformer, found);
+  return result;
+}
+
+}  // namespace
+
+Evaluation evaluate(const Model& model, const EvaluationData& data,
+                    const std::function<bool(double fraction)>& progress) {
+  constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // keeps activations small
+  TrainOptions options;
+  options.data = data.text;
+  options.pairs = data.pairs;
+  options.labels = data.labels;
+  options.validation = 0;
+  options.evaluate_windows = 0;
+  options.length = std::min(model.spec().context, kLongest);
+  options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
+  check_data(options);
+  if (objective_of(options, model.spec()) == Objective::next_token)
+    return next_tokens(model, data.text, progress);
+  return by_task(model, options, progress);
 }
 
 }  // namespace fovea

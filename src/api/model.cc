@@ -12,10 +12,21 @@ bool comes_with_tokenizer(const std::string& path) {
   return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
 }
 
+Packing packing_of(WeightPrecision precision) {
+  Packing packing;
+  if (precision == WeightPrecision::fp32) packing.format = WeightFormat::f32;
+  if (precision == WeightPrecision::bf16) packing.format = WeightFormat::bf16;
+  if (precision == WeightPrecision::int8) packing.format = WeightFormat::int8;
+  if (precision == WeightPrecision::int4) packing.format = WeightFormat::int4;
+  return packing;
+}
+
 }  // namespace
 
-Model Model::open(const std::string& folder, std::vector<std::string>* warnings) {
-  ModelFiles files = open_model_files(folder, Weights::mapped);
+Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
+                  WeightPrecision precision) {
+  const Weights weights = precision == WeightPrecision::full ? Weights::mapped : Weights::packed;
+  ModelFiles files = open_model_files(folder, weights, packing_of(precision));
   if (warnings != nullptr) *warnings = files.warnings;
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
@@ -51,6 +62,14 @@ bool Model::has_tokenizer() const { return parts_->tokenizer.has_value(); }
 const Tokenizer& Model::tokenizer() const {
   check(has_tokenizer(), "model: it has no tokenizer; expected tokenizer.json in its directory");
   return *parts_->tokenizer;
+}
+
+int64_t Model::weight_bytes() const {
+  size_t bytes = 0;
+  parts_->transformer.each([&](const std::string&, const Parameter& p) {
+    bytes += p.packed ? p.packed.bytes() : p.value.bytes();
+  });
+  return static_cast<int64_t>(bytes);
 }
 
 int64_t Model::parameters() const { return parameter_count(parts_->transformer); }

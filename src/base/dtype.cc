@@ -10,6 +10,8 @@ size_t size_of(DType dtype) {
     case DType::i32: return 4;
     case DType::f64:
     case DType::i64: return 8;
+    case DType::i8:
+    case DType::u8: return 1;
   }
   return 0;
 }
@@ -22,6 +24,8 @@ std::string_view name_of(DType dtype) {
     case DType::f16: return "fp16";
     case DType::i32: return "int32";
     case DType::i64: return "int64";
+    case DType::i8: return "int8";
+    case DType::u8: return "uint8";
   }
   return "?";
 }

@@ -8,8 +8,8 @@
 namespace fovea {
 
 // How a number is stored. f64 exists for gradient checks and runs on the reference kernels only;
-// f16 only in files.
-enum class DType : uint8_t { f32, bf16, f64, f16, i32, i64 };
+// f16, i8 and u8 only in files and inside packed weights.
+enum class DType : uint8_t { f32, bf16, f64, f16, i32, i64, i8, u8 };
 
 size_t size_of(DType dtype);            // bytes of one element
 std::string_view name_of(DType dtype);  // as fovea's options spell it: "fp32", "bf16", ...

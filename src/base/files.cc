@@ -224,6 +224,13 @@ MappedFile::MappedFile(const std::string& path, Access access, Links links) : pa
   data_ = static_cast<const char*>(address);
 }
 
+void MappedFile::release(const char* begin, size_t bytes) const {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  const auto last = (reinterpret_cast<uintptr_t>(begin) + bytes) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }

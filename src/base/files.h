@@ -57,6 +57,8 @@ class MappedFile {
   const char* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
+  // Says that these bytes are done with: they stop counting as this process's memory.
+  void release(const char* begin, size_t bytes) const;
 
  private:
   std::string path_;

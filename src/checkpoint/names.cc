@@ -246,8 +246,8 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
 }
 
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
-                              const std::vector<Shape>& shapes) {
-  Tensor whole = value.dtype() == DType::f32 ? value : convert(value, DType::f32);
+                              const std::vector<Shape>& shapes, bool keep_dtype) {
+  Tensor whole = keep_dtype || value.dtype() == DType::f32 ? value : convert(value, DType::f32);
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
   if (tensor.stored == Stored::one_plus) whole = plus(whole, -1);
@@ -256,7 +256,7 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
     whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});
   std::vector<Tensor> parts;
   if (tensor.stored == Stored::by_head) {
-    for (const Shape& shape : shapes) parts.push_back(empty(shape));
+    for (const Shape& shape : shapes) parts.push_back(empty(shape, whole.dtype()));
     const size_t row = whole.bytes() / static_cast<size_t>(whole.dim(0));
     each_head(rows_in(shapes), tensor.group, [&](size_t part, int64_t to, int64_t from) {
       std::memcpy(parts[part].data_as<char>() + static_cast<size_t>(to) * row,

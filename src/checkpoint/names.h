@@ -52,8 +52,9 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The way back: the parts, in f32, of these shapes. A tensor that needs no change is not copied.
+// With `keep_dtype` they stay in the file's dtype; not for a transposed tensor.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
-                              const std::vector<Shape>& shapes);
+                              const std::vector<Shape>& shapes, bool keep_dtype = false);
 
 // The shape in the file for parts of these shapes.
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);

@@ -200,16 +200,6 @@ void write_safetensors(const std::string& path, std::map<std::string, Tensor> te
   write_file_atomically(path, image.pieces());
 }
 
-float widen_half(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1fu;
-  const uint32_t mantissa = half & 0x3ffu;
-  // Subnormal halves are normal floats: their mantissa counts 2^-24ths.
-  const uint32_t subnormal = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f);
-  const uint32_t normal = ((exponent + (exponent == 31 ? 224 : 112)) << 23) | (mantissa << 13);
-  return std::bit_cast<float>(sign | (exponent == 0 ? subnormal : normal));
-}
-
 Tensor widen_halves(const Tensor& halves) {
   check(halves.dtype() == DType::f16, "widen_halves: dtype {}; expected fp16",
         name_of(halves.dtype()));
@@ -218,6 +208,13 @@ Tensor widen_halves(const Tensor& halves) {
   float* to = floats.data_as<float>();
   for (int64_t i = 0; i < halves.size(); ++i) to[i] = widen_half(from[i]);
   return floats;
+}
+
+Tensor narrow_to_halves(const Tensor& floats) {
+  Tensor halves = empty(floats.shape(), DType::f16);
+  for (int64_t i = 0; i < floats.size(); ++i)
+    halves.data_as<uint16_t>()[i] = narrow_to_half(floats.data_as<float>()[i]);
+  return halves;
 }
 
 namespace {
@@ -239,7 +236,9 @@ int64_t count_nonfinite(const Tensor& x) {
     case DType::f16: return count_full_exponents<uint16_t>(x, 0x7c00u);
     case DType::f64: return count_full_exponents<uint64_t>(x, 0x7ff0000000000000u);
     case DType::i32:
-    case DType::i64: return 0;
+    case DType::i64:
+    case DType::i8:
+    case DType::u8: return 0;
   }
   return 0;
 }

@@ -14,6 +14,8 @@
 
 #include "base/files.h"
 #include "checkpoint/tensor_source.h"
+#include "base/half.h"
+#include "tensor/tensor.h"
 
 namespace fovea {
 
@@ -36,6 +38,10 @@ class SafeTensors : public TensorSource {
   // Borrows the mapping, or copies where the elements lie unaligned. BadFile if missing,
   // Unsupported for its type.
   Tensor tensor(std::string_view name) const override;
+  // A tensor is done with: what of it was read stops counting as this process's memory.
+  void release(const StoredTensor& stored) const override {
+    files_[stored.file]->release(stored.data, stored.bytes);
+  }
 
  private:
   SafeTensors() = default;
@@ -71,8 +77,8 @@ void write_safetensors(const std::string& path, std::map<std::string, Tensor> te
 // Unsupported where the name says that the file is a pickle or the like; the file is not opened.
 void refuse_pickle(const std::string& path);
 
-float widen_half(uint16_t half);            // IEEE binary16, exactly; NaN payloads stay
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
+Tensor narrow_to_halves(const Tensor& floats);
 int64_t count_nonfinite(const Tensor& x);   // NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
 

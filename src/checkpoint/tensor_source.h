@@ -30,6 +30,9 @@ class TensorSource {
   // for its type.
   virtual Tensor tensor(std::string_view name) const = 0;
 
+  // A tensor is done with: what of it was read may stop counting as this process's memory.
+  virtual void release(const StoredTensor&) const {}
+
   // Null where there is none.
   const StoredTensor* find(std::string_view name) const {
     const auto& all = stored();

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
+#include "model/pack.h"
 
 namespace fovea {
 namespace {
@@ -35,11 +36,22 @@ bool is_buffer(const Family& family, const std::string& name) {
                      [&](auto& end) { return name.ends_with(end); });
 }
 
+// Whether the parameter may stay bf16 where nothing is trained: its reader widens it.
+bool reads_bf16(const Parameter& p) {
+  return p.role == Role::matrix || p.role == Role::residual_matrix ||
+         p.role == Role::token_embedding;
+}
+
 // Puts a file's tensors into a model, and remembers everything that does not fit.
 class Loader {
  public:
-  Loader(const TensorSource& file, const Family& family, Weights weights, std::string folder)
-      : file_(file), family_(family), weights_(weights), folder_(std::move(folder)) {}
+  Loader(const TensorSource& file, const Family& family, const Loading& loading, ModelFiles& files,
+         std::string folder)
+      : file_(file),
+        family_(family),
+        loading_(loading),
+        files_(files),
+        folder_(std::move(folder)) {}
 
   void load(Transformer& model) {
     std::map<std::string, Parameter*> parameters;
@@ -52,30 +64,28 @@ class Loader {
         shapes.push_back(parts.back()->shape);
       }
       const StoredTensor* stored = find(tensor.name);
+      const Shape expected = shape_in_file(tensor, shapes);
+      const bool of_head = tensor.parts[0].starts_with(std::string(model.head_name()) + ".");
+      if (loading_.new_head != nullptr && of_head &&
+          (stored == nullptr || stored->shape != expected)) {
+        lacking.insert(lacking.end(), tensor.parts.begin(), tensor.parts.end());
+        continue;
+      }
       if (stored == nullptr) {
         missing_.push_back(tensor.name);
         continue;
       }
       used_.insert(stored->name);
-      const Shape expected = shape_in_file(tensor, shapes);
-      if (stored->shape != expected) {
-        misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
-                                         describe(stored->shape), describe(expected)));
+      const bool whole_numbers = stored->dtype == DType::i8 || stored->dtype == DType::u8;
+      if (files_.origin.quantization && whole_numbers && can_be_quantized(tensor)) {
+        load_quantized(tensor, *stored, shapes, parts);
         continue;
       }
-      Tensor value = file_.tensor(stored->name);
-      if (const int64_t bad = count_nonfinite(value); bad > 0)
-        nonfinite_[stored->name] = fmt::format("{}: {} of {} elements of {} are not finite",
-                                               folder_, bad, value.size(), stored->name);
-      if (value.dtype() == DType::f16) value = widen_halves(value);
-      if (value.dtype() == DType::i32 || value.dtype() == DType::i64) {
-        fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16 or fp16", folder_,
-             tensor.name, name_of(value.dtype()));
-      }
-      const auto values = from_file(tensor, value, shapes);
-      for (size_t i = 0; i < parts.size(); ++i) {
-        parts[i]->value =
-            weights_ == Weights::owned || parts.size() > 1 ? copy(values[i]) : values[i];
+      if (stored->shape == expected) {
+        load_full(model.spec, tensor, *stored, shapes, parts);
+      } else {
+        misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
+                                         describe(stored->shape), describe(expected)));
       }
     }
   }
@@ -88,7 +98,7 @@ class Loader {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
       if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
-      if (stored.name == passed_over_) continue;
+      if (loading_.new_head != nullptr || stored.name == passed_over_) continue;
       unknown.push_back(stored.name);
     }
     std::vector<std::string> wrong;
@@ -104,8 +114,10 @@ class Loader {
            "sizes",
            folder_, fmt::join(wrong, "; "), family_.model_type);
     }
-    for (const auto& [name, warning] : nonfinite_) warnings.push_back(warning);
+    warnings.insert(warnings.end(), not_finite_.begin(), not_finite_.end());
   }
+
+  std::vector<std::string> lacking;  // parameters of a new head
 
   // Under its name, with or without the family's prefix, or as a norm was once called.
   const StoredTensor* find(const std::string& name) const {
@@ -131,13 +143,63 @@ class Loader {
                        [&](const FileTensor& tensor) { return find(tensor.name) != nullptr; });
   }
 
+  Tensor checked(const StoredTensor& stored) {
+    const Tensor value = file_.tensor(stored.name);
+    if (const int64_t bad = count_nonfinite(value); bad > 0) {
+      not_finite_.insert(fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad,
+                                     value.size(), stored.name));
+    }
+    return value;
+  }
+
+  void load_full(const Spec& spec, const FileTensor& tensor, const StoredTensor& stored,
+                 const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
+    Tensor value = checked(stored);
+    const DType dtype = value.dtype();
+    if (dtype == DType::f16) value = widen_halves(value);
+    if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16 && dtype != DType::f64) {
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16 or fp16", folder_,
+           tensor.name, name_of(dtype));
+    }
+    const bool packs = loading_.weights == Weights::packed;
+    if (packs && files_.origin.dtype == DType::f32 && dtype != DType::f64)
+      files_.origin.dtype = dtype;
+    const bool as_bf16 =
+        packs && dtype == DType::bf16 && tensor.stored != Stored::transposed &&
+        std::all_of(parts.begin(), parts.end(), [](const Parameter* p) { return reads_bf16(*p); });
+    const auto values = from_file(tensor, value, shapes, as_bf16);
+    const WeightFormat as_stored = dtype == DType::bf16 ? WeightFormat::bf16 : WeightFormat::f32;
+    bool all_packed = true;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto format = packs ? packed_format(spec, tensor.parts[i], *parts[i],
+                                                loading_.packing.format.value_or(as_stored))
+                                : std::nullopt;
+      const bool copies = !format && (loading_.weights == Weights::owned || parts.size() > 1);
+      parts[i]->value = copies ? copy(values[i]) : values[i];
+      if (format) pack(*parts[i], *format, loading_.packing.group);
+      all_packed = all_packed && format;
+    }
+    if (all_packed) file_.release(stored);
+  }
+
+  void load_quantized(const FileTensor& tensor, const StoredTensor& stored,
+                      const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
+    const auto values = quantized_from_file(tensor, file_, stored, shapes,
+                                            files_.origin.quantization->group, folder_);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i]->packed = values[i];
+    const StoredTensor& scales = *file_.find(scale_name(stored.name));
+    checked(scales);
+    used_.insert(scales.name);
+    file_.release(stored);
+  }
+
   const TensorSource& file_;
   const Family& family_;
-  Weights weights_;
+  const Loading& loading_;
+  ModelFiles& files_;
   std::string folder_, passed_over_;
-  std::set<std::string> used_;
+  std::set<std::string> used_, not_finite_;
   std::vector<std::string> missing_, misshapen_;
-  std::map<std::string, std::string> nonfinite_;  // a warning for each such tensor
 };
 
 // A file may hold a head of its own although config.json says that it is the embedding: then the
@@ -157,6 +219,27 @@ bool is_another(const TensorSource& file, const std::string& head, const StoredT
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
 }
 
+// id2label by number; nothing where a number is missing or no text is told.
+std::vector<std::string> labels_of(const nlohmann::json& config) {
+  const auto names = config.find("id2label");
+  std::vector<std::string> labels;
+  if (names == config.end() || !names->is_object()) return labels;
+  for (size_t i = 0; i < names->size(); ++i) {
+    const auto name = names->find(std::to_string(i));
+    if (name == names->end() || !name->is_string()) return {};
+    labels.push_back(*name);
+  }
+  return labels;
+}
+
+void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json& config) {
+  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    config["id2label"][std::to_string(i)] = labels[i];
+    config["label2id"][labels[i]] = i;
+  }
+}
+
 }  // namespace
 
 std::optional<int32_t> special_id(const Origin& origin, const char* key) {
@@ -168,13 +251,20 @@ std::optional<int32_t> special_id(const Origin& origin, const char* key) {
 }
 
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
-                      const TensorSource& file, Weights weights, const std::string& path) {
+                      const TensorSource& file, const Loading& loading, const std::string& path) {
   ModelFiles files;
+  files.origin.family = &family;
+  files.origin.quantization = loading.quantization;
   Spec spec;
   Config reader(config, name);
   describe(reader, family, spec);
-  files.origin = {&family, reader.carried(), {}};
-  Loader loader(file, family, weights, path);
+  files.origin.carried = reader.carried();
+  files.origin.labels = labels_of(config);
+  if (loading.new_head != nullptr) {
+    spec.head = *loading.new_head;
+    spec = validated(spec);
+  }
+  Loader loader(file, family, loading, files, path);
   if (spec.head.tied) {
     Transformer tied(spec);
     const std::string head = name_of_head(spec, family);
@@ -192,11 +282,17 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   files.model = Transformer(spec);
   loader.load(files.model);
   loader.report(files.warnings);
+  files.missing = loader.lacking;
+  const Packing& packing = loading.packing;
+  if (!files.origin.quantization && packing.format && is_quantized(*packing.format))
+    files.origin.quantization = Quantization{*packing.format, packing.group};
   return files;
 }
 
-ModelFiles open_model_files(const std::string& path, Weights weights) {
-  if (is_gguf(path)) return open_gguf_files(path, weights);
+namespace {
+
+ModelFiles open_files(const std::string& path, Loading loading) {
+  if (is_gguf(path)) return open_gguf_files(path, loading);
   if (!is_folder(path)) {
     refuse_pickle(path);
     fail(ErrorKind::BadFile,
@@ -204,25 +300,53 @@ ModelFiles open_model_files(const std::string& path, Weights weights) {
          path);
   }
   const std::string config_path = path + "/config.json";
-  const nlohmann::json config = read_json(config_path);
+  nlohmann::json config = read_json(config_path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
+  loading.quantization = take_quantization(config, config_path);
+  if (loading.quantization && loading.weights == Weights::owned) {
+    fail(ErrorKind::Unsupported,
+         "{}: the weights are quantised (quantization_config); expected full weights to train",
+         config_path);
+  }
   const Family& family = family_named(get_string(config, "model_type", config_path), config_path);
   ModelFiles files =
-      load_model(family, config, config_path, SafeTensors::open_model(path), weights, path);
+      load_model(family, config, config_path, SafeTensors::open_model(path), loading, path);
   if (const std::string generation = path + "/generation_config.json"; is_file(generation))
     files.origin.generation = read_json(generation);
   files.end_ids = end_ids(path, config);
   return files;
 }
 
+}  // namespace
+
+ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing) {
+  return open_files(path, {.weights = weights, .packing = packing});
+}
+ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head) {
+  return open_files(path, {.weights = weights, .new_head = &head});
+}
+
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family) {
-  std::map<std::string, Tensor> values, tensors;
-  model.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+  std::map<std::string, const Parameter*> parameters;
+  std::map<std::string, Tensor> tensors;
+  model.each([&](const std::string& name, Parameter& p) { parameters[name] = &p; });
   for (const FileTensor& tensor : file_tensors(family, model)) {
     std::vector<Tensor> parts;
-    for (const std::string& part : tensor.parts) parts.push_back(values.at(part));
-    tensors[tensor.name] = to_file(tensor, parts);
+    std::vector<PackedWeight> quantized;
+    for (const std::string& part : tensor.parts) {
+      const Parameter& p = *parameters.at(part);
+      if (p.packed && is_quantized(p.packed.matrix().format) && can_be_quantized(tensor))
+        quantized.push_back(p.packed);
+      else
+        parts.push_back(p.packed                         ? p.packed.floats()
+                        : p.value.dtype() == DType::bf16 ? convert(p.value, DType::f32)
+                                                         : p.value);
+    }
+    if (quantized.empty())
+      tensors[tensor.name] = to_file(tensor, parts);
+    else
+      quantized_to_file(tensor, quantized, tensors);
   }
   return tensors;
 }
@@ -238,8 +362,13 @@ std::string config_json(const Transformer& model, const Origin& origin,
   Spec spec = model.spec;
   const Family& family = family_to_save(spec, origin);
   describe(config, family, spec);
-  config.write("dtype", "float32");
+  config.write("dtype", origin.dtype == DType::bf16  ? "bfloat16"
+                        : origin.dtype == DType::f16 ? "float16"
+                                                     : "float32");
   nlohmann::ordered_json written = config.written();
+  if (origin.quantization) written["quantization_config"] = quantization_json(*origin.quantization);
+  if (std::ssize(origin.labels) == spec.head.labels && spec.head.labels > 0)
+    write_labels(origin.labels, written);
   if (&family == origin.family) {
     for (const auto& [key, value] : origin.carried.items())
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
@@ -262,10 +391,30 @@ std::string generation_config_json(const Origin& origin, std::optional<int32_t> 
   return pretty(json);
 }
 
+namespace {
+
+// Full tensors in the dtype of the file.
+std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, DType dtype,
+                                       const std::string& folder) {
+  for (auto& [name, tensor] : tensors) {
+    if (tensor.dtype() != DType::f32 || dtype == DType::f32) continue;
+    const int64_t before = count_nonfinite(tensor);
+    tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
+    if (count_nonfinite(tensor) > before) {
+      fail(ErrorKind::InvalidArgument,
+           "{}: {} has numbers beyond fp16's 65504; expected another dtype", folder, name);
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin) {
   const Family& family = family_to_save(model.spec, origin);
-  write_safetensors(folder + "/model.safetensors", checkpoint_tensors(model, family));
+  write_safetensors(folder + "/model.safetensors",
+                    in_dtype(checkpoint_tensors(model, family), origin.dtype, folder));
   write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
   write_file_atomically(folder + "/generation_config.json", generation_config_json(origin, end_id));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/quantized.h"
 #include "checkpoint/tensor_source.h"
 #include "families/registry.h"
 
@@ -15,8 +16,11 @@ namespace fovea {
 // Where a model came from, so that it is saved as the same kind of directory.
 struct Origin {
   const Family* family = nullptr;
-  nlohmann::ordered_json carried;     // keys of config.json that change no arithmetic
-  nlohmann::ordered_json generation;  // generation_config.json, if there was one
+  nlohmann::ordered_json carried;            // keys of config.json that change no arithmetic
+  nlohmann::ordered_json generation;         // generation_config.json, if there was one
+  DType dtype = DType::f32;                  // in which tensors that are not quantised are saved
+  std::optional<Quantization> quantization;  // of the others
+  std::vector<std::string> labels;  // what the outputs of a head stand for; empty = not told
 };
 
 // A token id that generation_config.json or config.json names.
@@ -27,19 +31,37 @@ struct ModelFiles {
   Origin origin;
   std::vector<int32_t> end_ids;       // generation stops at any of these
   std::vector<std::string> warnings;  // odd but harmless
+  std::vector<std::string> missing;   // parameters of a new head that the file lacks: no elements
 };
 
 // What to do with the elements: `mapped` leaves them in the file where they are f32 and as we keep
-// them; `owned` copies, so that they can be trained.
-enum class Weights { mapped, owned };
+// them; `owned` copies, so that they can be trained; `packed` packs all that linear() multiplies,
+// for inference. What a file holds quantised is packed in any case, and refused by `owned`.
+enum class Weights { mapped, owned, packed };
+
+struct Packing {
+  std::optional<WeightFormat> format;  // absent: bf16 where the file has it, else f32
+  int64_t group = 32;
+};
 
 // Of a directory or a .gguf file. BadFile or Unsupported, naming file and key or tensor, where it
 // does not hold together: all missing, unknown and misshapen tensors in one message.
-ModelFiles open_model_files(const std::string& path, Weights weights);
+ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {});
+
+// The same with another head than config.json says, as far as the file has it.
+ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head);
+
+// How the tensors of a file become parameters; `quantization` is that of the file.
+struct Loading {
+  Weights weights = Weights::mapped;
+  Packing packing = {};
+  std::optional<Quantization> quantization = {};
+  const HeadSpec* new_head = nullptr;  // instead of config.json's, as far as the file has it
+};
 
 // The model of a config and its tensors; `name` is the config's in errors, `path` that of it all.
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
-                      const TensorSource& file, Weights weights, const std::string& path);
+                      const TensorSource& file, const Loading& loading, const std::string& path);
 
 // The files that make the model's directory, by name; everything but the tokenizer.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family);

@@ -172,7 +172,7 @@ bool stays_exact(const std::string& name, const Shape& shape) {
 
 }  // namespace
 
-ModelFiles open_gguf_files(const std::string& path, Weights weights) {
+ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
   constexpr const char* kArchitecture = "general.architecture";
   if (!file->text(kArchitecture))
@@ -186,7 +186,7 @@ ModelFiles open_gguf_files(const std::string& path, Weights weights) {
          path, *file->integer("split.count"));
   }
   ModelFiles files = load_model(architecture, config_of(*file, architecture.model_type), path,
-                                GgufTensors(file), weights, path);
+                                GgufTensors(file), loading, path);
   const Spec& spec = files.model.spec;
   files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
   for (const char* key : {"bos", "eos", "padding"}) {

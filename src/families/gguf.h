@@ -24,7 +24,7 @@ extern const Family gguf_gpt_neox;
 
 // As open_model_files() does it for a folder. The origin is the family of Hugging Face's files that
 // these stand for.
-ModelFiles open_gguf_files(const std::string& path, Weights weights);
+ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 
 // What a model is in a GGUF file, beside its tokenizer. Unsupported where no architecture can
 // express its Spec; what only training asks for (dropout, deviations) is left out.

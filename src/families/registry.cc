@@ -85,6 +85,18 @@ void describe(Config& io, const Family& family, Spec& spec) {
   }
 }
 
+HeadSpec head_of(const Family& family, const Spec& spec, HeadKind kind, int64_t labels) {
+  HeadSpec head{.kind = kind, .bias = true};
+  if (kind == HeadKind::sequence) head.pooling = spec.decoder ? Pooling::last : Pooling::mean;
+  for (const Architecture& architecture : family.architectures) {
+    if (&family == &own || architecture.head.kind != kind) continue;
+    head = architecture.head;
+    break;
+  }
+  head.labels = labels;
+  return head;
+}
+
 bool can_express(const Family& family, const Spec& spec) {
   try {
     Config writer;

@@ -43,6 +43,9 @@ const Family& family_named(const std::string& model_type, const std::string& fil
 // `architectures` names. The Spec that was read is validated.
 void describe(Config& io, const Family& family, Spec& spec);
 
+// The head of this kind that the family's checkpoints have, with so many labels; else a plain one.
+HeadSpec head_of(const Family& family, const Spec& spec, HeadKind kind, int64_t labels);
+
 // Whether the family's config gives this Spec back.
 bool can_express(const Family& family, const Spec& spec);
 

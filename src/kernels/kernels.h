@@ -40,6 +40,19 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
 };
 
+// How the weights of inference are stored. int8 and int4: whole numbers with a scale for each group
+// along k.
+enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
+
+// A matrix W [N, K], packed once for many products; packed.h has the layouts.
+struct PackedMatrix {
+  WeightFormat format = WeightFormat::f32;
+  int64_t outputs = 0, width = 0;    // N, K
+  int64_t group = 0;                 // int8 and int4: weights along k that share a scale, 32 or 64
+  const void* panels = nullptr;      // on a cache line
+  const uint16_t* scales = nullptr;  // f16; int8 and int4
+};
+
 // Elements of a tensor of shape [R, C].
 struct Rows {
   int64_t count = 0, width = 0;
@@ -164,6 +177,12 @@ struct Kernels {
   const char* device = "";
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
+  // y[rows, N] (+)= x[rows, K] W^T, plus bias[N]. f32 and bf16: one chain over ascending k, as in
+  // gemm. int8 and int4: each row of x is rounded, group by group, to whole numbers q of -127 to
+  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
+  // and the products (weight scale * scale) * sum are one chain over ascending groups. Where bf16
+  // products are native, x is rounded to bf16 for bf16 weights.
+  void (*packed_linear)(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
   void (*convert)(Out y, In x, int64_t size) = nullptr;              // y (+)= x, across dtypes

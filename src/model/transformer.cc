@@ -46,7 +46,9 @@ const char* Transformer::head_name() const {
 }
 
 Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
-  Tensor x = embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
+  Tensor x = table.packed ? embedding(sequence.ids, table.packed)
+                          : embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
+  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // of a table left in its file
   if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
   if (!type_embedding.present()) return x;
   const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);
@@ -82,7 +84,7 @@ Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& pl
 }
 
 Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& valid) const {
-  return head(hidden, token_embedding.value, valid);
+  return head(hidden, token_embedding, valid);
 }
 
 // Radford et al. 2019: normal weights; those that write into the residual stream are smaller by the

@@ -52,19 +52,25 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const int64_t R = x.size() / x.dim(-1), C = x.dim(-1);
   const Tensor tokens = x.view({R, C});
   const DType exact = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor logits = linear(tokens, router.weight.value, router.bias.value, exact);  // [R, E]
-  const Routing routing = route(logits, spec.chosen, spec.normalise);                   // [R, k]
+  const Tensor logits = linear(tokens, router.weight, router.bias, exact);  // [R, E]
+  const Routing routing = route(logits, spec.chosen, spec.normalise);       // [R, k]
   const Groups groups = group_by_expert(routing.experts, spec.count);
   if (pass.side_losses != nullptr && spec.balance > 0)
     pass.side_losses->push_back(scale(balance_loss(logits, routing.experts), spec.balance));
 
   const auto through = [&](const Tensor& y, Linear Expert::*part) {
     std::vector<Tensor> weights, biases;
+    std::vector<PackedWeight> packed;
     for (const Expert& expert : experts) {
-      weights.push_back((expert.*part).weight.value);
+      const Parameter& weight = (expert.*part).weight;
+      if (weight.packed)
+        packed.push_back(weight.packed);
+      else
+        weights.push_back(weight.value);
       if ((expert.*part).bias.present()) biases.push_back((expert.*part).bias.value);
     }
-    return grouped_linear(y, groups.counts, weights, biases);
+    return packed.empty() ? grouped_linear(y, groups.counts, weights, biases)
+                          : grouped_linear(y, groups.counts, packed, biases);
   };
   const Tensor sorted = embedding(groups.rows, tokens);  // [R k, C]
   Tensor inner = activation(through(sorted, gated ? &Expert::gate : &Expert::up), kind);

@@ -16,7 +16,7 @@ Head::Head(const Spec& s, const NormSpec& norm_spec) : spec(s.head) {
   if (h.tied) output.weight = {};
 }
 
-Tensor Head::operator()(const Tensor& hidden, const Tensor& token_embedding,
+Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
                         const std::vector<Interval>& valid) const {
   Tensor x = hidden;
   if (spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled)
@@ -26,8 +26,7 @@ Tensor Head::operator()(const Tensor& hidden, const Tensor& token_embedding,
   const DType out = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   if (spec.kind == HeadKind::pooled) return cast(x, out);
   if (spec.scaled) x = scale(x, 1.0f / std::sqrt(static_cast<float>(x.dim(-1))));
-  const Tensor& matrix = spec.tied ? token_embedding : output.weight.value;
-  const Tensor y = linear(x, matrix, output.bias.value, out);
+  const Tensor y = linear(x, spec.tied ? token_embedding : output.weight, output.bias, out);
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
 }
 

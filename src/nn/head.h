@@ -19,7 +19,7 @@ struct Head {
   // hidden [B, T, C] -> f32 (f64 of f64) [B, T, V] of a language model; [B, T, labels] of token and
   // span; [B, labels] of sequence; [B, C] of pooled. `valid`: where the tokens of each batch row
   // are; empty = everywhere. Rows of hidden states alone, [R, C], do for heads that do not pool.
-  Tensor operator()(const Tensor& hidden, const Tensor& token_embedding,
+  Tensor operator()(const Tensor& hidden, const Parameter& token_embedding,
                     const std::vector<Interval>& valid) const;
 
   template <class Visitor>

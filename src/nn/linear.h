@@ -5,6 +5,12 @@
 
 namespace fovea {
 
+// y = x weight^T + bias, with the weight as it is kept.   x [..., in] -> [..., out] of dtype `out`
+inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, DType out) {
+  return weight.packed ? linear(x, weight.packed, bias.value, out)
+                       : linear(x, weight.value, bias.value, out);
+}
+
 // y = x weight^T + bias.   x [..., in] -> [..., out]
 struct Linear {
   Parameter weight, bias;
@@ -13,7 +19,7 @@ struct Linear {
   Linear(int64_t in, int64_t out, bool with_bias, Role role = Role::matrix)
       : weight{{out, in}, role, {}}, bias{with_bias ? Shape{out} : Shape{}, Role::bias, {}} {}
 
-  Tensor operator()(const Tensor& x) const { return linear(x, weight.value, bias.value); }
+  Tensor operator()(const Tensor& x) const { return linear(x, weight, bias, x.dtype()); }
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {

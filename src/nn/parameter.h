@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tensor/tensor.h"
+#include "ops/packed.h"
 
 namespace fovea {
 
@@ -25,6 +25,7 @@ struct Parameter {
   Shape shape;
   Role role = Role::matrix;
   Tensor value;
+  PackedWeight packed = {};  // instead of the value, where the model was opened for inference alone
 
   bool present() const { return !shape.empty(); }
 };

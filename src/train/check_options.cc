@@ -10,7 +10,8 @@ void check_range(const char* option, double value, double least, double most) {
   check(value >= least && value <= most, "{}: {}; expected {} to {}", option, value, least, most);
 }
 
-// One kind of data, and its validation with it.
+}  // namespace
+
 void check_data(const TrainOptions& o) {
   const int kinds =
       (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) + (o.labels.empty() ? 0 : 1);
@@ -30,12 +31,11 @@ void check_data(const TrainOptions& o) {
       "and one of the others with a text");
 }
 
-}  // namespace
-
 void check_options(const TrainOptions& o) {
   check_data(o);
   check_range("--steps", static_cast<double>(o.steps), 1, 1e9);
   check_range("--batch", static_cast<double>(o.batch), 1, 65536);
+  check_range("--length", static_cast<double>(o.length), 0, 1e9);
   check_range("--accumulate", static_cast<double>(o.accumulate), 1, 65536);
   check_range("--validation", o.validation, 0, 0.9);
   check_range("--learning-rate", o.learning_rate, 0, 1000);

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memory>
-
-#include "data/batches.h"
 #include "train/batch.h"
 
 namespace fovea {
@@ -26,26 +23,6 @@ class Examples {
   };
   Part learnt, held_out;
   uint64_t hash = 0;  // of the data
-};
-
-// The windows of a text, each token to be told from those before it.
-class TextExamples : public Examples {
- public:
-  // `windows`: of the held-out part, read by one evaluation; 0 = all.
-  TextExamples(const TokenSpan& training, const TokenSpan& validation, int64_t context,
-               int64_t batch, int64_t windows, uint64_t seed);
-
-  Batch training(int64_t pass) const override;
-  double passes_per_epoch() const override;
-  int64_t validation_batches() const override;
-  Batch validation(int64_t n) const override;
-
- private:
-  Batch of(int64_t rows) const;  // tensors without content
-
-  Batches batches_;
-  std::optional<ValidationBatches> validation_;
-  int64_t context_, batch_;
 };
 
 }  // namespace fovea

@@ -56,6 +56,17 @@ void check_settings(const Job& job) {
   }
 }
 
+// What the checkpoint lacks begins as in a new model.
+void initialise_missing(Transformer& model, uint64_t seed) {
+  Transformer fresh(model.spec);
+  initialise(fresh, seed);
+  std::map<std::string, Tensor> values;
+  fresh.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+  model.each([&](const std::string& name, Parameter& p) {
+    if (!p.value) p.value = values.at(name);
+  });
+}
+
 void choose_model(Job& job, const Say& say) {
   const TrainOptions& o = job.options;
   if (job.snapshot) {
@@ -64,9 +75,11 @@ void choose_model(Job& job, const Say& say) {
     job.plan.from = job.snapshot->path;
     job.plan.first_step = job.snapshot->step;
   } else if (!o.from.empty()) {
-    ModelFiles files = open_model_files(o.from, Weights::owned);
+    ModelFiles files = job.new_head ? open_with_head(o.from, Weights::owned, job.spec.head)
+                                    : open_model_files(o.from, Weights::owned);
     for (std::string& warning : files.warnings) say(std::move(warning));
     job.model = std::move(files.model);
+    if (!files.missing.empty()) initialise_missing(job.model, o.seed);
     job.model.spec = job.spec;  // its context may be the shorter one asked for
     job.plan.from = o.from;
   } else {
@@ -170,6 +183,7 @@ nlohmann::ordered_json settings(const Job& job) {
     s["mask"] = o.mask;
     s["mean_span"] = o.mean_span;
   }
+  if (o.length != 0) s["length"] = o.length;
   if (o.label_smoothing != 0) s["label_smoothing"] = o.label_smoothing;
   if (o.average != 1) s["average"] = o.average;
   return s;
@@ -189,7 +203,9 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   }
   job.task = open_task(options, job.spec);
   job.tokenizer = choose_tokenizer(job, job.spec);
+  const Spec before = job.spec;
   job.task->shape(job.spec, *job.tokenizer, job.origin, say);
+  job.new_head = write_spec(before) != write_spec(job.spec);
   if (!options.from.empty() && job.tokenizer->size() > job.spec.vocabulary) {
     fail(ErrorKind::BadFile,
          "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
@@ -198,6 +214,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   job.spec.vocabulary = std::max<int64_t>(job.spec.vocabulary, job.tokenizer->size());
   job.spec = validated(job.spec);
   if (options.from.empty()) job.origin = job.task->origin(job.spec, *job.tokenizer);
+  if (const auto labels = job.task->labels(); !labels.empty()) job.origin.labels = labels;
   plan_cost(job);
   job.examples = job.task->examples(job.spec, *job.tokenizer, job.origin, read_only, say);
   plan_data(job);

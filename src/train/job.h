@@ -14,8 +14,9 @@ struct Job {
   Spec spec;  // validated
   DType compute = DType::f32;
   std::optional<Tokenizer> tokenizer;
-  Origin origin;  // how the model is saved
-  std::unique_ptr<Task> task;
+  Origin origin;          // how the model is saved
+  bool new_head = false;  // instead of the checkpoint's that it starts from
+  std::unique_ptr<TrainingTask> task;
   std::unique_ptr<Examples> examples;
   std::optional<Snapshot> snapshot;  // to resume from
   Transformer model;                 // with its weights

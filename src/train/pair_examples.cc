@@ -15,20 +15,8 @@ LengthBatches batches_of(const TokenPairs& pairs, int64_t budget, uint64_t seed)
 }
 
 Examples::Part part_of(const TokenPairs& pairs) {
-  return {pairs.sources.count(), pairs.sources.tokens() + pairs.targets.tokens(),
-          pairs.targets.tokens(), pairs.bytes};
-}
-
-int64_t longest(const Sequences& sequences, const std::vector<int64_t>& samples) {
-  int64_t most = 0;
-  for (const int64_t i : samples) most = std::max(most, sequences.length(i));
-  return most;
-}
-
-Tensor filled(int64_t rows, int64_t length, int32_t value) {
-  const Tensor ids = empty({rows, length}, DType::i32);
-  std::fill_n(ids.data_as<int32_t>(), ids.size(), value);
-  return ids;
+  return {pairs.sources.count(), pairs.sources.total() + pairs.targets.total(),
+          pairs.targets.total(), pairs.bytes};
 }
 
 }  // namespace
@@ -47,20 +35,17 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
 // Rows are filled from the left, and what is left over is padding: of the source no query sees it,
 // of the target nothing is asked.
 Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const {
-  const auto B = std::ssize(samples);
-  const int64_t S = longest(pairs.sources, samples), T = longest(pairs.targets, samples);
+  const int64_t T = pairs.targets.longest(samples);
   Batch batch;
-  batch.source.ids = filled(B, S, tokens_.padding);
-  batch.target.ids = filled(B, T, tokens_.padding);
-  batch.labels = filled(B, T, -1);
-  for (int64_t b = 0; b < B; ++b) {
-    const int64_t i = samples[static_cast<size_t>(b)];
+  batch.source.ids = pairs.sources.rows(samples, pairs.sources.longest(samples), tokens_.padding);
+  batch.labels = pairs.targets.rows(samples, T, -1);
+  batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
+  int32_t* target = batch.target.ids.data_as<int32_t>();
+  for (const int64_t i : samples) {  // one place later, behind the start
     const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
-    std::copy_n(pairs.sources[i], read, batch.source.ids.data_as<int32_t>() + b * S);
-    std::copy_n(pairs.targets[i], said, batch.labels.data_as<int32_t>() + b * T);
-    int32_t* target = batch.target.ids.data_as<int32_t>() + b * T;
-    target[0] = tokens_.start;
-    std::copy_n(pairs.targets[i], said - 1, target + 1);
+    std::copy_backward(target, target + said - 1, target + said);
+    *target = tokens_.start;
+    target += T;
     batch.source_valid.push_back({0, read});
     batch.asked += said;
     batch.tokens += read + said;

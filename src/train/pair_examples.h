@@ -2,25 +2,9 @@
 
 #include "data/length_batches.h"
 #include "train/examples.h"
+#include "train/sequences.h"
 
 namespace fovea {
-
-// Token ids of many sequences, one behind the other.
-class Sequences {
- public:
-  void add(const std::vector<int32_t>& ids) {
-    ids_.insert(ids_.end(), ids.begin(), ids.end());
-    ends_.push_back(static_cast<int64_t>(ids_.size()));
-  }
-  int64_t count() const { return static_cast<int64_t>(ends_.size()) - 1; }
-  int64_t tokens() const { return ends_.back(); }
-  int64_t length(int64_t i) const { return ends_[size_t(i) + 1] - ends_[size_t(i)]; }
-  const int32_t* operator[](int64_t i) const { return ids_.data() + ends_[size_t(i)]; }
-
- private:
-  std::vector<int32_t> ids_;
-  std::vector<int64_t> ends_ = {0};
-};
 
 // Sources and targets, special tokens included.
 struct TokenPairs {

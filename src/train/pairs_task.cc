@@ -2,6 +2,7 @@
 #include "data/lines.h"
 #include "data/task_tokenizer.h"
 #include "train/pair_examples.h"
+#include "train/special_tokens.h"
 #include "train/task.h"
 
 namespace fovea {
@@ -9,12 +10,6 @@ namespace {
 
 // What sentences come to in tokens, for the plan before they are counted.
 constexpr int64_t kUsualLength = 32;
-
-std::optional<int32_t> padding_of(const Tokenizer& tokenizer) {
-  for (const char* text : {"<pad>", "[PAD]"})
-    if (const auto id = tokenizer.id_of(text)) return id;
-  return std::nullopt;
-}
 
 // As the tokenizer's post-processor has it, and always with the end that tells a decoder to stop.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
@@ -25,10 +20,11 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
 }
 
 // To say a target text for a source text.
-class PairsTask : public Task {
+class PairsTask : public TrainingTask {
  public:
-  explicit PairsTask(const TrainOptions& options)
-      : Task(options), training_(read_pairs(options.pairs, "--pairs")) {
+  PairsTask(const TrainOptions& options, Purpose purpose)
+      : TrainingTask(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
+    if (purpose == Purpose::measure) return;
     if (!options.validation_pairs.empty()) {
       validation_ = read_pairs(options.validation_pairs, "--validation-pairs");
       return;
@@ -55,7 +51,7 @@ class PairsTask : public Task {
               spec.head.kind == HeadKind::language_model,
           "--pairs: the model is no encoder-decoder of text with a language model's head; expected "
           "one, such as --preset translate");
-    if (origin.family == nullptr) spec.padding = padding_of(tokenizer).value_or(-1);
+    if (origin.family == nullptr) spec.padding = padding_id(tokenizer).value_or(-1);
   }
 
   Cost cost(const Spec& spec, DType compute) const override {
@@ -65,21 +61,7 @@ class PairsTask : public Task {
   }
 
   Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {
-    Origin origin;
-    origin.family = &family_for(spec);
-    const int32_t start = start_of(tokenizer, {});
-    origin.carried = {{"is_encoder_decoder", true}, {"decoder_start_token_id", start}};
-    origin.generation = {{"decoder_start_token_id", start}};
-    if (const auto end = tokenizer.eos_id()) {
-      origin.carried["eos_token_id"] = origin.carried["forced_eos_token_id"] = *end;
-      origin.generation["eos_token_id"] = origin.generation["forced_eos_token_id"] = *end;
-    }
-    const auto padding = padding_of(tokenizer);
-    origin.generation["pad_token_id"] = padding.value_or(start);
-    origin.carried["bos_token_id"] = nullptr;
-    origin.generation["max_length"] = spec.context;
-    origin.generation["num_beams"] = 5;
-    return origin;
+    return encoder_decoder_origin(spec, tokenizer);
   }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer,
@@ -88,15 +70,15 @@ class PairsTask : public Task {
           "tokenizer: it has no token for the end of a text; expected eos_token in "
           "tokenizer_config.json");
     PairTokens tokens;
-    tokens.start = start_of(tokenizer, origin);
+    tokens.start = decoder_start(tokenizer, origin);
     tokens.padding =
-        static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_of(tokenizer).value_or(0));
+        static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
     if (training_.empty + validation_.empty > 0) {
       say(fmt::format("{} pairs are left out, as one side of them is empty",
                       training_.empty + validation_.empty));
     }
-    TokenPairs learnt = tokenized(training_, spec, tokenizer),
-               held_out = tokenized(validation_, spec, tokenizer);
+    TokenPairs learnt = tokenized(training_, spec, tokenizer), held_out = learnt;
+    if (purpose_ == Purpose::train) held_out = tokenized(validation_, spec, tokenizer);
     if (too_long_ > 0) {
       say(fmt::format("{} pairs are left out, as they are longer than {} tokens, the context",
                       too_long_, spec.context));
@@ -112,12 +94,6 @@ class PairsTask : public Task {
   }
 
  private:
-  static int32_t start_of(const Tokenizer& tokenizer, const Origin& origin) {
-    if (const auto id = special_id(origin, "decoder_start_token_id")) return *id;
-    if (const auto id = padding_of(tokenizer)) return *id;
-    return tokenizer.bos_id().value_or(tokenizer.eos_id().value_or(0));
-  }
-
   TokenPairs tokenized(const TextPairs& texts, const Spec& spec, const Tokenizer& tokenizer) {
     TokenPairs pairs;
     for (size_t i = 0; i < texts.sources.size(); ++i) {
@@ -140,8 +116,9 @@ class PairsTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_pairs_task(const TrainOptions& options) {
-  return std::make_unique<PairsTask>(options);
+std::unique_ptr<TrainingTask> make_pairs_task(const TrainOptions& options,
+                                              TrainingTask::Purpose purpose) {
+  return std::make_unique<PairsTask>(options, purpose);
 }
 
 }  // namespace fovea

@@ -24,11 +24,12 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
   return spec.decoder ? Objective::spans : Objective::masked;
 }
 
-std::unique_ptr<Task> open_task(const TrainOptions& options, const Spec& spec) {
-  switch (objective_of(options, spec)) {
-    case Objective::pairs: return make_pairs_task(options);
-    default: return make_text_task(options);
-  }
+std::unique_ptr<TrainingTask> open_task(const TrainOptions& options, const Spec& spec,
+                                        TrainingTask::Purpose purpose) {
+  const Objective objective = objective_of(options, spec);
+  if (objective == Objective::pairs) return make_pairs_task(options, purpose);
+  if (objective == Objective::labels) return make_labels_task(options, purpose);
+  return make_text_task(options, purpose, objective);
 }
 
 }  // namespace fovea

@@ -42,6 +42,7 @@ std::vector<Batch> Stepper::batches_of(const Examples& examples, int64_t step) c
 double Stepper::accumulate(const std::vector<Batch>& batches, int64_t step) {
   double asked = 0, loss = 0;
   for (const Batch& batch : batches) asked += static_cast<double>(batch.asked);
+  asked = std::max(asked, 1.0);
   for (size_t n = 0; n < batches.size(); ++n) {
     const int64_t pass_number = step * options_.accumulate + static_cast<int64_t>(n);
     const Tensor part = loss_of(model_, batches[n], training_pass(pass_number), asked,
@@ -208,11 +209,12 @@ Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model
 void Trainer::evaluate() {
   if (average_) average_->add();
   if (job_.examples->validation_batches() == 0) return;
-  const double loss = score(judged(), job_.compute, *job_.examples).loss;
+  const Score found = score(judged(), job_.compute, *job_.examples);
+  const double loss = found.loss;
   progress_.validation_loss = loss;
   const Examples::Part& held_out = job_.examples->held_out;
   progress_.bits_per_byte = bits_per_byte(loss, held_out.asked, held_out.bytes);
-  progress_.figures = job_.task->figures(judged(), job_.compute, *job_.examples);
+  progress_.figures = job_.task->figures(judged(), found);
   record_.evaluation(progress_);
   record_.draw();
   if (std::isfinite(loss) && (!progress_.best_loss || loss < *progress_.best_loss)) {

@@ -30,7 +30,7 @@ def options(*kinds):
 
 def places(verb):
     """Enough arguments by place that only the option can be wrong."""
-    return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "plan": ["gpt2"], "tokenize": ["model"]}.get(verb, [])
+    return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
 
 
 class Values(FoveaTest):

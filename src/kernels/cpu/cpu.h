@@ -9,6 +9,8 @@ namespace fovea::cpu {
 
 // gemm.cc
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
+// packed_linear.cc
+void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows);
 // elementwise.cc
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);

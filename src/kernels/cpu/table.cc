@@ -6,6 +6,7 @@ const Kernels& cpu_kernels() {
   static const Kernels table = {
       .device = "cpu",
       .gemm = cpu::gemm,
+      .packed_linear = cpu::packed_linear,
       .convert = cpu::convert,
       .add = cpu::add,
       .multiply = cpu::multiply,

@@ -8,6 +8,7 @@
 namespace fovea::reference {
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
+void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows);
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);
 void multiply(Out y, In a, In b, int64_t size);

@@ -6,6 +6,7 @@ const Kernels& reference_kernels() {
   static const Kernels table = {
       .device = "reference",
       .gemm = reference::gemm,
+      .packed_linear = reference::packed_linear,
       .convert = reference::convert,
       .add = reference::add,
       .multiply = reference::multiply,

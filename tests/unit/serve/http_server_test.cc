@@ -198,7 +198,7 @@ TEST_F(HttpServerTest, NoticesThatAClientLeft) {
   EXPECT_TRUE(held_->gone());
   EXPECT_FALSE(held_->write("x"));
   held_.reset();
-  EXPECT_TRUE(wait([this] { return log_.find("/hold 0 cut") != std::string::npos; })) << log_;
+  EXPECT_TRUE(wait([this] { return log_.find("/hold 499 cut") != std::string::npos; })) << log_;
 }
 
 TEST_F(HttpServerTest, AHalfClosedClientStillGetsItsAnswer) {

@@ -1,0 +1,109 @@
+// Products with packed weights, as decoding and reading a prompt ask for them: bytes of weights and
+// operations a second, beside what the machine reads and multiplies at best. bench_packed [rows]
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <random>
+#include <vector>
+
+#include "base/threads.h"
+#include "kernels/packed.h"
+#include "tensor/tensor.h"
+
+namespace {
+
+using namespace fovea;
+
+// One thread is timed by the processor time that it got, which other programs disturb less; a team
+// by the clock.
+double now() {
+  timespec time{};
+  clock_gettime(thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Copies of one matrix, together beyond what caches hold, read in turn: as a model's layers are.
+struct Weights {
+  std::vector<Tensor> panels, scales;
+  std::vector<PackedMatrix> matrices;
+
+  Weights(WeightFormat format, const Tensor& matrix, size_t bytes) {
+    PackedMatrix w;
+    w.format = format;
+    w.outputs = matrix.dim(0);
+    w.width = matrix.dim(1);
+    w.group = 32;
+    const int64_t size = panels_of(w) * panel_bytes(w);
+    for (size_t total = 0; total < bytes; total += static_cast<size_t>(size)) {
+      panels.push_back(empty({size}, DType::u8));
+      scales.push_back(empty({scale_bytes(w)}, DType::u8));
+      w.panels = panels.back().data();
+      w.scales = scales.back().data_as<uint16_t>();
+      pack(w, matrix, panels.back().data(), scales.back().data_as<uint16_t>());
+      matrices.push_back(w);
+    }
+  }
+};
+
+double read_bandwidth() {
+  const Tensor block = zeros({int64_t{256} << 20}, DType::u8);
+  double best = 0;
+  for (int round = 0; round < 5; ++round) {
+    const double begin = now();
+    parallel_for(256, 1, [&](int64_t first, int64_t last) {
+      uint64_t sum[8] = {};
+      const uint64_t* words = block.data_as<uint64_t>();
+      for (int64_t i = first << 17; i < last << 17; i += 8)
+        for (int64_t j = 0; j < 8; ++j) sum[j] += words[i + j];
+      for (const uint64_t part : sum) __asm__ volatile("" ::"r"(part));
+    });
+    best = std::max(best, 0.268435456 / (now() - begin));
+  }
+  return best;
+}
+
+void measure(const char* name, WeightFormat format, const Tensor& matrix, int64_t rows) {
+  const size_t bytes = rows == 1 ? size_t{160} << 20 : size_t{16} << 20;
+  const Weights weights(format, matrix, bytes);
+  const Tensor x = full({rows, matrix.dim(1)}, 0.5), y = empty({rows, matrix.dim(0)});
+  const double operations = 2.0 * static_cast<double>(rows * matrix.size());
+  double best = 1e9;
+  for (int round = 0; round < 4; ++round) {
+    const double begin = now();
+    for (const PackedMatrix& w : weights.matrices) kernels(x).packed_linear(y, x, {}, w, rows);
+    best = std::min(best, (now() - begin) / static_cast<double>(weights.matrices.size()));
+  }
+  const PackedMatrix& w = weights.matrices[0];
+  const auto size = static_cast<double>(panels_of(w) * panel_bytes(w) + scale_bytes(w));
+  std::printf("%-5s %5ld x %5ld  rows %4ld  %9.2f us  %6.1f GB/s  %7.1f GOP/s\n", name,
+              static_cast<long>(w.outputs), static_cast<long>(w.width), static_cast<long>(rows),
+              best * 1e6, size / best / 1e9, operations / best / 1e9);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::printf("%s, %d threads, reads %.1f GB/s\n", active_isa().c_str(), thread_count(),
+              read_bandwidth());
+  std::vector<int64_t> counts = {1, 4, 16, 64, 512};
+  if (argc > 1) counts = {std::atol(argv[1])};
+  const struct {
+    const char* name;
+    WeightFormat format;
+  } formats[] = {{"f32", WeightFormat::f32},
+                 {"bf16", WeightFormat::bf16},
+                 {"int8", WeightFormat::int8},
+                 {"int4", WeightFormat::int4}};
+  for (const auto& [outputs, width] :
+       {std::pair{576, 576}, {1536, 576}, {576, 1536}, {32000, 576}}) {
+    std::vector<float> values(static_cast<size_t>(outputs) * static_cast<size_t>(width));
+    std::minstd_rand generator(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (float& value : values) value = uniform(generator);
+    const Tensor matrix = from(values, {outputs, width});
+    for (const int64_t rows : counts)
+      for (const auto& [name, format] : formats) measure(name, format, matrix, rows);
+  }
+}

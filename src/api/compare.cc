@@ -1,0 +1,112 @@
+#include "fovea/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/parts.h"
+#include "base/error.h"
+#include "base/threads.h"
+#include "data/token_store.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+// Logits of this many tokens at a time, so that large vocabularies stay small.
+constexpr int64_t kRows = 128;
+
+// A row of logits as log probabilities need it.
+struct Row {
+  const float* logits;
+  double log_sum;
+  int64_t top;
+
+  Row(const float* row, int64_t size) : logits(row), log_sum(0) {
+    top = std::max_element(row, row + size) - row;
+    for (int64_t i = 0; i < size; ++i) log_sum += std::exp(double{row[i]} - double{row[top]});
+    log_sum = std::log(log_sum) + double{row[top]};
+  }
+  double log_probability(int64_t i) const { return double{logits[i]} - log_sum; }
+};
+
+struct TokenSums {
+  double loss = 0, full_loss = 0, divergence = 0, flips = 0;
+};
+
+TokenSums compare_row(const float* logits, const float* full_logits, int64_t size, int32_t target) {
+  const Row row(logits, size), full(full_logits, size);
+  TokenSums sums = {-row.log_probability(target), -full.log_probability(target), 0,
+                    row.top == full.top ? 0.0 : 1.0};
+  for (int64_t i = 0; i < size; ++i) {
+    const double log_p = full.log_probability(i);
+    sums.divergence += std::exp(log_p) * (log_p - row.log_probability(i));
+  }
+  return sums;
+}
+
+// Adds one window: each token but the last predicts the next.
+void add_window(const Transformer& model, const Transformer& full,
+                const std::vector<int32_t>& window, TokenSums& total) {
+  const NoGradient off;
+  const int64_t length = static_cast<int64_t>(window.size()) - 1, V = model.spec.vocabulary;
+  const Tensor ids = empty({1, length}, DType::i32);
+  std::copy_n(window.begin(), length, ids.data_as<int32_t>());
+  const Shape rows{length, model.spec.width}, full_rows{length, full.spec.width};
+  const Tensor hidden = model.hidden(ids, {}).view(rows),
+               full_hidden = full.hidden(ids, {}).view(full_rows);
+  for (int64_t begin = 0; begin < length; begin += kRows) {
+    const int64_t count = std::min(kRows, length - begin);
+    const Tensor logits = model.logits(hidden.rows(begin, begin + count)),
+                 full_logits = full.logits(full_hidden.rows(begin, begin + count));
+    std::vector<TokenSums> sums(static_cast<size_t>(count));
+    parallel_for(count, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        sums[static_cast<size_t>(i)] =
+            compare_row(logits.data_as<float>() + i * V, full_logits.data_as<float>() + i * V, V,
+                        window[static_cast<size_t>(begin + i + 1)]);
+      }
+    });
+    for (const TokenSums& s : sums) {
+      total.loss += s.loss;
+      total.full_loss += s.full_loss;
+      total.divergence += s.divergence;
+      total.flips += s.flips;
+    }
+  }
+}
+
+}  // namespace
+
+Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
+                   const std::function<bool(double fraction)>& progress) {
+  check(model.spec().vocabulary == full.spec().vocabulary,
+        "--against: the vocabulary has {} entries, the model's {}; expected the same model",
+        full.spec().vocabulary, model.spec().vocabulary);
+  Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
+  const TokenStore store(corpus, model.tokenizer(), {.validation = 0, .cache = {}});
+  const TokenSpan& tokens = store.training();
+  check(tokens.count >= 2, "{}: {} tokens; expected at least 2, one to predict from the other",
+        data.front(), tokens.count);
+
+  Comparison result;
+  result.tokens = tokens.count - 1;
+  result.weight_bytes = model.weight_bytes();
+  result.full_weight_bytes = full.weight_bytes();
+  const int64_t context = std::min({model.spec().context, full.spec().context, result.tokens});
+  TokenSums total;
+  for (int64_t at = 0; at < result.tokens; at += context) {
+    if (progress && !progress(static_cast<double>(at) / static_cast<double>(result.tokens)))
+      fail(ErrorKind::Failed, "eval: interrupted");
+    std::vector<int32_t> window(static_cast<size_t>(std::min(context, result.tokens - at) + 1));
+    tokens.copy(at, static_cast<int64_t>(window.size()), window.data());
+    add_window(model.parts().transformer, full.parts().transformer, window, total);
+  }
+  const auto count = static_cast<double>(result.tokens);
+  result.perplexity = std::exp(total.loss / count);
+  result.full_perplexity = std::exp(total.full_loss / count);
+  result.divergence = total.divergence / count;
+  result.flips = total.flips / count;
+  return result;
+}
+
+}  // namespace fovea

@@ -1,0 +1,17 @@
+#pragma once
+
+// IEEE binary16, as files and scales hold it. Every CPU of the baseline converts it (F16C).
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace fovea {
+
+inline float widen_half(uint16_t half) { return _cvtsh_ss(half); }  // exactly
+// To the nearest, ties to even; beyond 65504 infinity.
+inline uint16_t narrow_to_half(float x) {
+  return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+}  // namespace fovea

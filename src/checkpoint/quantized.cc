@@ -1,0 +1,104 @@
+#include "checkpoint/quantized.h"
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kKey = "quantization_config";
+
+// Outputs in front.
+FileTensor untransposed(FileTensor tensor) {
+  if (tensor.stored == Stored::transposed) tensor.stored = Stored::plain;
+  return tensor;
+}
+
+// The shapes with rows of `width`.
+std::vector<Shape> with_width(std::vector<Shape> shapes, int64_t width) {
+  for (Shape& shape : shapes) shape.back() = width;
+  return shapes;
+}
+
+void check_shape(const StoredTensor& stored, const Shape& expected, const std::string& folder) {
+  if (stored.shape == expected) return;
+  fail(ErrorKind::BadFile, "{}: {} is {}; expected {} for the model's sizes and group_size", folder,
+       stored.name, describe(stored.shape), describe(expected));
+}
+
+}  // namespace
+
+std::optional<Quantization> take_quantization(nlohmann::json& config, const std::string& path) {
+  const auto found = config.find(kKey);
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  const auto field = [&](const char* key) {
+    return found->is_object() && found->contains(key) ? found->at(key) : nlohmann::json();
+  };
+  const nlohmann::json method = field("quant_method"), bits = field("bits"),
+                       group = field("group_size");
+  if (method != "fovea") {
+    fail(ErrorKind::Unsupported, "{}: {} has quant_method {}; expected fovea or full weights", path,
+         kKey, brief(method));
+  }
+  if (bits != 8 && bits != 4)
+    fail(ErrorKind::BadFile, "{}: {} has bits {}; expected 8 or 4", path, kKey, brief(bits));
+  if (group != 32 && group != 64)
+    fail(ErrorKind::BadFile, "{}: {} has group_size {}; expected 32 or 64", path, kKey,
+         brief(group));
+  config.erase(kKey);
+  return Quantization{bits == 8 ? WeightFormat::int8 : WeightFormat::int4, group.get<int64_t>()};
+}
+
+nlohmann::ordered_json quantization_json(const Quantization& quantization) {
+  return {{"quant_method", "fovea"},
+          {"bits", bits_of(quantization.format)},
+          {"group_size", quantization.group}};
+}
+
+std::string scale_name(const std::string& tensor) { return tensor + "_scale"; }
+
+bool can_be_quantized(const FileTensor& tensor) {
+  return tensor.stored == Stored::plain || tensor.stored == Stored::transposed ||
+         tensor.stored == Stored::by_head || tensor.stored == Stored::stacked;
+}
+
+std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,
+                                              const StoredTensor& stored,
+                                              const std::vector<Shape>& shapes, int64_t group,
+                                              const std::string& folder) {
+  const FileTensor lying = untransposed(tensor);
+  const int64_t width = shapes[0].back();
+  const int64_t row = stored.dtype == DType::u8 ? (width + 1) / 2 : width;
+  const auto rows_shapes = with_width(shapes, row);
+  const auto scale_shapes = with_width(shapes, (width + group - 1) / group);
+  check_shape(stored, shape_in_file(lying, rows_shapes), folder);
+  const StoredTensor* scales = file.find(scale_name(stored.name));
+  if (scales == nullptr) {
+    fail(ErrorKind::BadFile, "{}: {} has no {}; expected scales beside quantised weights", folder,
+         stored.name, scale_name(stored.name));
+  }
+  check_shape(*scales, shape_in_file(lying, scale_shapes), folder);
+  if (scales->dtype != DType::f16) {
+    fail(ErrorKind::BadFile, "{}: {} is {}; expected F16", folder, scales->name, scales->type);
+  }
+  const auto rows = from_file(lying, file.tensor(stored.name), rows_shapes, true);
+  const auto row_scales = from_file(lying, file.tensor(scales->name), scale_shapes, true);
+  std::vector<PackedWeight> parts;
+  for (size_t i = 0; i < rows.size(); ++i) parts.emplace_back(rows[i], row_scales[i], width, group);
+  return parts;
+}
+
+void quantized_to_file(const FileTensor& tensor, const std::vector<PackedWeight>& parts,
+                       std::map<std::string, Tensor>& tensors) {
+  std::vector<Tensor> rows, scales;
+  for (const PackedWeight& part : parts) {
+    const PackedWeight::Quantized quantized = part.quantized();
+    rows.push_back(quantized.rows);
+    scales.push_back(quantized.scales);
+  }
+  const FileTensor lying = untransposed(tensor);
+  tensors[tensor.name] = to_file(lying, rows);
+  tensors[scale_name(tensor.name)] = to_file(lying, scales);
+}
+
+}  // namespace fovea

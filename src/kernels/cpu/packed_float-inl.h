@@ -1,0 +1,200 @@
+// Tiles of a product with panels of f32 or bf16 (kernels/packed.h); included once per target.
+
+#if defined(FOVEA_PACKED_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_PACKED_FLOAT_INL_H_
+#undef FOVEA_PACKED_FLOAT_INL_H_
+#else
+#define FOVEA_PACKED_FLOAT_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+
+#include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+using Words = hn::RebindToUnsigned<Floats>;
+constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
+
+// How far ahead of its use a stream of weights is asked for. Memory answers after some 100 ns, in
+// which a core that shares its bandwidth with others reads about this much.
+constexpr int64_t kPrefetchBytes = 1024;
+
+// The first kRows rows of the tile and kPanels panels: kRows * kPanels * kPanelVectors running sums
+// that live in registers.
+template <int kRows, int kVectors>
+struct Sums {
+  Vector at[kRows][kVectors];
+
+  HWY_INLINE void load(const float* from, bool first) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v)
+        at[r][v] = first ? all(0) : hn::Load(Floats(), from + (r * kVectors + v) * kLanes);
+  }
+  HWY_INLINE void store(float* to) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v)
+        hn::Store(at[r][v], Floats(), to + (r * kVectors + v) * kLanes);
+  }
+};
+
+// Rows of tiles: a fused multiply-add takes 4 cycles and two start per cycle, so 8 or more sums
+// must be in flight, and as many as fit the registers beside the weights. See gemm_micro-inl.h.
+struct FloatTiles {
+  static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
+  static constexpr int panels(int rows) {
+    if (kLanes == 16) return rows <= 4 ? 4 : 3;
+    return rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  }
+  // Columns of W at a time: a block of panels, at most 64 x 192 floats (48 KB), stays in L1 or
+  // close to it while the rows of x pass.
+  static constexpr int64_t kBlock = 192;
+};
+
+struct F32Tiles : FloatTiles {
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+                                    float* sums) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    Sums<kRows, kVectors> sum;
+    sum.load(sums, k.begin == 0);
+    const float* x = job.floats + row * job.stride + k.begin;
+    const float* w[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p)
+      w[p] = reinterpret_cast<const float*>(job.panel(panel + p)) + k.begin * kPanelOutputs;
+    for (int64_t i = 0; i < k.size(); ++i) {
+      Vector weights[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const float* from = w[v / kPanelVectors] + i * kPanelOutputs;
+        weights[v] = hn::Load(Floats(), from + v % kPanelVectors * kLanes);
+        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Vector factor = all(x[r * job.stride + i]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          sum.at[r][v] = hn::MulAdd(factor, weights[v], sum.at[r][v]);
+      }
+    }
+    sum.store(sums);
+  }
+};
+
+// A vector of pairs: the even k in the lower halves of its lanes, the odd one in the upper.
+HWY_INLINE Vector even_of(hn::Vec<Words> pairs) {
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(pairs));
+}
+HWY_INLINE Vector odd_of(hn::Vec<Words> pairs) {
+  return hn::BitCast(Floats(), hn::And(pairs, hn::Set(Words(), 0xffff0000u)));
+}
+
+// bf16 weights widened in registers.
+struct Bf16Tiles : FloatTiles {
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+                                    float* sums) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    Sums<kRows, kVectors> sum;
+    sum.load(sums, k.begin == 0);
+    const float* x = job.floats + row * job.stride + k.begin;
+    const uint32_t* w[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p)
+      w[p] = reinterpret_cast<const uint32_t*>(job.panel(panel + p)) + k.begin / 2 * kPanelOutputs;
+    const auto add = [&](int64_t i, const Vector* weights) HWY_ATTR {
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Vector factor = all(x[r * job.stride + i]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          sum.at[r][v] = hn::MulAdd(factor, weights[v], sum.at[r][v]);
+      }
+    };
+    for (int64_t i = 0; i < k.size(); i += 2) {
+      hn::Vec<Words> pairs[kVectors];
+      Vector weights[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
+        pairs[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
+        weights[v] = even_of(pairs[v]);
+        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+      }
+      add(i, weights);
+      if (i + 1 == k.size()) break;  // an odd K ends within a pair
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) weights[v] = odd_of(pairs[v]);
+      add(i + 1, weights);
+    }
+    sum.store(sums);
+  }
+};
+
+// sum + odd * odd + even * even, each step rounded once, as AVX512-BF16 does for pairs of bf16.
+struct NativePairs {
+  static HWY_INLINE Vector add(Vector sum, [[maybe_unused]] hn::Vec<Words> w,
+                               [[maybe_unused]] hn::Vec<Words> x) {
+#if HWY_TARGET == HWY_AVX2
+    return sum;  // no CPU has the one without AVX-512
+#else
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+    return sum;
+#endif
+  }
+};
+// The same where the CPU cannot: for tests.
+struct EmulatedPairs {
+  static HWY_INLINE Vector add(Vector sum, hn::Vec<Words> w, hn::Vec<Words> x) {
+    return hn::MulAdd(even_of(w), even_of(x), hn::MulAdd(odd_of(w), odd_of(x), sum));
+  }
+};
+
+// bf16 weights times activations in bf16, two k at a time.
+template <class Pairs>
+struct Bf16PairTiles : FloatTiles {
+  static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // of half the size
+
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+                                    float* sums) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    Sums<kRows, kVectors> sum;
+    sum.load(sums, k.begin == 0);
+    const uint32_t* x = job.pairs + row * job.stride + k.begin / 2 * kRows;
+    const uint32_t* w[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p)
+      w[p] = reinterpret_cast<const uint32_t*>(job.panel(panel + p)) + k.begin / 2 * kPanelOutputs;
+    const int64_t pairs = (k.size() + 1) / 2;
+    for (int64_t i = 0; i < pairs; ++i, x += kRows) {
+      hn::Vec<Words> weights[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const uint32_t* from = w[v / kPanelVectors] + i * kPanelOutputs;
+        weights[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
+        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const hn::Vec<Words> pair = hn::Set(Words(), x[r]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          sum.at[r][v] = Pairs::add(sum.at[r][v], weights[v], pair);
+      }
+    }
+    sum.store(sums);
+  }
+};
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,237 @@
+// Products with weights that were packed once. Threads share the panels, and each walks its own: a
+// block of panels, a block of k, then all rows, so that weights are read from memory once whatever
+// the number of rows. No blocking enters a result: sums are carried, unrounded, from block to
+// block.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm_scratch.h"
+#include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/stored.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/packed_linear.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "kernels/cpu/packed_whole-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+// Fewer multiply-adds than this (about 1 microsecond's worth) are not worth waking a second thread.
+constexpr int64_t kThreadGrain = 65536;
+// Sums carried between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) a
+// thread.
+constexpr int64_t kCarriedTiles = 512;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums);
+
+// The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
+template <class Tiles, int kRows = Tiles::kMostRows>
+Tile TileOf(int64_t rows, int64_t panels) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return TileOf<Tiles, kRows - 1>(rows, panels);
+  }
+  constexpr int kPanels = Tiles::panels(kRows), kNext = Tiles::panels(kRows + 1);
+  if (panels == 1) return Tiles::template multiply<kRows, 1>;
+  if constexpr (kNext != kPanels && kRows < Tiles::kMostRows) {
+    if (panels == kNext) return Tiles::template multiply<kRows, kNext>;
+  }
+  return Tiles::template multiply<kRows, kPanels>;
+}
+
+// y's rows and panels of one tile from its finished sums.
+void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
+  const int64_t first = panel * kPanelOutputs;
+  const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
+  for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
+    if (job.bias) add_floats(sums, job.bias + first, columns);
+    narrow_into(job.y, row * job.weight.outputs + first, columns, sums);
+  }
+}
+
+template <class Tiles>
+void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
+                    float* carried) {
+  const int64_t K = job.weight.width, first = job.rows_of(tiles.begin).begin;
+  int64_t begin = 0;
+  do {  // at least once: without products y is still set to the bias
+    const Range k = {begin, std::min(K, begin + Tiles::kBlock)};
+    for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+      const Range rows = job.rows_of(t);
+      float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
+      TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums);
+      if (k.end == K) StoreSums(job, rows, panel, panels, sums);
+    }
+    begin = k.end;
+  } while (begin < K);
+}
+
+template <class Tiles>
+void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
+  // All tiles take the same number of panels, the one that goes with the largest.
+  const int64_t most = Tiles::panels(static_cast<int>(CeilDiv(job.rows, job.tiles)));
+  for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
+    const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
+    float* carried =
+        gemm_scratch(GemmScratch::carry,
+                     static_cast<size_t>(part.size() * Tiles::kMostRows * most * kPanelOutputs));
+    for (int64_t panel = panels.begin, count = 0; panel < panels.end; panel += count) {
+      count = panel + most <= panels.end ? most : 1;
+      MultiplyPanels<Tiles>(job, part, panel, count, carried);
+    }
+  }
+}
+
+template <class Tiles>
+void MultiplyPacked(const PackedJob& job) {
+  const int64_t panels = panels_of(job.weight);
+  const int64_t work = job.rows * job.weight.outputs * std::max<int64_t>(1, job.weight.width);
+  const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
+  const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
+  const int64_t panel_shares = std::min(panels, threads / tile_shares);
+  parallel_for(tile_shares * panel_shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t share = begin; share < end; ++share) {
+      const int64_t t = share / panel_shares, p = share % panel_shares;
+      MultiplyShare<Tiles>(job, {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares},
+                           {panels * p / panel_shares, panels * (p + 1) / panel_shares});
+    }
+  });
+}
+
+const float* WidenBias(In bias, int64_t outputs) {
+  if (bias.data == nullptr) return nullptr;
+  float* room = bias.dtype == DType::f32
+                    ? nullptr
+                    : gemm_scratch(GemmScratch::bias, static_cast<size_t>(outputs));
+  return widened(bias, 0, outputs, room);
+}
+
+void QuantizeRows(PackedJob& job, In x) {
+  const int64_t K = job.weight.width;
+  const auto cells = static_cast<size_t>(job.rows * job.groups);
+  job.stride = job.groups * job.weight.group;
+  auto* bytes = reinterpret_cast<int8_t*>(
+      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(CeilDiv(job.rows * job.stride, 4))));
+  float* scales = gemm_scratch(GemmScratch::scales, cells);
+  auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
+  const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
+  parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    float* room = x.dtype == DType::f32
+                      ? nullptr
+                      : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(K));
+    for (int64_t t = begin; t < end; ++t) {
+      const Range tile = job.rows_of(t);
+      for (int64_t r = tile.begin; r < tile.end; ++r) {
+        quantize_row(widened(x, r * K, K, room), K, job.weight.group, offset, r - tile.begin,
+                     tile.size(), bytes + tile.begin * job.stride, scales + tile.begin * job.groups,
+                     corrections + tile.begin * job.groups);
+      }
+    }
+  });
+  job.bytes = bytes;
+  job.scales = scales;
+  job.corrections = corrections;
+}
+
+void PairRows(PackedJob& job, In x) {
+  const int64_t K = job.weight.width;
+  job.stride = CeilDiv(K, 2);
+  auto* pairs = reinterpret_cast<uint32_t*>(
+      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * job.stride)));
+  parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    auto* row = reinterpret_cast<bf16*>(
+        gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(job.stride)));
+    for (int64_t t = begin; t < end; ++t) {
+      const Range tile = job.rows_of(t);
+      for (int64_t r = tile.begin; r < tile.end; ++r) {
+        row[2 * job.stride - 1] = bf16{};  // of an odd K's last pair
+        if (x.dtype == DType::f32)
+          narrow_all(row, static_cast<const float*>(x.data) + r * K, K);
+        else
+          std::copy_n(static_cast<const bf16*>(x.data) + r * K, K, row);
+        uint32_t* to = pairs + tile.begin * job.stride + (r - tile.begin);
+        for (int64_t i = 0; i < job.stride; ++i)
+          std::memcpy(to + i * tile.size(), row + 2 * i, sizeof(uint32_t));
+      }
+    }
+  });
+  job.pairs = pairs;
+}
+
+void WidenRows(PackedJob& job, In x) {
+  const int64_t K = job.weight.width;
+  job.stride = K;
+  job.floats = static_cast<const float*>(x.data);
+  if (x.dtype == DType::f32) return;
+  float* floats = gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * K));
+  parallel_for(job.rows, FloatTiles::kMostRows, [&](int64_t begin, int64_t end) HWY_ATTR {
+    widen_all(floats + begin * K, static_cast<const bf16*>(x.data) + begin * K, (end - begin) * K);
+  });
+  job.floats = floats;
+}
+
+void MultiplyBf16(Bf16Products products, PackedJob& job, In x) {
+  if (products == Bf16Products::widened) {
+    WidenRows(job, x);
+    return MultiplyPacked<Bf16Tiles>(job);
+  }
+  PairRows(job, x);
+  if (products == Bf16Products::emulated) return MultiplyPacked<Bf16PairTiles<EmulatedPairs>>(job);
+  MultiplyPacked<Bf16PairTiles<NativePairs>>(job);
+}
+
+void PackedLinear(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+                  int64_t rows) {
+  PackedJob job = {};
+  job.weight = weight;
+  job.rows = rows;
+  const int most = is_quantized(weight.format) ? WholeTiles::kMostRows : FloatTiles::kMostRows;
+  job.tiles = CeilDiv(rows, most);
+  job.y = y;
+  job.bias = WidenBias(bias, weight.outputs);
+  job.panel_size = panel_bytes(weight);
+  if (weight.format == WeightFormat::bf16) return MultiplyBf16(products, job, x);
+  if (weight.format == WeightFormat::f32) {
+    WidenRows(job, x);
+    return MultiplyPacked<F32Tiles>(job);
+  }
+  job.groups = groups_of(weight);
+  QuantizeRows(job, x);
+  return weight.format == WeightFormat::int8
+             ? MultiplyPacked<QuantizedTiles<WeightFormat::int8>>(job)
+             : MultiplyPacked<QuantizedTiles<WeightFormat::int4>>(job);
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+HWY_EXPORT(PackedLinear);
+
+void packed_linear_with(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+                        int64_t rows) {
+  check_stored_types(y, x);
+  if (bias.data) check_stored(bias.dtype);
+  if (rows == 0 || weight.outputs == 0) return;
+  // Whole numbers without VNNI are multiplied 256 bits at a time, AVX-512 or not.
+  if (is_quantized(weight.format) && !__builtin_cpu_supports("avx512vnni"))
+    return N_AVX2::PackedLinear(products, y, x, bias, weight, rows);
+  HWY_DYNAMIC_DISPATCH(PackedLinear)(products, y, x, bias, weight, rows);
+}
+
+void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) {
+  packed_linear_with(native_bf16() ? Bf16Products::native : Bf16Products::widened, y, x, bias,
+                     weight, rows);
+}
+
+}  // namespace fovea::cpu
+#endif

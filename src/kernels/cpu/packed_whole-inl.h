@@ -1,0 +1,218 @@
+// Tiles of a product with panels of int8 or int4 (kernels/packed.h); included once per target.
+
+#if defined(FOVEA_PACKED_WHOLE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_PACKED_WHOLE_INL_H_
+#undef FOVEA_PACKED_WHOLE_INL_H_
+#else
+#define FOVEA_PACKED_WHOLE_INL_H_
+#endif
+
+#include <immintrin.h>
+
+#include "kernels/cpu/packed_float-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+using Wholes = hn::RebindToSigned<Floats>;
+using Bytes = hn::Repartition<uint8_t, Floats>;
+using WholeVector = hn::Vec<Wholes>;
+using ByteVector = hn::Vec<Bytes>;
+
+// Each lane's four weights, bytes with an offset, times four signed bytes q, added to 32-bit sums:
+// exactly. `start` is what a sum begins with; `prepared` is made once for several rows.
+#if HWY_TARGET == HWY_AVX2
+// The instruction for bytes adds two products in 16 bits, which |w| <= 128 and |q| <= 127 cannot
+// overflow, but bytes up to 255 can: int8 weights lose their offset and lend their sign to q.
+template <WeightFormat kFormat>
+struct Dot {
+  static constexpr bool kSigned = kFormat == WeightFormat::int8;
+  struct Prepared {
+    __m256i magnitude, sign;
+  };
+  static HWY_INLINE Prepared prepared(ByteVector bytes) {
+    if (!kSigned) return {bytes.raw, bytes.raw};
+    const __m256i w = _mm256_xor_si256(bytes.raw, _mm256_set1_epi8(-128));
+    return {_mm256_abs_epi8(w), w};
+  }
+  static HWY_INLINE int32_t start(int32_t correction) { return kSigned ? 0 : correction; }
+  static HWY_INLINE WholeVector add(WholeVector sum, Prepared w, WholeVector q) {
+    const __m256i signed_q = kSigned ? _mm256_sign_epi8(q.raw, w.sign) : q.raw;
+    const __m256i pairs = _mm256_maddubs_epi16(w.magnitude, signed_q);
+    return hn::Add(sum, WholeVector{_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))});
+  }
+};
+#else
+// AVX512-VNNI, which Highway has no name for; packed_linear.cc asks whether the CPU has it.
+template <WeightFormat>
+struct Dot {
+  using Prepared = ByteVector;
+  static HWY_INLINE Prepared prepared(ByteVector bytes) { return bytes; }
+  static HWY_INLINE int32_t start(int32_t correction) { return correction; }
+  static HWY_INLINE WholeVector add(WholeVector sum, Prepared w, WholeVector q) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(q.raw));
+    return sum;
+  }
+};
+#endif
+
+// Two kinds of sums, whole and float, share the registers.
+struct WholeTiles {
+  static constexpr int kMostRows = kLanes == 16 ? 6 : 2;
+  static constexpr int panels(int rows) { return kLanes == 16 ? (rows <= 2 ? 4 : 2) : 1; }
+  // 2 panels x 512 bytes x 16, and 6 rows of x, stay in L1.
+  static constexpr int64_t kBlock = 512;
+};
+
+template <WeightFormat kFormat>
+struct QuantizedTiles : WholeTiles {
+  template <int kRows, int kVectors>
+  using WholeSums = WholeVector[kRows][kVectors];
+
+  // sums += weights of four k times those of each row, [kRows][4] at q.
+  template <int kRows, int kVectors>
+  static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
+                             const int8_t* q) {
+    typename Dot<kFormat>::Prepared w[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) w[v] = Dot<kFormat>::prepared(bytes[v]);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      int32_t four;
+      __builtin_memcpy(&four, q + r * 4, 4);
+      const WholeVector factor = hn::Set(Wholes(), four);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot<kFormat>::add(sums[r][v], w[v], factor);
+    }
+  }
+
+  // One group's sums: its bytes are `at` in each panel, its activations q.
+  template <int kRows, int kPanels>
+  static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
+                                   const uint8_t* const (&panels)[kPanels], int64_t at,
+                                   const int8_t* q, int64_t group) {
+    constexpr bool kNibbles = kFormat == WeightFormat::int4;
+    constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
+    const Bytes bytes;
+    const hn::Repartition<uint16_t, Floats> pairs;
+    const int64_t lines = group / (kNibbles ? 8 : 4);
+    for (int64_t line = 0; line < lines; ++line, at += kLine, q += kRows * 4) {
+      ByteVector w[kVectors], half[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const uint8_t* from = panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4;
+        w[v] = hn::Load(bytes, from);
+        if (kRows == 1 && v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes);
+        half[v] = hn::And(w[v], hn::Set(bytes, 15));
+      }
+      add<kRows, kVectors>(sums, kNibbles ? half : w, q);
+      if (!kNibbles) continue;
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const auto shifted = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, w[v])));
+        half[v] = hn::And(shifted, hn::Set(bytes, 15));
+      }
+      add<kRows, kVectors>(sums, half, q + group / 2 * kRows);
+    }
+  }
+
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+                                    float* carried) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    const int64_t group = job.weight.group, first = k.begin / group;
+    const int64_t groups = (k.end + group - 1) / group - first;
+    const int64_t group_bytes = group * kPanelOutputs * bits_of(kFormat) / 8;
+    const uint8_t* panels[kPanels];
+    const uint16_t* panel_scales[kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      panels[p] = job.panel(panel + p) + first * group_bytes;
+      panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
+    }
+    const int8_t* q = job.bytes + row * job.stride + k.begin * kRows;
+    const float* scales = job.scales + row * job.groups + first * kRows;
+    const int32_t* corrections = job.corrections + row * job.groups + first * kRows;
+    Sums<kRows, kVectors> sum;
+    sum.load(carried, k.begin == 0);
+    for (int64_t g = 0; g < groups; ++g) {
+      WholeSums<kRows, kVectors> whole;
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[g * kRows + r]));
+      }
+      add_group<kRows, kPanels>(whole, panels, g * group_bytes, q + g * group * kRows, group);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
+                                          v % kPanelVectors * kLanes);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const Vector both = hn::Mul(scale, all(scales[g * kRows + r]));
+          sum.at[r][v] = hn::MulAdd(both, hn::ConvertTo(Floats(), whole[r][v]), sum.at[r][v]);
+        }
+      }
+    }
+    sum.store(carried);
+  }
+
+  static HWY_INLINE Vector widen_scales(const uint16_t* scales) {
+    const hn::Rebind<hwy::float16_t, Floats> halves;
+    return hn::PromoteTo(Floats(),
+                         hn::Load(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
+  }
+};
+
+// A group of x to whole numbers (packed_linear in kernels.h says how), and their sum. Returns the
+// scale.
+HWY_INLINE float quantize_whole(const float* x, int64_t group, int8_t* q, int32_t& sum) {
+  const hn::Rebind<int8_t, Floats> narrow_bytes;
+  // What is not finite has no whole number: the scale, by which all is multiplied, carries it on.
+  Vector largest = all(0), bad = all(0);
+  for (int64_t i = 0; i < group; i += kLanes) {
+    const Vector v = hn::LoadU(Floats(), x + i);
+    largest = hn::Max(largest, hn::Abs(v));
+    bad = hn::MulAdd(v, all(0), bad);
+  }
+  const float most = hn::GetLane(hn::MaxOfLanes(Floats(), largest));
+  const float not_finite = hn::GetLane(hn::SumOfLanes(Floats(), bad));
+  const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
+  WholeVector sums = hn::Zero(Wholes());
+  for (int64_t i = 0; i < group; i += kLanes) {
+    const WholeVector whole = hn::NearestInt(hn::Mul(hn::LoadU(Floats(), x + i), inverse));
+    const WholeVector least = hn::Set(Wholes(), -127), top = hn::Set(Wholes(), 127);
+    const WholeVector bounded = hn::Min(hn::Max(whole, least), top);
+    sums = hn::Add(sums, bounded);
+    hn::StoreU(hn::DemoteTo(narrow_bytes, bounded), narrow_bytes, q + i);
+  }
+  sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
+  return most * (1.0f / 127) + not_finite;
+}
+
+// Row `row` of a tile of `rows`, as PackedJob has it: x [width] to its places in the tile's q,
+// scales and corrections. `offset` is that of the weights.
+HWY_INLINE void quantize_row(const float* x, int64_t width, int64_t group, int32_t offset,
+                             int64_t row, int64_t rows, int8_t* q, float* scales,
+                             int32_t* corrections) {
+  float padded[64];
+  int8_t whole[64];
+  for (int64_t g = 0; g * group < width; ++g) {
+    const float* from = x + g * group;
+    if (const int64_t rest = width - g * group; rest < group) {
+      std::copy_n(from, rest, padded);
+      std::fill(padded + rest, padded + group, 0.0f);
+      from = padded;
+    }
+    int32_t sum;
+    scales[g * rows + row] = quantize_whole(from, group, whole, sum);
+    corrections[g * rows + row] = -offset * sum;
+    for (int64_t i = 0; i < group; i += 4)
+      __builtin_memcpy(q + (g * group + i) * rows + row * 4, whole + i, 4);
+  }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,266 @@
+#include "kernels/packed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/half.h"
+#include "base/threads.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kOut = kPanelOutputs;
+
+int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+
+// To the nearest whole number, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats have no
+// fraction. Loops over it become vectors.
+float nearest_whole(float x) {
+  constexpr float kNoFraction = 12582912.0f;
+  return (x + kNoFraction) - kNoFraction;
+}
+
+// Where number k of output `lane` lies in a panel of int8 or int4.
+struct Place {
+  int64_t byte;
+  int shift;
+};
+Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
+  if (w.format == WeightFormat::int8) return {(k / 4 * kOut + lane) * 4 + k % 4, 0};
+  const int64_t half = w.group / 2, group = k / w.group, j = k % w.group;
+  const int64_t quad = group * (w.group / 8) + j % half / 4;
+  return {(quad * kOut + lane) * 4 + j % 4, j < half ? 0 : 4};
+}
+
+void put_whole(const PackedMatrix& w, uint8_t* panel, int64_t k, int64_t lane, int value) {
+  const auto [byte, shift] = place_of(w, k, lane);
+  if (w.format == WeightFormat::int8)
+    panel[byte] = static_cast<uint8_t>(value + 128);
+  else
+    panel[byte] = static_cast<uint8_t>((panel[byte] & (0xf0 >> shift)) | ((value + 8) << shift));
+}
+
+int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lane) {
+  const auto [byte, shift] = place_of(w, k, lane);
+  return w.format == WeightFormat::int8 ? panel[byte] - 128 : ((panel[byte] >> shift) & 15) - 8;
+}
+
+// Number k of a row as a file holds it.
+int whole_in_row(const PackedMatrix& w, const uint8_t* row, int64_t k) {
+  if (w.format == WeightFormat::int8) return static_cast<int8_t>(row[k]);
+  return ((row[k / 2] >> (k % 2 * 4)) & 15) - 8;
+}
+
+// The squared error of x rounded to multiples of `scale` between least and most.
+float error_of(const float* x, int64_t count, float scale, float least, float most) {
+  const float inverse = 1 / scale;
+  float error = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float q = std::clamp(nearest_whole(x[i] * inverse), least, most);
+    const float difference = x[i] - q * scale;
+    error += difference * difference;
+  }
+  return error;
+}
+
+// A scale as f16 that x / scale does not overflow with.
+float as_half(float scale) { return widen_half(narrow_to_half(scale)); }
+
+float best_scale(const float* x, int64_t count, WeightFormat format) {
+  float extreme = 0;  // the number of largest magnitude, with its sign
+  for (int64_t i = 0; i < count; ++i)
+    if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
+  if (format == WeightFormat::int8) return as_half(std::abs(extreme) / 127);
+  // Either sign of scale: -8 is one farther from 0 than 7. Divisors beyond 8 leave the ends of the
+  // range unused, those below cut off the largest number for finer steps among the rest.
+  const float first = as_half(extreme / -8);
+  if (first == 0 || !std::isfinite(first)) return first;
+  float best = first, least = error_of(x, count, first, -8, 7);
+  for (const float divisor : {-8.5f, -7.75f, -7.5f, -7.25f, -7.0f, -6.75f, -6.5f, -6.0f, 7.5f, 7.0f,
+                              6.75f, 6.5f, 6.25f, 6.0f}) {
+    const float scale = as_half(extreme / divisor);
+    if (scale == 0) continue;
+    const float error = error_of(x, count, scale, -8, 7);
+    if (error < least) best = scale, least = error;
+  }
+  return best;
+}
+
+// Rows [begin, end) of a panel, 16 at most, with groups of numbers and their scales.
+struct PanelRows {
+  int64_t begin, count;
+};
+PanelRows rows_of(const PackedMatrix& w, int64_t panel) {
+  const int64_t begin = panel * kOut;
+  return {begin, std::min(kOut, w.outputs - begin)};
+}
+
+// Sets a panel to zeros: 0 is stored as its offset.
+void clear_panel(const PackedMatrix& w, uint8_t* panel) {
+  const int zero = w.format == WeightFormat::int8   ? 0x80
+                   : w.format == WeightFormat::int4 ? 0x88
+                                                    : 0;
+  std::memset(panel, zero, static_cast<size_t>(panel_bytes(w)));
+}
+
+void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel) {
+  auto* floats = reinterpret_cast<float*>(panel);
+  auto* halves = reinterpret_cast<bf16*>(panel);
+  // A cache line of each row at a time.
+  for (int64_t block = 0; block < w.width; block += 16) {
+    const int64_t end = std::min(w.width, block + 16);
+    for (int64_t lane = 0; lane < count; ++lane) {
+      const float* row = rows + lane * w.width;
+      if (w.format == WeightFormat::f32)
+        for (int64_t k = block; k < end; ++k) floats[k * kOut + lane] = row[k];
+      else
+        for (int64_t k = block; k < end; ++k)
+          halves[(k / 2 * kOut + lane) * 2 + k % 2] = narrow(row[k]);
+    }
+  }
+}
+
+// bf16 to bf16, as pairs.
+void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uint8_t* panel) {
+  for (int64_t block = 0; block < w.width; block += 32) {
+    const int64_t end = std::min(w.width, block + 32);
+    for (int64_t lane = 0; lane < count; ++lane) {
+      const bf16* row = rows + lane * w.width;
+      bf16* to = reinterpret_cast<bf16*>(panel) + 2 * lane;
+      int64_t k = block;
+      for (; k + 2 <= end; k += 2) std::memcpy(to + k * kOut, row + k, 2 * sizeof(bf16));
+      if (k < end) to[k * kOut] = row[k];
+    }
+  }
+}
+
+void quantize_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel,
+                    uint16_t* scales) {
+  int8_t q[64];
+  for (int64_t lane = 0; lane < count; ++lane) {
+    for (int64_t k = 0, g = 0; k < w.width; k += w.group, ++g) {
+      const int64_t size = std::min(w.group, w.width - k);
+      scales[g * kOut + lane] = quantize_group(rows + lane * w.width + k, size, w.format, q);
+      for (int64_t i = 0; i < size; ++i) put_whole(w, panel, k + i, lane, q[i]);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t panel_bytes(const PackedMatrix& w) {
+  switch (w.format) {
+    case WeightFormat::f32: return w.width * kOut * 4;
+    case WeightFormat::bf16: return round_up(w.width, 2) * kOut * 2;
+    case WeightFormat::int8: return groups_of(w) * w.group * kOut;
+    case WeightFormat::int4: return groups_of(w) * w.group * kOut / 2;
+  }
+  return 0;
+}
+
+int64_t scale_bytes(const PackedMatrix& w) {
+  return is_quantized(w.format) ? panels_of(w) * groups_of(w) * kOut * 2 : 0;
+}
+
+uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q) {
+  const float scale = best_scale(x, count, format);
+  // Of nothing but zeros, and of what is not finite, a scale alone says all.
+  const float inverse = scale == 0 || !std::isfinite(scale) ? 0 : 1 / scale;
+  const float least = format == WeightFormat::int8 ? -127 : -8;
+  const float most = format == WeightFormat::int8 ? 127 : 7;
+  for (int64_t i = 0; i < count; ++i)
+    q[i] = static_cast<int8_t>(
+        inverse == 0 ? 0.0f : std::clamp(nearest_whole(x[i] * inverse), least, most));
+  return narrow_to_half(scale);
+}
+
+void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales) {
+  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> floats;
+    for (int64_t p = begin; p < end; ++p) {
+      const auto [first, count] = rows_of(w, p);
+      auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
+      clear_panel(w, panel);
+      const float* rows = static_cast<const float*>(matrix.data) + first * w.width;
+      if (matrix.dtype == DType::bf16) {
+        const bf16* halves = static_cast<const bf16*>(matrix.data) + first * w.width;
+        if (w.format == WeightFormat::bf16) {
+          pack_bf16_panel(w, halves, count, panel);
+          continue;
+        }
+        floats.resize(static_cast<size_t>(count * w.width));
+        std::transform(halves, halves + count * w.width, floats.begin(), widen);
+        rows = floats.data();
+      }
+      if (!is_quantized(w.format)) {
+        pack_float_panel(w, rows, count, panel);
+        continue;
+      }
+      uint16_t* panel_scales = scales + p * groups_of(w) * kOut;
+      std::fill_n(panel_scales, groups_of(w) * kOut, uint16_t{0});
+      quantize_panel(w, rows, count, panel, panel_scales);
+    }
+  });
+}
+
+void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* row_scales,
+                    void* panels, uint16_t* scales) {
+  const int64_t row_bytes = quantized_row_bytes(w), groups = groups_of(w);
+  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const auto [first, count] = rows_of(w, p);
+      auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
+      uint16_t* panel_scales = scales + p * groups * kOut;
+      clear_panel(w, panel);
+      std::fill_n(panel_scales, groups * kOut, uint16_t{0});
+      for (int64_t lane = 0; lane < count; ++lane) {
+        const uint8_t* row = rows + (first + lane) * row_bytes;
+        for (int64_t k = 0; k < w.width; ++k) put_whole(w, panel, k, lane, whole_in_row(w, row, k));
+        for (int64_t g = 0; g < groups; ++g)
+          panel_scales[g * kOut + lane] = row_scales[(first + lane) * groups + g];
+      }
+    }
+  });
+}
+
+void unpack_quantized(const PackedMatrix& w, uint8_t* rows, uint16_t* row_scales) {
+  const int64_t row_bytes = quantized_row_bytes(w), groups = groups_of(w);
+  std::memset(rows, 0, static_cast<size_t>(w.outputs * row_bytes));
+  parallel_for(w.outputs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t p = n / kOut, lane = n % kOut;
+      const auto* panel = static_cast<const uint8_t*>(w.panels) + p * panel_bytes(w);
+      uint8_t* row = rows + n * row_bytes;
+      for (int64_t k = 0; k < w.width; ++k) {
+        const int value = whole_at(w, panel, k, lane);
+        if (w.format == WeightFormat::int8)
+          row[k] = static_cast<uint8_t>(value);
+        else
+          row[k / 2] = static_cast<uint8_t>(row[k / 2] | ((value + 8) << (k % 2 * 4)));
+      }
+      for (int64_t g = 0; g < groups; ++g)
+        row_scales[n * groups + g] = w.scales[(p * groups + g) * kOut + lane];
+    }
+  });
+}
+
+void unpack_row(const PackedMatrix& w, int64_t n, float* row) {
+  const int64_t p = n / kOut, lane = n % kOut;
+  const auto* panel = static_cast<const uint8_t*>(w.panels) + p * panel_bytes(w);
+  const auto* floats = reinterpret_cast<const float*>(panel);
+  const auto* halves = reinterpret_cast<const bf16*>(panel);
+  for (int64_t k = 0; k < w.width; ++k) {
+    if (w.format == WeightFormat::f32) {
+      row[k] = floats[k * kOut + lane];
+    } else if (w.format == WeightFormat::bf16) {
+      row[k] = widen(halves[(k / 2 * kOut + lane) * 2 + k % 2]);
+    } else {
+      const uint16_t scale = w.scales[(p * groups_of(w) + k / w.group) * kOut + lane];
+      row[k] = static_cast<float>(whole_at(w, panel, k, lane)) * widen_half(scale);
+    }
+  }
+}
+
+}  // namespace fovea

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/half.h"
+#include "kernels/packed.h"
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+namespace {
+
+// A row of x as the product sees it: whole numbers and scales where weights are quantised. The
+// scales are floats, as the fast kernels' are: rounding is a step, which another precision would
+// take elsewhere.
+std::vector<double> rounded_row(In x, int64_t row, const PackedMatrix& w) {
+  std::vector<double> values(static_cast<size_t>(w.width));
+  for (int64_t k = 0; k < w.width; ++k) values[static_cast<size_t>(k)] = get(x, row * w.width + k);
+  if (!is_quantized(w.format)) return values;
+  for (int64_t begin = 0; begin < w.width; begin += w.group) {
+    const int64_t end = std::min(w.width, begin + w.group);
+    float largest = 0;
+    for (int64_t k = begin; k < end; ++k)
+      largest = std::max(largest, std::abs(static_cast<float>(values[static_cast<size_t>(k)])));
+    const float scale = largest * (1.0f / 127),
+                inverse = largest >= kLeastActivation ? 127 / largest : 0;
+    for (int64_t k = begin; k < end; ++k) {
+      double& value = values[static_cast<size_t>(k)];
+      value = std::nearbyint(static_cast<float>(value) * inverse) * double{scale};
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+void packed_linear(Out y, In x, In bias, const PackedMatrix& w, int64_t rows) {
+  std::vector<std::vector<double>> inputs;
+  for (int64_t r = 0; r < rows; ++r) inputs.push_back(rounded_row(x, r, w));
+  std::vector<float> weights(static_cast<size_t>(w.width));
+  for (int64_t n = 0; n < w.outputs; ++n) {
+    unpack_row(w, n, weights.data());
+    for (int64_t r = 0; r < rows; ++r) {
+      double sum = 0;
+      for (size_t k = 0; k < weights.size(); ++k)
+        sum += inputs[static_cast<size_t>(r)][k] * double{weights[k]};
+      put(y, r * w.outputs + n, sum + (bias.data == nullptr ? 0 : get(bias, n)));
+    }
+  }
+}
+
+}  // namespace fovea::reference

@@ -1,0 +1,28 @@
+#include "model/pack.h"
+
+namespace fovea {
+
+std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
+                                          const Parameter& parameter, WeightFormat wanted) {
+  const bool tied = spec.head.tied && name == "embedding.token";
+  const bool matrix = parameter.role == Role::matrix || parameter.role == Role::residual_matrix;
+  if (name.starts_with("input.") || !(matrix || tied)) return std::nullopt;
+  if (name.ends_with(".router.weight")) return WeightFormat::f32;
+  const bool in_stack = name.starts_with("encoder.") || name.starts_with("decoder.");
+  const bool head = tied || (!in_stack && name.ends_with(".output.weight"));
+  return head && wanted == WeightFormat::int4 ? WeightFormat::int8 : wanted;
+}
+
+void pack(Parameter& parameter, WeightFormat format, int64_t group) {
+  parameter.packed = PackedWeight(parameter.value, format, group);
+  parameter.value = {};
+}
+
+void pack(Transformer& model, WeightFormat format, int64_t group) {
+  model.each([&](const std::string& name, Parameter& parameter) {
+    if (const auto how = packed_format(model.spec, name, parameter, format))
+      pack(parameter, *how, group);
+  });
+}
+
+}  // namespace fovea

@@ -1,0 +1,106 @@
+#include "ops/packed.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "ops/place.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+void refuse_gradient(const Tensor& x) {
+  check(!recording() || !x.wants_gradient(),
+        "linear: a gradient is wanted through packed weights; expected the model to be opened with "
+        "full weights");
+}
+
+}  // namespace
+
+PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t group) {
+  matrix_.format = format;
+  matrix_.outputs = weight.dim(0);
+  matrix_.width = weight.dim(1);
+  matrix_.group = is_quantized(format) ? group : 0;
+  allocate();
+  pack(matrix_, weight, panels_.data(), scales_.data_as<uint16_t>());
+}
+
+PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group) {
+  matrix_.format = rows.dtype() == DType::u8 ? WeightFormat::int4 : WeightFormat::int8;
+  matrix_.outputs = rows.dim(0);
+  matrix_.width = width;
+  matrix_.group = group;
+  allocate();
+  pack_quantized(matrix_, rows.data_as<uint8_t>(), scales.data_as<uint16_t>(), panels_.data(),
+                 scales_.data_as<uint16_t>());
+}
+
+void PackedWeight::allocate() {
+  panels_ = empty({panels_of(matrix_) * panel_bytes(matrix_)}, DType::u8);
+  scales_ = empty({scale_bytes(matrix_) / 2}, DType::f16);
+  matrix_.panels = panels_.data();
+  matrix_.scales = scales_.data_as<uint16_t>();
+}
+
+PackedWeight::Quantized PackedWeight::quantized() const {
+  const DType dtype = matrix_.format == WeightFormat::int4 ? DType::u8 : DType::i8;
+  Quantized q = {empty({matrix_.outputs, quantized_row_bytes(matrix_)}, dtype),
+                 empty({matrix_.outputs, groups_of(matrix_)}, DType::f16)};
+  unpack_quantized(matrix_, q.rows.data_as<uint8_t>(), q.scales.data_as<uint16_t>());
+  return q;
+}
+
+Tensor PackedWeight::floats() const {
+  Tensor y = empty({matrix_.outputs, matrix_.width});
+  parallel_for(matrix_.outputs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      unpack_row(matrix_, n, y.data_as<float>() + n * matrix_.width);
+  });
+  return y;
+}
+
+Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out) {
+  const PackedMatrix& w = weight.matrix();
+  check(x.rank() >= 1 && x.dim(-1) == w.width && (!bias || bias.shape() == Shape{w.outputs}),
+        "linear: the packed weight is [{}, {}], x is {}, bias is {}; expected [..., C] and [N]",
+        w.outputs, w.width, x.shape(), bias.shape());
+  refuse_gradient(x);
+  Shape shape = x.shape();
+  shape.back() = w.outputs;
+  Tensor y = empty(shape, out);
+  kernels(x).packed_linear(y, x, bias, w, rows_of(y).count);
+  return y;
+}
+
+Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
+                      const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases) {
+  refuse_gradient(x);
+  const int64_t outputs = weights.at(0).matrix().outputs, width = x.dim(1);
+  Tensor y = empty({x.dim(0), outputs}, x.dtype());
+  int64_t begin = 0;
+  for (size_t e = 0; e < counts.size(); ++e) {
+    if (counts[e] == 0) continue;
+    kernels(x).packed_linear(at(Out(y), begin * outputs), at(In(x), begin * width),
+                             biases.empty() ? In{} : In(biases[e]), weights[e].matrix(), counts[e]);
+    begin += counts[e];
+  }
+  return y;
+}
+
+Tensor embedding(const Tensor& ids, const PackedWeight& table) {
+  const PackedMatrix& w = table.matrix();
+  const int32_t* id = ids.data_as<int32_t>();
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    check(id[i] >= 0 && id[i] < w.outputs, "embedding: id {} at place {}; expected 0 to {}", id[i],
+          i, w.outputs - 1);
+  }
+  Shape shape = ids.shape();
+  shape.push_back(w.width);
+  Tensor y = empty(shape);
+  for (int64_t i = 0; i < ids.size(); ++i) unpack_row(w, id[i], y.data_as<float>() + i * w.width);
+  return y;
+}
+
+}  // namespace fovea

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "data/length_batches.h"
+#include "train/examples.h"
+#include "train/sequences.h"
+
+namespace fovea {
+
+// Texts as ids, with the sentence that each token is in, and their labels: one for the text, or one
+// for each token, below 0 where none is asked for.
+struct LabelledTokens {
+  Sequences ids, types, labels;
+};
+
+class LabelExamples : public Examples {
+ public:
+  // `batch`: texts in one forward pass, of about the same length.
+  LabelExamples(LabelledTokens training, LabelledTokens validation, int64_t batch, const Spec& spec,
+                uint64_t seed);
+
+  Batch training(int64_t pass) const override;
+  double passes_per_epoch() const override;
+  int64_t validation_batches() const override;
+  Batch validation(int64_t n) const override;
+
+ private:
+  Batch of(const LabelledTokens& texts, const std::vector<int64_t>& samples) const;
+
+  LabelledTokens training_, validation_;
+  bool decodes_, by_token_, has_types_;
+  int32_t padding_;
+  LengthBatches batches_;
+  std::optional<LengthBatches> validation_batches_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,54 @@
+#include "train/special_tokens.h"
+
+namespace fovea {
+
+std::optional<int32_t> first_id(const Tokenizer& tokenizer,
+                                std::initializer_list<const char*> texts) {
+  for (const char* text : texts)
+    if (const auto id = tokenizer.id_of(text)) return id;
+  return std::nullopt;
+}
+
+std::optional<int32_t> padding_id(const Tokenizer& tokenizer) {
+  return first_id(tokenizer, {"<pad>", "[PAD]"});
+}
+
+Around around_text(const Tokenizer& tokenizer) {
+  const Encoding found = tokenizer.encoding("a", {.truncate_and_pad = false});
+  Around around;
+  bool behind = false;
+  for (size_t i = 0; i < found.ids.size(); ++i) {
+    if (found.special_mask[i] == 0) {
+      behind = true;
+    } else {
+      (behind ? around.behind : around.before).push_back(found.ids[i]);
+    }
+  }
+  return around;
+}
+
+int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin) {
+  if (const auto id = special_id(origin, "decoder_start_token_id")) return *id;
+  if (const auto id = padding_id(tokenizer)) return *id;
+  return tokenizer.bos_id().value_or(tokenizer.eos_id().value_or(0));
+}
+
+Origin encoder_decoder_origin(const Spec& spec, const Tokenizer& tokenizer) {
+  constexpr int kBeams = 5;  // what translations are usually searched with
+  Origin origin;
+  origin.family = &family_for(spec);
+  const int32_t start = decoder_start(tokenizer, {});
+  origin.carried = {
+      {"is_encoder_decoder", true}, {"decoder_start_token_id", start}, {"bos_token_id", nullptr}};
+  origin.generation = {{"decoder_start_token_id", start},
+                       {"pad_token_id", padding_id(tokenizer).value_or(start)},
+                       {"max_length", spec.context},
+                       {"num_beams", kBeams}};
+  if (const auto end = tokenizer.eos_id()) {
+    for (auto* json : {&origin.carried, &origin.generation})
+      (*json)["eos_token_id"] = (*json)["forced_eos_token_id"] = *end;
+  }
+  return origin;
+}
+
+}  // namespace fovea

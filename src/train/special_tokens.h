@@ -1,0 +1,26 @@
+#pragma once
+
+#include "families/directory.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+// The first of these texts that the vocabulary has.
+std::optional<int32_t> first_id(const Tokenizer& tokenizer,
+                                std::initializer_list<const char*> texts);
+std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
+
+// What the post-processor puts before and behind a text.
+struct Around {
+  std::vector<int32_t> before, behind;
+};
+Around around_text(const Tokenizer& tokenizer);
+
+// What a decoder begins with behind an encoder: as the checkpoint's files say, else the padding, as
+// most do, else the beginning or the end of a text.
+int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin);
+
+// The files of a new encoder-decoder say what begins, ends and pads its texts.
+Origin encoder_decoder_origin(const Spec& spec, const Tokenizer& tokenizer);
+
+}  // namespace fovea

@@ -1,0 +1,34 @@
+"""convert, and what the quantised directory then does: eval against the full one, generate, bench."""
+import json
+import math
+
+from support import FoveaTest, fovea
+
+
+class Convert(FoveaTest):
+    def result(self, *arguments):
+        r = fovea(*arguments, "--json")
+        self.ok(r)
+        return json.loads(r.stdout)
+
+    def test_quantised_models_are_small_and_near(self):
+        for bits, least in (("int8", 0.02), ("int4", 0.3)):
+            with self.subTest(bits):
+                out = self.folder / bits
+                r = self.result("convert", self.model(), out, "--quantize", bits)
+                self.assertLess(r["bytes_after"], 0.7 * r["bytes_before"])
+                r = self.result("eval", out, self.text, "--against", self.model())
+                self.assertLess(r["divergence"], least)
+                self.assertLess(abs(math.log(r["perplexity"] / r["full_perplexity"])), least)
+                self.ok(fovea("generate", out, "-p", "The", "-n", "5"))
+                r = self.result("bench", out, "--prompt", "8", "--decode", "2", "--batch", "2")
+                self.assertGreater(r["decode_tokens_per_second"], 0)
+
+    def test_what_cannot_be(self):
+        out = self.folder / "out"
+        self.ok(fovea("convert", self.model(), out, "--quantize", "int8"))
+        self.refused(fovea("convert", self.model(), out), 2, out, "holds a model already")
+        self.refused(fovea("convert", out, self.folder / "again", "--quantize", "int4"), 2, out, "quantised already")
+        self.refused(fovea("convert", self.folder / "none", self.folder / "x"), 2, "none")
+        self.refused(fovea("convert", self.model()), 2, "OUT")
+        self.refused(fovea("bench", "--train", "tiny", "--dtype", "int8"), 2, "--dtype")

@@ -1,0 +1,183 @@
+"""fovea serve: what a client of the API sees."""
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import time
+import unittest
+
+from serving import CHAT, ServeTest
+from support import FOVEA, ROOT, fovea
+
+PEERS = os.environ.get("PEERS_PYTHON")
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}, "ages": {"type": "array", "items": {"type": "integer"}},
+                                           "kind": {"enum": ["a", "b"]}}, "required": ["name", "ages", "kind"], "additionalProperties": False}
+
+# The client that most programs use, against the server named by the first argument.
+OPENAI = """
+import json, sys, openai
+client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="secret", max_retries=0)
+hi = [{"role": "user", "content": "The eye"}]
+model = client.models.list().data[0].id
+assert client.models.retrieve(model).id == model
+whole = client.chat.completions.create(model=model, messages=hi, max_tokens=8, temperature=0, logprobs=True, top_logprobs=2, n=2)
+assert len(whole.choices) == 2 and whole.choices[0].message.role == "assistant" and whole.usage.completion_tokens > 0
+assert len(whole.choices[0].logprobs.content[0].top_logprobs) == 2
+stream = client.chat.completions.create(model=model, messages=hi, max_tokens=8, temperature=0, stream=True,
+                                        stream_options={"include_usage": True})
+chunks = list(stream)
+assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == whole.choices[0].message.content
+assert chunks[0].choices[0].delta.role == "assistant" and chunks[-1].usage.completion_tokens == 8 and not chunks[-1].choices
+text = client.completions.create(model=model, prompt=["The", "eye"], max_tokens=4, temperature=0, logprobs=1, extra_body={"top_k": 3})
+assert [c.index for c in text.choices] == [0, 1] and len(text.choices[0].logprobs.tokens) == 4
+pieces = client.completions.create(model=model, prompt="The", max_tokens=4, temperature=0, stream=True)
+assert "".join(p.choices[0].text for p in pieces) == text.choices[0].text
+schema = json.loads(sys.argv[2])
+made = client.chat.completions.create(model=model, messages=hi, max_tokens=150,
+                                      response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}})
+assert set(json.loads(made.choices[0].message.content)) == {"name", "ages", "kind"}
+tools = [{"type": "function", "function": {"name": "look", "parameters": schema}}]
+called = client.chat.completions.create(model=model, messages=hi, max_tokens=190, tools=tools, tool_choice="required")
+assert called.choices[0].message.tool_calls[0].function.name == "look" and called.choices[0].finish_reason == "tool_calls"
+assert json.loads(called.choices[0].message.tool_calls[0].function.arguments)["kind"] in "ab"
+for error, ask in ((openai.BadRequestError, {"temperature": 200}), (openai.NotFoundError, {"model": "none"})):
+    try:
+        client.chat.completions.create(**{"model": model, "messages": hi, **ask})
+        raise SystemExit(f"no {error}")
+    except error as caught:
+        assert caught.body["param"] == list(ask)[0], caught.body
+try:
+    openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="wrong", max_retries=0).models.list()
+    raise SystemExit("a wrong key was taken")
+except openai.AuthenticationError:
+    pass
+"""
+
+
+class Serve(ServeTest):
+    def test_answers_equal_those_of_generate_alone_and_in_company(self):
+        self.serve()
+        ask = {"prompt": "The eye", "max_tokens": 40, "temperature": 0, "ignore_eos": True}
+        alone = self.good("/v1/completions", ask)["choices"][0]["text"]
+        written = self.ok(fovea("generate", self.served_model(), "-p", "The eye", "-n", 40, "--greedy", "--ignore-eos", "--json"))
+        self.assertEqual(json.loads(written.stdout)["text"], alone)
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            others = [pool.submit(self.good, "/v1/completions", {"prompt": f"A fox {i}" * (i % 7 + 1), "max_tokens": 30 + i}) for i in range(48)]
+            mine = [pool.submit(self.good, "/v1/completions", ask) for _ in range(16)]
+            self.assertEqual({each.result()["choices"][0]["text"] for each in mine}, {alone})
+            for each in others:
+                each.result()
+
+    def test_a_seed_decides(self):
+        self.serve()
+        ask = {"prompt": "The", "max_tokens": 30, "temperature": 1, "top_k": 0, "n": 3, "seed": 5}
+        first = [choice["text"] for choice in self.good("/v1/completions", ask)["choices"]]
+        self.assertEqual(first, [choice["text"] for choice in self.good("/v1/completions", ask)["choices"]])
+        self.assertEqual(len(set(first)), 3)
+        other = {**ask, "seed": 6}
+        self.assertNotEqual(first, [choice["text"] for choice in self.good("/v1/completions", other)["choices"]])
+
+    def test_stream_and_whole_agree_and_stops_do_not_leak(self):
+        self.serve()
+        ask = {"prompt": "The", "max_tokens": 60, "temperature": 1, "seed": 3, "ignore_eos": True}
+        whole = self.good("/v1/completions", ask)["choices"][0]["text"]
+        for stop in (None, whole[10:13], whole[20:21]):
+            body = {**ask, "stop": stop}
+            expected = whole if stop is None else whole[:whole.index(stop)]
+            answer = self.good("/v1/completions", body)["choices"][0]
+            self.assertEqual((answer["text"], answer["finish_reason"]), (expected, "length" if stop is None else "stop"))
+            stream = self.good("/v1/completions", {**body, "stream": True}).decode()
+            events = [line[6:] for line in stream.split("\n\n") if line]
+            self.assertEqual(events.pop(), "[DONE]")
+            self.assertEqual("".join(json.loads(event)["choices"][0]["text"] for event in events), expected)
+
+    def test_json_always_parses(self):
+        self.serve("--temperature", 2, "--top-k", 0, "--top-p", 1)
+        for seed in range(12):
+            for form in ({"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema": SCHEMA}}):
+                answer = self.good("/v1/chat/completions", {**CHAT, "seed": seed, "max_tokens": 60 + 10 * seed, "response_format": form})
+                made = json.loads(answer["choices"][0]["message"]["content"])
+                if form["type"] == "json_schema":
+                    self.assertEqual(set(made), {"name", "ages", "kind"})
+                    self.assertIsInstance(made["name"], str)
+                    self.assertTrue(all(isinstance(age, int) for age in made["ages"]))
+                    self.assertIn(made["kind"], "ab")
+                else:
+                    self.assertIsInstance(made, dict)
+
+    def test_several_models_and_names(self):
+        self.serve(self.served_model(), "--alias", "first", "--alias", "second")
+        names = [model["id"] for model in self.ask("GET", "/v1/models")[2]["data"]]
+        self.assertEqual(names, ["first", "second"])
+        self.assertEqual(self.good("/v1/completions", {"model": "second", "prompt": "The"})["model"], "second")
+        status, _, answer = self.post("/v1/completions", {"model": "third", "prompt": "The"})
+        self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
+
+    def test_prompts_that_do_not_fit(self):
+        self.serve()
+        ids = [5] * 255
+        self.assertEqual(self.good("/v1/completions", {"prompt": ids, "max_tokens": 9, "ignore_eos": True})["usage"]["completion_tokens"], 1)
+        for prompt in (ids + [5], "z" * 100000, [5] * 100000):
+            status, _, answer = self.post("/v1/completions", {"prompt": prompt})
+            self.assertEqual((status, answer["error"]["code"]), (400, "context_length_exceeded"))
+        for prompt in ([-1], [10**6], [1.5], [2**63], [[]], [], "", [""], {}, None, [["a"]], [1, "a"]):
+            status, _, answer = self.post("/v1/completions", {"prompt": prompt})
+            self.assertEqual((status, answer["error"]["param"]), (400, "prompt"), prompt)
+        self.still_well()
+
+    def test_metrics_count(self):
+        self.serve()
+        self.good("/v1/completions", {"prompt": "The eye", "max_tokens": 7, "ignore_eos": True})
+        self.assertEqual(self.metric("fovea_generated_tokens_total"), 7)
+        self.assertEqual(self.metric("fovea_generations_total"), 1)
+        self.assertEqual(self.metric(r'fovea_http_requests_total{path="/v1/completions",status="200"}'.replace("{", r"\{")), 1)
+
+    def test_curl(self):
+        if shutil.which("curl") is None:
+            self.skipTest("needs curl")
+        self.serve()
+        run = subprocess.run(["curl", "-sS", "-N", f"http://localhost:{self.port}/v1/chat/completions", "-H", "Content-Type: application/json",
+                              "-H", "Expect: 100-continue", "-d", json.dumps({**CHAT, "stream": True, "max_tokens": 5})],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(run.stdout.endswith(b"data: [DONE]\n\n"), run.stdout)
+
+    @unittest.skipUnless(PEERS, "needs PEERS_PYTHON, a Python with openai")
+    def test_openai_client(self):
+        if subprocess.run([PEERS, "-c", "import openai"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("needs PEERS_PYTHON with openai")
+        self.serve(env={"FOVEA_API_KEY": "secret"})
+        run = subprocess.run([PEERS, "-c", OPENAI, f"http://127.0.0.1:{self.port}", json.dumps(SCHEMA)], stderr=subprocess.PIPE, timeout=120,
+                             check=False)
+        self.assertEqual(run.returncode, 0, run.stderr.decode())
+
+    def test_overload_is_429_and_memory_stays(self):
+        self.serve("--parallel", 2, "--queue", 2, context=2048)
+        ask = {"prompt": "The eye", "max_tokens": 600, "ignore_eos": True}
+        self.good("/v1/completions", ask)
+        before, statuses, end = self.of_status("VmRSS"), [], time.monotonic() + 4
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            def keep_asking():
+                while time.monotonic() < end:
+                    status, headers, answer = self.post("/v1/completions", ask)
+                    statuses.append(status)
+                    if status == 429:
+                        self.assertEqual((headers["Retry-After"], answer["error"]["type"]), ("1", "rate_limit_error"))
+                        time.sleep(0.01)
+                    else:
+                        self.assertEqual(answer["usage"]["completion_tokens"], 600)
+            for each in [pool.submit(keep_asking) for _ in range(24)]:
+                each.result()
+        self.assertEqual(set(statuses), {200, 429})
+        self.assertLess(self.of_status("VmRSS") - before, 20000, "kilobytes")
+        self.still_well()
+
+    def test_fields_of_the_documentation(self):
+        run = subprocess.run([str(ROOT / "tools/write_fields.py"), "--check"], env={**os.environ, "FOVEA_BIN": FOVEA}, stderr=subprocess.PIPE,
+                             check=False)
+        self.assertEqual(run.returncode, 0, run.stderr.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+#include "data/labelled.h"
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class Labelled : public testing::Test {
+ protected:
+  LabelledTexts read(const std::string& name, const std::string& content) const {
+    write_file_atomically(folder_ / name, content);
+    return read_labelled({folder_ / name});
+  }
+  void expect_refused(const std::string& name, const std::string& content,
+                      std::initializer_list<std::string> texts) const {
+    expect_error(ErrorKind::BadFile, texts, [&] { read(name, content); });
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Labelled, LinesHaveATextAndALabel) {
+  const LabelledTexts found =
+      read("a.tsv", "sentence\tlabel\ngood film\tpos\n\nbad\tneg\n \tneg\na\tb\tpos\n");
+  ASSERT_EQ(found.rows.size(), 3u);
+  EXPECT_EQ(found.rows[0].text, "good film");
+  EXPECT_EQ(found.rows[0].label, "pos");
+  EXPECT_EQ(found.rows[2].pair, "b");
+  EXPECT_EQ(found.empty, 2);
+  EXPECT_FALSE(found.by_word);
+  EXPECT_EQ(label_names(found), (Texts{"neg", "pos"}));
+}
+
+TEST_F(Labelled, JsonLinesDoToo) {
+  const LabelledTexts found = read(
+      "a.jsonl", "{\"text\": \"a\", \"label\": 10}\n\n{\"text\": \"b\", \"label\": 9, "
+                 "\"text_pair\": \"c\"}\n{\"text\": \"\", \"label\": 1}\n");
+  ASSERT_EQ(found.rows.size(), 2u);
+  EXPECT_EQ(found.rows[1].pair, "c");
+  EXPECT_EQ(label_names(found), (Texts{"9", "10"}));  // numbers by value
+}
+
+TEST_F(Labelled, WordsMayHaveALabelEach) {
+  const LabelledTexts found =
+      read("a.json", "{\"tokens\": [\"New\", \"York\"], \"tags\": [\"B\", \"I\"]}\n");
+  EXPECT_TRUE(found.by_word);
+  EXPECT_EQ(found.rows[0].words, (Texts{"New", "York"}));
+  EXPECT_EQ(label_names(found), (Texts{"B", "I"}));
+}
+
+TEST_F(Labelled, WhatIsNotSoIsRefusedByLine) {
+  expect_refused("a.tsv", "a\tb\nno label\n", {"a.tsv:2", "1 column"});
+  expect_refused("a.tsv", "a\tb\tc\td\n", {"a.tsv:1", "4 columns"});
+  expect_refused("a.tsv", "a\t\n", {"a.tsv:1", "label is empty"});
+  expect_refused("a.tsv", "\n\n", {"a.tsv", "no labelled text"});
+  expect_refused("a.tsv", "a\xFF\tb\n", {"a.tsv:1:2", "not UTF-8"});
+  expect_refused("a.jsonl", "{\"text\": \"a\"}\n", {"a.jsonl:1", "label is null"});
+  expect_refused("a.jsonl", "{\"label\": \"a\"}\n", {"a.jsonl:1", "text"});
+  expect_refused("a.jsonl", "[1]\n", {"a.jsonl:1", "expected an object"});
+  expect_refused("a.jsonl", "{\"tokens\": [\"a\"], \"labels\": []}\n", {"1 words and 0 labels"});
+  expect_refused("a.jsonl",
+                 "{\"tokens\": [\"a\"], \"labels\": [1]}\n{\"text\": \"a\", \"label\": 1}\n",
+                 {"expected one kind"});
+  expect_refused("a.jsonl", "{\"text\": \"a\", \"label\": 1.5}\n", {"a label is 1.5"});
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,226 @@
+// Models whose weights are packed or quantised: what they compute, and the directories that they
+// are kept in.
+
+#include <cmath>
+#include <optional>
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "families/directory.h"
+#include "model/pack.h"
+#include "tensor/tape.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+// GPT-2 transposes and fuses its matrices; a mixture of experts of our own has rules for experts.
+Spec gpt2(void (*change)(Spec&) = [](Spec&) {}) {
+  Spec s;
+  s.vocabulary = 77;
+  s.context = 16;
+  s.width = 72;  // no multiple of a group
+  s.decoder->layers = 2;
+  s.decoder->attention.heads = 3;
+  change(s);
+  return validated(s);
+}
+
+std::vector<Spec> specs() {
+  return {gpt2(), gpt2([](Spec& s) { s.head.tied = false; }), gpt2([](Spec& s) {
+            s.decoder->ffn.experts.count = 3;
+            s.decoder->ffn.experts.chosen = 2;
+            s.decoder->ffn.gated = true;
+            s.decoder->norm.kind = NormKind::rms;
+          })};
+}
+
+Tensor logits_of(const Transformer& model) {
+  const NoGradient off;
+  const Tensor ids = empty({2, 5}, DType::i32);
+  for (int32_t i = 0; i < 10; ++i) ids.data_as<int32_t>()[i] = (i * 31 + 7) % 77;
+  return model.logits(model.hidden(ids, {}));
+}
+
+// Root of the mean square of a difference, as a share of the second's.
+double distance(const Tensor& a, const Tensor& b) {
+  const auto x = to_floats(a), y = to_floats(b);
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    difference += std::pow(double{x[i]} - y[i], 2);
+    size += std::pow(double{y[i]}, 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+class Quantized : public testing::Test {
+ protected:
+  void TearDown() override { use_isa("auto"); }
+
+  void save(const Spec& spec) {
+    full_ = Transformer(spec);
+    initialise(full_, 1);
+    save_model_files(folder_.path(), full_, 3);
+  }
+  ModelFiles open(std::optional<WeightFormat> format, const TemporaryFolder& folder,
+                  int64_t group = 32) {
+    return open_model_files(folder.path(), Weights::packed, {format, group});
+  }
+  // The quantised directory that `tamper` may then change.
+  void save_quantized(WeightFormat format, int64_t group = 32) {
+    save(gpt2());
+    ModelFiles files = open(format, folder_, group);
+    save_model_files(quantized_.path(), files.model, 3, files.origin);
+  }
+  std::map<std::string, Tensor> tensors() const {
+    const SafeTensors file(quantized_ / "model.safetensors");
+    std::map<std::string, Tensor> all;
+    for (const StoredTensor& stored : file.stored())
+      all[stored.name] = copy(file.tensor(stored.name));
+    return all;
+  }
+  void refused(ErrorKind kind, std::initializer_list<std::string> words) {
+    expect_error(kind, words, [&] { open_model_files(quantized_.path(), Weights::packed); });
+  }
+
+  TemporaryFolder folder_, quantized_;
+  Transformer full_;
+};
+
+TEST_F(Quantized, FloatsComputeTheSameBits) {
+  for (const Spec& spec : specs()) {
+    save(spec);
+    const ModelFiles files = open(std::nullopt, folder_);
+    EXPECT_EQ(to_floats(logits_of(files.model)), to_floats(logits_of(full_)));
+  }
+}
+
+TEST_F(Quantized, RoundedWeightsComputeNearlyTheSame) {
+  for (const Spec& spec : specs()) {
+    save(spec);
+    const Tensor expected = logits_of(full_);
+    EXPECT_LT(distance(logits_of(open(WeightFormat::bf16, folder_).model), expected), 0.01);
+    EXPECT_LT(distance(logits_of(open(WeightFormat::int8, folder_).model), expected), 0.02);
+    EXPECT_LT(distance(logits_of(open(WeightFormat::int4, folder_).model), expected), 0.2);
+    EXPECT_GT(distance(logits_of(open(WeightFormat::int4, folder_).model), expected), 0);
+  }
+}
+
+TEST_F(Quantized, ADirectoryKeepsEveryBit) {
+  for (const Spec& spec : specs()) {
+    for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
+      for (const int64_t group : {32, 64}) {
+        save(spec);
+        ModelFiles files = open(format, folder_, group);
+        save_model_files(quantized_.path(), files.model, 3, files.origin);
+        const std::string weights = read_file(quantized_ / "model.safetensors"),
+                          config = read_file(quantized_ / "config.json");
+        EXPECT_EQ(read_json(quantized_ / "config.json")["quantization_config"]["group_size"],
+                  group);
+
+        // Whatever is asked for, what is quantised stays so.
+        for (const Weights how : {Weights::packed, Weights::mapped}) {
+          ModelFiles again = open_model_files(quantized_.path(), how);
+          EXPECT_EQ(to_floats(logits_of(again.model)), to_floats(logits_of(files.model)));
+          const TemporaryFolder third;
+          save_model_files(third.path(), again.model, 3, again.origin);
+          EXPECT_EQ(read_file(third / "model.safetensors"), weights);
+          EXPECT_EQ(read_file(third / "config.json"), config);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Quantized, HalvesStayHalvesAroundIt) {
+  save(gpt2());
+  ModelFiles files = open_model_files(folder_.path(), Weights::packed);
+  files.origin.dtype = DType::bf16;
+  save_model_files(quantized_.path(), files.model, 3, files.origin);
+  ModelFiles halves = open(WeightFormat::int8, quantized_);
+  EXPECT_EQ(halves.origin.dtype, DType::bf16);
+  const TemporaryFolder third;
+  save_model_files(third.path(), halves.model, 3, halves.origin);
+  const SafeTensors file(third / "model.safetensors");
+  EXPECT_EQ(file.find("transformer.ln_f.weight")->type, "BF16");
+  EXPECT_EQ(file.find("transformer.h.0.attn.c_attn.weight")->type, "I8");
+  EXPECT_EQ(file.find("transformer.h.0.attn.c_attn.weight")->shape, (Shape{216, 72}));
+  EXPECT_EQ(file.find("transformer.h.0.attn.c_attn.weight_scale")->shape, (Shape{216, 3}));
+}
+
+// Rounding to bf16 twice is rounding once: from the file's bf16 nothing is lost on the way to
+// packed bf16, and what was opened so is written as it was.
+TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
+  if (native_bf16()) use_isa("avx512");  // there activations are rounded, too
+  for (const Spec& spec : specs()) {
+    save(spec);
+    ModelFiles files = open_model_files(folder_.path(), Weights::packed);
+    files.origin.dtype = DType::bf16;
+    save_model_files(quantized_.path(), files.model, 3, files.origin);
+    const ModelFiles mapped = open_model_files(quantized_.path(), Weights::mapped);
+    ModelFiles packed = open_model_files(quantized_.path(), Weights::packed);
+    EXPECT_EQ(to_floats(logits_of(packed.model)), to_floats(logits_of(mapped.model)));
+    const TemporaryFolder third;
+    save_model_files(third.path(), packed.model, 3, packed.origin);
+    EXPECT_EQ(read_file(third / "model.safetensors"), read_file(quantized_ / "model.safetensors"));
+  }
+}
+
+TEST_F(Quantized, IsNotTrained) {
+  save_quantized(WeightFormat::int8);
+  expect_error(ErrorKind::Unsupported, {"config.json", "quantization_config", "to train"},
+               [&] { open_model_files(quantized_.path(), Weights::owned); });
+  ModelFiles files = open_model_files(quantized_.path(), Weights::mapped);
+  files.model.head.norm = {};
+  Tensor x = full({1, 72}, 1);
+  x.want_gradient();
+  expect_error(ErrorKind::InvalidArgument, {"gradient", "packed"},
+               [&] { files.model.decoder.blocks[0].ffn.up(x); });
+}
+
+TEST_F(Quantized, RefusesWhatDoesNotFit) {
+  save_quantized(WeightFormat::int4);
+  const std::string weight = "transformer.h.1.mlp.c_fc.weight", scale = weight + "_scale";
+  const auto good = tensors();
+  const auto tampered = [&](auto&& change) {
+    auto all = good;
+    change(all);
+    write_safetensors(quantized_ / "model.safetensors", all);
+  };
+  tampered([&](auto& all) { all.erase(scale); });
+  refused(ErrorKind::BadFile, {quantized_.path(), weight, "has no", scale});
+  tampered([&](auto& all) { all[scale] = zeros({288, 2}, DType::f16); });
+  refused(ErrorKind::BadFile, {quantized_.path(), scale, "[288, 2]", "[288, 3]", "group_size"});
+  tampered([&](auto& all) { all[scale] = zeros({288, 3}); });
+  refused(ErrorKind::BadFile, {quantized_.path(), scale, "F32", "F16"});
+  tampered([&](auto& all) { all[weight] = zeros({288, 72}, DType::u8); });
+  refused(ErrorKind::BadFile, {quantized_.path(), weight, "[288, 72]", "[288, 36]"});
+  tampered([&](auto& all) { all["more"] = zeros({1}, DType::u8); });
+  refused(ErrorKind::BadFile, {quantized_.path(), "1 unknown: more"});
+}
+
+TEST_F(Quantized, RefusesAConfigThatCannotBe) {
+  save_quantized(WeightFormat::int8);
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json config = read_json(quantized_ / "config.json");
+    config["quantization_config"][key] = value;
+    const std::string before = read_file(quantized_ / "config.json");
+    write_file_atomically(quantized_ / "config.json", config.dump());
+    return before;
+  };
+  for (const auto& [key, value] : std::vector<std::pair<const char*, nlohmann::json>>{
+           {"bits", 3}, {"bits", "8"}, {"group_size", 48}, {"group_size", -1}, {"bits", nullptr}}) {
+    const std::string before = with(key, value);
+    refused(ErrorKind::BadFile, {"config.json", "quantization_config", key, "expected"});
+    write_file_atomically(quantized_ / "config.json", before);
+  }
+  const std::string before = with("group_size", 64);
+  refused(ErrorKind::BadFile, {quantized_.path(), "_scale", "group_size"});
+  write_file_atomically(quantized_ / "config.json", before);
+  with("quant_method", "gptq");
+  refused(ErrorKind::Unsupported, {"config.json", "quant_method", "gptq", "expected fovea"});
+}
+
+}  // namespace
+}  // namespace fovea

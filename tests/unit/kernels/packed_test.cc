@@ -1,0 +1,305 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "base/half.h"
+#include "base/threads.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/packed_job.h"
+#include "kernels/packed.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea {
+namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8,
+                                     WeightFormat::int4};
+
+std::vector<float> random_floats(int64_t count, unsigned seed, float deviation = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0, deviation);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+// A packed matrix with its memory.
+struct Packed {
+  PackedMatrix w;
+  std::vector<float> floats;  // before it was packed
+  std::vector<uint8_t> memory;
+  std::vector<uint16_t> scales;
+
+  Packed(WeightFormat format, int64_t outputs, int64_t width, int64_t group = 32)
+      : floats(random_floats(outputs * width, 2, 0.1f)) {
+    w.format = format, w.outputs = outputs, w.width = width, w.group = group;
+    allocate();
+    pack(w, {floats.data(), DType::f32}, const_cast<void*>(w.panels), scales.data());
+  }
+  void allocate() {
+    memory.resize(static_cast<size_t>(panels_of(w) * panel_bytes(w)) + 64);
+    scales.resize(static_cast<size_t>(scale_bytes(w)) / 2);
+    w.panels = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+    w.scales = scales.data();
+  }
+  std::vector<float> rows() const {
+    std::vector<float> all(static_cast<size_t>(w.outputs * w.width));
+    for (int64_t n = 0; n < w.outputs; ++n) unpack_row(w, n, all.data() + n * w.width);
+    return all;
+  }
+};
+
+using Multiply = void (*)(Out, In, In, const PackedMatrix&, int64_t);
+
+std::vector<float> product(Multiply multiply, const Packed& packed, const std::vector<float>& x,
+                           int64_t rows, const std::vector<float>& bias = {}) {
+  std::vector<float> y(static_cast<size_t>(rows * packed.w.outputs), NAN);
+  multiply({y.data(), DType::f32}, {x.data(), DType::f32},
+           {bias.empty() ? nullptr : bias.data(), DType::f32}, packed.w, rows);
+  return y;
+}
+
+std::vector<uint32_t> bits(const std::vector<float>& values) {
+  std::vector<uint32_t> all;
+  for (const float value : values) all.push_back(std::bit_cast<uint32_t>(value));
+  return all;
+}
+
+class PackedTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    use_isa("auto");
+    set_thread_count(threads_);
+  }
+  int threads_ = thread_count();
+};
+
+struct Shape {
+  int64_t rows, outputs, width;
+};
+// Each side of a panel's 16, of groups of 32 and 64, of the blocks of k of 192 and 512, and of
+// every tile's rows and panels.
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 32},  {1, 100, 65}, {2, 17, 31},
+                             {3, 64, 64},   {4, 65, 193}, {5, 47, 130}, {6, 96, 192},
+                             {7, 33, 520},  {8, 48, 385}, {9, 79, 100}, {13, 31, 37},
+                             {17, 160, 63}, {64, 50, 96}, {70, 5, 1030}};
+
+TEST_F(PackedTest, EqualsTheReferenceAtOddShapesOnEveryInstructionSet) {
+  for (const WeightFormat format : kFormats) {
+    for (const int64_t group : {32, 64}) {
+      for (const auto& [rows, outputs, width] : kShapes) {
+        const Packed packed(format, outputs, width, group);
+        auto x = random_floats(rows * width, 1);
+        const auto bias = random_floats(outputs, 3);
+        if (format == WeightFormat::bf16)  // some CPUs round x to that
+          for (float& value : x) value = widen(narrow(value));
+        const auto expected = product(reference::packed_linear, packed, x, rows, bias);
+        for (const std::string& isa : available_isas()) {
+          use_isa(isa);
+          const auto got = product(cpu::packed_linear, packed, x, rows, bias);
+          int wrong = 0;
+          for (size_t i = 0; i < got.size(); ++i)
+            if (!(std::abs(got[i] - expected[i]) <= 2e-5f)) ++wrong;
+          EXPECT_EQ(wrong, 0) << isa << " format " << static_cast<int>(format) << " group " << group
+                              << " shape " << rows << " " << outputs << " " << width;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
+  for (const WeightFormat format : kFormats) {
+    const Packed packed(format, 35, 70);
+    std::vector<bf16> x, y(3 * 35, narrow(2)), bias(35, narrow(0.5f));
+    for (const float value : random_floats(3 * 70, 1)) x.push_back(narrow(value));
+    std::vector<float> wide, expected(3 * 35, 2), wide_bias(35, 0.5f);
+    for (const bf16 value : x) wide.push_back(widen(value));
+    cpu::packed_linear({expected.data(), DType::f32, true}, {wide.data(), DType::f32},
+                       {wide_bias.data(), DType::f32}, packed.w, 3);
+    cpu::packed_linear({y.data(), DType::bf16, true}, {x.data(), DType::bf16},
+                       {bias.data(), DType::bf16}, packed.w, 3);
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i].bits, narrow(expected[i]).bits);
+  }
+}
+
+// bf16 weights are what they are rounded to: the product is that of gemm, bit for bit.
+TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
+  if (native_bf16()) use_isa("avx512");  // there activations are rounded
+  for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
+    const Packed packed(format, 83, 421);
+    const auto rounded = packed.rows(), bias = random_floats(83, 3);
+    for (const int64_t rows : {1, 5, 26}) {
+      const auto x = random_floats(rows * 421, 1);
+      std::vector<float> expected(static_cast<size_t>(rows * 83));
+      cpu::gemm({expected.data(), DType::f32}, {x.data(), DType::f32}, {rounded.data(), DType::f32},
+                {bias.data(), DType::f32}, {rows, 83, 421, false, true});
+      EXPECT_EQ(bits(product(cpu::packed_linear, packed, x, rows, bias)), bits(expected));
+    }
+  }
+}
+
+// As the instruction for pairs of bf16 is specified: the odd product first.
+float chain_of_pairs(const std::vector<float>& weights, const float* x, int64_t width) {
+  float sum = 0;
+  for (int64_t k = 0; k < width; k += 2) {
+    const auto product = [&](int64_t i) {
+      if (i < width) sum = std::fma(weights[static_cast<size_t>(i)], widen(narrow(x[i])), sum);
+    };
+    product(k + 1);
+    product(k);
+  }
+  return sum;
+}
+
+// What cannot run here is the instruction alone: the rest of that path is tested around its double.
+TEST_F(PackedTest, PairsOfBf16GiveTheBitsOfTheirChain) {
+  for (const int64_t width : {1, 64, 421, 900}) {
+    const int64_t outputs = 83;
+    const Packed packed(WeightFormat::bf16, outputs, width);
+    std::vector<float> row(static_cast<size_t>(width));
+    for (const std::string& isa : available_isas()) {
+      use_isa(isa);
+      for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 26}) {
+        const auto x = random_floats(rows * width, 1);
+        std::vector<float> y(static_cast<size_t>(rows * outputs));
+        cpu::packed_linear_with(cpu::Bf16Products::emulated, {y.data(), DType::f32},
+                                {x.data(), DType::f32}, {}, packed.w, rows);
+        int wrong = 0;
+        for (int64_t n = 0; n < outputs; ++n) {
+          unpack_row(packed.w, n, row.data());
+          for (int64_t r = 0; r < rows; ++r) {
+            const float expected = chain_of_pairs(row, x.data() + r * width, width);
+            if (y[static_cast<size_t>(r * outputs + n)] != expected) ++wrong;
+          }
+        }
+        EXPECT_EQ(wrong, 0) << isa << " " << rows << " x " << width;
+      }
+    }
+  }
+}
+
+// The bits of each row of x, multiplied alone.
+std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float>& x) {
+  std::vector<uint32_t> all;
+  for (auto row = x.begin(); row != x.end(); row += packed.w.width) {
+    for (const uint32_t b :
+         bits(product(cpu::packed_linear, packed, {row, row + packed.w.width}, 1)))
+      all.push_back(b);
+  }
+  return all;
+}
+
+TEST_F(PackedTest, ARowHasTheSameBitsInAnyCompanyOnAnyThreadsAndVectors) {
+  const int64_t outputs = 131, width = 421, most = 70;
+  const auto x = random_floats(most * width, 1);
+  for (const WeightFormat format : kFormats) {
+    const Packed packed(format, outputs, width);
+    std::vector<uint32_t> alone;
+    bool native = false;  // whether those are of native bf16 products, which round x
+    for (const std::string& isa : available_isas()) {
+      use_isa(isa);
+      if (alone.empty() || (format == WeightFormat::bf16 && native != native_bf16()))
+        alone = bits_of_rows(packed, x);
+      native = native_bf16();
+      for (const int threads : {1, 2, 3}) {
+        set_thread_count(threads);
+        for (int64_t rows = 1; rows <= most; ++rows) {
+          const auto got = bits(product(cpu::packed_linear, packed, x, rows));
+          EXPECT_TRUE(std::equal(got.begin(), got.end(), alone.begin()))
+              << static_cast<int>(format) << " " << isa << " " << threads << " " << rows;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedTest, TakesEmptyShapes) {
+  for (const WeightFormat format : kFormats) {
+    const Packed narrow_matrix(format, 20, 0), none(format, 0, 4);
+    const std::vector<float> bias(20, 1.5f);
+    EXPECT_EQ(product(cpu::packed_linear, narrow_matrix, {}, 2, bias),
+              std::vector<float>(40, 1.5f));
+    EXPECT_TRUE(product(cpu::packed_linear, none, {1, 2, 3, 4}, 1).empty());
+    EXPECT_TRUE(product(cpu::packed_linear, Packed(format, 3, 4), {}, 0).empty());
+  }
+}
+
+TEST_F(PackedTest, WhatIsNotFiniteStaysSo) {
+  for (const float bad : {INFINITY, -INFINITY, NAN}) {
+    for (const WeightFormat format : kFormats) {
+      std::vector<float> x = random_floats(64, 1);
+      x[7] = bad;
+      for (const std::string& isa : available_isas()) {
+        use_isa(isa);
+        for (const float y : product(cpu::packed_linear, Packed(format, 5, 64), x, 1))
+          EXPECT_FALSE(std::isfinite(y));
+      }
+    }
+  }
+}
+
+TEST_F(PackedTest, WholeNumbersAreNearAndTheirExtremesExact) {
+  for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
+    const Packed packed(format, 33, 100);
+    const auto rows = packed.rows();
+    double error = 0, size = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      error += std::pow(rows[i] - packed.floats[i], 2);
+      size += std::pow(packed.floats[i], 2);
+    }
+    EXPECT_LT(std::sqrt(error / size), format == WeightFormat::int8 ? 0.006 : 0.085);
+  }
+}
+
+// The error of llama.cpp's own choice of scales, ggml's quantize_row_q4_0_ref.
+double error_of_q4_0(const std::vector<float>& x) {
+  float extreme = 0;
+  for (const float v : x) extreme = std::abs(v) > std::abs(extreme) ? v : extreme;
+  const float d = extreme / -8, inverse = d != 0 ? 1 / d : 0, scale = widen_half(narrow_to_half(d));
+  double error = 0;
+  for (const float v : x) {
+    const int q = std::min(15, static_cast<int>(v * inverse + 8.5f)) - 8;
+    error += std::pow(v - static_cast<float>(q) * scale, 2);
+  }
+  return error;
+}
+
+TEST_F(PackedTest, Int4ErrsLessThanQ4_0) {
+  double ours = 0, theirs = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const std::vector<float> x = random_floats(32, seed);
+    int8_t q[32];
+    const float scale = widen_half(quantize_group(x.data(), 32, WeightFormat::int4, q));
+    for (size_t i = 0; i < 32; ++i) ours += std::pow(x[i] - static_cast<float>(q[i]) * scale, 2);
+    theirs += error_of_q4_0(x);
+  }
+  EXPECT_LT(ours, 0.92 * theirs);
+}
+
+TEST_F(PackedTest, QuantizedRowsOfAFileComeBackAsTheyWere) {
+  std::mt19937 random(1);
+  for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
+    for (const int64_t width : {64, 65, 131}) {
+      Packed packed(format, 37, width, 64);
+      std::vector<uint8_t> rows(static_cast<size_t>(37 * quantized_row_bytes(packed.w))),
+          again(rows);
+      std::vector<uint16_t> scales(static_cast<size_t>(37 * groups_of(packed.w))),
+          scales_again(scales);
+      for (uint8_t& byte : rows) byte = static_cast<uint8_t>(random());
+      if (format == WeightFormat::int4 && width % 2 == 1)  // half of a last byte is nobody's
+        for (size_t n = 1; n <= 37; ++n) rows[n * rows.size() / 37 - 1] &= 15;
+      for (uint16_t& scale : scales) scale = static_cast<uint16_t>(random() % 0x7c00);
+      pack_quantized(packed.w, rows.data(), scales.data(), const_cast<void*>(packed.w.panels),
+                     packed.scales.data());
+      unpack_quantized(packed.w, again.data(), scales_again.data());
+      EXPECT_EQ(rows, again);
+      EXPECT_EQ(scales, scales_again);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,467 @@
+#include "serve/api.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "fake_exchange.h"
+#include "fovea/error.h"
+#include "fovea/train_tokenizer.h"
+#include "serve/fields.h"
+#include "serve/tool_calls.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea::serve {
+namespace {
+
+// The API over an engine that writes what the test tells it, at once.
+class ApiTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/text.txt";
+    std::ofstream(path) << "Some words, so that there is something to count. {\"name\": 1}\n";
+    TokenizerTraining options;
+    options.vocabulary = 270;
+    tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
+  }
+  static void TearDownTestSuite() { delete tokenizer_; }
+
+  void SetUp() override {
+    model_->facts = {"first", 1, 64, tokenizer_->size(), 1000, 8};
+    model_->tokenizer = *tokenizer_;
+    model_->ends = {tokenizer_->eos_id().value()};
+    model_->chat = ChatFormat{[this](const ChatRequest& request) {
+      conversation_ = request;
+      return "chat: " + request.messages;
+    }};
+    model_->engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
+                                   Engine::Sink sink) { return submit(ids, options, sink); };
+    model_->engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
+    model_->engine.status = [] { return EngineStatus{}; };
+    other_->facts.name = "second/model";
+    other_->engine.status = model_->engine.status;
+    router_ = api_.router();
+  }
+
+  uint64_t submit(const std::vector<int32_t>& ids, const GenerateOptions& options,
+                  const Engine::Sink& sink) {
+    prompts_.push_back(ids);
+    options_ = options;
+    if (busy_) return 0;
+    for (int64_t answer = 0; answer < options.answers && holding_ == false; ++answer) {
+      write(sink, answer, options.logprobs, static_cast<int64_t>(ids.size()));
+    }
+    if (holding_) sinks_.push_back(sink);
+    return prompts_.size();
+  }
+
+  void write(const Engine::Sink& sink, int64_t answer, int64_t logprobs, int64_t prompt_tokens) {
+    Generation whole;
+    whole.prompt_tokens = prompt_tokens;
+    whole.finish = finish_;
+    const TokenLogprob logprob = {-0.5f, {{65, -0.5f}, {66, -INFINITY}}};
+    for (const std::string& piece : pieces_) {
+      Event event;
+      event.answer = answer;
+      event.id = 65;
+      event.text = piece;
+      if (logprobs >= 0) event.logprob = &logprob;
+      whole.ids.push_back(65);
+      whole.text += piece;
+      if (logprobs >= 0) whole.logprobs.push_back(logprob);
+      if (!sink(event)) return;
+      if (!error_.empty()) {
+        Event broken;
+        broken.error = error_.c_str();
+        sink(broken);
+        return;
+      }
+    }
+    Event last;
+    last.answer = answer;
+    last.finished = &whole;
+    sink(last);
+  }
+
+  std::shared_ptr<FakeExchange> ask(const std::string& method, const std::string& path,
+                                    const std::string& body = "") {
+    auto exchange = std::make_shared<FakeExchange>();
+    Request request;
+    request.method = method;
+    request.path = path;
+    request.body = body;
+    const auto found = router_.find(request);
+    std::get<const Route*>(found)->handler(request, exchange);
+    return exchange;
+  }
+  std::shared_ptr<FakeExchange> post(const std::string& path, const Json& body) {
+    return ask("POST", path, body.dump());
+  }
+  static Json parsed(const std::shared_ptr<FakeExchange>& exchange) {
+    return Json::parse(exchange->answer.body, nullptr, false);
+  }
+  // The objects of a stream; "[DONE]" stays a string.
+  static std::vector<Json> events(const std::shared_ptr<FakeExchange>& exchange) {
+    std::vector<Json> all;
+    for (const std::string& piece : exchange->pieces) {
+      EXPECT_EQ(piece.substr(0, 6), "data: ");
+      EXPECT_EQ(piece.substr(piece.size() - 2), "\n\n");
+      const std::string data = piece.substr(6, piece.size() - 8);
+      all.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
+    }
+    return all;
+  }
+  void refused(const std::shared_ptr<FakeExchange>& exchange, int status, const Json& param,
+               const std::string& text = "") {
+    EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
+    const Json error = parsed(exchange)["error"];
+    EXPECT_EQ(error["param"], param) << error;
+    EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
+  }
+  static Json chat(Json more = Json::object()) {
+    more["messages"] = {{{"role", "user"}, {"content", "hi"}}};
+    return more;
+  }
+
+  static inline Tokenizer* tokenizer_ = nullptr;
+  const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
+  std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
+  std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
+  Api api_{{model_, other_}};
+  Router router_;
+
+  std::vector<std::string> pieces_ = {"Hel", "", "lo"};
+  std::string finish_ = "end", error_;
+  bool busy_ = false, holding_ = false;
+
+  std::vector<std::vector<int32_t>> prompts_;
+  GenerateOptions options_;
+  ChatRequest conversation_;
+  std::vector<uint64_t> cancelled_;
+  std::vector<Engine::Sink> sinks_;
+};
+
+TEST_F(ApiTest, ListsModels) {
+  EXPECT_EQ(parsed(ask("GET", "/v1/models"))["data"][1]["id"], "second/model");
+  EXPECT_EQ(parsed(ask("GET", "/v1/models/second/model"))["id"], "second/model");
+  refused(ask("GET", "/v1/models/none"), 404, "model");
+  refused(post(kCompletionPath, {{"model", "none"}, {"prompt", "a"}}), 404, "model");
+  EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
+  EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
+            std::string::npos);
+}
+
+TEST_F(ApiTest, AnswersAChat) {
+  const Json json = parsed(post(kChatPath, chat({{"n", 2}})));
+  EXPECT_EQ(json["object"], "chat.completion");
+  EXPECT_EQ(json["model"], "first");
+  EXPECT_EQ(json["choices"].size(), 2u);
+  EXPECT_EQ(json["choices"][1]["index"], 1);
+  EXPECT_EQ(json["choices"][0]["message"]["content"], "Hello");
+  EXPECT_EQ(json["choices"][0]["finish_reason"], "stop");
+  EXPECT_TRUE(json["choices"][0]["logprobs"].is_null());
+  EXPECT_EQ(json["usage"]["completion_tokens"], 6);
+  EXPECT_EQ(json["usage"]["prompt_tokens"], prompts_[0].size());
+  EXPECT_EQ(options_.max_tokens, 64 - static_cast<int64_t>(prompts_[0].size()));
+}
+
+TEST_F(ApiTest, AnswersCompletionsOfSeveralPrompts) {
+  finish_ = "length";
+  const Json json = parsed(
+      post(kCompletionPath, {{"prompt", {"a", "b"}}, {"n", 2}, {"echo", true}, {"max_tokens", 5}}));
+  ASSERT_EQ(json["choices"].size(), 4u);
+  EXPECT_EQ(json["choices"][1]["text"], "aHello");
+  EXPECT_EQ(json["choices"][2]["text"], "bHello");
+  EXPECT_EQ(json["choices"][3]["finish_reason"], "length");
+  post(kCompletionPath, {{"prompt", {1, 2, 3}}});
+  EXPECT_EQ(prompts_.back(), (std::vector<int32_t>{1, 2, 3}));
+  EXPECT_EQ(options_.max_tokens, 16) << "OpenAI's default";
+  post(kCompletionPath, {{"prompt", {{1, 2}, {3}}}});
+  EXPECT_EQ(prompts_.back(), std::vector<int32_t>{3});
+}
+
+TEST_F(ApiTest, StreamsChunksInTheirOrder) {
+  const auto exchange =
+      post(kChatPath, chat({{"stream", true}, {"stream_options", {{"include_usage", true}}}}));
+  EXPECT_EQ(exchange->answer.content_type, "text/event-stream; charset=utf-8");
+  EXPECT_TRUE(exchange->finished);
+  const std::vector<Json> all = events(exchange);
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all[0]["choices"][0]["delta"], (Json{{"role", "assistant"}, {"content", ""}}));
+  EXPECT_EQ(all[1]["choices"][0]["delta"], (Json{{"content", "Hel"}}));
+  EXPECT_EQ(all[2]["choices"][0]["delta"], (Json{{"content", "lo"}}));
+  EXPECT_EQ(all[3]["choices"][0]["delta"], Json::object());
+  EXPECT_EQ(all[3]["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(all[4]["choices"], Json::array());
+  EXPECT_EQ(all[4]["usage"]["completion_tokens"], 3);
+  EXPECT_EQ(all[5], "[DONE]");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(all[i]["id"], all[0]["id"]);
+    EXPECT_EQ(all[i]["object"], "chat.completion.chunk");
+    EXPECT_EQ(all[i]["usage"].is_null(), i < 4);
+  }
+}
+
+TEST_F(ApiTest, StreamsCompletions) {
+  const auto all =
+      events(post(kCompletionPath, {{"prompt", "a"}, {"stream", true}, {"logprobs", 1}}));
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0]["choices"][0]["text"], "Hel");
+  EXPECT_EQ(all[1]["choices"][0]["text"], "lo");
+  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["tokens"].size(), 2u)
+      << "with those that wrote nothing";
+  EXPECT_EQ(all[2]["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(all[3], "[DONE]");
+  EXPECT_FALSE(all[0].contains("usage"));
+}
+
+TEST_F(ApiTest, GivesLogprobs) {
+  const Json json = parsed(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 2}})));
+  const Json content = json["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 3u);
+  EXPECT_EQ(content[0]["logprob"], -0.5);
+  EXPECT_EQ(content[0]["top_logprobs"].size(), 2u);
+  EXPECT_EQ(content[0]["top_logprobs"][1]["logprob"], -9999) << "JSON knows no infinity";
+  EXPECT_EQ(options_.logprobs, 2);
+  const Json completion = parsed(post(kCompletionPath, {{"prompt", "a"}, {"logprobs", 0}}));
+  EXPECT_EQ(completion["choices"][0]["logprobs"]["token_logprobs"].size(), 3u);
+}
+
+TEST_F(ApiTest, ABusyEngineIs429) {
+  busy_ = true;
+  const auto exchange = post(kChatPath, chat());
+  EXPECT_EQ(exchange->answer.status, 429);
+  EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
+}
+
+TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
+  error_ = "numbers went bad";
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 500);
+  const auto exchange = post(kChatPath, chat({{"stream", true}}));
+  const std::vector<Json> all = events(exchange);
+  EXPECT_EQ(all.back()["error"]["message"], "numbers went bad");
+  EXPECT_TRUE(exchange->finished);
+  model_->engine.submit = [](const auto&, const auto&, const auto&) -> uint64_t {
+    throw Error(ErrorKind::InvalidArgument, "too long");
+  };
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+}
+
+TEST_F(ApiTest, AClientThatLeavesCancels) {
+  holding_ = true;
+  const auto exchange = post(kCompletionPath, {{"prompt", {"a", "b"}}});
+  exchange->leave();
+  EXPECT_EQ(cancelled_, (std::vector<uint64_t>{1, 2}));
+  Event event;
+  event.id = 65;
+  EXPECT_FALSE(sinks_[0](event));
+}
+
+TEST_F(ApiTest, TemplatesSeeWhatTheyExpect) {
+  post(kChatPath,
+       {{"messages",
+         {{{"role", "developer"},
+           {"content", {{{"type", "text"}, {"text", "a"}}, {{"type", "text"}, {"text", "b"}}}}},
+          {{"role", "assistant"},
+           {"content", nullptr},
+           {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", "{\"x\": 1}"}}}}}}}}},
+        {"chat_template_kwargs", {{"enable_thinking", false}}},
+        {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}});
+  const Json messages = Json::parse(conversation_.messages);
+  EXPECT_EQ(messages[0], (Json{{"role", "system"}, {"content", "ab"}}));
+  EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], (Json{{"x", 1}}));
+  EXPECT_EQ(conversation_.variables, "{\"enable_thinking\":false}");
+  EXPECT_NE(conversation_.tools.find("\"f\""), std::string::npos);
+}
+
+TEST_F(ApiTest, FindsToolCalls) {
+  const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
+  pieces_ = {"Well. <to", "ol_call>{\"name\": \"f\", ", "\"arguments\": {\"x\": 1}}</tool_call>"};
+  const Json choice = parsed(post(kChatPath, chat({{"tools", tools}})))["choices"][0];
+  EXPECT_EQ(choice["message"]["content"], "Well.");
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  const auto all = events(post(kChatPath, chat({{"tools", tools}, {"stream", true}})));
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[1]["choices"][0]["delta"]["content"], "Well. ");
+  EXPECT_EQ(all[2]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"], "f");
+  EXPECT_EQ(all[3]["choices"][0]["finish_reason"], "tool_calls");
+  EXPECT_EQ(parsed(post(kChatPath, chat()))["choices"][0]["finish_reason"], "stop");
+  refused(post(kChatPath,
+               chat({{"tools", tools},
+                     {"tool_choice", {{"type", "function"}, {"function", {{"name", "g"}}}}}})),
+          400, "tool_choice");
+}
+
+TEST(ToolCalls, AreFoundInTheCommonForms) {
+  EXPECT_EQ(find_tool_calls(R"( {"name": "f", "parameters": {}})").calls.size(), 1u);
+  EXPECT_EQ(find_tool_calls(R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])")
+                .calls.size(),
+            2u);
+  for (const std::string& text :
+       {std::string("{\"a\": 1}"), std::string("[]"), std::string("{\"name\": \"f\""),
+        std::string("<tool_call>f</tool_call>"), std::string("<tool_call>"), std::string("hello"),
+        std::string(100'000, '[')}) {
+    const ToolCalls found = find_tool_calls(text);
+    EXPECT_TRUE(found.calls.empty());
+    EXPECT_EQ(found.text, text);
+  }
+}
+
+TEST_F(ApiTest, JsonIsAConstraint) {
+  const Json schema = {{"type", "object"}, {"properties", {{"a", {{"type", "null"}}}}}};
+  const auto ask_for = [&](const Json& format) {
+    return post(kChatPath, chat({{"response_format", format}}));
+  };
+  EXPECT_EQ(ask_for({{"type", "json_object"}})->answer.status, 200);
+  EXPECT_TRUE(options_.constrain);
+  EXPECT_EQ(
+      ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}})->answer.status,
+      200);
+  EXPECT_EQ(ask_for({{"type", "text"}})->answer.status, 200);
+  EXPECT_FALSE(options_.constrain);
+  refused(ask_for({{"type", "xml"}}), 400, "response_format");
+  refused(ask_for({{"type", "json_schema"}}), 400, "response_format.json_schema.schema");
+  refused(ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", {{"pattern", "a"}}}}}}),
+          400, "response_format", "pattern");
+}
+
+TEST_F(ApiTest, RefusesWhatDoesNotFitTogether) {
+  refused(post(kCompletionPath, {{"prompt", std::string(1000, 'z')}}), 400, "prompt", "context");
+  refused(post(kCompletionPath, {{"prompt", ""}}), 400, "prompt");
+  refused(post(kCompletionPath, {{"prompt", Json::array()}}), 400, "prompt");
+  refused(post(kCompletionPath, {{"prompt", {""}}}), 400, "prompt");
+  refused(post(kCompletionPath, {{"prompt", "a"}, {"best_of", 2}}), 400, "best_of");
+  refused(post(kChatPath, chat({{"top_logprobs", 2}})), 400, "logprobs");
+  refused(post(kCompletionPath, Json::object()), 400, "prompt", "missing");
+  model_->chat.reset();
+  refused(post(kChatPath, chat()), 400, "messages", "chat template");
+}
+
+TEST_F(ApiTest, TokenizesAndBack) {
+  const Json json = parsed(post("/tokenize", {{"content", "So é"}, {"with_pieces", true}}));
+  EXPECT_EQ(json["count"], json["tokens"].size());
+  EXPECT_EQ(json["tokens"][0]["piece"].get<std::string>()[0], 'S');
+  const Json ids = parsed(post("/tokenize", {{"content", "So é"}}))["tokens"];
+  EXPECT_EQ(parsed(post("/detokenize", {{"tokens", ids}}))["content"], "So é");
+  refused(post("/detokenize", {{"tokens", {tokenizer_->size()}}}), 400, "tokens");
+}
+
+TEST_F(ApiTest, BodiesThatAreNoObjects) {
+  for (const char* body :
+       {"", "{", "[]", "null", "1e400", "{\"prompt\": NaN}", "{\"a\": \"\xff\"}"}) {
+    refused(ask("POST", kCompletionPath, body), 400, nullptr, "body");
+  }
+  refused(ask("POST", kCompletionPath, std::string(100'000, '[')), 400, nullptr, "nested");
+  EXPECT_EQ(post(kCompletionPath, {{"prompt", "a"}, {"unknown", {1, 2}}})->answer.status, 200);
+}
+
+// Values that hit each field's type and limits.
+std::vector<Json> hostile_values(const Field& field) {
+  std::vector<Json> all = {true,
+                           "text",
+                           "",
+                           std::string(100'000, 'x'),
+                           0,
+                           -1,
+                           1,
+                           1.5,
+                           2147483648LL,
+                           9007199254740993LL,
+                           9223372036854775808ULL,
+                           1e308,
+                           -1e308,
+                           Json::array(),
+                           Json::object(),
+                           {1, 2},
+                           {"a"},
+                           {{1}},
+                           {{{"a", 1}}},
+                           {{"a", "b"}},
+                           {{"1", 5}},
+                           {{"999999999", 5}},
+                           {{"-1", 5}},
+                           Json::array({nullptr}),
+                           Json::array({-1})};
+  for (const double edge : {field.least, field.most}) {
+    for (const double step : {-1.0, 0.0, 1.0}) {
+      if (std::abs(edge) < 9e15) all.push_back(static_cast<int64_t>(edge + step));
+      all.push_back(edge + step * 1e-3);
+    }
+  }
+  return all;
+}
+
+TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
+  int count = 0;
+  for (const Field& field : fields()) {
+    const std::pair<unsigned, std::string> routes[] = {{kChat, kChatPath},
+                                                       {kCompletion, kCompletionPath},
+                                                       {kTokenize, "/tokenize"},
+                                                       {kDetokenize, "/detokenize"}};
+    for (const auto& [bit, path] : routes) {
+      if ((field.of & bit) == 0) continue;
+      Json body = bit == kChat ? chat() : Json{{"prompt", "a"}, {"tokens", {1}}};
+      for (const Json& value : hostile_values(field)) {
+        body[field.name] = value;
+        const auto exchange = post(path, body);
+        const int status = exchange->answer.status;
+        ++count;
+        if (status == 200) continue;
+        const Json error = parsed(exchange)["error"];
+        const std::string what = std::string(field.name) + " = " + value.dump().substr(0, 80);
+        EXPECT_TRUE(status == 400 || (status == 404 && field.name == std::string("model"))) << what;
+        ASSERT_TRUE(error["param"].is_string()) << what << ": " << error;
+        EXPECT_LT(error["message"].get<std::string>().size(), 500u) << what;
+      }
+      body[field.name] = nullptr;
+      EXPECT_EQ(post(path, body)->answer.status, field.required ? 400 : 200) << field.name;
+      body.erase(field.name);
+      EXPECT_EQ(post(path, body)->answer.status, field.required ? 400 : 200) << field.name;
+    }
+  }
+  EXPECT_GT(count, 2000);
+}
+
+TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
+  for (const Field& field : fields()) {
+    const bool whole = field.type == FieldType::integer;
+    if (!whole && field.type != FieldType::number) continue;
+    if (std::string(field.name) == "best_of" || std::abs(field.most) > 9e15) continue;
+    const bool of_chat = (field.of & kChat) != 0;
+    const auto status = [&](double value) {
+      Json body = of_chat ? chat({{"logprobs", true}}) : Json{{"prompt", "a"}};
+      body[field.name] = whole ? Json(static_cast<int64_t>(value)) : Json(value);
+      return post(of_chat ? kChatPath : kCompletionPath, body)->answer.status;
+    };
+    EXPECT_EQ(status(field.least), 200) << field.name;
+    EXPECT_EQ(status(field.most), 200) << field.name;
+    EXPECT_EQ(status(field.least - (whole ? 1 : 1e-7)), 400) << field.name;
+    EXPECT_EQ(status(field.most + (whole ? 1 : 1e-7)), 400) << field.name;
+  }
+}
+
+TEST_F(ApiTest, DefaultsComeFromTheRequestThenFlagsThenTheModel) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() + "/generation_config.json")
+      << R"({"temperature": 0.25, "top_k": 7, "max_new_tokens": 9, "eos_token_id": [1, 2]})";
+  SamplingFlags flags;
+  flags.top_k = 5;
+  model_->ends.clear();
+  set_defaults(*model_, folder.path(), flags);
+  post(kCompletionPath, {{"prompt", "a"}, {"top_p", 0.5}});
+  EXPECT_FLOAT_EQ(options_.sampling.temperature, 0.25f);
+  EXPECT_EQ(options_.sampling.top_k, 5);
+  EXPECT_FLOAT_EQ(options_.sampling.top_p, 0.5f);
+  EXPECT_FLOAT_EQ(options_.sampling.min_p, Sampling().min_p);
+  EXPECT_EQ(options_.max_tokens, 9);
+  EXPECT_EQ(model_->ends, (std::vector<int32_t>{1, 2}));
+  post(kCompletionPath, {{"prompt", "a"}, {"temperature", 0}, {"max_tokens", 2}});
+  EXPECT_EQ(options_.sampling.temperature, 0);
+  EXPECT_EQ(options_.max_tokens, 2);
+}
+
+}  // namespace
+}  // namespace fovea::serve

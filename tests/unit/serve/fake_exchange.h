@@ -1,0 +1,38 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "serve/http.h"
+
+namespace fovea::serve {
+
+// Keeps what a handler answers.
+class FakeExchange : public Exchange {
+ public:
+  void send(Response response) override { answer = std::move(response); }
+  void begin(Response head) override { answer = std::move(head), streamed = true; }
+  bool write(std::string_view piece) override {
+    pieces.emplace_back(piece);
+    return !left;
+  }
+  void finish() override { finished = true; }
+  void abort() override { aborted = true; }
+  bool gone() const override { return left; }
+  void on_gone(std::function<void()> call) override { leave_ = std::move(call); }
+
+  void leave() {
+    left = true;
+    if (leave_) leave_();
+  }
+
+  Response answer{0, "", {}, ""};
+  std::vector<std::string> pieces;
+  bool streamed = false, finished = false, aborted = false, left = false;
+
+ private:
+  std::function<void()> leave_;
+};
+
+}  // namespace fovea::serve
