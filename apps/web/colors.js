@@ -35,10 +35,11 @@ export function color(weight) {
   return `rgb(${table[i]} ${table[i + 1]} ${table[i + 2]})`;
 }
 
-/** Black or white, whichever is read better on that colour. @param {number} weight */
+/** Black or white, whichever contrasts more with that colour (WCAG's relative luminance). @param {number} weight */
 export function ink(weight) {
   const i = 3 * shade(weight);
-  return table[i] * 0.299 + table[i + 1] * 0.587 + table[i + 2] * 0.114 > 120 ? "#111" : "#fff";
+  const linear = [0, 1, 2].map((c) => ((table[i + c] / 255 + 0.055) / 1.055) ** 2.4);
+  return linear[0] * 0.2126 + linear[1] * 0.7152 + linear[2] * 0.0722 > 0.18 ? "#000" : "#fff";
 }
 
 // Okabe and Ito 2008, without black and yellow: for heads side by side.
@@ -48,8 +49,12 @@ export function headColor(nth) {
   return HEADS[nth % HEADS.length];
 }
 
+/** A colour of the page mixed with what is behind it, never so strong that the ink on it is hard to read. @param {string} name @param {number} share */
+export function tint(name, share) {
+  return `color-mix(in srgb, var(--${name}) calc(var(--depth) * ${Math.min(Math.max(share, 0), 1).toFixed(3)}), transparent)`;
+}
+
 /** Blue for below 0, orange for above: numbers of vectors. @param {number} value @param {number} most */
 export function signed(value, most) {
-  const share = most > 0 ? Math.min(Math.abs(value) / most, 1) : 0;
-  return `color-mix(in srgb, ${value < 0 ? "var(--negative)" : "var(--positive)"} ${(share * 70).toFixed(0)}%, transparent)`;
+  return tint(value < 0 ? "negative" : "positive", most > 0 ? Math.abs(value) / most : 0);
 }

@@ -99,7 +99,7 @@ export class Heatmap {
 
   /** Cells per sample of the tiles on the screen. */
   get step() {
-    return this.size >= 1 ? 1 : 2 ** Math.ceil(Math.log2(1 / this.size));
+    return this.size >= 1 ? 1 : 2 ** Math.floor(Math.log2(1 / this.size));
   }
 
   paintNow() {

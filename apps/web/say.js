@@ -1,7 +1,7 @@
 // What the model would say next, how it came to it layer by layer, and what surprised it.
 
 import { ask, askBytes } from "./api.js";
-import { color, ink } from "./colors.js";
+import { color, ink, tint } from "./colors.js";
 import { figure, h, onceAFrame, percent, replace, shown } from "./dom.js";
 import { change, current } from "./state.js";
 import { filtered } from "./sampling.js";
@@ -135,8 +135,8 @@ async function drawSurprise(root, session) {
     h("div", { class: "surprise", dir: "auto" }, tokens.map((token, i) => {
       const at = i - ahead;
       if (at < 0) return h("span", { class: "quiet" }, token.text);
-      const share = Math.min(bits[at] / 14, 1);
-      return h("button", { title: `${figure(bits[at], 2)} bits`, "data-bits": bits[at], style: { background: `color-mix(in srgb, var(--positive) ${(share * 62).toFixed(0)}%, transparent)` },
+      const share = bits[at] / 14;
+      return h("button", { title: `${figure(bits[at], 2)} bits`, "data-bits": bits[at], style: { background: tint("positive", share) },
         onclick: () => void tell(at) }, token.text === "\n" ? "↵\n" : token.text);
     })),
     note,

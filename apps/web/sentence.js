@@ -2,7 +2,7 @@
 
 import { askMap, ask } from "./api.js";
 import { drawArcs } from "./arcs.js";
-import { color, headColor, ink } from "./colors.js";
+import { color, headColor, ink, tint } from "./colors.js";
 import { announce, figure, h, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap } from "./heatmap.js";
@@ -144,9 +144,8 @@ function sentence(tokens, chosen, weights, state, clickable) {
   return h("div", { class: "sentence", dir: "auto" }, tokens.map((token, i) => {
     if (state.hide && token.special) return null;
     const weight = weights ? weights[i] : -1;
-    // The root, as in the map; beyond two thirds the ink turns light.
-    const share = Math.sqrt(Math.max(weight, 0));
-    const style = share > 0.02 ? { background: `color-mix(in srgb, var(--accent) ${(100 * share).toFixed(0)}%, transparent)`, ...(share > 0.6 ? { color: "var(--accent-ink)" } : {}) } : {};
+    const share = Math.sqrt(Math.max(weight, 0)); // the root, as in the map
+    const style = share > 0.02 ? { background: tint("accent", share) } : {};
     const text = token.special ? token.text : token.text.replace(/\n/g, "↵\n");
     return h("button", {
       class: token.special ? "special" : undefined, style, "data-token": i, disabled: !clickable && undefined,

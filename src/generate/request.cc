@@ -103,7 +103,7 @@ void Request::take(size_t index, const float* logits, int64_t vocabulary) {
     // All answers go on from the prompt.
     for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
       Branch next = branches_[0];
-      next.text = fork(pool_, branches_[0].text);
+      next.text = forked(pool_, branches_[0].text);
       next.answer = answer;
       branches_.push_back(std::move(next));
     }
@@ -187,7 +187,7 @@ void Request::advance_beams(int64_t vocabulary) {
   for (size_t i = 0; i < beams_->hypotheses().size(); ++i) {
     const Branch& source = branches_[static_cast<size_t>(beams_->sources()[i])];
     Branch& branch = next.emplace_back(source);
-    branch.text = fork(pool_, source.text);
+    branch.text = forked(pool_, source.text);
     branch.ids.push_back(beams_->hypotheses()[i].ids.back());
   }
   for (Branch& branch : branches_) shorten(pool_, branch.text, 0);

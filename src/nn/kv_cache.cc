@@ -35,7 +35,7 @@ void shorten(PagePool& pool, CachedText& text, int64_t length) {
   text.length = std::min(text.length, length);
 }
 
-CachedText fork(PagePool& pool, const CachedText& text) {
+CachedText forked(PagePool& pool, const CachedText& text) {
   for (const int32_t page : text.pages) pool.share(page);
   return text;
 }

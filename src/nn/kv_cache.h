@@ -80,6 +80,6 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length);
 // Gives back the pages behind the first `length` tokens.
 void shorten(PagePool& pool, CachedText& text, int64_t length);
 // The same text once more: its pages are shared.
-CachedText fork(PagePool& pool, const CachedText& text);
+CachedText forked(PagePool& pool, const CachedText& text);
 
 }  // namespace fovea

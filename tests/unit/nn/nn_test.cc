@@ -89,7 +89,7 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   ASSERT_TRUE(make_room(pool, text, 70));
   text.length = 70;
   *reinterpret_cast<float*>(pool.keys(1, text.pages[1])) = 5;
-  CachedText other = fork(pool, text);
+  CachedText other = forked(pool, text);
   EXPECT_EQ(pool.free_pages(), 2);
   ASSERT_TRUE(make_room(pool, other, 71));  // writes into the second page
   EXPECT_EQ(pool.free_pages(), 1);
