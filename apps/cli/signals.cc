@@ -11,7 +11,7 @@ namespace {
 
 // A handler may touch nothing but lock-free atomics and write(2).
 std::atomic<int> received{0};
-std::atomic<bool> gentle{false};
+std::atomic<bool> gentle{false}, telling{true};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void say(std::string_view text) {
@@ -23,7 +23,7 @@ void handle(int signal) {
     say("\nfovea: stopped at once\n");
     _exit(128 + signal);
   }
-  say("\nfovea: stopping after this step (once more: at once)\n");
+  if (telling) say("\nfovea: stopping after this step (once more: at once)\n");
 }
 
 }  // namespace
@@ -38,8 +38,15 @@ void start_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-void catch_signals() { gentle = true; }
+void catch_signals(bool tell) {
+  telling = tell;
+  gentle = true;
+}
 bool asked_to_stop() { return received != 0; }
+bool take_interrupt() {
+  int interrupt = SIGINT;
+  return received.compare_exchange_strong(interrupt, 0);
+}
 int stop_code() { return 128 + received; }
 
 }  // namespace fovea::cli

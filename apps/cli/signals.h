@@ -6,9 +6,12 @@ namespace fovea::cli {
 // once with 130 and 143.
 void start_signals();
 
-// From now on the first SIGINT or SIGTERM only asks to stop; a second one leaves at once.
-void catch_signals();
+// From now on the first SIGINT or SIGTERM only asks to stop, and says so where `tell` is true; a
+// second one leaves at once.
+void catch_signals(bool tell = true);
 bool asked_to_stop();
+// Whether SIGINT asked to stop; forgets it, so that the next one only asks again.
+bool take_interrupt();
 int stop_code();  // 130 or 143
 
 }  // namespace fovea::cli
