@@ -9,6 +9,7 @@
 #include "compare.h"
 #include "files.h"
 #include "progress.h"
+#include "score.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -40,6 +41,11 @@ class EvalCommand : public Command {
                     "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
                     "\"text\" and \"label\"",
                     data_.labels, kFiles));
+    table.add(text("--score", {}, "instead of DATA: tell how likely this text is, token by token",
+                   score_));
+    table.add(list("--candidate", {"--candidates"},
+                   "tell how likely this is behind the text of --score; may be given several times",
+                   candidates_));
     table.add(text("--against", {},
                    "directory of the full model: tells how far MODEL's predictions are from its",
                    against_));
@@ -48,10 +54,15 @@ class EvalCommand : public Command {
                      kWeightPrecisions));
   }
 
-  int run(const OptionTable&) override {
+  int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (table.given("--score") || !candidates_.empty()) {
+      print_scores(open_model(model_, weight_precision(precision_)), score_, candidates_, json);
+      return 0;
+    }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
-      throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
+      throw UsageError(
+          "DATA: not given; expected text files or folders, --pairs, --labels or --score");
     catch_signals();
     if (!against_.empty()) return run_compare(model_, against_, precision_, data_.text, json);
     const Model model = open_model(model_, weight_precision(precision_));
@@ -102,6 +113,8 @@ class EvalCommand : public Command {
 
   std::string model_;
   std::string against_;
+  std::string score_;
+  std::vector<std::string> candidates_;
   int precision_ = 0;
   EvaluationData data_;
 };

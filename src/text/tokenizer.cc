@@ -169,6 +169,8 @@ void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids,
   encode_ids(*state_, text, special, ids);
 }
 
+std::string Tokenizer::guarded(std::string_view text) const { return guarded_text(*state_, text); }
+
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
   std::vector<Token> tokens;
   for (const PlacedToken& token : encode_placed(*state_, text, special))
