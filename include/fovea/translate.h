@@ -17,7 +17,10 @@ struct TranslateOptions {
   int64_t best = 1;             // so many hypotheses of each line, at most `beams`
   // Tokens of a translation: at most this many for each of the source's, and ten more.
   double length_factor = 3.0;
+  int64_t max_tokens = 0;     // instead: at most so many; 0 = by the factor
+  int64_t min_tokens = 0;     // no end before these
   std::string source_prefix;  // in front of every source, such as "translate English to German: "
+  std::string task;           // instead: the checkpoint's name for one of its own prefixes
   std::string prefix;         // what every translation begins with
   bool alignment = false;     // also which words of the source each word came from
   bool refuse_long = false;   // InvalidArgument for a line over the context, instead of cutting it

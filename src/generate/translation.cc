@@ -17,12 +17,13 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
   const Spec& spec = generator.model.spec;
   check(spec.encoder && spec.decoder,
         "translate: the model is no encoder-decoder; expected one that reads and writes");
-  check(generator.tokenizer != nullptr, "translate: the model has no tokenizer; expected one");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
   check(o.best >= 1 && o.best <= o.beams, "--n-best: {}; expected 1 to {}, the beams", o.best,
         o.beams);
   check(o.length_factor > 0, "--max-length-factor: {}; expected more than 0", o.length_factor);
+  check(o.max_tokens >= 0, "--max-tokens: {}; expected 0 or more", o.max_tokens);
+  check(o.min_tokens >= 0, "--min-tokens: {}; expected 0 or more", o.min_tokens);
   check(o.sequences >= o.beams, "--sequences: {}; expected at least {}, the beams", o.sequences,
         o.beams);
 }
@@ -35,6 +36,7 @@ class Translator {
         scheduler_(make(generator, options, cache_bytes)) {
     generation_.beams = options.beams;
     generation_.answers = options.best;
+    generation_.min_tokens = options.min_tokens;
     generation_.length_penalty = options.length_penalty;
     generation_.sampling.temperature = 0;
     generation_.forced = generator.tokenizer->encode(options.prefix);
@@ -60,8 +62,8 @@ class Translator {
       if (options_.alignment && !made.best[0].ids.empty()) {
         const auto seen =
             most_seen(generator_.model, sources[i], *generator_.rules.start, made.best[0].ids);
-        made.alignment = aligned_words(*generator_.tokenizer, options_.source_prefix + lines[i],
-                                       made.best[0].ids, seen);
+        made.alignment = aligned_words({*generator_.source, *generator_.tokenizer},
+                                       options_.source_prefix + lines[i], made.best[0].ids, seen);
       }
     }
     return translations;
@@ -86,7 +88,7 @@ class Translator {
     EncodingOptions whole;
     whole.truncate_and_pad = false;
     std::vector<int32_t> ids =
-        generator_.tokenizer->encoding(options_.source_prefix + line, whole).ids;
+        generator_.source->encoding(options_.source_prefix + line, whole).ids;
     const auto context = static_cast<size_t>(generator_.model.spec.context);
     if (ids.size() <= context) return ids;
     check(!options_.refuse_long,
@@ -102,9 +104,10 @@ class Translator {
 
   void ask(size_t line, const std::vector<int32_t>& source, Translation& translation) {
     GenerateOptions generation = generation_;
-    generation.max_tokens =
-        static_cast<int64_t>(options_.length_factor * static_cast<double>(source.size())) + 10 +
-        std::ssize(generation.forced);
+    const double by_source = options_.length_factor * static_cast<double>(source.size());
+    generation.max_tokens = options_.max_tokens > 0 ? options_.max_tokens
+                                                    : static_cast<int64_t>(by_source) + 10 +
+                                                          std::ssize(generation.forced);
     translation.best.resize(static_cast<size_t>(options_.best));
     const auto sink = [this, &translation](const Event& event) {
       if (event.error != nullptr) error_ = event.error;

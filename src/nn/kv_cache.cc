@@ -10,6 +10,16 @@ namespace {
 
 int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
+// The first tokens of a page.
+void copy_tokens(const PagePool& pool, int32_t from, int32_t to, int64_t tokens) {
+  const PagePool::Layout& l = pool.layout();
+  const auto bytes = static_cast<size_t>(tokens * l.kv_heads * l.head_width) * size_of(l.dtype);
+  for (int64_t layer = 0; layer < l.layers; ++layer) {
+    std::memcpy(pool.keys(layer, to), pool.keys(layer, from), bytes);
+    std::memcpy(pool.values(layer, to), pool.values(layer, from), bytes);
+  }
+}
+
 }  // namespace
 
 bool make_room(PagePool& pool, CachedText& text, int64_t length) {
@@ -19,7 +29,7 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length) {
   if (needed + copies > pool.free_pages()) return false;
   if (copies) {
     const int32_t own = pool.take();
-    pool.copy(text.pages.back(), own);
+    copy_tokens(pool, text.pages.back(), own, text.length % kPageTokens);
     pool.release(text.pages.back());
     text.pages.back() = own;
   }

@@ -96,6 +96,8 @@ std::string vocabulary_file(const std::string& folder) {
 
 }  // namespace
 
+bool has_vocabulary(const std::string& folder) { return is_file(vocabulary_file(folder)); }
+
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   if (is_gguf(path.string()))
     return Tokenizer(parse_tokenizer(tokenizer_files(Gguf(path.string())), path, path));
