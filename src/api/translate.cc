@@ -7,14 +7,24 @@
 #include "plan/machine.h"
 
 namespace fovea {
+namespace {
+
+Generator generator_of(const Model::Parts& parts) {
+  return {parts.transformer, parts.tokenizer ? &*parts.tokenizer : nullptr,
+          rules_of(parts.origin, parts.end_ids), DType::f32};
+}
+
+}  // namespace
+
+TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
+                                       const std::string& line) {
+  return translation_request(generator_of(model.parts()), options, line);
+}
 
 void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put) {
-  const Model::Parts& parts = model.parts();
-  const Generator generator{parts.transformer, parts.tokenizer ? &*parts.tokenizer : nullptr,
-                            rules_of(parts.origin, parts.end_ids), DType::f32};
-  translate(generator, options, available_memory() / 2, next, put);
+  translate(generator_of(model.parts()), options, available_memory() / 2, next, put);
 }
 
 TranslationScores score_translations(const std::vector<std::string>& hypotheses,
