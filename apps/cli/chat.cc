@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "command.h"
 #include "conversation.h"
@@ -91,6 +92,7 @@ class ChatCommand : public Command {
                    "file with a chat template, instead of the model's own", template_));
     table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
                      precision_, kWeightPrecisions));
+    generation_.options.max_tokens = -1;
     generation_.declare(table);
   }
 
@@ -107,7 +109,8 @@ class ChatCommand : public Command {
     Conversation conversation(model, format_of(model), system_);
     Engine engine(model, {.most_sequences = 1});
     catch_signals("");
-    if (editor_.on_terminal()) note(dim("/help says what can be typed; Ctrl-D ends") + "\n");
+    editor_.emplace();
+    if (editor_->on_terminal()) note(dim("/help says what can be typed; Ctrl-D ends") + "\n");
     while (!asked_to_stop() && turn(conversation, engine)) {
     }
     if (json) print(Json{{"messages", conversation.messages()}}.dump() + "\n");
@@ -127,7 +130,7 @@ class ChatCommand : public Command {
   // One line of input and what it asks for; false at the end.
   bool turn(Conversation& conversation, Engine& engine) {
     const std::optional<std::string> typed = message();
-    if (!typed) return editor_.interrupted() && !asked_to_stop();
+    if (!typed) return editor_->interrupted() && !asked_to_stop();
     if (typed->empty()) return true;
     if (*typed == "/exit") return false;
     if (typed->front() != '/') {
@@ -140,14 +143,14 @@ class ChatCommand : public Command {
     } catch (const Error& error) {
       note(fmt::format("fovea: {}\n", printable(error.what())));
       conversation.take_back(true);
-      if (!editor_.on_terminal()) throw;
+      if (!editor_->on_terminal()) throw;
     }
     return true;
   }
 
   // Several lines where the first one asks for it.
   std::optional<std::string> message() {
-    std::optional<std::string> line = editor_.read("> ");
+    std::optional<std::string> line = editor_->read("> ");
     if (!line) return line;
     constexpr std::string_view kBlock = "\"\"\"";
     std::string text;
@@ -155,16 +158,16 @@ class ChatCommand : public Command {
       line->erase(0, kBlock.size());
       while (line && !line->ends_with(kBlock)) {
         text += *line + "\n";
-        line = editor_.read("... ");
+        line = editor_->read("... ");
       }
-      if (!line) return editor_.interrupted() ? line : text;
+      if (!line) return editor_->interrupted() ? line : text;
       return text + line->substr(0, line->size() - kBlock.size());
     }
     while (line && line->ends_with('\\')) {
       text += line->substr(0, line->size() - 1) + "\n";
-      line = editor_.read("... ");
+      line = editor_->read("... ");
     }
-    if (!line && editor_.interrupted()) return line;
+    if (!line && editor_->interrupted()) return line;
     return text + line.value_or("");
   }
 
@@ -234,7 +237,7 @@ class ChatCommand : public Command {
   int precision_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
-  LineEditor editor_;
+  std::optional<LineEditor> editor_;  // once signals are caught
 };
 
 }  // namespace

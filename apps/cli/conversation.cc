@@ -14,7 +14,7 @@ Conversation::Conversation(const Model& model, serve::ChatFormat format, std::st
 }
 
 void Conversation::say(const char* role, std::string text) {
-  messages_.push_back({{"role", role}, {"content", std::move(text)}});
+  messages_.push_back(nlohmann::ordered_json{{"role", role}, {"content", std::move(text)}});
 }
 
 void Conversation::clear() {
@@ -24,7 +24,8 @@ void Conversation::clear() {
 void Conversation::set_system(std::string text) {
   if (has_system()) messages_.erase(messages_.begin());
   if (text.empty()) return;
-  messages_.insert(messages_.begin(), {{"role", "system"}, {"content", std::move(text)}});
+  const nlohmann::ordered_json message = {{"role", "system"}, {"content", std::move(text)}};
+  messages_.insert(messages_.begin(), message);
 }
 
 bool Conversation::take_back(bool question) {

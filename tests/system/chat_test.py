@@ -80,13 +80,16 @@ class Chat(FoveaTest):
         self.addCleanup(os.close, master)
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
 
+        seen = b""
+
         def wait_for(mark, seconds=60):
-            seen, end = b"", time.monotonic() + seconds
+            nonlocal seen  # what came behind the last mark
+            end = time.monotonic() + seconds
             while mark not in seen:
                 self.assertLess(time.monotonic(), end, seen)
                 if select.select([master], [], [], 0.2)[0]:
                     seen += os.read(master, 65536)
-            return seen
+            seen = seen.split(mark, 1)[1]
 
         wait_for(b"> ")
         os.write(master, b"half a li\x03")  # at the prompt it drops the line
