@@ -147,8 +147,8 @@ function buildTop() {
       content.focus();
     } }, each.title)));
   textBox = h("textarea", { id: "text", rows: "1", spellcheck: "false", dir: "auto", "aria-label": "Text that the model reads",
-    onkeydown: enterSends, oninput: grow });
-  targetBox = h("textarea", { id: "target", rows: "1", spellcheck: "false", dir: "auto", oninput: grow, onkeydown: enterSends,
+    onkeydown: enterSends, oninput: grow, onpaste: refuseLong });
+  targetBox = h("textarea", { id: "target", rows: "1", spellcheck: "false", dir: "auto", oninput: grow, onkeydown: enterSends, onpaste: refuseLong,
     "aria-label": "What the decoder says; empty: what it finds likeliest", placeholder: "its own answer" });
   const go = h("button", { class: "primary", onclick: send }, "Look inside");
   replace(top,
@@ -193,11 +193,20 @@ function grow() {
 // Longer ones would not fit into an address, and the server would refuse them anyway.
 const MOST = 200000;
 
+/** Whether a text is too long; says so. @param {string} text */
+function tooLong(text) {
+  if (text.length <= MOST) return false;
+  showError(`The text has ${text.length.toLocaleString("en")} characters; expected at most ${MOST.toLocaleString("en")}.`);
+  return true;
+}
+
+/** A megabyte in a text box would take the browser's breath before it could be refused. @param {ClipboardEvent} event */
+function refuseLong(event) {
+  if (tooLong(event.clipboardData?.getData("text") ?? "")) event.preventDefault();
+}
+
 function send() {
-  if (textBox.value.length > MOST) {
-    showError(`The text has ${textBox.value.length.toLocaleString("en")} characters; expected at most ${MOST.toLocaleString("en")}.`);
-    return;
-  }
+  if (tooLong(textBox.value)) return;
   change({ text: textBox.value, target: targetBox.value, token: "", place: "" });
   announce("Reading the text.");
 }
