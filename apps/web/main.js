@@ -140,7 +140,7 @@ let targetBox;
 
 function buildTop() {
   const tabs = h("nav", { "aria-label": "Views" }, views.map((each) =>
-    h("a", { href: `#view=${each.name}`, "data-view": each.name, onclick: (/** @type {MouseEvent} */ event) => {
+    h("a", { href: `#/view=${each.name}`, "data-view": each.name, onclick: (/** @type {MouseEvent} */ event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a tab or window of its own
       event.preventDefault();
       change({ view: each.name });
@@ -246,7 +246,7 @@ function localStorageOr(otherwise) {
 function drawTop(state) {
   for (const tab of top.querySelectorAll("nav a")) {
     const name = /** @type {HTMLElement} */ (tab).dataset.view ?? "";
-    tab.setAttribute("href", hashOf({ ...state, view: name }));
+    tab.setAttribute("href", hashOf({ ...state, view: name }).replace("#", "#/")); // the slash: a place, not a part of this page
     if (name !== state.view) tab.removeAttribute("aria-current");
     else if (!tab.hasAttribute("aria-current")) {
       tab.setAttribute("aria-current", "page");
