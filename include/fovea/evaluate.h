@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fovea/model.h"
+#include "fovea/translate.h"
 
 namespace fovea {
 
@@ -14,6 +16,8 @@ struct EvaluationData {
   std::vector<std::string> text;    // next token, or what is hidden or cut out, as suits the model
   std::vector<std::string> pairs;   // encoder-decoders: a target from a source
   std::vector<std::string> labels;  // classifiers
+  // Of pairs: how their sources are translated, for BLEU and chrF; none = they are not.
+  std::optional<TranslateOptions> translation = {};
 };
 
 struct Evaluation {
@@ -26,6 +30,7 @@ struct Evaluation {
   int64_t sequences = 0;     // pairs or labelled texts; 0 = windows of a text
   int64_t unknown = 0;       // characters of a text that the vocabulary lacks
   std::vector<std::pair<std::string, double>> figures = {};  // "accuracy", "f1"
+  std::optional<TranslationScores> translation = {};         // of pairs
   std::vector<std::string> notes = {};                       // what was left out
 };
 

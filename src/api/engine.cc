@@ -34,7 +34,7 @@ class Engine::Worker {
       : model_(model),
         options_(options),
         scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
-                   model.has_tokenizer() ? &model.tokenizer() : nullptr,
+                   model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
                    {.compute = DType::f32,
                     .pages = cache_pages(model.parts().transformer, options),
                     .most_sequences = options.most_sequences,

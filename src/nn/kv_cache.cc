@@ -10,6 +10,16 @@ namespace {
 
 int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
+// The first tokens of a page.
+void copy_tokens(const PagePool& pool, int32_t from, int32_t to, int64_t tokens) {
+  const PagePool::Layout& l = pool.layout();
+  const auto bytes = static_cast<size_t>(tokens * l.kv_heads * l.head_width) * size_of(l.dtype);
+  for (int64_t layer = 0; layer < l.layers; ++layer) {
+    std::memcpy(pool.keys(layer, to), pool.keys(layer, from), bytes);
+    std::memcpy(pool.values(layer, to), pool.values(layer, from), bytes);
+  }
+}
+
 }  // namespace
 
 bool make_room(PagePool& pool, CachedText& text, int64_t length) {
@@ -19,7 +29,7 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length) {
   if (needed + copies > pool.free_pages()) return false;
   if (copies) {
     const int32_t own = pool.take();
-    pool.copy(text.pages.back(), own);
+    copy_tokens(pool, text.pages.back(), own, text.length % kPageTokens);
     pool.release(text.pages.back());
     text.pages.back() = own;
   }
@@ -103,9 +113,9 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   const int64_t width = l.kv_heads * l.head_width;
   check(
       k.size() == v.size() && k.size() % width == 0 && k.dtype() == l.dtype && v.dtype() == l.dtype,
-      "KV cache: keys are {} {}, values {} {}; expected {} [rows, {}, {}]", name_of(k.dtype()),
-      describe(k.shape()), name_of(v.dtype()), describe(v.shape()), name_of(l.dtype), l.kv_heads,
-      l.head_width);
+      "KV cache: keys are {} [{}], values {} [{}]; expected {} [rows, {}, {}]", name_of(k.dtype()),
+      fmt::join(k.shape(), ", "), name_of(v.dtype()), fmt::join(v.shape(), ", "), name_of(l.dtype),
+      l.kv_heads, l.head_width);
   const auto token = static_cast<size_t>(width) * size_of(l.dtype);
   const char* from_k = k.data_as<char>();
   const char* from_v = v.data_as<char>();
