@@ -25,7 +25,8 @@ class EvalCommand : public Command {
       : Command("eval MODEL DATA... [OPTIONS]",
                 "Measures a model by what its head is for. On text: loss (nats per token), "
                 "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
-                "loss of hidden tokens of an encoder; on --pairs the loss of a translator; on "
+                "loss of hidden tokens of an encoder (--one-by-one: its pseudo-perplexity); on "
+                "--pairs the loss of a translator; on "
                 "--labels accuracy and F1 of a classifier.") {}
 
   void declare(OptionTable& table) override {
@@ -40,6 +41,8 @@ class EvalCommand : public Command {
                     "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
                     "\"text\" and \"label\"",
                     data_.labels, kFiles));
+    table.add(flag("--one-by-one", {"--pseudo-perplexity"},
+                   "encoders: hide each token alone, one pass for each (slow)", data_.one_by_one));
     table.add(text("--against", {},
                    "directory of the full model: tells how far MODEL's predictions are from its",
                    against_));
@@ -75,7 +78,8 @@ class EvalCommand : public Command {
     };
     std::string out =
         row("loss", fmt::format("{:.6f} nats per {}", r.loss, labels ? "label" : "token"));
-    if (!labels) out += row("perplexity", fmt::format("{:.4f}", r.perplexity));
+    const char* perplexity = r.objective == "one_by_one" ? "pseudo-ppl" : "perplexity";
+    if (!labels) out += row(perplexity, fmt::format("{:.4f}", r.perplexity));
     if (r.bytes > 0) out += row("bits per byte", fmt::format("{:.6f}", r.bits_per_byte));
     for (const auto& [name, value] : r.figures) out += row(name, fmt::format("{:.4f}", value));
     if (r.sequences > 0) out += row(labels ? "texts" : "pairs", fmt::format("{}", r.sequences));
