@@ -16,9 +16,8 @@
 #include "files.h"
 #include "fovea/error.h"
 #include "heatmap.h"
-#include "inspector/mount.h"
 #include "inspector/save.h"
-#include "serve/http_server.h"
+#include "page_server.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -163,23 +162,15 @@ class InspectCommand : public Command {
     std::vector<std::string> folders{model_};
     folders.insert(folders.end(), others_.begin(), others_.end());
     for (const std::string& folder : folders) open_model(folder);  // refused now rather than later
-    inspector::Routes routes(folders);
-    serve::Router router;
-    inspector::mount(router, "/", routes);
-    serve::HttpOptions options;
-    options.port = static_cast<uint16_t>(port_);
-    serve::HttpServer server(std::move(router), options);
-    catch_signals();
-    server.start();
-    const std::string address = fmt::format("http://127.0.0.1:{}/", server.port());
+    catch_signals("stopping (once more: at once)");
+    const PageServer page(folders, port_);
     if (json)
-      print(Json({{"address", address}}).dump() + "\n");
+      print(Json({{"address", page.address()}}).dump() + "\n");
     else
-      print(address + "\n");
+      print(page.address() + "\n");
     note("Ctrl-C ends it.\n");
-    if (!quiet_) open_browser(address);
+    if (!quiet_) open_browser(page.address());
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    server.stop(std::chrono::seconds(1));
     return 0;
   }
 

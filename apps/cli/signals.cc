@@ -11,19 +11,23 @@ namespace {
 
 // A handler may touch nothing but lock-free atomics and write(2).
 std::atomic<int> received{0};
-std::atomic<bool> gentle{false};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<const char*> gentle{nullptr};  // what is said to the first signal
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
 
 void say(std::string_view text) {
   static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
 }
 
 void handle(int signal) {
-  if (!gentle || received.exchange(signal) != 0) {
+  const char* const notice = gentle;
+  if (notice == nullptr || received.exchange(signal) != 0) {
     say("\nfovea: stopped at once\n");
     _exit(128 + signal);
   }
-  say("\nfovea: stopping after this step (once more: at once)\n");
+  say("\nfovea: ");
+  say(notice);
+  say("\n");
 }
 
 }  // namespace
@@ -38,7 +42,7 @@ void start_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-void catch_signals() { gentle = true; }
+void catch_signals(const char* notice) { gentle = notice; }
 bool asked_to_stop() { return received != 0; }
 int stop_code() { return 128 + received; }
 

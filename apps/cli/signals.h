@@ -6,8 +6,9 @@ namespace fovea::cli {
 // once with 130 and 143.
 void start_signals();
 
-// From now on the first SIGINT or SIGTERM only asks to stop; a second one leaves at once.
-void catch_signals();
+// From now on the first SIGINT or SIGTERM only asks to stop, which `notice` tells; a second one
+// leaves at once.
+void catch_signals(const char* notice = "stopping after this step (once more: at once)");
 bool asked_to_stop();
 int stop_code();  // 130 or 143
 

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "command.h"
 #include "fovea/error.h"
 #include "fovea/train.h"
+#include "page_server.h"
 #include "signals.h"
 #include "terminal.h"
 #include "train_options.h"
@@ -54,6 +57,11 @@ class TrainCommand : public Command {
   }
 
   int train_now() {
+    std::optional<PageServer> page;
+    if (request_.inspect) {
+      page.emplace(std::vector<std::string>{request_.options.out}, 0);
+      note("Watch it at " + page->address() + "#view=learn\n");
+    }
     TrainPlan seen;
     TrainReport report;
     const auto planned = [&](const TrainPlan& plan) {

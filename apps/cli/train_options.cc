@@ -120,7 +120,8 @@ void declare_optimizer(OptionTable& table, TrainRequest& request) {
                            o.average, 1, 100));
 }
 
-void declare_cadence(OptionTable& table, TrainOptions& o) {
+void declare_cadence(OptionTable& table, TrainRequest& request) {
+  TrainOptions& o = request.options;
   table.section("Evaluating, sampling, saving");
   table.add_config(integer(
       "--evaluate-every",
@@ -135,6 +136,10 @@ void declare_cadence(OptionTable& table, TrainOptions& o) {
                            "steps between snapshots; 0 = only at the end", o.save_every, 0,
                            kSteps));
   table.add_config(integer("--keep", {"--save-total-limit"}, "snapshots kept", o.keep, 1, 10000));
+  table.add(flag("--inspect", {},
+                 "serve the inspector's page meanwhile: curves, samples, and the heads of each "
+                 "snapshot as they form",
+                 request.inspect));
 }
 
 void declare_machine(OptionTable& table, TrainRequest& request) {
@@ -240,7 +245,7 @@ void TrainRequest::declare(OptionTable& table) {
       text("--config", {}, "JSON file: a Spec, and options of training under \"train\"", config));
   declare_length(table, options);
   declare_optimizer(table, *this);
-  declare_cadence(table, options);
+  declare_cadence(table, *this);
   declare_machine(table, *this);
   table.section("Model (overrides the preset)");
   add_spec_options(table, spec);

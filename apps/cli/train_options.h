@@ -17,7 +17,7 @@ struct TrainRequest {
   float dropout = 0;
   int64_t seed = 0;
   int schedule = 0, precision = 0, objective = 0;  // indices of the enums, for `choice`
-  bool dry_run = false, dump_config = false;
+  bool dry_run = false, dump_config = false, inspect = false;
 
   void declare(OptionTable& table);
   void apply(OptionTable& table);

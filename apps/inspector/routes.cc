@@ -157,6 +157,18 @@ Answer failure(int status, const std::string& message) {
   return {status, "application/json", dump({{"error", {{"message", message}}}})};
 }
 
+// When a model was last written; 0 where there is none yet, as at the start of a training.
+int64_t written(const std::string& folder) {
+  const std::filesystem::path path(folder);
+  std::error_code none;
+  for (const auto& file : {path / "model.safetensors", path / "config.json", path}) {
+    if (file == path && std::filesystem::is_directory(path, none)) break;
+    const auto time = std::filesystem::last_write_time(file, none);
+    if (!none) return time.time_since_epoch().count();
+  }
+  return 0;
+}
+
 // A number and a step, as a client names a model.
 std::pair<size_t, int64_t> parts_of(const std::string& name) {
   const size_t at = name.find('@');
@@ -171,8 +183,8 @@ std::pair<size_t, int64_t> parts_of(const std::string& name) {
 
 Routes::Routes(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)} {
-  open_.emplace_front("0", model);
+Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)}, given_(true) {
+  open_.push_front({"0", 0, model});
 }
 
 std::string Routes::models() const {
@@ -183,7 +195,10 @@ std::string Routes::models() const {
                                                    : folder.parent_path().filename().string();
     const std::string number = std::to_string(i);
     const bool training = std::filesystem::exists(folder / "log.jsonl");
-    all.push_back({{"model", number}, {"name", name}, {"training", training}});
+    all.push_back({{"model", number},
+                   {"name", name},
+                   {"training", training},
+                   {"ready", written(folders_[i]) != 0 || given_}});
     for (const int64_t step : snapshots(folders_[i]))
       all.push_back({{"model", number + "@" + std::to_string(step)},
                      {"name", name + ", step " + std::to_string(step)},
@@ -193,21 +208,23 @@ std::string Routes::models() const {
 }
 
 Model Routes::model(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(open_.begin(), open_.end(), [&](const auto& m) { return m.first == name; });
-  if (found != open_.end()) {
-    open_.splice(open_.begin(), open_, found);
-    return open_.front().second;
-  }
   const auto [number, step] = parts_of(name);
   if (number >= folders_.size())
     throw Error(ErrorKind::InvalidArgument,
                 "model: " + name + "; expected one of those that were given at the start");
-  open_.emplace_front(
-      name, step < 0 ? Model::open(folders_[number]) : open_snapshot(folders_[number], step));
+  const std::string& folder = folders_[number];
+  const int64_t time = step < 0 && !given_ ? written(folder) : 0;
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(open_.begin(), open_.end(), [&](const Opened& m) {
+    return m.name == name && m.written == time;
+  });
+  if (found != open_.end()) {
+    open_.splice(open_.begin(), open_, found);
+    return open_.front().model;
+  }
+  open_.push_front({name, time, step < 0 ? Model::open(folder) : open_snapshot(folder, step)});
   if (open_.size() > kModelsKept) open_.pop_back();
-  return open_.front().second;
+  return open_.front().model;
 }
 
 std::string Routes::spec(const std::string& name) {
@@ -220,20 +237,20 @@ std::string Routes::spec(const std::string& name) {
 // What was asked before is answered from what is kept.
 std::string Routes::start(const std::string& body) {
   const Json asked = Json::parse(body);
+  const Model model = this->model(asked.value("model", "0"));
   const std::string wanted = asked.dump();
   std::shared_ptr<const Inspector> inspector;
   std::string id;
   {
     const std::lock_guard lock(mutex_);
     for (const Run& run : runs_)
-      if (run.wanted == wanted) inspector = run.inspector, id = run.id;
+      if (run.wanted == wanted && run.of == &model.parts()) inspector = run.inspector, id = run.id;
   }
   if (!inspector) {
-    inspector =
-        std::make_shared<const Inspector>(model(asked.value("model", "0")), input_of(asked));
+    inspector = std::make_shared<const Inspector>(model, input_of(asked));
     const std::lock_guard lock(mutex_);
     id = "r" + std::to_string(++started_);
-    runs_.push_front({id, wanted, inspector});
+    runs_.push_front({id, wanted, &model.parts(), inspector});
     if (runs_.size() > kRunsKept) runs_.pop_back();
   }
   return dump({{"run", id},

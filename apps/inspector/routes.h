@@ -40,7 +40,13 @@ class Routes {
  private:
   struct Run {
     std::string id, wanted;  // the request, to find an equal one again
+    const Model::Parts* of;  // the model, which a training may have written anew since
     std::shared_ptr<const Inspector> inspector;
+  };
+  struct Opened {
+    std::string name;
+    int64_t written;  // when, as a training writes its model again and again
+    Model model;
   };
 
   Answer dispatch(const Question& question);
@@ -51,9 +57,10 @@ class Routes {
   std::shared_ptr<const Inspector> run(const std::string& id);
 
   std::vector<std::string> folders_;
-  std::mutex mutex_;                               // of all below
-  std::list<std::pair<std::string, Model>> open_;  // the last one used first
-  std::list<Run> runs_;                            // the same
+  bool given_ = false;      // the model came opened; its folder is a name only
+  std::mutex mutex_;        // of all below
+  std::list<Opened> open_;  // the last one used first
+  std::list<Run> runs_;     // the same
   int64_t started_ = 0;
 };
 

@@ -153,7 +153,7 @@ export async function keptAnswers(wanted) {
 }
 
 /** @param {Uint8Array} bytes */
-function base64(bytes) {
+export function base64(bytes) {
   let text = "";
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
   return btoa(text);

@@ -1,4 +1,5 @@
-// The tokens on one line: arcs above to where the chosen one looks, below from those that look at it.
+// The tokens on one line: arcs above to where the chosen one looks, below from those that look at it. A picture: the words
+// above it do the same for the keyboard, and the list tells the numbers.
 
 import { headColor } from "./colors.js";
 import { figure, replace, shown, svg } from "./dom.js";
@@ -43,7 +44,7 @@ export function drawArcs(root, { rows, keys, state, found }) {
   });
   const best = strongest(found);
   const names = indices.map((i, n) => token(rows[i], i, centers[n], widths[n], base, best[i], i === chosen));
-  replace(root, svg("svg", { width: total, height: base + 44, role: "group", "aria-label": state.direction === "to" ? "Arcs to where the chosen word looks" : "Arcs from the words that look at the chosen one" }, paths, names));
+  replace(root, svg("svg", { width: total, height: base + 44, role: "img", "aria-label": state.direction === "to" ? "Arcs to where the chosen word looks" : "Arcs from the words that look at the chosen one" }, paths, names));
   keepInSight(root, from);
 }
 
@@ -83,12 +84,7 @@ function token(of, index, x, width, y, weight, chosen) {
   const name = letters.length > 14 ? `${letters.slice(0, 13).join("")}…` : letters.join("");
   const choose = () => change({ token: String(index) }, { replace: true });
   return svg("g", {},
-    svg("rect", { class: "spot", x: x - width / 2, y: y + 2, width, height: 38, rx: 5, role: "button", tabindex: "0", "aria-label": `${of.text}: ${figure(weight)}`,
-      onclick: choose, onkeydown: (/** @type {KeyboardEvent} */ event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        choose();
-      } }),
+    svg("rect", { class: "spot", x: x - width / 2, y: y + 2, width, height: 38, rx: 5, onclick: choose }),
     svg("text", { class: `token${of.special ? " special" : ""}${chosen ? " chosen" : ""}`, x, y: y + 17, "text-anchor": "middle", "pointer-events": "none" }, name),
     svg("text", { class: "weight", x, y: y + 34, "text-anchor": "middle", "pointer-events": "none" }, weight >= 0.0005 ? figure(weight, 3) : "·"));
 }
@@ -113,7 +109,7 @@ function drawBetween(root, { rows, keys, state, found }) {
   });
   const best = strongest(found);
   const width = Math.max(upper.total, lower.total);
-  replace(root, svg("svg", { width, height: 200, role: "group", "aria-label": "Lines between the answer, above, and the source, below" }, paths,
+  replace(root, svg("svg", { width, height: 200, role: "img", "aria-label": "Lines between the answer, above, and the source, below" }, paths,
     above.map((i, n) => between(rows[i], i, upper.centers[n], 4, to ? NaN : best[i], to && i === chosen, () => change({ token: String(i), direction: "to" }, { replace: true }))),
     below.map((i, n) => between(keys[i], i, lower.centers[n], 154, to ? best[i] : NaN, !to && i === chosen, () => change({ token: String(i), direction: "from" }, { replace: true })))));
   keepInSight(root, from);

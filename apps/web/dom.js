@@ -85,6 +85,28 @@ export function announce(text) {
   if (place) place.textContent = text;
 }
 
+/**
+ * Many buttons become one stop of the Tab key; arrow keys, Home and End go between them.
+ * @template {HTMLElement} T @param {T} root @param {number} [columns] where they stand in rows, how many to a row @param {number} [first] the one that Tab finds
+ */
+export function oneStop(root, columns = 1, first = 0) {
+  const buttons = () => [...root.querySelectorAll("button")];
+  buttons().forEach((button, i) => { button.tabIndex = i === first ? 0 : -1; });
+  root.addEventListener("focusin", (event) => {
+    for (const button of buttons()) button.tabIndex = button === event.target ? 0 : -1;
+  });
+  root.addEventListener("keydown", (event) => {
+    const all = buttons();
+    const at = all.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
+    const by = /** @type {Record<string, number>} */ ({ ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, Home: -all.length, End: all.length })[event.key];
+    if (at < 0 || by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
+  });
+  return root;
+}
+
 /** Calls once for many calls within a frame. @param {() => void} call */
 export function onceAFrame(call) {
   let waiting = false;

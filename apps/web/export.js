@@ -1,6 +1,6 @@
 // Take it along: the view as one file that asks nobody, or as a picture.
 
-import { askMap, ask, captured, keptAnswers, startRun } from "./api.js";
+import { askMap, ask, base64, captured, keptAnswers, startRun } from "./api.js";
 import { color } from "./colors.js";
 import { announce, figure, h, replace, shown } from "./dom.js";
 import { ModelShape } from "./model.js";
@@ -69,9 +69,7 @@ function packed(map) {
   const bytes = new Uint8Array(12 + map.weights.byteLength);
   bytes.set(new Uint8Array(Int32Array.of(map.heads, map.rows, map.keys).buffer));
   bytes.set(new Uint8Array(map.weights.buffer, map.weights.byteOffset, map.weights.byteLength), 12);
-  let text = "";
-  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-  return { type: "application/octet-stream", body: btoa(text) };
+  return { type: "application/octet-stream", body: base64(bytes) };
 }
 
 /** The map of the first chosen head, or of the average, as a drawing. */

@@ -6,8 +6,12 @@ import { announce, figure, h, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { change, current } from "./state.js";
 import { sides } from "./sentence.js";
+import { worked } from "./worked.js";
 
 /** @typedef {{name: string, shape: number[], values: number[], size: number, rms: number, ids: number[]}} Step */
+
+const VALUES = 128; // of each vector: a whole head, so that its products can be checked
+const SHOWN = 32; // of them until more are asked for
 
 /**
  * What each step means: [section, title, formula, words].
@@ -18,7 +22,7 @@ const MEANING = {
   type: ["Into the model", "Sentence type", "x = x + S[0]", "Which of two sentences the token is in, as a learned vector that is added."],
   position: ["Into the model", "Position", "x = x + P[t]", "Attention by itself does not know order. This vector says where the token stands; it is added, not appended."],
   embedding_norm: ["Into the model", "Norm of the embedding", "x = norm(x)", "This model normalises the sum before the first layer."],
-  stream: ["Attention", "Residual stream, entering the layer", "x", "What all earlier layers have written so far. The layer reads it, and adds to it."],
+  stream: ["Attention", "Residual stream", "x", "What all earlier layers have written so far. The layer reads it, and adds to it."],
   attention_norm: ["Attention", "Norm", "y = norm(x)", "Brings the vector to a common size, so that attention compares directions rather than lengths."],
   query: ["Attention", "Query of this head", "q = W_Q y", "What this token asks for. Where positions are rotary, the vector is turned by an angle that grows with its place."],
   key: ["Attention", "Key of this head", "k = W_K y", "What this token offers to those that look for something. Others compare their query with it."],
@@ -76,7 +80,7 @@ export function followView(root) {
       const { rows } = sides(session, look);
       const token = state.token === "" ? rows.length - 1 : Number(state.token);
       drawBar(bar, session, { ...state, look }, rows, token);
-      ask("api/walk", { run: session.run.run, look, token, layer: state.layer, head: state.heads.split(",")[0], values: 32 })
+      ask("api/walk", { run: session.run.run, look, token, layer: state.layer, head: state.heads.split(",")[0], values: VALUES })
         .then((steps) => {
           if (mine !== turn) return undefined;
           length = steps.length;
@@ -87,6 +91,7 @@ export function followView(root) {
 }
 
 let length = 1;
+let wide = false; // all numbers that are here are shown
 
 /** @param {number} by */
 function move(by) {
@@ -128,6 +133,7 @@ async function draw(stage, pipeline, session, state, steps, token) {
     h("div", { class: "formula", tabindex: "0", role: "math", "aria-label": formula }, formula),
     h("p", { class: "quiet small" }, `Of token ${token} “${shown(rows[token].text)}”, as part of a whole of shape `, h("code", {}, `[${step.shape.join(", ")}]`),
       `. Root mean square ${figure(step.rms)}.`),
+    worked(step, steps, (key) => shown(sides(session, step.name.startsWith("cross_") ? "cross" : look).keys[key].text), token),
     names ? table(step, names) : cells(step));
   if (focus !== undefined) /** @type {HTMLElement | null} */ (stage.querySelector(`[data-by="${focus}"]`))?.focus();
   announce(`${title}, step ${at + 1}`);
@@ -167,8 +173,14 @@ function table(step, names) {
 function cells(step) {
   const most = Math.max(...step.values.map(Math.abs), 1e-9);
   const share = step.name === "router";
+  const told = wide ? step.values : step.values.slice(0, SHOWN);
   return h("div", {},
-    h("div", { class: "cells" }, step.values.map((value, i) => h("span", { "data-value": i, title: String(value),
+    h("div", { class: "cells" }, told.map((value, i) => h("span", { "data-value": i, title: String(value),
       style: share ? { background: color(value), color: ink(value) } : { background: signed(value, most) } }, figure(value)))),
-    step.size > step.values.length && h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, `… the first ${step.values.length} of ${step.size}. Orange is above zero, blue below.`));
+    h("div", { class: "row", style: { "margin-top": ".6rem" } },
+      h("span", { class: "quiet small" }, `${step.size > told.length ? `The first ${told.length} of ${step.size} numbers` : `All ${step.size} numbers`}. Orange is above zero, blue below.`),
+      step.values.length > SHOWN && h("button", { class: "small", onclick: (/** @type {Event} */ event) => {
+        wide = !wide;
+        /** @type {HTMLElement} */ (/** @type {HTMLElement} */ (event.target).closest(".row")?.parentElement).replaceWith(cells(step));
+      } }, wide ? "fewer" : `${step.values.length} of them`)));
 }

@@ -21,12 +21,13 @@ export function drawHeadBar(root, session, state, options) {
       change({ layer: /** @type {HTMLInputElement} */ (event.target).value }, { replace: true }) });
   slider.value = String(layer);
   replace(root,
-    looks.length > 1 && h("div", { class: "segments", role: "radiogroup", "aria-label": "Whose attention" }, looks.map((look) =>
-      h("button", { role: "radio", "aria-checked": look === state.look ? "true" : "false", "data-control": look,
+    looks.length > 1 && h("div", { class: "segments", role: "group", "aria-label": "Whose attention" }, looks.map((look) =>
+      h("button", { "aria-pressed": String(look === state.look), "data-control": look,
         onclick: () => change({ look, token: "" }) }, lookName(look, shape)))),
     h("label", {}, h("span", {}, "Layer ", h("output", { class: "mono" }, `${layer}`), h("span", { class: "quiet" }, ` of ${stack.layers}`)), slider),
     headButtons(session, state, options.several !== false),
-    shape.window(state.look, layer) > 0 && h("span", { class: "quiet small" }, `window of ${shape.window(state.look, layer)} tokens`));
+    shape.window(state.look, layer) > 0 && h("span", { class: "quiet small" }, `window of ${shape.window(state.look, layer)} tokens`),
+    stack.attention.kv_heads < stack.attention.heads && h("span", { class: "quiet small" }, `${stack.attention.heads} heads share ${stack.attention.kv_heads === 1 ? "one set" : `${stack.attention.kv_heads} sets`} of keys and values: the boxes`));
   if (focus) /** @type {HTMLElement | null} */ (root.querySelector(`[data-control="${focus}"]`))?.focus();
 }
 

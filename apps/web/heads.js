@@ -78,7 +78,8 @@ function drawTable(root, state, rows) {
   const most = Math.max(...rows.map((row) => row.scores.distance), 1);
   const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset;
   replace(root, h("h2", {}, "What each head does here"),
-    h("p", { class: "quiet small" }, "Shares of the head's attention, averaged over this text. Click a column's name to sort, a head's name to see it."),
+    h("p", { class: "quiet small" }, "Shares of each head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click a column's name to sort, a head's name to see it."),
+    clearest(rows, columns),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Scores of the heads", style: { "max-height": "40rem", overflow: "auto" } }, h("table", { class: "scores" },
       h("thead", {}, h("tr", {}, by("layer", "head", "layer and head"), columns.map(([key, name, help]) => by(key, name, help)), h("th", { scope: "col" }, "off"))),
       h("tbody", {}, sorted.slice(0, 400).map(({ layer, head, scores }) => {
@@ -92,6 +93,16 @@ function drawTable(root, state, rows) {
       })))));
   if (focus?.mute) /** @type {HTMLElement | null} */ (root.querySelector(`[data-mute="${focus.mute}"]`))?.focus();
   if (focus?.sort) /** @type {HTMLElement | null} */ (root.querySelector(`[data-sort="${focus.sort}"]`))?.focus();
+}
+
+/** The head with most of each pattern. @param {{layer: number, head: number, scores: Scores}[]} rows @param {[string, string, string][]} columns */
+function clearest(rows, columns) {
+  const patterns = columns.filter(([key]) => key !== "diffuse" && key !== "distance");
+  return h("p", { class: "row small", style: { gap: ".3rem .9rem", "max-width": "none" } }, h("b", {}, "Clearest:"), patterns.map(([key, name, help]) => {
+    const best = rows.reduce((a, b) => (b.scores[key] > a.scores[key] ? b : a));
+    if (best.scores[key] < 0.05) return null;
+    return h("span", { title: help }, `${name} `, h("button", { class: "plain", "data-clearest": key, onclick: () => change({ view: "sentence", layer: String(best.layer), heads: String(best.head) }) }, `${best.layer}.${best.head}`), h("span", { class: "mono" }, ` ${figure(best.scores[key], 2)}`));
+  }));
 }
 
 /** @param {import("./state.js").State} state @param {string} name */
@@ -111,6 +122,17 @@ async function answerOf(run, model, session) {
   return { loss, top: texts.map((/** @type {{text: string}} */ each, /** @type {number} */ i) => [shown(each.text), probabilities[i]]) };
 }
 
+/** How far the head's numbers have gone, where there is no loss. @param {string} whole @param {import("./main.js").Session} session */
+async function movement(whole, session) {
+  const place = session.shape.spec.decoder ? session.run.tokens.length - 1 : 0;
+  const [a, b] = (await Promise.all([whole, session.run.run].map((run) => askBytes("api/logits", { run, place })))).map((bytes) => new Float32Array(bytes));
+  const product = (/** @type {Float32Array} */ x, /** @type {Float32Array} */ y) => x.reduce((sum, each, i) => sum + each * y[i], 0);
+  const cosine = product(a, b) / Math.sqrt(product(a, a) * product(b, b));
+  const most = a.reduce((found, each, i) => Math.max(found, Math.abs(each - b[i])), 0);
+  announce(`Cosine ${figure(cosine)}`);
+  return h("p", {}, "The answer is a vector; without them it points elsewhere: cosine ", h("b", { class: "mono", id: "cosine" }, figure(cosine, 6)), ` to the whole model's, and no number moves by more than ${figure(most)}.`);
+}
+
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {() => boolean} still */
 async function drawOff(root, session, state, still) {
   const muted = state.muted.split(",").filter(Boolean);
@@ -119,7 +141,7 @@ async function drawOff(root, session, state, still) {
   const name = `${state.look}.${state.layer}.${head}`;
   const layerHeads = Array.from({ length: stack.attention.heads }, (_, i) => `${state.look}.${state.layer}.${i}`);
   const allOff = layerHeads.every((each) => muted.includes(each));
-  const result = h("div", { "aria-live": "polite" });
+  const result = h("div", { "aria-live": "polite", style: { "margin-top": ".8rem" } });
   replace(root, h("h2", {}, "Switch heads off"),
     h("p", { class: "quiet small" }, "A head that is off gives zeros; everything behind it is computed anew. All views show the model without it until it is back on."),
     h("div", { class: "row" },
@@ -127,11 +149,12 @@ async function drawOff(root, session, state, still) {
       h("button", { onclick: () => change({ muted: [...muted.filter((each) => !layerHeads.includes(each)), ...(allOff ? [] : layerHeads)].join(",") }, { replace: true }) }, allOff ? "the layer on again" : "the whole layer"),
       muted.length > 0 && h("button", { onclick: () => change({ muted: "" }, { replace: true }) }, "all on again")),
     muted.length > 0 && h("p", { class: "small" }, `Off: ${muted.map((each) => each.replace(/^self\./, "")).join(", ")}.`), result);
+  const whole = await startRun({ model: state.model, text: state.text, target: state.target, muted: [] });
   if (!session.shape.languageModel) {
-    replace(result, h("p", { class: "quiet" }, "This model has no loss on a text alone; look at the maps instead."));
+    const moved = muted.length > 0 ? await movement(whole.run, session) : null;
+    if (still()) replace(result, moved ?? h("p", { class: "quiet" }, "This model predicts no tokens, so there is no loss; what its head gives tells what a head is worth. Switch one off."));
     return;
   }
-  const whole = await startRun({ model: state.model, text: state.text, target: state.target, muted: [] });
   const [before, after] = await Promise.all([answerOf(whole.run, session.model, session), answerOf(session.run.run, session.model, session)]);
   if (!still()) return;
   const change_ = after.loss - before.loss;

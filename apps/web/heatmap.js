@@ -8,6 +8,7 @@ const TILE = 256; // samples on a side
 const LARGEST = 40; // CSS pixels of a cell
 const LABEL = 17; // pixels that a row's label needs
 const TOP = 78; // pixels above the map, for the labels of keys
+const HIGHEST = 640; // pixels of the whole
 
 /**
  * @typedef {object} Source
@@ -18,7 +19,7 @@ const TOP = 78; // pixels above the map, for the labels of keys
  * @property {[number, number]} keySpan
  * @property {(q: string, k: string, step: number) => Promise<import("./api.js").WeightMap>} load
  * @property {(query: number, key: number) => boolean} sees
- * @property {number} heads how many are drawn over one another
+ * @property {number[]} heads what is drawn over one another, each in its colour where they are several
  */
 
 export class Heatmap {
@@ -42,7 +43,8 @@ export class Heatmap {
     this.frame = h("div", { class: "map" }, this.canvas, this.labels);
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ act) =>
       h("button", { class: "icon", "aria-label": label, title: label, onclick: act }, text);
-    root.append(this.frame, h("div", { class: "row", style: { "margin-top": ".5rem" } }, legend(), h("div", { class: "grow" }),
+    this.legend = h("div", { class: "legend" });
+    root.append(this.frame, h("div", { class: "row", style: { "margin-top": ".5rem" } }, this.legend, h("div", { class: "grow" }),
       button("+", "Closer", () => this.zoom(1.6)), button("−", "Farther", () => this.zoom(1 / 1.6)),
       button("⤢", "The whole map", () => this.fit())), this.reading);
     this.draw = onceAFrame(() => this.paintNow());
@@ -74,7 +76,10 @@ export class Heatmap {
   show(source, chosen) {
     const fits = this.source?.rows !== source.rows || this.source.rowSpan.join() !== source.rowSpan.join()
       || this.source.keySpan.join() !== source.keySpan.join();
-    if (this.source?.name !== source.name) this.tiles.clear();
+    if (this.source?.name !== source.name) {
+      this.tiles.clear();
+      replace(this.legend, source.heads.length > 1 ? headsLegend(source.heads) : scaleLegend());
+    }
     this.source = source;
     this.chosen = chosen;
     if (fits) this.fit();
@@ -89,8 +94,10 @@ export class Heatmap {
     const source = this.source;
     if (!source || !this.frame.clientWidth) return;
     const width = this.frame.clientWidth - this.left;
-    const height = this.frame.clientHeight - TOP;
-    this.size = Math.min(LARGEST, width / (source.keySpan[1] - source.keySpan[0]), height / (source.rowSpan[1] - source.rowSpan[0]));
+    const height = Math.min(HIGHEST, 0.8 * window.innerHeight) - TOP;
+    const rows = source.rowSpan[1] - source.rowSpan[0];
+    this.size = Math.min(LARGEST, width / (source.keySpan[1] - source.keySpan[0]), height / rows);
+    this.frame.style.height = `${Math.ceil(TOP + this.size * rows) + 2}px`;
     this.least = this.size;
     this.x = source.keySpan[0];
     this.y = source.rowSpan[0];
@@ -212,7 +219,7 @@ export class Heatmap {
       const y = TOP + (row + 0.5 - this.y) * this.size - height / 2;
       if (y < TOP - height / 2 || y > bottom - height / 3) continue;
       labels.push(h("button", {
-        "data-row": row, "aria-pressed": row === this.chosen ? "true" : "false", dir: "auto",
+        "data-row": row, tabindex: "-1", "aria-pressed": row === this.chosen ? "true" : "false", dir: "auto",
         "aria-label": `Row ${row}: ${source.rows[row].text}`, onclick: () => this.events.onRow(row),
         style: { top: `${y}px`, height: `${height}px`, "font-size": `${Math.min(14, height * 0.82)}px`, "line-height": `${height}px` },
       }, shown(source.rows[row].text)));
@@ -394,12 +401,18 @@ function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-/** The scale with its ends. */
-export function legend() {
+/** The scale with its ends. @returns {(Node | string)[]} */
+function scaleLegend() {
   const canvas = h("canvas", { class: "scale", width: 256, height: 1, "aria-hidden": "true" });
   const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = to.createImageData(256, 1);
   for (let i = 0; i < 256; ++i) paint(image.data, 4 * i, (i / 255) ** 2);
   to.putImageData(image, 0, 0);
-  return h("div", { class: "legend" }, "0", canvas, "1", h("span", {}, "(root scale: the middle is 0.25)"));
+  return ["0", canvas, "1", h("span", {}, "(root scale: the middle is 0.25)")];
+}
+
+/** @param {number[]} heads @returns {(Node | string)[]} */
+function headsLegend(heads) {
+  return [...heads.map((head, n) => h("span", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "■ "), `head ${head}`)),
+    h("span", {}, "(each cell: the head that looks there most; pale is little)")];
 }

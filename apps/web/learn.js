@@ -3,38 +3,71 @@
 import { ask, askAnew, askMap, captured, startRun } from "./api.js";
 import { color, ink } from "./colors.js";
 import { figure, h, replace, shown } from "./dom.js";
+import { drawHeadBar } from "./headbar.js";
 import { Heatmap, pixels } from "./heatmap.js";
 import { ModelShape } from "./model.js";
-import { key, plot } from "./play_positions.js";
+import { key, plot, room } from "./play_positions.js";
+import { sides } from "./sentence.js";
 import { change, current } from "./state.js";
 
-/** @typedef {{model: string, name: string, training?: boolean, step?: number}} Known */
+/** @typedef {import("./main.js").Known} Known */
+/** @typedef {import("./main.js").Session} Opened */
 const EVERY = 3000; // milliseconds between looks at the log
+const UNFORMED = 0.97; // entropy, of the most there can be, from which a head has no preference
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
 export function learnView(root) {
   const curves = h("section", { class: "panel", "aria-label": "Curves" });
-  const insides = h("section", { class: "panel", "aria-label": "Inside" });
-  const sides = h("section", { class: "panel", "aria-label": "Side by side" });
-  root.append(curves, insides, sides);
+  const insides = h("section", { class: "panel", "aria-label": "Inside", hidden: true });
+  const bar = h("div", { class: "row panel", hidden: true });
+  const beside = h("section", { class: "panel", "aria-label": "Side by side", hidden: true });
+  root.append(curves, insides, bar, beside);
   let timer = 0;
-  let count = 0;
+  let names = "";
+  /** @type {Known[]} */
+  let models = [];
+  /** @type {Known[]} one, or two to stand side by side */
+  let pair = [];
+  /** @type {Opened[]} */
+  let both = [];
   /** @type {Heatmap[]} */
   let maps = [];
+
+  const wrong = (/** @type {HTMLElement} */ place) => (/** @type {any} */ error) => {
+    place.hidden = false;
+    replace(place, h("p", { class: "error", role: "alert" }, String(error.message ?? error)));
+  };
+  const compare = async () => {
+    for (const map of maps) map.close();
+    maps = [];
+    if (both.length === 0) return;
+    bar.hidden = beside.hidden = false;
+    drawHeadBar(bar, both[0], current(), { several: false });
+    maps = await drawSides(beside, pair, both, models);
+  };
+  const open = async () => {
+    const state = current();
+    pair = chosenPair(models, state);
+    if (pair.length === 0) return;
+    insides.hidden = false;
+    const { columns } = frame(insides, models, pair, state);
+    both = await Promise.all(pair.map((each) => opened(each, state)));
+    replace(columns, await Promise.all(pair.map((each, i) => inside(each, both[i], state.look))));
+    await compare();
+  };
   const look = async () => {
-    const models = /** @type {Known[]} */ (await askAnew("api/models", {}));
+    models = await askAnew("api/models", {});
     const training = models.find((each) => each.training);
     if (training) await drawCurves(curves, training);
-    else replace(curves, h("h2", {}, "Watch it learn"), h("p", {}, "This is no training's directory. Give one to ", h("code", {}, "fovea inspect"), ", while ", h("code", {}, "fovea train"), " writes to it or afterwards, and its curves and checkpoints appear here."));
-    if (models.length !== count) {
-      count = models.length;
-      for (const map of maps) map.close();
-      maps = await drawInside(insides, sides, models);
-    }
+    else replace(curves, ...noTraining(models));
+    const now = JSON.stringify(models);
+    if (now === names) return;
+    names = now;
+    window.dispatchEvent(new CustomEvent("models", { detail: models }));
+    await open().catch(wrong(insides));
   };
   const again = () => {
-    look().catch((error) => replace(curves, h("p", { class: "error", role: "alert" }, String(error.message ?? error))))
-      .finally(() => { if (timer >= 0 && !captured) timer = window.setTimeout(again, EVERY); });
+    look().catch(wrong(curves)).finally(() => { if (timer >= 0 && !captured) timer = window.setTimeout(again, EVERY); });
   };
   again();
   return {
@@ -44,12 +77,29 @@ export function learnView(root) {
       for (const map of maps) map.close();
     },
     update(_, state, before) {
-      if (before && (before.model !== state.model || before.other !== state.other || before.layer !== state.layer || before.heads !== state.heads || before.text !== state.text)) {
-        count = -1;
-        void look();
-      }
+      const changed = (/** @type {(keyof import("./state.js").State)[]} */ ...keys) => before !== null && keys.some((key) => before[key] !== state[key]);
+      if (changed("model", "other", "text", "target", "look")) open().catch(wrong(insides));
+      else if (changed("layer", "heads")) compare().catch(wrong(beside));
     },
   };
+}
+
+/** @param {Known[]} models @returns {(Node | string)[]} */
+function noTraining(models) {
+  if (models[0]?.ready === false) return [h("h2", {}, "Watch it learn"), h("p", {}, "The training has not begun to write yet.")];
+  return [h("h2", {}, "Watch it learn"),
+    h("p", {}, "This is no training's directory, so there are no curves. ", h("code", {}, "fovea train … --inspect"), " shows this page over a training; ", h("code", {}, "fovea inspect DIR"), " does for one that goes on elsewhere or has ended."),
+    models.length === 1 ? h("p", { class: "quiet" }, "To set two models side by side, before and after fine-tuning or quantising: ", h("code", {}, "fovea inspect MODEL --with OTHER"), ".") : ""];
+}
+
+/** Those in the address; else the beginning and the end of what there is. @param {Known[]} models @param {import("./state.js").State} state */
+function chosenPair(models, state) {
+  const usable = models.filter((each) => each.ready !== false);
+  if (usable.length < 2) return usable;
+  const find = (/** @type {string} */ name) => usable.find((each) => each.model === name);
+  if (state.other !== "") return [find(state.model) ?? usable[0], find(state.other) ?? usable[usable.length - 1]];
+  const steps = usable.filter((each) => each.step !== undefined);
+  return steps.length > 1 ? [steps[0], steps[steps.length - 1]] : [usable[0], usable[usable.length - 1]];
 }
 
 /** @param {HTMLElement} root @param {Known} training */
@@ -70,12 +120,13 @@ async function drawCurves(root, training) {
   const best = Math.min(...log.evaluations.map((each) => each.eval_loss));
   const norms = smooth(column(2));
   const rates = column(3);
+  const half = { end: most, width: room() > 640 ? room() / 2 - 20 : room() };
   replace(root, h("h2", {}, `${training.name}: step ${most.toLocaleString("en")}`),
     h("p", {}, "Loss ", h("b", { class: "mono" }, figure(Number(last[1]))), log.evaluations.length ? [", held out ", h("b", { class: "mono" }, figure(log.evaluations[log.evaluations.length - 1].eval_loss)), `, at best ${figure(best)}`] : "", `; ${Math.round(Number(last[4])).toLocaleString("en")} tokens a second. Read again every three seconds.`),
-    plot("Loss", lines, range([...loss, ...evaluated]), "step", most), key(lines),
-    h("div", { class: "columns", style: { "grid-template-columns": "repeat(auto-fit, minmax(17rem, 1fr))", "margin-top": "1rem" } },
-      h("div", {}, h("h3", {}, "Size of the gradient"), plot("Size of the gradient", [{ name: "gradient norm", values: norms }], range(norms), "step", most)),
-      h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", most))));
+    plot("Loss", lines, range([...loss, ...evaluated]), "step", { end: most }), key(lines),
+    h("div", { class: "pair", style: { "margin-top": "1rem" } },
+      h("div", {}, h("h3", {}, "Size of the gradient"), plot("Size of the gradient", [{ name: "gradient norm", values: norms }], range(norms), "step", half)),
+      h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", half))));
 }
 
 /** Values at even distances, those between two points on their line. @param {number[][]} points @param {number} most */
@@ -101,79 +152,92 @@ function smooth(values) {
 }
 
 /**
- * @param {HTMLElement} insides @param {HTMLElement} sides @param {Known[]} models
- * @returns {Promise<Heatmap[]>}
+ * Which models, and what they read. @param {HTMLElement} root @param {Known[]} models @param {Known[]} pair
+ * @param {import("./state.js").State} state
  */
-async function drawInside(insides, sides, models) {
-  const state = current();
-  const one = models.find((each) => each.model === state.model) ?? models[0];
-  const other = models.find((each) => each.model === state.other) ?? models[models.length - 1];
-  const pick = (/** @type {string} */ name, /** @type {Known} */ chosen, /** @type {"model" | "other"} */ field) => h("label", {}, name, h("select", { "data-field": field, onchange: (/** @type {Event} */ event) => change({ [field]: /** @type {HTMLSelectElement} */ (event.target).value }, { replace: true }) },
-    models.map((each) => h("option", { value: each.model, selected: each === chosen }, each.name))));
-  const box = h("input", { type: "text", value: state.text, "aria-label": "Text", style: { flex: "1", "min-width": "12rem", padding: ".35rem .6rem" }, onchange: () => change({ text: box.value }, { replace: true }) });
-  replace(insides, h("h2", {}, "Inside, side by side"), h("p", { class: "quiet small" }, "Two models or two moments of one: before and after training, fine-tuning or quantising."),
-    h("div", { class: "row" }, pick("Left", one, "model"), pick("Right", other, "other")), h("div", { class: "row", style: { margin: ".7rem 0" } }, box));
-  replace(sides, h("p", { class: "quiet" }, "Computing …"));
-  try {
-    const [left, right] = await Promise.all([opened(one, state.text), opened(other, state.text)]);
-    insides.append(h("div", { class: "columns", style: { "grid-template-columns": "repeat(auto-fit, minmax(18rem, 1fr))" } }, await sizes(one, left), await sizes(other, right)));
-    return await drawSides(sides, [one, other], [left, right]);
-  } catch (error) {
-    replace(sides, h("p", { class: "error", role: "alert" }, error instanceof Error ? error.message : String(error)));
-    return [];
-  }
+function frame(root, models, pair, state) {
+  const pick = (/** @type {string} */ name, /** @type {number} */ nth) => h("label", {}, name, h("select", { "data-field": nth ? "other" : "model", onchange: (/** @type {Event} */ event) => {
+    const now = pair.map((each) => each.model);
+    now[nth] = /** @type {HTMLSelectElement} */ (event.target).value;
+    change({ model: now[0], other: now[1] }, { replace: true });
+  } }, models.filter((each) => each.ready !== false).map((each) => h("option", { value: each.model, selected: each === pair[nth] }, each.name))));
+  const text = (/** @type {"text" | "target"} */ field, /** @type {string} */ name, /** @type {string} */ empty) => h("input", { type: "text", value: state[field], "aria-label": name, placeholder: empty, dir: "auto", style: { flex: "1", "min-width": "12rem", padding: ".35rem .6rem" },
+    onchange: (/** @type {Event} */ event) => change({ [field]: /** @type {HTMLInputElement} */ (event.target).value }, { replace: true }) });
+  const columns = h("div", { class: "pair" }, h("p", { class: "quiet" }, "Computing …"));
+  const two = document.querySelector("header.two") !== null;
+  replace(root, h("h2", {}, pair.length > 1 ? "Inside, side by side" : "Inside"),
+    pair.length > 1 && h("p", { class: "quiet small" }, "Two models or two moments of one: before and after training, fine-tuning or quantising."),
+    pair.length > 1 && h("div", { class: "row" }, pick("Left", 0), pick("Right", 1)),
+    h("div", { class: "row", style: { margin: ".7rem 0" } }, text("text", "Text", ""), two && text("target", "What the decoder says", "its own answer")), columns);
+  return { columns };
 }
 
-/** @typedef {{run: import("./api.js").Run, shape: ModelShape, model: string}} Opened */
-
-/** @param {Known} known @param {string} text @returns {Promise<Opened>} */
-async function opened(known, text) {
-  const [spec, run] = await Promise.all([ask("api/spec", { model: known.model }), startRun({ model: known.model, text, target: "", muted: [] })]);
+/** @param {Known} known @param {import("./state.js").State} state @returns {Promise<Opened>} */
+async function opened(known, { text, target }) {
+  const [spec, run] = await Promise.all([ask("api/spec", { model: known.model }), startRun({ model: known.model, text, target, muted: [] })]);
   return { run, shape: new ModelShape(spec), model: known.model };
 }
 
-/** What flows through each layer, and what its heads do. @param {Known} known @param {Opened} here */
-async function sizes(known, here) {
+/** What it writes; what flows through each layer, and what its heads do. @param {Known} known @param {Opened} here @param {string} look */
+async function inside(known, here, look) {
   /** @type {{stream: number, gradient: number, entropy: number[]}[]} */
-  const layers = await ask("api/sizes", { run: here.run.run, look: "self", gradients: 1 });
-  const sample = h("p", { class: "formula", style: { "white-space": "pre-wrap", "font-size": ".85rem", "line-height": "1.45", "max-height": "9rem", "overflow-y": "auto" }, tabindex: "0", role: "region", "aria-label": `What ${known.name} writes` }, "writing …");
-  if (here.shape.languageModel && here.shape.spec.decoder && !here.shape.both && here.shape.tokenizer) ask("api/sample", { model: known.model, tokens: 48 }).then((answer) => { sample.textContent = answer.text; }, () => sample.remove());
-  else sample.remove();
+  const layers = await ask("api/sizes", { run: here.run.run, look: here.shape.both && look === "encoder" ? "encoder" : "self", gradients: 1 });
   const gradients = layers.some((layer) => layer.gradient > 0);
-  return h("div", {}, h("h3", {}, known.name), sample,
+  const unformed = layers.flatMap((layer, i) => layer.entropy.flatMap((entropy, head) => (entropy > UNFORMED ? [`${i}.${head}`] : [])));
+  const of = layers.reduce((sum, layer) => sum + layer.entropy.length, 0);
+  return h("div", {}, h("h3", {}, known.name), sample(known, here),
     h("div", { class: "wide" }, h("table", { class: "scores" },
       h("thead", {}, h("tr", {}, ["layer", "stream", ...(gradients ? ["gradient"] : []), "entropy of each head"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, layers.map((layer, i) => h("tr", {}, h("th", { scope: "row" }, i), h("td", {}, figure(layer.stream, 3)), gradients && h("td", {}, figure(layer.gradient, 3)),
-        h("td", {}, h("span", { style: { display: "flex", gap: "2px" } }, layer.entropy.map((entropy, head) => h("button", { title: `layer ${i}, head ${head}: ${figure(entropy, 3)}${entropy > 0.97 ? " (looks everywhere alike: not formed, or dead)" : ""}`, "aria-label": `Layer ${i}, head ${head}, entropy ${figure(entropy, 2)}`, style: { background: color(entropy * entropy), color: ink(entropy * entropy), border: "0", "border-radius": "3px", padding: "0 .25rem", font: ".72rem var(--mono)" },
-          onclick: () => change({ layer: String(i), heads: String(head) }, { replace: true }) }, figure(entropy, 2)))))))))),
-    h("p", { class: "quiet small", style: { "margin-top": ".5rem" } }, "Stream: root mean square of what enters the layer. Gradient: size of the layer's gradients on this text. Entropy: 1 looks everywhere alike (a head not formed, or dead). Click a head to see it below."));
+        h("td", {}, h("span", { class: "entropies" }, layer.entropy.map((entropy, head) => entropyButton(i, head, entropy))))))))),
+    h("p", { class: "small", style: { "margin-top": ".5rem" } }, unformed.length ? `${unformed.length} of ${of} heads look everywhere alike (not formed yet, or dead): ${unformed.slice(0, 24).join(", ")}${unformed.length > 24 ? ", …" : ""}.` : `All ${of} heads prefer some tokens to others.`),
+    h("p", { class: "quiet small" }, `Stream: root mean square of what enters the layer.${gradients ? " Gradient: size of the layer's gradients on this text." : ""} Entropy: 1 looks everywhere alike. Click a head to see it below.`));
 }
 
-/** @param {HTMLElement} root @param {Known[]} known @param {Opened[]} both @returns {Promise<Heatmap[]>} */
-async function drawSides(root, known, both) {
+/** @param {number} layer @param {number} head @param {number} entropy */
+function entropyButton(layer, head, entropy) {
+  return h("button", { title: `layer ${layer}, head ${head}: ${figure(entropy, 3)}`, "aria-label": `${figure(entropy, 2)}: layer ${layer}, head ${head}`, style: { background: color(entropy * entropy), color: ink(entropy * entropy) },
+    onclick: () => change({ layer: String(layer), heads: String(head) }, { replace: true }) }, figure(entropy, 2));
+}
+
+/** What the model writes of its own accord. @param {Known} known @param {Opened} here */
+function sample(known, here) {
+  const { shape } = here;
+  if (!shape.languageModel || !shape.spec.decoder || !shape.tokenizer) return null;
+  const said = shape.both ? here.run.tokens.filter((token) => !token.special).map((token) => token.text).join("") : "writing …";
+  const box = h("p", { class: "formula sample", tabindex: "0", role: "region", "aria-label": `What ${known.name} writes` }, said);
+  if (!shape.both) ask("api/sample", { model: known.model, tokens: 48 }).then((answer) => { box.textContent = answer.text.trim(); }, () => box.remove());
+  return box;
+}
+
+/** @param {HTMLElement} root @param {Known[]} pair @param {Opened[]} both @param {Known[]} models @returns {Promise<Heatmap[]>} */
+async function drawSides(root, pair, both, models) {
   const state = current();
-  const layer = Math.min(Number(state.layer), ...both.map((each) => each.shape.stack("self").layers - 1));
-  const head = Math.min(Number(state.heads.split(",")[0]), ...both.map((each) => each.shape.stack("self").attention.heads - 1));
+  const look = both.every((each) => each.shape.looks().includes(/** @type {any} */ (state.look))) ? state.look : "self";
+  const layer = Math.min(Number(state.layer), ...both.map((each) => each.shape.stack(look).layers - 1));
+  const head = Math.min(Number(state.heads.split(",")[0]), ...both.map((each) => each.shape.stack(look).attention.heads - 1));
   const places = both.map(() => h("div"));
-  replace(root, h("h2", {}, `Head ${head} of layer ${layer}`), h("div", { class: "columns", style: { "grid-template-columns": "repeat(auto-fit, minmax(18rem, 1fr))" } }, both.map((_, i) => h("div", {}, h("h3", {}, known[i].name), places[i]))));
+  replace(root, h("h2", {}, `Head ${head} of layer ${layer}`), h("div", { class: "pair" }, both.map((_, i) => h("div", {}, h("h3", {}, pair[i].name), places[i]))));
   const maps = both.map((here, i) => {
     const map = new Heatmap(places[i], { onRow: () => {} });
-    const { tokens } = here.run;
-    const query = { run: here.run.run, look: "self", layer, heads: String(head) };
-    map.show({ name: JSON.stringify(query), rows: tokens, keys: tokens, rowSpan: [0, tokens.length], keySpan: [0, tokens.length], heads: 1, sees: here.shape.mask("self", layer),
+    const { rows, keys } = sides(here, look);
+    const query = { run: here.run.run, look, layer, heads: String(head) };
+    map.show({ name: JSON.stringify(query), rows, keys, rowSpan: [0, rows.length], keySpan: [0, keys.length], heads: [head], sees: here.shape.mask(look, layer),
       load: (q, k, step) => askMap({ ...query, q, k, step: step === 1 ? undefined : step }) }, -1);
     return map;
   });
-  const same = both[0].run.tokens.map((token) => token.id).join() === both[1].run.tokens.map((token) => token.id).join();
-  if (same) root.append(await difference(both, layer, head));
-  const steps = await forming(known, layer, head);
+  if (both.length > 1) root.append(await difference(both, look, layer, head));
+  const steps = await forming(pair[pair.length - 1], models, { look, layer, head });
   if (steps) root.append(steps);
   return maps;
 }
 
-/** @param {Opened[]} both @param {number} layer @param {number} head */
-async function difference(both, layer, head) {
-  const [a, b] = await Promise.all(both.map((each) => askMap({ run: each.run.run, look: "self", layer, heads: String(head) })));
+/** @param {Opened[]} both @param {string} look @param {number} layer @param {number} head */
+async function difference(both, look, layer, head) {
+  const named = both.map((each) => sides(each, look));
+  const ids = (/** @type {{rows: import("./api.js").Token[], keys: import("./api.js").Token[]}} */ of) => [of.rows, of.keys].map((tokens) => tokens.map((token) => token.id).join()).join("/");
+  if (ids(named[0]) !== ids(named[1])) return h("p", { class: "quiet", style: { "margin-top": "1rem" } }, "The two read different tokens, so that their maps are not compared number by number.");
+  const [a, b] = await Promise.all(both.map((each) => askMap({ run: each.run.run, look, layer, heads: String(head) })));
   let most = 0;
   let sum = 0;
   let at = 0;
@@ -182,24 +246,26 @@ async function difference(both, layer, head) {
     sum += apart;
     if (apart > most) [most, at] = [apart, i];
   });
-  const { tokens } = both[0].run;
-  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by ", h("b", { class: "mono" }, figure(most, 6)), ` at most (“${shown(tokens[Math.floor(at / a.keys)].text)}” looking at “${shown(tokens[at % a.keys].text)}”), by ${figure(sum / a.rows, 6)} a row in all.`);
+  const { rows, keys } = named[0];
+  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by ", h("b", { class: "mono" }, figure(most, 6)), ` at most${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” looking at “${shown(keys[at % a.keys].text)}”)` : ""}, by ${figure(sum / a.rows, 6)} a row in all.`);
 }
 
-/** A head at each checkpoint. @param {Known[]} known @param {number} layer @param {number} head */
-async function forming(known, layer, head) {
-  const number = known[1].model.split("@")[0];
-  const steps = /** @type {Known[]} */ (await ask("api/models")).filter((each) => each.step !== undefined && each.model.startsWith(`${number}@`));
+/** A head at each checkpoint. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} place */
+async function forming(known, models, { look, layer, head }) {
+  const number = known.model.split("@")[0];
+  const steps = models.filter((each) => each.step !== undefined && each.model.startsWith(`${number}@`));
   if (steps.length < 2) return null;
   const row = h("div", { class: "row", style: { gap: ".6rem" } });
   const every = Math.ceil(steps.length / 12);
   const told = steps.filter((_, i) => i % every === 0 || i === steps.length - 1);
   void (async () => {
     for (const step of told) {
-      const here = await opened(step, current().text);
-      const samples = Math.max(1, Math.ceil(here.run.tokens.length / 48));
-      const map = await askMap({ run: here.run.run, look: "self", layer, heads: String(head), step: samples === 1 ? undefined : samples });
-      const canvas = pixels(map, (r, k) => here.shape.mask("self", layer)(r * samples + samples - 1, k * samples));
+      const here = await opened(step, current());
+      const { rows, keys } = sides(here, look);
+      const samples = Math.max(1, Math.ceil(Math.max(rows.length, keys.length) / 48));
+      const map = await askMap({ run: here.run.run, look, layer, heads: String(head), step: samples === 1 ? undefined : samples });
+      const sees = here.shape.mask(look, layer);
+      const canvas = pixels(map, (r, k) => sees(r * samples + samples - 1, k * samples));
       canvas.style.width = canvas.style.height = "84px";
       canvas.style.imageRendering = "pixelated";
       row.append(h("figure", { style: { margin: "0" } }, canvas, h("figcaption", { class: "small quiet" }, `step ${step.step}`)));

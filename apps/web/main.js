@@ -3,9 +3,9 @@
 import { ask, captured, forgetRuns, startRun } from "./api.js";
 import { announce, h, replace } from "./dom.js";
 import { ModelShape } from "./model.js";
-import { change, current, defaultText, listen } from "./state.js";
+import { change, current, defaultText, hashOf, listen } from "./state.js";
 import { savePanel } from "./export.js";
-import { sentenceView } from "./sentence.js";
+import { sentenceView, sides } from "./sentence.js";
 import { followView } from "./follow.js";
 import { sayView } from "./say.js";
 import { headsView } from "./heads.js";
@@ -25,6 +25,7 @@ import { learnView } from "./learn.js";
  * @property {(session: Session | null, state: import("./state.js").State, before: import("./state.js").State | null) => void} update
  * @property {() => void} [close]
  */
+/** @typedef {{model: string, name: string, training?: boolean, ready?: boolean, step?: number}} Known what can be looked at; not ready: a training that has written no model yet */
 /** @typedef {{name: string, title: string, needsRun: boolean, create: (root: HTMLElement) => View}} ViewKind */
 
 /** @type {ViewKind[]} */
@@ -41,7 +42,7 @@ const views = [
 const top = /** @type {HTMLElement} */ (document.getElementById("top"));
 const content = /** @type {HTMLElement} */ (document.getElementById("content"));
 
-/** @type {{model: string, name: string, training?: boolean, step?: number}[]} */
+/** @type {Known[]} */
 let models = [];
 /** @type {View | null} */
 let view = null;
@@ -79,9 +80,16 @@ function fitted(state, of) {
   const stack = of.shape.stack(look);
   const layer = String(Math.min(Math.max(Number(state.layer) || 0, 0), stack.layers - 1));
   const heads = state.heads.split(",").filter((x) => x !== "" && Number(x) < stack.attention.heads).join(",") || "0";
-  const rows = look === "encoder" ? of.run.source.length : of.run.tokens.length;
-  const token = state.token !== "" && Number(state.token) < rows ? state.token : "";
+  const { rows, keys } = sides(of, look);
+  const choosing = look === "cross" && state.direction === "from" ? keys : rows;
+  const token = state.token !== "" && Number(state.token) < choosing.length ? state.token : String(tellingToken(choosing));
   return { look, layer, heads, token };
+}
+
+/** Which token to begin with: the last word, which has the most to look at. @param {import("./api.js").Token[]} tokens */
+function tellingToken(tokens) {
+  const word = tokens.findLastIndex((token) => !token.special && /[\p{L}\p{N}]/u.test(token.text));
+  return word >= 0 ? word : tokens.length - 1;
 }
 
 /** @param {import("./state.js").State} state @param {import("./state.js").State | null} before */
@@ -132,7 +140,8 @@ let targetBox;
 
 function buildTop() {
   const tabs = h("nav", { "aria-label": "Views" }, views.map((each) =>
-    h("a", { href: "#", "data-view": each.name, onclick: (/** @type {Event} */ event) => {
+    h("a", { href: `#view=${each.name}`, "data-view": each.name, onclick: (/** @type {MouseEvent} */ event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a tab or window of its own
       event.preventDefault();
       change({ view: each.name });
       content.focus();
@@ -227,9 +236,13 @@ function localStorageOr(otherwise) {
 /** @param {import("./state.js").State} state */
 function drawTop(state) {
   for (const tab of top.querySelectorAll("nav a")) {
-    const own = /** @type {HTMLElement} */ (tab).dataset.view === state.view;
-    if (own) tab.setAttribute("aria-current", "page");
-    else tab.removeAttribute("aria-current");
+    const name = /** @type {HTMLElement} */ (tab).dataset.view ?? "";
+    tab.setAttribute("href", hashOf({ ...state, view: name }));
+    if (name !== state.view) tab.removeAttribute("aria-current");
+    else if (!tab.hasAttribute("aria-current")) {
+      tab.setAttribute("aria-current", "page");
+      tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
   }
   if (document.activeElement !== textBox) textBox.value = state.text;
   if (document.activeElement !== targetBox) targetBox.value = state.target;
@@ -246,15 +259,24 @@ function drawTop(state) {
   grow();
 }
 
+/** What depends on the model alone. */
+async function meetModel() {
+  const state = current();
+  if (models.find((each) => each.model === state.model)?.ready === false) return; // a training that begins
+  const spec = new ModelShape(await ask("api/spec", { model: state.model }));
+  top.classList.toggle("two", spec.both);
+  if (!spec.tokenizer && state.text === defaultText) change({ text: "1 2 3 4 5 6 7 8" }, { replace: true });
+}
+
 async function start() {
   buildTop();
   models = await ask("api/models");
-  const state = current();
-  const spec = new ModelShape(await ask("api/spec", { model: state.model }));
-  top.classList.toggle("two", spec.both);
-  if (!models.some((each) => each.training)) top.querySelector("[data-view=learn]")?.classList.add("lesser");
-  if (!spec.tokenizer && state.text === defaultText) change({ text: "1 2 3 4 5 6 7 8" }, { replace: true });
+  await meetModel();
   listen((now, before) => void show(now, before));
+  window.addEventListener("models", (event) => {
+    ({ detail: models } = /** @type {CustomEvent<Known[]>} */ (event));
+    void meetModel().then(() => drawTop(current()), () => {});
+  });
   window.addEventListener("forgotten", () => {
     forgetRuns();
     sessionName = "";

@@ -24,11 +24,14 @@ export function maskPlay(root) {
     const n = here.tokens;
     const canvas = h("canvas", { width: n, height: n, role: "img", "aria-label": "The mask as a picture", style: { width: "min(26rem, 100%)", "image-rendering": "pixelated", "border-radius": "6px", border: "1px solid var(--line)" } });
     const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const style = getComputedStyle(out);
+    const [seenColor, pale, dark] = ["--accent", "--blank", "--line"].map((name) => style.getPropertyValue(name));
     let count = 0;
     for (let i = 0; i < n; ++i) for (let j = 0; j < n; ++j) {
       const seen = sees(i, j);
       count += seen ? 1 : 0;
-      to.fillStyle = seen ? ((i + j) % 2 ? "#21908c" : "#2a9d8f") : (i + j) % 2 ? "#d8d4cc" : "#dfdbd3";
+      to.globalAlpha = seen && (i + j) % 2 ? 0.88 : 1; // a chequered pattern, to count by
+      to.fillStyle = seen ? seenColor : (i + j) % 2 ? pale : dark;
       to.fillRect(j, i, 1, 1);
     }
     replace(out, h("div", { class: "matrices" }, canvas, h("p", {}, h("b", { id: "pairs", class: "mono" }, count.toLocaleString("en")), ` of ${(n * n).toLocaleString("en")} pairs are computed: ${((100 * count) / (n * n)).toFixed(1)} %.`)));

@@ -5,12 +5,18 @@ import { figure, h, replace, svg } from "./dom.js";
 import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from "./math.js";
 import { slider } from "./play.js";
 
+/** Pixels across a panel, so that letters come out as large as elsewhere. */
+export function room() {
+  return Math.min(1140, document.documentElement.clientWidth - 60);
+}
+
 /**
  * Lines over x = 0 .. end, their values at even distances; what is no number is left out. @param {string} label
- * @param {{name: string, values: number[]}[]} lines @param {[number, number]} range @param {string} across @param {number} [end] otherwise x counts the values
+ * @param {{name: string, values: number[]}[]} lines @param {[number, number]} range @param {string} across
+ * @param {{end?: number, width?: number}} [options] end: otherwise x counts the values; width: pixels there are
  */
-export function plot(label, lines, range, across, end) {
-  const [width, height, left, bottom] = [720, 260, 46, 30];
+export function plot(label, lines, range, across, { end, width = room() } = {}) {
+  const [height, left, bottom] = [260, 46, 30];
   const most = Math.max(...lines.map((line) => line.values.length)) - 1;
   const x = (/** @type {number} */ i) => left + (i / Math.max(most, 1)) * (width - left - 10);
   const y = (/** @type {number} */ value) => 10 + ((range[1] - value) / (range[1] - range[0] || 1)) * (height - bottom - 10);
@@ -88,7 +94,7 @@ export function rotaryPlay(root) {
     const distances = Array.from({ length: 41 }, (_, d) => dot(rotated(q, d, 10000), k));
     const angle = 10000 ** (-2 * here.pair / here.width);
     replace(out, h("div", { class: "columns" },
-      h("div", {}, plot("Score by distance", [{ name: "score", values: distances }], [Math.min(...distances), Math.max(...distances)], "distance m − n"), h("p", { class: "quiet small" }, "The score of this query with this key, by the distance between them.")),
+      h("div", {}, plot("Score by distance", [{ name: "score", values: distances }], [Math.min(...distances), Math.max(...distances)], "distance m − n", { width: room() > 960 ? room() - 370 : room() }), h("p", { class: "quiet small" }, "The score of this query with this key, by the distance between them.")),
       h("div", {}, circle(q, k, turned, here.pair), h("p", { class: "small quiet" }, `Pair ${here.pair} turns by ${figure(angle, 4)} radians a place. Pale: before; strong: turned.`))),
     h("p", {}, "Score at m = ", h("b", {}, m), ", n = ", h("b", {}, n), ", distance ", h("b", {}, m - n), ": ", h("b", { class: "mono", id: "rotary-score" }, figure(score, 6)), "."));
   };

@@ -1,14 +1,19 @@
 // What the model would say next, how it came to it layer by layer, and what surprised it.
 
 import { ask, askBytes } from "./api.js";
-import { color, ink, tint } from "./colors.js";
-import { figure, h, onceAFrame, percent, replace, shown } from "./dom.js";
+import { color, ink, signed, tint } from "./colors.js";
+import { figure, h, onceAFrame, oneStop, percent, replace, shown } from "./dom.js";
 import { change, current } from "./state.js";
 import { filtered } from "./sampling.js";
 
 /** @typedef {import("./api.js").Token} Token */
 const BARS = 15;
 const COLUMNS = 24; // places that the lens shows at once
+/** @type {Record<string, string>} what heads give that do not predict tokens */
+const HEAD_WORDS = {
+  pooled: "one vector for the whole text; texts that mean alike have vectors that point alike", sequence: "one for each label that the text may have",
+  token: "one for each label that this token may have", span: "how much the answer begins and ends here",
+};
 const LAYERS = 40; // rows of the lens; deeper models show every other layer
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
@@ -33,7 +38,7 @@ export function sayView(root) {
       if (!session.shape.languageModel) {
         here = session;
         void drawLabels(next, session, place);
-        replace(sliders, h("p", { class: "quiet" }, "This model's head predicts no tokens, so there is nothing to draw and no lens."));
+        replace(sliders, h("p", { class: "quiet" }, "This model's head predicts no tokens: there is nothing to draw, no lens and no surprise. “What heads are for” tells how its answer moves when heads are off."));
         replace(lens);
         replace(surprise);
         lens.hidden = surprise.hidden = true;
@@ -109,9 +114,12 @@ async function drawBars(root, session, state, logits) {
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
 async function drawLabels(root, session, place) {
   const outputs = new Float32Array(await askBytes("api/logits", { run: session.run.run, place }));
+  const most = outputs.reduce((found, x) => Math.max(found, Math.abs(x)), 1e-9);
+  const { kind } = session.shape.spec.head;
   replace(root, h("h2", {}, "What the head gives"),
-    h("p", { class: "quiet small" }, `${outputs.length} numbers (${session.shape.spec.head.kind}).`),
-    h("div", { class: "cells" }, [...outputs.slice(0, 64)].map((x) => h("span", {}, figure(x)))));
+    h("p", { class: "quiet small" }, `${outputs.length.toLocaleString("en")} numbers${HEAD_WORDS[kind] ? `: ${HEAD_WORDS[kind]}` : ` (${kind})`}.`),
+    h("div", { class: "cells" }, [...outputs.slice(0, 64)].map((x) => h("span", { style: { background: signed(x, most) } }, figure(x)))),
+    h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, outputs.length > 64 ? "The first 64. Orange is above zero, blue below." : "Orange is above zero, blue below."));
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session */
@@ -132,13 +140,13 @@ async function drawSurprise(root, session) {
   replace(root, h("h2", {}, "What surprised it"),
     h("p", { class: "quiet small" }, ahead ? `Each token's colour is its surprise, −log₂ of the probability that the model gave it from what stood before. Mean loss ${figure(loss, 6)} nats, perplexity ${figure(Math.exp(loss), 2)}.`
       : `How much of its own input this model would not have guessed at each place. Mean ${figure(loss, 6)} nats.`),
-    h("div", { class: "surprise", dir: "auto" }, tokens.map((token, i) => {
+    oneStop(h("div", { class: "surprise", dir: "auto", role: "group", "aria-label": "Tokens by surprise" }, tokens.map((token, i) => {
       const at = i - ahead;
       if (at < 0) return h("span", { class: "quiet" }, token.text);
       const share = bits[at] / 14;
       return h("button", { title: `${figure(bits[at], 2)} bits`, "data-bits": bits[at], style: { background: tint("positive", share) },
         onclick: () => void tell(at) }, token.text === "\n" ? "↵\n" : token.text);
-    })),
+    }))),
     note,
     h("div", { class: "row" },
       h("div", {}, h("h3", {}, "Most surprising"), h("div", { class: "row" }, order.slice(0, 6).map(word))),

@@ -3,7 +3,7 @@
 import { askMap, ask } from "./api.js";
 import { drawArcs } from "./arcs.js";
 import { color, headColor, ink, tint } from "./colors.js";
-import { announce, figure, h, replace, shown } from "./dom.js";
+import { announce, figure, h, oneStop, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap } from "./heatmap.js";
 import { drawThumbnails } from "./thumbnails.js";
@@ -15,7 +15,7 @@ import { change, numbers } from "./state.js";
 export function sentenceView(root) {
   const bar = h("div", { class: "row panel" });
   const words = h("div", { class: "panel" });
-  const arcs = h("div", { class: "arcs" });
+  const arcs = h("div", { class: "arcs", tabindex: "0", role: "group", "aria-label": "Arcs" });
   const list = h("div", { class: "panel" });
   const mapPlace = h("div", { class: "panel" }, h("h2", {}, "The whole map"),
     h("p", { class: "quiet small" }, "Each row is a token asking; each column a token it may look at. Click a row's name for its numbers. Drag to move, double-click to come closer."));
@@ -81,7 +81,7 @@ function showMap(map, session, state) {
     name: JSON.stringify(query), rows, keys,
     rowSpan: span(rows, Boolean(state.hide)), keySpan: span(keys, Boolean(state.hide)),
     load: (q, k, step) => askMap({ ...query, q, k, step: step === 1 ? undefined : step }),
-    sees: session.shape.mask(state.look, layer), heads: state.mean ? 1 : numbers(state.heads).length,
+    sees: session.shape.mask(state.look, layer), heads: state.mean ? [-1] : numbers(state.heads),
   }, state.token !== "" && state.direction === "to" ? Number(state.token) : -1);
 }
 
@@ -109,7 +109,7 @@ function drawWords(root, arcs, session, state, found) {
   const scrolled = [...root.querySelectorAll(".sentence")].map((each) => each.scrollTop);
   replace(root,
     h("div", { class: "row" }, h("h2", {}, "Click a word"), h("div", { class: "grow" }),
-      h("div", { class: "segments", role: "radiogroup", "aria-label": "Direction" },
+      h("div", { class: "segments", role: "group", "aria-label": "Direction" },
         direction("to", "where it looks", state), direction("from", "who looks at it", state)),
       h("label", {}, h("input", { type: "checkbox", checked: state.hide !== "", onchange: (/** @type {Event} */ event) =>
         change({ hide: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "hide special tokens")),
@@ -125,8 +125,9 @@ function drawWords(root, arcs, session, state, found) {
 
 /** @param {string} value @param {string} title @param {import("./state.js").State} state */
 function direction(value, title, state) {
-  return h("button", { role: "radio", "aria-checked": state.direction === value ? "true" : "false",
-    onclick: () => change({ direction: value }, { replace: true }) }, title);
+  // Across, the other direction begins on the other side.
+  return h("button", { "aria-pressed": String(state.direction === value), "data-control": value,
+    onclick: () => change({ direction: value, ...(state.look === "cross" && state.direction !== value ? { token: "" } : {}) }, { replace: true }) }, title);
 }
 
 /** @param {Found} found */
@@ -141,7 +142,8 @@ function strongestOf(found) {
  * @param {import("./state.js").State} state @param {boolean} clickable
  */
 function sentence(tokens, chosen, weights, state, clickable) {
-  return h("div", { class: "sentence", dir: "auto" }, tokens.map((token, i) => {
+  const told = tokens.filter((token) => !(state.hide && token.special));
+  return oneStop(h("div", { class: "sentence", dir: "auto", role: "group", "aria-label": clickable ? "Tokens to choose from" : "Tokens looked at" }, tokens.map((token, i) => {
     if (state.hide && token.special) return null;
     const weight = weights ? weights[i] : -1;
     const share = Math.sqrt(Math.max(weight, 0)); // the root, as in the map
@@ -152,11 +154,11 @@ function sentence(tokens, chosen, weights, state, clickable) {
       "aria-pressed": clickable ? String(i === chosen) : undefined,
       title: weight >= 0 ? `${figure(weight)} · token ${token.id}` : `token ${token.id}`,
       onclick: () => {
-        change({ token: i === chosen && clickable ? "" : String(i), ...(clickable ? {} : { direction: state.direction === "to" ? "from" : "to" }) }, { replace: true });
+        change({ token: String(i), ...(clickable ? {} : { direction: state.direction === "to" ? "from" : "to" }) }, { replace: true });
         announce(`${token.text} chosen`);
       },
     }, text === "" ? "∅" : text);
-  }));
+  })), 1, Math.max(told.indexOf(tokens[chosen]), 0));
 }
 
 /**

@@ -1,7 +1,7 @@
 // All layers x heads as small maps.
 
 import { askMap } from "./api.js";
-import { h, replace } from "./dom.js";
+import { h, oneStop, replace } from "./dom.js";
 import { pixels } from "./heatmap.js";
 import { change, numbers } from "./state.js";
 import { sides } from "./sentence.js";
@@ -32,9 +32,14 @@ function mark(root, state) {
 function build(root, session, state) {
   const stack = session.shape.stack(state.look);
   const { heads } = stack.attention;
-  const cells = [h("span", {}), ...Array.from({ length: heads }, (_, head) => h("span", { class: "head-name" }, head))];
+  const windows = state.look !== "cross" && stack.attention.windows.some((window) => window > 0);
+  const each = heads / stack.attention.kv_heads;
+  const shared = each > 1 ? [h("span", {}), ...Array.from({ length: stack.attention.kv_heads }, (_, group) =>
+    h("span", { class: "shared", style: { "grid-column": `span ${each}` }, title: `These heads share key-value head ${group}` }, each > 2 ? `keys ${group}` : `k ${group}`))] : [];
+  const cells = [...shared, h("span", {}), ...Array.from({ length: heads }, (_, head) => h("span", { class: "head-name" }, head))];
   for (let layer = 0; layer < stack.layers; ++layer) {
-    cells.push(h("span", { class: "layer-name" }, layer));
+    const window = session.shape.window(state.look, layer);
+    cells.push(h("span", { class: "layer-name" }, layer, window > 0 && h("span", { class: "window", title: `a window of ${window} tokens` }, `≤${window}`)));
     for (let head = 0; head < heads; ++head) {
       cells.push(h("button", { "data-place": `${layer}.${head}`, "aria-label": `Layer ${layer}, head ${head}`, title: `layer ${layer}, head ${head}`,
         onclick: (/** @type {MouseEvent} */ event) => {
@@ -45,8 +50,8 @@ function build(root, session, state) {
     }
   }
   replace(root, h("h2", {}, "All heads at a glance"),
-    h("p", { class: "quiet small" }, "Down: layers. Across: heads. Click one to see it large."),
-    h("div", { class: "thumbs", tabindex: "0", role: "group", "aria-label": "Layers and heads", style: { "grid-template-columns": `1.7rem repeat(${heads}, minmax(26px, ${heads > 12 ? 60 : 84}px))` } }, cells));
+    h("p", { class: "quiet small" }, `Down: layers. Across: heads. Click one to see it large.${each > 1 ? " Heads under one line share keys and values." : ""}${windows ? " ≤: the layer sees a window of so many tokens." : ""}`),
+    oneStop(h("div", { class: "thumbs", role: "group", "aria-label": "Layers and heads", style: { "grid-template-columns": `${windows ? 2.6 : 1.7}rem repeat(${heads}, minmax(26px, ${heads > 12 ? 60 : 84}px))` } }, cells), heads));
   mark(root, state);
 }
 

@@ -132,22 +132,22 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   return heads;
 }
 
-Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x) {
+Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
   const Tensor row = x.view({1, x.dim(2)});
   const Tensor logits = linear(row, ffn.router.weight.value, ffn.router.bias.value, DType::f32);
-  steps.add("router", {ffn.spec.count}, softmax(logits));
+  steps.add("router", {tokens, ffn.spec.count}, softmax(logits));
   const Routing routing = route(logits, ffn.spec.chosen, ffn.spec.normalise);
-  Step& step = steps.add("experts", {ffn.spec.chosen}, routing.weights);
+  Step& step = steps.add("experts", {tokens, ffn.spec.chosen}, routing.weights);
   step.values = to_floats(routing.weights);
   const int32_t* chosen = routing.experts.data_as<int32_t>();
   step.ids.assign(chosen, chosen + routing.experts.size());
   return ffn(x, {});
 }
 
-Tensor ffn_step(Steps& steps, const FeedForward& ffn, const Tensor& x) {
-  if (!ffn.experts.empty()) return experts_step(steps, ffn, x);
+Tensor ffn_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
+  if (!ffn.experts.empty()) return experts_step(steps, ffn, x, tokens);
   const Tensor up = ffn.up(x);
-  const std::vector<int64_t> wide{up.dim(2)};
+  const std::vector<int64_t> wide{tokens, up.dim(2)};
   if (!ffn.gated) {
     steps.add("ffn_up", wide, up);
     steps.add("ffn_activation", wide, activation(up, ffn.kind));
@@ -179,7 +179,7 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   if (block.parallel) {
     steps.add("attention_output", shape, a);
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
-    const Tensor f = ffn_step(steps, block.ffn, y);
+    const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
     steps.add("ffn_output", shape, f);
     steps.add("ffn_stream", shape, add(add(x, a), f));
     return;
@@ -195,7 +195,7 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
              shape);
   }
   const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
-  const Tensor f = ffn_step(steps, block.ffn, y);
+  const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
   join(steps, {block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
 }
 

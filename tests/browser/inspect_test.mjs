@@ -133,8 +133,8 @@ test("all heads at a glance: a click shows one large; windows leave the rest bla
 test("follow one token: forwards and back, with the numbers of trace", { skip }, async () => {
   const page = await view("view=follow&layer=1&heads=2&token=10");
   await page.waitForSelector("text=step 1 of");
-  await page.getByRole("button", { name: "Residual stream, entering the layer" }).click();
-  await page.waitForSelector("h2:text('Residual stream, entering the layer')");
+  await page.getByRole("button", { name: "Residual stream" }).click();
+  await page.waitForSelector("h2:text('Residual stream')");
   const cells = await page.$$eval("[data-value]", (all) => all.map((each) => each.textContent));
   cells.forEach((text, i) => assert.ok(Math.abs(number(text) - expected["hidden.1"].data[10 * 32 + i]) <= 6e-5));
   await page.getByRole("button", { name: "Weights" }).click();
@@ -150,6 +150,15 @@ test("follow one token: forwards and back, with the numbers of trace", { skip },
   await page.waitForSelector("h2:text('Weights')");
   await page.getByRole("button", { name: "next →" }).click();
   await page.waitForSelector("h2:text('Weighted sum')");
+  await page.getByRole("button", { name: "Back onto the stream" }).first().click();
+  await page.waitForSelector(".worked .total");
+  const [before, added, after] = (await page.$$eval(".worked tr", (rows) => rows.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)))).map((row) => row.slice(0, -1).map(number));
+  after.forEach((x, i) => assert.ok(Math.abs(before[i] + added[i] - x) <= 2e-4, `${before[i]} + ${added[i]} = ${x}`));
+  await page.getByRole("button", { name: "Scores" }).click();
+  await page.waitForSelector(".formula:has-text('with its own key')");
+  const [score] = (await page.locator(".formula:has-text('with its own key')").textContent()).split(":  ").slice(-1).map(number);
+  const own = await page.locator(".bar-row", { hasText: "10: " }).locator(".number").textContent();
+  assert.equal(score, number(own));
   await page.getByRole("button", { name: "Probabilities" }).click();
   await page.waitForSelector("h2:text('Probabilities')");
   await quiet(page);
@@ -199,6 +208,30 @@ test("logit lens and surprise", { skip }, async () => {
   await quiet(page);
 });
 
+test("the keyboard alone: one stop for the words, arrow keys between them", { skip }, async () => {
+  const page = await view("token=4");
+  await page.getByLabel("Text that the model reads").focus();
+  const stops = [];
+  for (let i = 0; i < 30; ++i) {
+    await page.keyboard.press("Tab");
+    stops.push(await page.evaluate(() => document.activeElement?.closest(".sentence, .arcs, .map, .thumbs, .heads, header, main")?.className || document.activeElement?.tagName));
+  }
+  for (const place of ["sentence", "map", "thumbs"]) assert.equal(stops.filter((each) => each === place).length, 1, `${place} in ${stops}`);
+  assert.ok(stops.indexOf("heads") < stops.indexOf("sentence") && stops.indexOf("sentence") < stops.indexOf("map") && stops.indexOf("map") < stops.indexOf("thumbs"), stops.join());
+  await page.locator(".sentence button[tabindex='0']").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await expectRow(page, 0, 0, 6);
+  assert.equal(await page.evaluate(() => document.activeElement?.dataset.token), "6", "the focus stays where it was");
+  await page.locator(".thumbs button[tabindex='0']").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await expectRow(page, 1, 1, 6);
+  await quiet(page);
+});
+
 test("what a head is for: scores as trace's maps give them; switched off, the loss changes, and comes back", { skip }, async () => {
   const page = await view("view=heads");
   await page.waitForSelector("[data-score]");
@@ -217,6 +250,7 @@ test("what a head is for: scores as trace's maps give them; switched off, the lo
   const after = await page.locator("#loss-after").textContent();
   assert.notEqual(after, before);
   assert.match(page.url(), /muted=self.0.1/);
+  assert.ok(await page.locator("[data-clearest=itself]").count() > 0);
   await page.getByRole("button", { name: "all on again" }).click();
   await page.waitForFunction(() => document.querySelector("#loss-after")?.textContent === "");
   assert.equal(await page.locator("#loss-before").textContent(), before);
@@ -262,15 +296,6 @@ test("the quiz explains right and wrong answers", { skip }, async () => {
   await page.locator("[data-choice='0']").click();
   await page.waitForSelector("#why:has-text('Not so.')");
   assert.match(page.url(), /question=1/);
-  await quiet(page);
-});
-
-test("watch it learn: curves, checkpoints side by side, heads as they form", { skip }, async () => {
-  const page = await view("view=learn&model=0%4010&other=0%4030");
-  await page.waitForSelector("h2:has-text('step 30')");
-  await page.waitForSelector("text=The maps differ by");
-  await page.waitForFunction(() => document.querySelectorAll("figure canvas").length === 3);
-  assert.equal(await page.locator("[data-field=model] option").count(), 4);
   await quiet(page);
 });
 
@@ -375,32 +400,6 @@ for (const [name, options] of Object.entries({
     }
   });
 }
-
-test("an encoder and decoder: cross-attention beside the translation", { skip: skip || (shared ? false : "FOVEA_SHARED is not set") }, async () => {
-  const both = await served(join(shared, "fixtures/models/marian"));
-  const page = await opened(`${both.address}#text=5+6+7+8&target=9+10+11&look=cross&token=1&layer=0&heads=0`);
-  await page.waitForSelector("[data-weight]");
-  const source = await page.$$eval(".sentence", (all) => all.length);
-  assert.equal(source, 2, "the answer and the source");
-  const told = [...(await listed(page)).values()].map(number);
-  assert.ok(Math.abs(told.reduce((a, b) => a + b, 0) - 1) < 1e-5);
-  await page.getByRole("radio", { name: "The source in itself" }).click();
-  await page.waitForFunction(() => document.querySelectorAll(".sentence button").length === 4);
-  await quiet(page);
-  both.stop();
-});
-
-test("experts: where the router sends each token", { skip: skip || (shared ? false : "FOVEA_SHARED is not set") }, async () => {
-  const mixture = await served(join(shared, "fixtures/models/mixtral"));
-  const page = await opened(`${mixture.address}#text=5+6+7+8`);
-  await page.waitForSelector("h2:text('Experts')");
-  const weights = await page.$$eval("section, .panel:has(h2:text('Experts'))", () => 0).catch(() => 0);
-  assert.equal(weights, 0);
-  const row = await page.locator(".panel:has(h2:text('Experts')) tbody tr").first().locator("td").allTextContents();
-  assert.ok(Math.abs(row.filter(Boolean).map(number).reduce((a, b) => a + b, 0) - 1) < 0.011, row.join());
-  await quiet(page);
-  mixture.stop();
-});
 
 test("a thousand tokens: tiles of what is in sight, at the screen's resolution, never the whole", { skip }, async () => {
   const page = await opened(null);

@@ -93,8 +93,8 @@ export function tensors(file) {
   const found = {};
   delete header.__metadata__;
   for (const [name, { dtype, shape, data_offsets: [begin, end] }] of Object.entries(header)) {
-    if (dtype !== "F32") continue;
-    found[name] = { shape, data: new Float32Array(new Uint8Array(bytes.subarray(8 + size + begin, 8 + size + end)).buffer) };
+    const Numbers = { F32: Float32Array, I64: BigInt64Array }[dtype];
+    if (Numbers) found[name] = { shape, data: new Numbers(new Uint8Array(bytes.subarray(8 + size + begin, 8 + size + end)).buffer) };
   }
   return found;
 }

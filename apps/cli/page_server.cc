@@ -1,0 +1,37 @@
+#include "page_server.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "inspector/mount.h"
+
+namespace fovea::cli {
+namespace {
+
+serve::Router router_for(inspector::Routes& routes) {
+  serve::Router router;
+  inspector::mount(router, "/", routes);
+  return router;
+}
+
+serve::HttpOptions options_for(int64_t port) {
+  serve::HttpOptions options;
+  options.port = static_cast<uint16_t>(port);
+  return options;
+}
+
+}  // namespace
+
+PageServer::PageServer(std::vector<std::string> folders, int64_t port)
+    : routes_(std::move(folders)), server_(router_for(routes_), options_for(port)) {
+  server_.start();
+}
+
+PageServer::~PageServer() { server_.stop(std::chrono::seconds(1)); }
+
+std::string PageServer::address() const {
+  return fmt::format("http://127.0.0.1:{}/", server_.port());
+}
+
+}  // namespace fovea::cli
