@@ -25,13 +25,13 @@ constexpr int kFiles = 10000;  // behind one option
 class EvalCommand : public Command {
  public:
   EvalCommand()
-      : Command(
-            "eval MODEL DATA... [OPTIONS]",
-            "Measures a model by what its head is for. On text: loss (nats per token), "
-            "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
-            "loss of hidden tokens of an encoder; on --pairs the loss of a translator, and BLEU "
-            "and chrF of what it writes; on --labels accuracy and F1 of a classifier. With "
-            "--hypotheses and --references: the scores of translations that are there.") {}
+      : Command("eval MODEL DATA... [OPTIONS]",
+                "Measures a model by what its head is for. On text: loss (nats per token), "
+                "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
+                "loss of hidden tokens of an encoder (--one-by-one: its pseudo-perplexity); on "
+                "--pairs the loss of a translator, and BLEU "
+                "and chrF of what it writes; on --labels accuracy and F1 of a classifier. With "
+                "--hypotheses and --references: the scores of translations that are there.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
@@ -56,6 +56,8 @@ class EvalCommand : public Command {
                     "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
                     "\"text\" and \"label\"",
                     data_.labels, kFiles));
+    table.add(flag("--one-by-one", {"--pseudo-perplexity"},
+                   "encoders: hide each token alone, one pass for each (slow)", data_.one_by_one));
     table.add(text("--score", {}, "instead of DATA: tell how likely this text is, token by token",
                    score_));
     table.add(list("--candidate", {"--candidates"},
@@ -134,7 +136,8 @@ class EvalCommand : public Command {
     };
     std::string out =
         row("loss", fmt::format("{:.6f} nats per {}", r.loss, labels ? "label" : "token"));
-    if (!labels) out += row("perplexity", fmt::format("{:.4f}", r.perplexity));
+    const char* perplexity = r.objective == "one_by_one" ? "pseudo-ppl" : "perplexity";
+    if (!labels) out += row(perplexity, fmt::format("{:.4f}", r.perplexity));
     if (r.bytes > 0) out += row("bits per byte", fmt::format("{:.6f}", r.bits_per_byte));
     for (const auto& [name, value] : r.figures) out += row(name, fmt::format("{:.4f}", value));
     if (r.translation) out += as_text(*r.translation);

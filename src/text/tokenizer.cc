@@ -82,7 +82,10 @@ std::string inside(const std::string& folder, const std::string& name) {
 
 std::string read_config(const std::string& folder) {
   const std::string path = inside(folder, kConfigFile);
-  return is_file(path) ? read_file(path, kJsonLimit) : "";
+  if (!is_file(path)) return "";
+  std::string text = read_file(path, kJsonLimit);
+  if (text.empty()) fail(ErrorKind::BadFile, "{}: is empty; expected an object", path);
+  return text;
 }
 
 // The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
