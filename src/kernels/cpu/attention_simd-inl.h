@@ -208,10 +208,11 @@ HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t st
   }
 }
 
-// out [padded, kTile] = the transpose of a tile, in squares of four.
-HWY_INLINE void transpose_tile(TileRows rows, int64_t padded, float* HWY_RESTRICT out) {
+// out [padded, kTile] = the transpose of a tile's first `keys`, in squares of four.
+HWY_INLINE void transpose_tile(TileRows rows, int64_t padded, float* HWY_RESTRICT out,
+                               int64_t keys = kTile) {
   const Floats tag;
-  for (int64_t key = 0; key < kTile; key += vector_size()) {
+  for (int64_t key = 0; key < keys; key += vector_size()) {
     for (int64_t d = 0; d < padded; d += 4) {
       const auto row = [&](int64_t i) HWY_ATTR {
         return load_every_fourth(tag, rows.data + (key + i) * rows.stride + d, rows.stride);
