@@ -10,16 +10,6 @@ namespace {
 
 int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
-// The first tokens of a page.
-void copy_tokens(const PagePool& pool, int32_t from, int32_t to, int64_t tokens) {
-  const PagePool::Layout& l = pool.layout();
-  const auto bytes = static_cast<size_t>(tokens * l.kv_heads * l.head_width) * size_of(l.dtype);
-  for (int64_t layer = 0; layer < l.layers; ++layer) {
-    std::memcpy(pool.keys(layer, to), pool.keys(layer, from), bytes);
-    std::memcpy(pool.values(layer, to), pool.values(layer, from), bytes);
-  }
-}
-
 }  // namespace
 
 bool make_room(PagePool& pool, CachedText& text, int64_t length) {
@@ -29,7 +19,7 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length) {
   if (needed + copies > pool.free_pages()) return false;
   if (copies) {
     const int32_t own = pool.take();
-    copy_tokens(pool, text.pages.back(), own, text.length % kPageTokens);
+    pool.copy(text.pages.back(), own, text.length % kPageTokens);
     pool.release(text.pages.back());
     text.pages.back() = own;
   }
@@ -186,7 +176,14 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
   pointers_.clear();
   std::vector<PagedText> spans;
   int64_t row = 0;
+  const CachedText::Memory* before = nullptr;
   for (const auto& [text, tokens, horizon] : members_) {
+    if (text->memory.get() == before) {  // another beam of the same text: its rows join
+      spans.back().queries += tokens;
+      row += tokens;
+      continue;
+    }
+    before = text->memory.get();
     const auto& [k, v] = text->memory->layers[static_cast<size_t>(layer)];
     PagedText& span = spans.emplace_back();
     span = {.row = row, .queries = tokens, .keys = k.dim(0), .mask = {}};

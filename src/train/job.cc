@@ -159,6 +159,7 @@ TranslationTokenizers choose_tokenizers(const Job& job, const Spec& spec) {
   const TrainOptions& o = job.options;
   if (job.snapshot) return TranslationTokenizers::open(o.out);
   if (o.from.empty()) {
+    if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
     const Tokenizer made = job.task->make_tokenizer(spec);
     return {made, made};
   }

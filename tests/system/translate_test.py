@@ -3,7 +3,7 @@ import json
 import random
 import unittest
 
-from support import FoveaTest, fovea
+from support import ROOT, FoveaTest, fovea
 
 WORDS = ["red", "dog", "sun", "tree", "book", "moon", "star", "hill"]
 
@@ -53,6 +53,18 @@ class TranslateTest(FoveaTest):
                                    "--runs", "1", "--json"))
         self.assertEqual((timed["lines"], timed["tokens"]), (20, 80))
         self.assertGreater(timed["tokens_per_second"], 0)
+
+    def test_two_tokenizers_stay_two(self):
+        files = ROOT / "tests/goldens/translation_tokenizers"
+        self.told("train", "--preset", "translate-tiny", "--pairs", self.folder / "train.de", self.folder / "train.en", "--steps", "4",
+                  "--tokenizer", files, "--evaluate-every", "0", "--bleu-lines", "4", "--out", self.out)
+        self.assertFalse((self.out / "tokenizer.json").exists())
+        for name in ("source.spm", "target.spm", "vocab.json"):
+            self.assertEqual((self.out / name).read_bytes(), (files / name).read_bytes(), name)
+        lines = self.told("translate", self.out, "--beams", "2", "--alignment", input=b"red dog\n\nsun\n")
+        self.assertEqual(lines.count(b"\n"), 3)
+        self.assertIn("chrf", json.loads(self.told("eval", self.out, *self.pairs, "--beams", "1", "--json")))
+        self.refused(fovea("translate", self.out, "--task", "translation_en_to_de", input=b"red\n"), 2, "--task", "task_specific_params")
 
     def test_scores_want_as_many_lines(self):
         self.file("short.en", "red\n")

@@ -164,19 +164,20 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
     all.merge(sights.back());
   }
   for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
-    if (seen_columns(all, tile).empty()) continue;
+    const Columns seen = seen_columns(all, tile);
+    if (seen.empty()) continue;
     const In k_here = tile_in(k, shape.key_pages, tile),
              v_here = tile_in(v, shape.value_pages, tile);
     const int64_t next = tile + kTile < shape.keys ? tile + kTile : tile;
     const In k_next = tile_in(k, shape.key_pages, next),
              v_next = tile_in(v, shape.value_pages, next);
     const TileRows keys = rows_of_tile(block.rows, k_here, queries, tile);
-    transpose_tile(keys, seen_columns(all, tile).end, padded, block.rows, block.k);
+    transpose_tile(keys, seen.end, padded, block.rows, block.k);
     TileRows values{block.rows, padded, std::min(kTile, shape.keys - tile)};
     if (rows < kStrip) {  // copying would cost more than reading with a stride
       values = rows_of_tile(block.rows, v_here, queries, tile);
     } else {
-      load_tile(block.rows, v_here, queries, tile);
+      load_tile(block.rows, v_here, queries, tile, seen.end);
     }
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t end = std::min(row + kStrip, rows);

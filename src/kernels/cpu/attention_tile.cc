@@ -106,12 +106,12 @@ void store_row(Out y, int64_t offset, const float* HWY_RESTRICT row, int64_t wid
   }
 }
 
-void load_tile(float* out, In x, const QueryRows& queries, int64_t tile) {
+void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows) {
   const int64_t width = queries.shape.width, padded = padded_width(queries.shape);
-  const int64_t keys = std::min(kTile, queries.shape.keys - tile);
+  const int64_t keys = std::min(rows, queries.shape.keys - tile);
   for (int64_t key = 0; key < keys; ++key)
     load_row(out + key * padded, x, queries.key_offset(tile + key), width, padded, 1.0f);
-  std::fill(out + keys * padded, out + kTile * padded, 0.0f);
+  std::fill(out + keys * padded, out + rows * padded, 0.0f);
 }
 
 TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
