@@ -11,6 +11,7 @@
 #include "fovea/error.h"
 #include "lines.h"
 #include "progress.h"
+#include "score.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -24,13 +25,13 @@ constexpr int kFiles = 10000;  // behind one option
 class EvalCommand : public Command {
  public:
   EvalCommand()
-      : Command(
-            "eval MODEL DATA... [OPTIONS]",
-            "Measures a model by what its head is for. On text: loss (nats per token), "
-            "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
-            "loss of hidden tokens of an encoder; on --pairs the loss of a translator, and BLEU "
-            "and chrF of what it writes; on --labels accuracy and F1 of a classifier. With "
-            "--hypotheses and --references: the scores of translations that are there.") {}
+      : Command("eval MODEL DATA... [OPTIONS]",
+                "Measures a model by what its head is for. On text: loss (nats per token), "
+                "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
+                "loss of hidden tokens of an encoder (--one-by-one: its pseudo-perplexity); on "
+                "--pairs the loss of a translator, and BLEU "
+                "and chrF of what it writes; on --labels accuracy and F1 of a classifier. With "
+                "--hypotheses and --references: the scores of translations that are there.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
@@ -55,6 +56,13 @@ class EvalCommand : public Command {
                     "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
                     "\"text\" and \"label\"",
                     data_.labels, kFiles));
+    table.add(flag("--one-by-one", {"--pseudo-perplexity"},
+                   "encoders: hide each token alone, one pass for each (slow)", data_.one_by_one));
+    table.add(text("--score", {}, "instead of DATA: tell how likely this text is, token by token",
+                   score_));
+    table.add(list("--candidate", {"--candidates"},
+                   "tell how likely this is behind the text of --score; may be given several times",
+                   candidates_));
     table.add(text("--against", {},
                    "directory of the full model: tells how far MODEL's predictions are from its",
                    against_));
@@ -63,11 +71,16 @@ class EvalCommand : public Command {
                      kWeightPrecisions));
   }
 
-  int run(const OptionTable&) override {
+  int run(const OptionTable& table) override {
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (table.given("--score") || !candidates_.empty()) {
+      print_scores(open_model(model_, weight_precision(precision_)), score_, candidates_, json);
+      return 0;
+    }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
-      throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
+      throw UsageError(
+          "DATA: not given; expected text files or folders, --pairs, --labels or --score");
     catch_signals();
     if (!against_.empty()) return run_compare(model_, against_, precision_, data_.text, json);
     const Model model = open_model(model_, weight_precision(precision_));
@@ -123,7 +136,8 @@ class EvalCommand : public Command {
     };
     std::string out =
         row("loss", fmt::format("{:.6f} nats per {}", r.loss, labels ? "label" : "token"));
-    if (!labels) out += row("perplexity", fmt::format("{:.4f}", r.perplexity));
+    const char* perplexity = r.objective == "one_by_one" ? "pseudo-ppl" : "perplexity";
+    if (!labels) out += row(perplexity, fmt::format("{:.4f}", r.perplexity));
     if (r.bytes > 0) out += row("bits per byte", fmt::format("{:.6f}", r.bits_per_byte));
     for (const auto& [name, value] : r.figures) out += row(name, fmt::format("{:.4f}", value));
     if (r.translation) out += as_text(*r.translation);
@@ -151,7 +165,8 @@ class EvalCommand : public Command {
   }
 
   std::string model_;
-  std::string against_, hypotheses_, references_;
+  std::string against_, score_, hypotheses_, references_;
+  std::vector<std::string> candidates_;
   int64_t beams_ = 5;
   TranslateOptions translation_;
   int precision_ = 0;

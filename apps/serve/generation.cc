@@ -5,7 +5,7 @@
 #include <ctime>
 #include <random>
 
-#include "fovea/error.h"
+#include "serve/api_error.h"
 
 namespace fovea::serve {
 namespace {
@@ -15,13 +15,6 @@ std::string new_id(const char* prefix) {
   return fmt::format("{}-{:016x}{:08x}", prefix, generator(), static_cast<uint32_t>(generator()));
 }
 
-Response too_busy() {
-  Response response =
-      error_response(429, "too many requests are waiting; try again", "", "rate_limit_exceeded");
-  response.headers.emplace_back("Retry-After", "1");
-  return response;
-}
-
 }  // namespace
 
 GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
@@ -29,7 +22,10 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
     : request_(std::move(request)),
       model_(std::move(model)),
       exchange_(std::move(exchange)),
-      metrics_(metrics) {
+      metrics_(metrics),
+      submissions_(std::make_shared<Submissions>([served = model_](uint64_t number) {
+        if (served->engine) served->engine->cancel(number);
+      })) {
   head_.id = new_id(chat ? "chatcmpl" : "cmpl");
   head_.created = std::time(nullptr);
   head_.model = model_->facts.name;
@@ -41,15 +37,13 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
   choices_.assign(open_, Choice(model_->tokenizer, head_.chat));
   whole_.resize(open_);
-  exchange_->on_gone([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->cancel();
-  });
+  submissions_->follow(*exchange_);
   try {
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (!submit(i, prompts[i])) return;
     }
   } catch (...) {
-    cancel();
+    submissions_->cancel();
     throw;
   }
 }
@@ -60,37 +54,12 @@ bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
       ids, request_.options, [self = shared_from_this(), prompt](const Event& event) {
         return self->take(prompt, event);
       });
-  if (number == 0) {
-    cancel();
-    exchange_->send(too_busy());
-    return false;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    submitted_.push_back(number);
-    if (!cancelled_) return true;
-  }
-  cancel();  // the client went meanwhile
-  return false;
-}
-
-void GenerationJob::cancel() {
-  std::vector<uint64_t> numbers;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    numbers.swap(submitted_);
-  }
-  for (const uint64_t number : numbers) model_->needs_engine().cancel(number);
-}
-
-bool GenerationJob::cancelled() {
-  const std::lock_guard lock(mutex_);
-  return cancelled_;
+  if (number == 0) throw too_busy();
+  return submissions_->add(number);
 }
 
 bool GenerationJob::take(size_t prompt, const Event& event) {
-  if (failed_ || cancelled() || exchange_->gone()) return false;
+  if (failed_ || submissions_->cancelled() || exchange_->gone()) return false;
   if (event.error != nullptr) {
     fail(500, event.error);
     return false;

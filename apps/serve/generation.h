@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "serve/answer_json.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "serve/submissions.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -19,7 +19,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
                 std::shared_ptr<Exchange> exchange, Metrics& metrics);
 
-  // Answers 429 where the engine takes no more. `find_calls`: the answer may call tools.
+  // Throws ApiError 429 where the engine takes no more. `find_calls`: the answer may call tools.
   void start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls);
 
  private:
@@ -42,8 +42,6 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void fail(int status, const std::string& message);
   void finish();
   void finish_stream();
-  void cancel();
-  bool cancelled();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
   std::string echoed(size_t index) const;
 
@@ -63,9 +61,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   size_t open_ = 0;  // choices that have not ended
   bool streaming_ = false, failed_ = false, any_token_ = false;
 
-  std::mutex mutex_;
-  std::vector<uint64_t> submitted_;
-  bool cancelled_ = false;
+  const std::shared_ptr<Submissions> submissions_;
 };
 
 }  // namespace fovea::serve

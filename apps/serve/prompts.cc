@@ -56,7 +56,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
   if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
   chat.add_generation_prompt = request.add_generation_prompt;
   try {
-    return model.chat->render(chat);
+    return model.chat->render(guarded(chat, model.needs_tokenizer()));
   } catch (const Error& error) {
     throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
   }
@@ -167,7 +167,7 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
     choice = tool_choice(request);
     prompts.find_calls = !choice.none;
     const std::string text = conversation(request, prompts.find_calls, model);
-    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::parsed));
+    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
     if (prompts.ids[0].empty()) wrong("messages", "at least one character");
   } else {
     for (const Prompt& prompt : request.prompts) prompts.ids.push_back(prompt_ids(prompt, model));

@@ -16,12 +16,15 @@ struct EvaluationData {
   std::vector<std::string> text;    // next token, or what is hidden or cut out, as suits the model
   std::vector<std::string> pairs;   // encoder-decoders: a target from a source
   std::vector<std::string> labels;  // classifiers
+  // Encoders: hides each token of the text alone instead of some at a time, one pass for each; then
+  // exp(loss) is the pseudo-perplexity (Salazar et al. 2020).
+  bool one_by_one = false;
   // Of pairs: how their sources are translated, for BLEU and chrF; none = they are not.
   std::optional<TranslateOptions> translation = {};
 };
 
 struct Evaluation {
-  std::string objective;     // what was asked: "next_token", "masked", "spans", "pairs", "labels"
+  std::string objective;     // what was asked: "next_token", "masked", "one_by_one", "spans", ...
   double loss = 0;           // mean negative log-likelihood of what was asked for, in nats
   double perplexity = 0;     // exp(loss)
   double bits_per_byte = 0;  // of the text's UTF-8: comparable across tokenizers; 0 = means nothing

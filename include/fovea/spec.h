@@ -25,7 +25,7 @@ enum class DistanceBias { none, alibi, relative };
 enum class Waves { neighbours, halves, spread };
 
 // How rotary frequencies are stretched for contexts longer than the trained one.
-enum class RotaryScaling { none, linear, llama3, yarn, longrope };
+enum class RotaryScaling { none, linear, dynamic, llama3, yarn, longrope };
 
 struct RotarySpec {
   float theta = 10000;
@@ -34,7 +34,7 @@ struct RotarySpec {
   bool neighbours = false;  // pairs (2i, 2i + 1), as in the paper, instead of (i, i + D/2)
   RotaryScaling scaling = RotaryScaling::none;
   float factor = 1;                             // new context / original context
-  int64_t original_context = 0;                 // llama3, yarn, longrope; 0 = the model's
+  int64_t original_context = 0;                 // all but linear; 0 = the model's
   float low_frequency = 1, high_frequency = 4;  // llama3
   float fast = 32, slow = 1;  // yarn (Peng et al. 2023): turns over the context that bound the ramp
   float attention_factor = 0;  // yarn, longrope: cos and sin times this; 0 = from factor

@@ -44,6 +44,15 @@ void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put);
 
+// One line as an Engine (fovea/engine.h) has to be asked for it.
+struct TranslationRequest {
+  std::vector<int32_t> source;
+  GenerateOptions options;
+  bool cut = false;  // the line was longer than the model's context
+};
+TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
+                                       const std::string& line);
+
 // Of translations against one reference each, as sacrebleu gives them.
 struct TranslationScores {
   double bleu = 0;  // Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing

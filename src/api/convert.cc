@@ -73,9 +73,9 @@ Conversion convert_model(const std::string& from, const std::string& to,
   if (warnings != nullptr) *warnings = files.warnings;
   check(options.quantize == Quantize::none || !is_quantized_already(files, packing),
         "{}: the weights are quantised already; expected full ones", from);
-  if (options.dtype == FileDType::fp32) files.origin.dtype = DType::f32;
-  if (options.dtype == FileDType::bf16) files.origin.dtype = DType::bf16;
-  if (options.dtype == FileDType::fp16) files.origin.dtype = DType::f16;
+  if (options.dtype == FileDType::fp32) files.origin.save_all_as(DType::f32);
+  if (options.dtype == FileDType::bf16) files.origin.save_all_as(DType::bf16);
+  if (options.dtype == FileDType::fp16) files.origin.save_all_as(DType::f16);
 
   make_directories(to);
   const auto end = files.end_ids.empty() ? std::nullopt : std::optional(files.end_ids[0]);

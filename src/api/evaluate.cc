@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "api/parts.h"
+#include "api/pseudo_perplexity.h"
 #include "base/error.h"
 #include "data/lines.h"
 #include "data/token_store.h"
@@ -12,7 +13,7 @@
 namespace fovea {
 namespace {
 
-using Progress = std::function<bool(double fraction)>;
+using Progress = EvaluationProgress;
 
 void tell(const Progress& progress, int64_t n, int64_t count) {
   const double fraction = static_cast<double>(n) / static_cast<double>(count + 1);
@@ -120,8 +121,7 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
 
 }  // namespace
 
-Evaluation evaluate(const Model& model, const EvaluationData& data,
-                    const std::function<bool(double fraction)>& progress) {
+Evaluation evaluate(const Model& model, const EvaluationData& data, const Progress& progress) {
   constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // keeps activations small
   TrainOptions options;
   options.data = data.text;
@@ -132,6 +132,8 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
   check_data(options);
+  if (data.one_by_one)
+    return pseudo_perplexity(model, data.text, options.length, options.batch, progress);
   if (objective_of(options, model.spec()) == Objective::next_token)
     return next_tokens(model, data.text, progress);
   const bool translates = !data.pairs.empty() && data.translation;

@@ -25,18 +25,33 @@ std::string prefix_of_task(const Origin& origin, const std::string& task) {
                      : fmt::format("{}", fmt::join(names, " or ")));
 }
 
+Generator generator_of(const Model& model) {
+  const Model::Parts& parts = model.parts();
+  check(model.has_tokenizer(), "translate: the model has no tokenizer; expected one");
+  return {parts.transformer, &*parts.target_tokenizer, rules_of(parts.origin, parts.end_ids),
+          DType::f32, &*parts.tokenizer};
+}
+
+// With the prefix of the task that was asked for.
+TranslateOptions settled(const Model& model, const TranslateOptions& options) {
+  TranslateOptions settled = options;
+  if (!options.task.empty()) {
+    settled.source_prefix = prefix_of_task(model.parts().origin, options.task);
+  }
+  return settled;
+}
+
 }  // namespace
+
+TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
+                                       const std::string& line) {
+  return translation_request(generator_of(model), settled(model, options), line);
+}
 
 void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put) {
-  const Model::Parts& parts = model.parts();
-  check(model.has_tokenizer(), "translate: the model has no tokenizer; expected one");
-  const Generator generator{parts.transformer, &*parts.target_tokenizer,
-                            rules_of(parts.origin, parts.end_ids), DType::f32, &*parts.tokenizer};
-  TranslateOptions asked = options;
-  if (!options.task.empty()) asked.source_prefix = prefix_of_task(parts.origin, options.task);
-  translate(generator, asked, available_memory() / 2, next, put);
+  translate(generator_of(model), settled(model, options), available_memory() / 2, next, put);
 }
 
 TranslationScores score_translations(const std::vector<std::string>& hypotheses,

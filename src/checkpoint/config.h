@@ -36,12 +36,17 @@ class Config {
   // pad_token_id, where transformers gives the embedding a padding row.
   void padding(Spec& spec, int64_t absent = -1);
   void spec(const char* key, Spec& field);  // a whole Spec, as spec.json has it
-  // Rotary positions in both spellings (what the field has of share and local_theta is the
-  // family's default): rope_theta, partial_rotary_factor and rope_scaling at the
-  // root (before transformers 5), or all in rope_parameters; with `by_layer_type` one of these for
+  // max_position_embeddings, and rotary positions in both spellings (what the field has of share
+  // and local_theta is the family's default): rope_theta, partial_rotary_factor and rope_scaling at
+  // the root (before transformers 5), or all in rope_parameters; by layer type one of these for
   // full_attention and one for sliding_attention (or, in an old spelling, what field.local_theta
   // is). A scaling that is not known is refused.
-  void rope(RotarySpec& field, float theta, bool by_layer_type = false);
+  struct RopeDefaults {
+    int64_t context = 2048;
+    float theta = 10000;
+    bool by_layer_type = false;
+  };
+  void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
   // Which layers have a window of `window` keys: layer_types, or what the family's pattern says
   // where the file does not.
   void layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern);
@@ -68,6 +73,8 @@ class Config {
   [[noreturn]] void refuse(const char* key, const nlohmann::json& value,
                            const std::string& expected) const;
 
+  void read_rope(RotarySpec& field, const RopeDefaults& defaults);
+  void write_rope(const RotarySpec& field, bool by_layer_type);
   RotarySpec rope_from(const nlohmann::json& parameters, const std::string& key, float theta,
                        float share);
 

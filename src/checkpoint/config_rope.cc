@@ -1,5 +1,7 @@
 // Rotary positions and windows in config.json: what transformers writes before and since version 5.
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/config.h"
 
@@ -11,9 +13,12 @@ struct ScalingName {
   RotaryScaling scaling;
 };
 constexpr ScalingName kScalings[] = {
-    {"default", RotaryScaling::none},      {"linear", RotaryScaling::linear},
-    {"llama3", RotaryScaling::llama3},     {"yarn", RotaryScaling::yarn},
-    {"longrope", RotaryScaling::longrope}, {"su", RotaryScaling::longrope}};
+    {"default", RotaryScaling::none},    {"linear", RotaryScaling::linear},
+    {"dynamic", RotaryScaling::dynamic}, {"llama3", RotaryScaling::llama3},
+    {"yarn", RotaryScaling::yarn},       {"longrope", RotaryScaling::longrope},
+    {"su", RotaryScaling::longrope}};
+
+constexpr float kMostStretch = 1024;  // of a context, by a file's word
 
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
@@ -44,7 +49,7 @@ nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
   scaling_fields(s, [&](const char* key, float value) {
     if (value != 0) json[key] = short_number(value);
   });
-  if (s.scaling != RotaryScaling::linear)
+  if (s.scaling != RotaryScaling::linear && s.scaling != RotaryScaling::dynamic)
     json["original_max_position_embeddings"] = s.original_context;
   if (s.scaling == RotaryScaling::longrope) {
     for (const float f : s.short_factors) json["short_factor"].push_back(short_number(f));
@@ -81,19 +86,22 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
       field.push_back(item.get<float>());
     }
   };
-  const auto kind = parameters.find(parameters.contains("rope_type") ? "rope_type" : "type");
-  const std::string name =
-      kind != parameters.end() && kind->is_string() ? kind->get<std::string>() : "default";
+  const char* kind_key = parameters.contains("rope_type") ? "rope_type" : "type";
+  const auto kind = parameters.find(kind_key);
+  const bool says = kind != parameters.end() && !kind->is_null();
+  if (says && !kind->is_string()) refuse((key + "." + kind_key).c_str(), *kind, "a name");
+  const std::string name = says ? kind->get<std::string>() : "default";
   bool found = false;
   for (const auto& scaling : kScalings)
     if (name == scaling.name) s.scaling = scaling.scaling, found = true;
   if (!found) {
     fail(ErrorKind::Unsupported,
-         "{}: {}.rope_type is \"{}\"; expected default, linear, llama3, yarn or longrope", name_,
-         key, name);
+         "{}: {}.rope_type is \"{}\"; expected default, linear, dynamic, llama3, yarn or longrope",
+         name_, key, name);
   }
   number("rope_theta", s.theta);
   number("partial_rotary_factor", s.share);
+  if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // then from the contexts
   scaling_fields(s, number);
   float original = 0;
   if (s.scaling != RotaryScaling::none) {
@@ -113,35 +121,35 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   return s;
 }
 
-void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
-  const float local = field.local_theta, share = field.share;
-  if (!reading_) {
+void Config::write_rope(const RotarySpec& field, bool by_layer_type) {
+  const auto full = written_scaling(field, true);
+  if (by_layer_type) {
     RotarySpec sliding;
-    sliding.theta = local;
-    const auto full = written_scaling(field, true);
-    if (by_layer_type) {
-      write("rope_parameters",
-            {{"full_attention", full}, {"sliding_attention", written_scaling(sliding, true)}});
-      return;
-    }
-    write("rope_parameters", full);
-    write("rope_theta", short_number(field.theta));
-    if (field.share != 1) write("partial_rotary_factor", short_number(field.share));
-    if (field.scaling != RotaryScaling::none) write("rope_scaling", written_scaling(field, false));
-    return;
+    sliding.theta = field.local_theta;
+    return write("rope_parameters",
+                 {{"full_attention", full}, {"sliding_attention", written_scaling(sliding, true)}});
   }
+  write("rope_parameters", full);
+  write("rope_theta", short_number(field.theta));
+  if (field.share != 1) write("partial_rotary_factor", short_number(field.share));
+  if (field.scaling != RotaryScaling::none) write("rope_scaling", written_scaling(field, false));
+}
+
+void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
+  const float theta = defaults.theta, local = field.local_theta, share = field.share;
   const nlohmann::json parameters = value("rope_parameters");
   nlohmann::json root = nlohmann::json::object();
   const nlohmann::json scaling = value("rope_scaling");
+  if (!scaling.is_null() && !scaling.is_object()) refuse("rope_scaling", scaling, "an object");
   if (scaling.is_object()) root = scaling;
   for (const char* key : {"rope_theta", "partial_rotary_factor"})
-    if (const auto at = value(key); !at.is_null()) root[key] = at;
+    if (const auto at = value(key); !at.is_null() && !root.contains(key)) root[key] = at;
   if (parameters.is_null()) {
     field = rope_from(root, "rope_scaling", theta, share);
     field.local_theta = local;
     return;
   }
-  if (!by_layer_type) {
+  if (!defaults.by_layer_type) {
     field = rope_from(parameters, "rope_parameters", theta, share);
     return;
   }
@@ -152,6 +160,27 @@ void Config::rope(RotarySpec& field, float theta, bool by_layer_type) {
   field = rope_from(part("full_attention"), "rope_parameters.full_attention", theta, share);
   field.local_theta =
       rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local, share).theta;
+}
+
+// Where the base grows with the text, the file tells the original context, and ours is that times
+// the factor.
+void Config::rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults) {
+  constexpr const char* kContext = "max_position_embeddings";
+  if (!reading_) {
+    write(kContext, field.scaling == RotaryScaling::dynamic ? field.original_context : context);
+    return write_rope(field, defaults.by_layer_type);
+  }
+  read_rope(field, defaults);
+  (*this)(kContext, context, defaults.context);
+  const auto trained = static_cast<float>(context);
+  if (field.scaling == RotaryScaling::dynamic) {
+    field.original_context = context;
+    context = static_cast<int64_t>(trained * std::clamp(field.factor, 1.0f, kMostStretch));
+  }
+  if (field.scaling == RotaryScaling::longrope && field.original_context == 0)
+    field.original_context = context;
+  if (field.scaling == RotaryScaling::longrope && field.factor == 0)
+    field.factor = trained / static_cast<float>(field.original_context);
 }
 
 void Config::layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern) {

@@ -171,8 +171,10 @@ class Loader {
            tensor.name, name_of(dtype));
     }
     const bool packs = loading_.weights == Weights::packed;
-    if (packs && files_.origin.dtype == DType::f32 && dtype != DType::f64)
-      files_.origin.dtype = dtype;
+    if (loading_.weights != Weights::owned && dtype != DType::f64) {
+      files_.origin.dtypes[tensor.name] = dtype;
+      if (dtype != DType::f32) files_.origin.dtype = dtype;
+    }
     const bool as_bf16 =
         packs && dtype == DType::bf16 && tensor.stored != Stored::transposed &&
         std::all_of(parts.begin(), parts.end(), [](const Parameter* p) { return reads_bf16(*p); });
@@ -417,9 +419,11 @@ std::string generation_config_json(const Origin& origin, std::optional<int32_t> 
 namespace {
 
 // Full tensors in the dtype of the file.
-std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, DType dtype,
+std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, const Origin& origin,
                                        const std::string& folder) {
   for (auto& [name, tensor] : tensors) {
+    const auto own = origin.dtypes.find(name);
+    const DType dtype = own != origin.dtypes.end() ? own->second : origin.dtype;
     if (tensor.dtype() != DType::f32 || dtype == DType::f32) continue;
     const int64_t before = count_nonfinite(tensor);
     tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
@@ -437,7 +441,7 @@ void save_model_files(const std::string& folder, Transformer& model, std::option
                       const Origin& origin) {
   const Family& family = family_to_save(model.spec, origin);
   write_safetensors(folder + "/model.safetensors",
-                    in_dtype(checkpoint_tensors(model, family), origin.dtype, folder));
+                    in_dtype(checkpoint_tensors(model, family), origin, folder));
   write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
   write_file_atomically(folder + "/generation_config.json", generation_config_json(origin, end_id));
 }

@@ -16,11 +16,19 @@ namespace fovea {
 // Where a model came from, so that it is saved as the same kind of directory.
 struct Origin {
   const Family* family = nullptr;
-  nlohmann::ordered_json carried;            // keys of config.json that change no arithmetic
-  nlohmann::ordered_json generation;         // generation_config.json, if there was one
-  DType dtype = DType::f32;                  // in which tensors that are not quantised are saved
+  nlohmann::ordered_json carried;     // keys of config.json that change no arithmetic
+  nlohmann::ordered_json generation;  // generation_config.json, if there was one
+  // In which tensors that are not quantised are saved, and which of them, by the file's name, have
+  // one of their own. What was read to be trained is saved as f32.
+  DType dtype = DType::f32;
+  std::map<std::string, DType> dtypes;
   std::optional<Quantization> quantization;  // of the others
   std::vector<std::string> labels;  // what the outputs of a head stand for; empty = not told
+
+  void save_all_as(DType kind) {
+    dtype = kind;
+    dtypes.clear();
+  }
 };
 
 // A token id that generation_config.json or config.json names.

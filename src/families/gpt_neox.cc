@@ -8,7 +8,6 @@ namespace {
 void config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
-  io("max_position_embeddings", s.context, 2048);
   io("hidden_size", s.width);
   io("num_hidden_layers", d.layers);
   io("num_attention_heads", d.attention.heads);
@@ -26,7 +25,7 @@ void config(Config& io, Spec& s) {
   const auto share = io.value("rotary_pct"), theta = io.value("rotary_emb_base");
   RotarySpec& rotary = d.position.rotary;
   if (io.reading()) rotary.share = share.is_number() ? share.get<float>() : 0.25f;
-  io.rope(rotary, theta.is_number() ? theta.get<float>() : 10000.0f);
+  io.rope(s.context, rotary, {.theta = theta.is_number() ? theta.get<float>() : 10000.0f});
   if (io.reading()) io.refuse_unknown({"is_decoder"});
 }
 

@@ -16,7 +16,6 @@ void config(Config& io, Spec& s) {
   e.position.kind = PositionKind::rotary;
   io("vocab_size", s.vocabulary);
   io.padding(s, 50283);
-  io("max_position_embeddings", s.context, 8192);
   io("hidden_size", s.width);
   io("num_hidden_layers", e.layers);
   io("num_attention_heads", e.attention.heads);
@@ -44,7 +43,10 @@ void config(Config& io, Spec& s) {
   RotarySpec& rotary = e.position.rotary;
   const auto theta = io.value("global_rope_theta"), local = io.value("local_rope_theta");
   if (io.reading()) rotary.local_theta = local.is_number() ? local.get<float>() : 10000.0f;
-  io.rope(rotary, theta.is_number() ? theta.get<float>() : 160000.0f, true);
+  io.rope(s.context, rotary,
+          {.context = 8192,
+           .theta = theta.is_number() ? theta.get<float>() : 160000.0f,
+           .by_layer_type = true});
 
   int64_t seen = 128;  // keys on both sides together
   for (const int64_t w : e.attention.windows) seen = w > 0 ? 2 * (w - 1) : seen;

@@ -69,7 +69,9 @@ void describe(Config& io, const Family& family, Spec& spec) {
     io.write("architectures", {found->name});
     io.write("model_type", family.model_type);
     write_labels(io, spec);
-    return family.config(io, spec);
+    family.config(io, spec);
+    if (spec.encoder && spec.decoder) io.write("is_encoder_decoder", true);
+    return;
   }
   const nlohmann::json names = io.value("architectures");
   const Architecture* architecture = &family.architectures[0];
@@ -78,6 +80,7 @@ void describe(Config& io, const Family& family, Spec& spec) {
   spec.head = architecture->head;
   if (spec.head.labels > 0) spec.head.labels = labels_of(io, spec.head.labels);
   family.config(io, spec);
+  io.only("is_encoder_decoder", spec.encoder && spec.decoder);
   try {
     spec = validated(spec);
   } catch (const Error& error) {

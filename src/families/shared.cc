@@ -30,7 +30,6 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   d.ffn.bias = false;
   io("vocab_size", s.vocabulary);
   io.padding(s);
-  io("max_position_embeddings", s.context, 2048);
   io("hidden_size", s.width);
   io("num_hidden_layers", d.layers);
   io("num_attention_heads", d.attention.heads);
@@ -41,7 +40,8 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io("rms_norm_eps", d.norm.epsilon, defaults.epsilon);
   io("attention_dropout", s.dropout.attention, 0);
   io("tie_word_embeddings", s.head.tied, defaults.tied);
-  io.rope(d.position.rotary, defaults.theta, defaults.rope_by_layer_type);
+  io.rope(s.context, d.position.rotary,
+          {.theta = defaults.theta, .by_layer_type = defaults.rope_by_layer_type});
 }
 
 void window_of_all(Config& io, StackSpec& stack, int64_t absent) {

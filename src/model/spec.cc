@@ -104,6 +104,16 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
                 p.rotary.high_frequency > p.rotary.low_frequency,
             "spec: {}.position.rotary.high_frequency is {}; expected more than {}, low_frequency",
             name, p.rotary.high_frequency, p.rotary.low_frequency);
+      check(p.rotary.scaling != RotaryScaling::dynamic || turned > 2,
+            "spec: {}.position.rotary turns {} numbers of a head; expected at least 4 for dynamic",
+            name, turned);
+      check(p.rotary.scaling != RotaryScaling::dynamic || p.rotary.factor >= 1,
+            "spec: {}.position.rotary.factor is {}; expected at least 1 for dynamic", name,
+            p.rotary.factor);
+      check(p.rotary.scaling != RotaryScaling::longrope || p.rotary.attention_factor > 0 ||
+                p.rotary.factor <= 1 || p.rotary.original_context != 1,
+            "spec: {}.position.rotary.original_context is 1; expected more, or an attention_factor",
+            name);
       check(p.rotary.scaling != RotaryScaling::yarn || p.rotary.theta > 1,
             "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name,
             p.rotary.theta);

@@ -37,7 +37,7 @@ void visit(RotarySpec& r, SpecVisitor& v, const Place& p) {
   v.boolean(p.at("neighbours"), p.option("rotary-neighbours"), "turn neighbouring pairs",
             r.neighbours);
   choose(v, p.at("scaling"), p.option("rope-scaling"), "for contexts longer than the trained one",
-         r.scaling, {"none", "linear", "llama3", "yarn", "longrope"});
+         r.scaling, {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
   v.number(p.at("factor"), p.option("rope-factor"), "new context / original context", r.factor,
            1e-3f, kAnyFactor);
   v.integer(p.at("original_context"), p.option("original-context"), "before scaling; 0 = context",

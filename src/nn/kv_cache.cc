@@ -103,9 +103,9 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   const int64_t width = l.kv_heads * l.head_width;
   check(
       k.size() == v.size() && k.size() % width == 0 && k.dtype() == l.dtype && v.dtype() == l.dtype,
-      "KV cache: keys are {} {}, values {} {}; expected {} [rows, {}, {}]", name_of(k.dtype()),
-      describe(k.shape()), name_of(v.dtype()), describe(v.shape()), name_of(l.dtype), l.kv_heads,
-      l.head_width);
+      "KV cache: keys are {} [{}], values {} [{}]; expected {} [rows, {}, {}]", name_of(k.dtype()),
+      fmt::join(k.shape(), ", "), name_of(v.dtype()), fmt::join(v.shape(), ", "), name_of(l.dtype),
+      l.kv_heads, l.head_width);
   const auto token = static_cast<size_t>(width) * size_of(l.dtype);
   const char* from_k = k.data_as<char>();
   const char* from_v = v.data_as<char>();

@@ -58,15 +58,27 @@ float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t tu
   return frequency / s.factor * ramp + frequency * (1 - ramp);
 }
 
+// The base grows with the text once that is longer than the original context, so that the slowest
+// pair turns as far as it did there ("NTK-aware"; Peng et al. 2023, 3.3).
+float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
+  const auto original = static_cast<float>(s.original_context);
+  const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
+  const float exponent = static_cast<float>(turned) / static_cast<float>(turned - 2);
+  return s.theta * std::pow(s.factor * stretch - (s.factor - 1), exponent);
+}
+
 }  // namespace
 
 std::vector<float> rotary_frequencies(const RotarySpec& s, int64_t turned, int64_t length) {
   std::vector<float> frequencies;
+  const float theta =
+      s.scaling == RotaryScaling::dynamic ? dynamic_theta(s, turned, length) : s.theta;
   for (int64_t i = 0; i < turned / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(turned);
-    float f = 1.0f / std::pow(s.theta, exponent);
+    float f = 1.0f / std::pow(theta, exponent);
     switch (s.scaling) {
-      case RotaryScaling::none: break;
+      case RotaryScaling::none:
+      case RotaryScaling::dynamic: break;
       case RotaryScaling::linear: f /= s.factor; break;
       case RotaryScaling::llama3: f = llama3_scaled(s, f); break;
       case RotaryScaling::yarn: f = yarn_scaled(s, f, i, turned); break;

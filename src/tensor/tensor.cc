@@ -6,20 +6,26 @@
 #include "tensor/blocks.h"
 
 namespace fovea {
+namespace {
+
+// As describe(), but made only where a message is: these checks run with every op.
+auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
+
+}  // namespace
 
 int64_t elements(const Shape& shape) {
   constexpr int64_t kMost = int64_t{1} << 59;  // so that bytes, rounded up, fit int64 as well
   int64_t product = 1;
   for (const int64_t extent : shape) {
     check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product) && product <= kMost,
-          "shape {}: not a possible size; expected axes of at least 0, and memory that can be "
+          "shape [{}]: not a possible size; expected axes of at least 0, and memory that can be "
           "addressed",
-          describe(shape));
+          listed(shape));
   }
   return product;
 }
 
-std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string describe(const Shape& shape) { return fmt::format("[{}]", listed(shape)); }
 
 Storage::Storage(size_t bytes) : bytes_(bytes), cached_(true) {
   data_ = Blocks::all().take(bytes_);
@@ -36,14 +42,14 @@ void release_cached_memory() { Blocks::all().release(); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;
-  check(from_start >= 0 && from_start < rank(), "axis {} of a tensor of shape {}", axis,
-        describe(shape_));
+  check(from_start >= 0 && from_start < rank(), "axis {} of a tensor of shape [{}]", axis,
+        listed(shape_));
   return shape_[static_cast<size_t>(from_start)];
 }
 
 Tensor Tensor::view(Shape shape) const {
-  check(elements(shape) == size_, "view: {} does not hold the elements of {}", describe(shape),
-        describe(shape_));
+  check(elements(shape) == size_, "view: [{}] does not hold the elements of [{}]", listed(shape),
+        listed(shape_));
   Tensor y = *this;
   if (recipe_) {  // a view of what can be computed again can be computed again
     y.set_recipe([recipe = recipe_, shape] { return (*recipe)().view(shape); });
@@ -53,8 +59,8 @@ Tensor Tensor::view(Shape shape) const {
 }
 
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
-  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows {} to {} of {}", begin,
-        end, describe(shape_));
+  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows {} to {} of [{}]",
+        begin, end, listed(shape_));
   Tensor y = detach();
   const int64_t width = shape_[0] > 0 ? size_ / shape_[0] : 0;
   y.offset_ += static_cast<size_t>(begin * width) * size_of(dtype_);
@@ -122,8 +128,8 @@ Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> 
 
 Tensor from(const std::vector<float>& values, Shape shape, DType dtype) {
   Tensor y = empty(std::move(shape), DType::f32);
-  check(y.size() == static_cast<int64_t>(values.size()), "{} values for shape {}", values.size(),
-        describe(y.shape()));
+  check(y.size() == static_cast<int64_t>(values.size()), "{} values for shape [{}]", values.size(),
+        listed(y.shape()));
   std::copy(values.begin(), values.end(), y.data_as<float>());
   return dtype == DType::f32 ? y : convert(y, dtype);
 }

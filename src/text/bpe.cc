@@ -30,17 +30,17 @@ BpeModel::BpeModel(BpeOptions options)
     const char text = static_cast<char>(byte);
     symbols_[byte] = table_.find({&text, 1});
   }
-  read_merges(options.merges);
+  read_merges(options.merges, options.name);
 }
 
-void BpeModel::read_merges(const std::vector<std::pair<std::string, std::string>>& merges) {
+void BpeModel::read_merges(const std::vector<std::pair<std::string, std::string>>& merges,
+                           const std::string& name) {
   const auto id_of = [&](const std::string& text, size_t rank) {
     const int32_t id = table_.find(text);
     if (id == PieceTable::absent) {
       fail(ErrorKind::BadFile,
-           "tokenizer: \"{}\" is not in the vocabulary (model.merges[{}]); expected one of its "
-           "tokens",
-           utf8::repaired(text), rank);
+           "{}: \"{}\" is not in the vocabulary (model.merges[{}]); expected one of its tokens",
+           name, utf8::repaired(text), rank);
     }
     return id;
   };
@@ -49,7 +49,7 @@ void BpeModel::read_merges(const std::vector<std::pair<std::string, std::string>
     const auto& [left, right] = merges[rank];
     if (right.size() < prefix_.size()) {
       fail(ErrorKind::BadFile,
-           "tokenizer: \"{}\" lacks the prefix \"{}\" (model.merges[{}]); expected it there",
+           "{}: \"{}\" lacks the prefix \"{}\" (model.merges[{}]); expected it there", name,
            utf8::repaired(right), prefix_, rank);
     }
     merged.assign(left).append(right, prefix_.size());

@@ -22,6 +22,7 @@ struct BpeOptions {
   bool fuse_unk = false;       // unknown characters side by side become one token
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces where all are there
   bool ignore_merges = false;  // a stretch that is a piece is that piece
+  std::string name = "tokenizer";  // of the file, for errors
 };
 
 // Merges the pair of neighbours of the lowest rank, the leftmost one first, until there is none
@@ -35,7 +36,8 @@ struct BpeModel {
   // What one encoding has at hand while it splits a stretch into its first symbols.
   struct Splitter;
 
-  void read_merges(const std::vector<std::pair<std::string, std::string>>& merges);
+  void read_merges(const std::vector<std::pair<std::string, std::string>>& merges,
+                   const std::string& name);
   bool split_bytes(std::string_view stretch, std::vector<Piece>& out) const;
   void split(std::string_view stretch, std::vector<Piece>& out) const;
   int32_t symbol(std::string_view character, bool first, bool last) const;

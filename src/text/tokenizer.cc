@@ -82,7 +82,10 @@ std::string inside(const std::string& folder, const std::string& name) {
 
 std::string read_config(const std::string& folder) {
   const std::string path = inside(folder, kConfigFile);
-  return is_file(path) ? read_file(path, kJsonLimit) : "";
+  if (!is_file(path)) return "";
+  std::string text = read_file(path, kJsonLimit);
+  if (text.empty()) fail(ErrorKind::BadFile, "{}: is empty; expected an object", path);
+  return text;
 }
 
 // The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
@@ -170,6 +173,8 @@ void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids,
                        SpecialTokens special) const {
   encode_ids(*state_, text, special, ids);
 }
+
+std::string Tokenizer::guarded(std::string_view text) const { return guarded_text(*state_, text); }
 
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
   std::vector<Token> tokens;

@@ -259,7 +259,12 @@ class Reader {
   void read_bpe(const JsonPart& model, const std::string& unknown) {
     if (const auto dropout = find_float(model.json(), "dropout", model.name()); dropout > 0.0)
       model.unsupported(fmt::format("a dropout of {}", *dropout), "none");
+    // A list was taken out before; what is left is none.
+    if (const auto merges = model.json().find("merges");
+        merges != model.json().end() && !merges->is_null())
+      bad("merges is " + brief(*merges), "model.merges", "a list");
     BpeOptions options;
+    options.name = path_;
     options.unk = unknown;
     options.continuing_subword_prefix = model.text("continuing_subword_prefix", "");
     options.end_of_word_suffix = model.text("end_of_word_suffix", "");

@@ -223,6 +223,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
     ModelFiles files = open_model_files(options.from, Weights::mapped);
     job.spec = spec_to_start_from(given, files);
     job.origin = std::move(files.origin);
+    job.origin.save_all_as(DType::f32);
   }
   job.task = open_task(options, job.spec);
   job.options.best_by = choose_best_by(job);

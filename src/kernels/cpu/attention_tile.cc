@@ -114,13 +114,20 @@ void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t
   std::fill(out + keys * padded, out + rows * padded, 0.0f);
 }
 
-TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile, int64_t rows) {
+TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
   const AttentionShape& shape = queries.shape;
-  if (x.dtype == DType::f32 && shape.width % kLanes == 0 && tile + rows <= shape.keys)
+  if (x.dtype == DType::f32 && shape.width % kLanes == 0) {
     return {static_cast<const float*>(x.data) + queries.key_offset(tile),
-            shape.kv_heads * shape.width};
-  load_tile(copy, x, queries, tile, rows);
-  return {copy, padded_width(shape)};
+            shape.kv_heads * shape.width, std::min(kTile, shape.keys - tile)};
+  }
+  load_tile(copy, x, queries, tile);
+  return {copy, padded_width(shape), kTile};
+}
+
+TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
+  if (tile + kTile <= queries.shape.keys) return rows_of_tile(copy, x, queries, tile);
+  load_tile(copy, x, queries, tile);
+  return {copy, padded_width(queries.shape), kTile};
 }
 
 void prefetch_keys(In x, const QueryRows& queries, Interval keys) {

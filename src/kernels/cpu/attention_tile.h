@@ -91,15 +91,17 @@ void store_row(Out y, int64_t offset, const float* row, int64_t width, float fac
 // out [rows, padded] = the first `rows` of a tile of keys or values; zeros past the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows = kTile);
 
-// The rows of a tile, `stride` apart, padded as load_tile does.
+// The rows of a tile, `stride` apart, of which `count` may be read; as load_tile has them.
 struct TileRows {
   const float* data;
-  int64_t stride;
+  int64_t stride, count;
 };
 
-// In place where they can be read as they are, else in `copy` [rows, padded].
-TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile,
-                      int64_t rows = kTile);
+// In place where they can be read as they are, perhaps less than a tile; else in `copy` [kTile,
+// padded].
+TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
+// The same, but always a whole tile, with zeros past the last key.
+TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
 
 // Asks for keys or values while there is something else to compute: read in steps of H vectors they
 // defeat the hardware's own guesses.

@@ -66,6 +66,24 @@ class Directory : public testing::Test {
 
 const nlohmann::json kAbsent(nlohmann::json::value_t::discarded);
 
+TEST_F(Directory, EachTensorIsSavedAsItWasStored) {
+  tensors_["transformer.h.0.mlp.c_fc.weight"] =
+      convert(tensors_["transformer.h.0.mlp.c_fc.weight"], DType::bf16);
+  tensors_["transformer.wte.weight"] = narrow_to_halves(tensors_["transformer.wte.weight"]);
+  write_tensors();
+  const std::string before = read_file(folder_ / "model.safetensors");
+  for (const Weights weights : {Weights::mapped, Weights::packed}) {
+    ModelFiles files = open_model_files(folder_.path(), weights);
+    const TemporaryFolder copy;
+    save_model_files(copy.path(), files.model, 2, files.origin);
+    EXPECT_TRUE(read_file(copy / "model.safetensors") == before);
+  }
+  ModelFiles trained = open_model_files(folder_.path(), Weights::owned);
+  save_model_files(folder_.path(), trained.model, 2, trained.origin);
+  const SafeTensors after(folder_ / "model.safetensors");
+  for (const StoredTensor& tensor : after.stored()) EXPECT_EQ(tensor.type, "F32") << tensor.name;
+}
+
 TEST_F(Directory, EveryKeyIsHeldToItsValues) {
   struct Key {
     const char* name;

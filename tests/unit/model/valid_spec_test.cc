@@ -212,6 +212,15 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
        {rotary([](RotarySpec& r) { r.short_factors = {1}; }),
         {"decoder.position.rotary has 1 factors", "expected 0"}},
        {rotary([](RotarySpec& r) {
+          r.scaling = RotaryScaling::longrope;
+          r.original_context = 1;
+          r.factor = 2;
+          r.short_factors = r.long_factors = {1};
+        }),
+        {"decoder.position.rotary.original_context is 1", "attention_factor"}},
+       {rotary([](RotarySpec& r) { r.scaling = RotaryScaling::dynamic; }),
+        {"decoder.position.rotary turns 2 numbers", "at least 4 for dynamic"}},
+       {rotary([](RotarySpec& r) {
           r.scaling = RotaryScaling::llama3;
           r.low_frequency = r.high_frequency = 2;
         }),

@@ -268,5 +268,19 @@ TEST(Probes, SeeEachLayerAndTheWeightsThatTheyWant) {
                                             "hidden.2[2, 3, 8]"}));
 }
 
+TEST(RotaryFrequencies, OfDynamicScalingFollowTheLength) {
+  RotarySpec spec;
+  spec.scaling = RotaryScaling::dynamic;
+  spec.factor = 2;
+  spec.original_context = 8;
+  const std::vector<float> short_text = rotary_frequencies(spec, 8, 8),
+                           long_text = rotary_frequencies(spec, 8, 16);
+  for (int i = 0; i < 4; ++i) {
+    const double theta = 10000 * std::pow(2.0 * 16 / 8 - 1, 8.0 / 6);
+    EXPECT_NEAR(short_text[size_t(i)], std::pow(10000, -i / 4.0), 1e-7);
+    EXPECT_NEAR(long_text[size_t(i)], std::pow(theta, -i / 4.0), 1e-7);
+  }
+}
+
 }  // namespace
 }  // namespace fovea

@@ -165,6 +165,7 @@ void add_rotations(List& list) {
   rotary("rotary, half of each head", [](RotarySpec& r) { r.share = 0.5f; });
   rotary("rotary neighbours", [](RotarySpec& r) { r.neighbours = true; });
   scaled("rotary, linear", RotaryScaling::linear, [](RotarySpec&) {});
+  scaled("rotary, dynamic", RotaryScaling::dynamic, [](RotarySpec& r) { r.original_context = 16; });
   scaled("rotary, llama3", RotaryScaling::llama3, [](RotarySpec& r) {
     r.low_frequency = 0.2f;
     r.high_frequency = 0.9f;

@@ -1,0 +1,88 @@
+#include "api/pseudo_perplexity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "api/parts.h"
+#include "base/error.h"
+#include "data/token_store.h"
+#include "train/evaluation.h"
+#include "train/special_tokens.h"
+
+namespace fovea {
+namespace {
+
+// The tokens first .. first + rows - 1 of the window of `length` tokens that begins at `start`.
+struct Asked {
+  int64_t start, length, first, rows;
+};
+
+std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
+  std::vector<Asked> parts;
+  for (int64_t start = 0; start < count; start += window) {
+    const int64_t length = std::min(window, count - start);
+    for (int64_t first = 0; first < length; first += batch)
+      parts.push_back({start, length, first, std::min(batch, length - first)});
+  }
+  return parts;
+}
+
+// A copy of the window for each token that is asked for, which the mask hides there.
+Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
+                        int32_t mask) {
+  const int64_t begin = std::ssize(around.before),
+                T = begin + asked.length + std::ssize(around.behind);
+  Batch batch;
+  batch.source.ids = empty({asked.rows, T}, DType::i32);
+  batch.labels = empty({asked.rows, T}, DType::i32);
+  std::fill_n(batch.labels.data_as<int32_t>(), asked.rows * T, -1);
+  for (int64_t r = 0; r < asked.rows; ++r) {
+    int32_t* row = batch.source.ids.data_as<int32_t>() + r * T;
+    std::copy(around.before.begin(), around.before.end(), row);
+    tokens.copy(asked.start, asked.length, row + begin);
+    std::copy(around.behind.begin(), around.behind.end(), row + begin + asked.length);
+    const int64_t at = begin + asked.first + r;
+    batch.labels.data_as<int32_t>()[r * T + at] = std::exchange(row[at], mask);
+  }
+  batch.asked = asked.rows;
+  batch.tokens = asked.rows * T;
+  return batch;
+}
+
+}  // namespace
+
+Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>& data,
+                             int64_t length, int64_t batch, const EvaluationProgress& progress) {
+  const Spec& spec = model.spec();
+  const Tokenizer& tokenizer = model.tokenizer();
+  const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
+  check(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
+        "--one-by-one: takes an encoder of text with a language model's head and a mask; expected "
+        "such a model");
+  const Around around = around_text(tokenizer);
+  const int64_t window = length - std::ssize(around.before) - std::ssize(around.behind);
+  check(window >= 1, "--one-by-one: {} tokens at once leave no room for text; expected more",
+        length);
+  Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
+  const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
+  const TokenSpan& tokens = store.training();
+  check(tokens.count >= 1, "{}: no tokens; expected a text", data.front());
+
+  const std::vector<Asked> parts = all_tokens(tokens.count, window, batch);
+  const auto count = std::ssize(parts);
+  const Score found = score(model.parts().transformer, DType::f32, count, [&](int64_t n) {
+    if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
+      fail(ErrorKind::Failed, "eval: interrupted");
+    return hidden_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
+  });
+  Evaluation result;
+  result.objective = "one_by_one";
+  result.loss = found.loss;
+  result.perplexity = std::exp(found.loss);
+  result.tokens = found.asked;
+  result.figures = {{"accuracy", accuracy(found)}};
+  return result;
+}
+
+}  // namespace fovea
