@@ -17,7 +17,7 @@ constexpr int64_t kUsualLength = 32;
 // As the tokenizer's post-processor has it, and always with the end that tells a decoder to stop.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
-  const auto end = tokenizer.eos_id();
+  const auto end = end_id(tokenizer);
   if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
   return ids;
 }
@@ -70,13 +70,13 @@ class PairsTask : public TrainingTask {
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin& origin, bool, const Say& say) override {
     const Tokenizer& tokenizer = tokenizers.target;
-    check(tokenizer.eos_id().has_value(),
+    check(end_id(tokenizer).has_value(),
           "tokenizer: it has no token for the end of a text; expected eos_token in "
           "tokenizer_config.json");
     PairTokens tokens;
     tokens.start = decoder_start(tokenizer, origin);
     tokenizers_ = tokenizers;
-    rules_ = rules_of(origin, {*tokenizer.eos_id()});
+    rules_ = rules_of(origin, {*end_id(tokenizer)});
     rules_.start = tokens.start;
     tokens.padding =
         static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));

@@ -28,7 +28,7 @@ class TranslateTest(FoveaTest):
     def train_translator(self):
         self.told("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs",
                 self.folder / "train.de", self.folder / "train.en", "--validation-pairs", *self.pairs[1:],
-                "--steps", "120", "--evaluate-every", "60", "--bleu-lines", "10", "--tokenizer", "bpe:120", "--out", self.out)
+                "--steps", "120", "--evaluate-every", "60", "--bleu-lines", "10", "--tokenizer", "bpe:300", "--out", self.out)
 
     def told(self, *arguments, **more):
         return self.ok(fovea(*arguments, **more)).stdout
