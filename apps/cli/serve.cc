@@ -103,6 +103,8 @@ class ServeCommand : public Command {
                       "seconds that a client gets to send a request's head, to send its body, and "
                       "to take each piece of the answer; 0 = 10, 30 and 30",
                       timeout_, 0, 86400));
+    table.add(number("--max-time", {}, "seconds that an answer may take; 0 = as long as it likes",
+                     most_seconds_, 0, 86400));
     table.add(
         integer("--grace", {}, "seconds that answers under way get at the end", grace_, 0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));
@@ -211,6 +213,7 @@ class ServeCommand : public Command {
     options.template_file = template_;
     options.precision = weight_precision(weights_);
     options.engine = engine_;
+    options.most_seconds = most_seconds_;
     options.flags = flags_;
     if (i < languages_.size()) options.languages = languages_[i];
     return serve::open_served(models_[i], options, [](const std::string& warning) {
@@ -266,6 +269,7 @@ class ServeCommand : public Command {
   EngineOptions engine_;
   uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0;
+  double most_seconds_ = 0;
   int weights_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
   double temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;

@@ -44,8 +44,8 @@ enum class FieldType {
 // One field of a request's JSON: all that validation, its tests and the documentation need. An
 // absent field and null leave the default.
 struct Field {
-  const char* name;
-  unsigned of;  // kChat | ...
+  const char* name;  // "a.b": the field b of the object a, which has a row of its own before
+  unsigned of;       // kChat | ...
   FieldType type;
   // Of a number its value, of a list its length, of a text its bytes; both included. Of biases
   // `least` and `most` bound the values.

@@ -9,6 +9,7 @@
 #include "serve/metrics.h"
 #include "serve/submissions.h"
 #include "serve/tool_calls.h"
+#include "serve/watched_json.h"
 
 namespace fovea::serve {
 
@@ -24,19 +25,22 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
  private:
   struct Choice {
-    Choice(const std::optional<Tokenizer>& tokenizer, bool chat) : logprobs(tokenizer, chat) {}
     LogprobList logprobs;
-    ToolCallFilter filter;
-    std::vector<int32_t> ids;
+    WatchedList watched;
+    ToolCallFilter filter = {};
+    std::vector<int32_t> ids = {};
     bool begun = false, ended = false;
   };
 
   bool submit(size_t prompt, const std::vector<int32_t>& ids);
   bool take(size_t prompt, const Event& event);
+  double seconds() const;  // since it began
   void stream_event(size_t index, const Event& event);
   void stream_piece(size_t index, const std::string& text);
   void stream_end(size_t index, const Generation& generation);
   void send_chunk(Json choice);
+  // What a choice says beside its text: token ids and what was watched.
+  void add_extras(Json& json, Choice& choice, std::vector<int32_t> ids);
   void begin_choice(size_t index);
   Json whole_choice(size_t index, const Generation& generation);
   void fail(int status, const std::string& message);

@@ -18,8 +18,8 @@ bool is_cross_encoder(const Spec& spec) {
 TextEngine text_engine(const std::shared_ptr<Engine>& engine) {
   TextEngine text;
   text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                         Engine::Sink sink) {
-    return engine->submit(ids, options, std::move(sink));
+                         Engine::Sink sink, const Watch& watch) {
+    return engine->submit(ids, options, std::move(sink), watch);
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
   text.status = [engine] { return engine->status(); };
@@ -72,12 +72,17 @@ void set_facts(const Spec& spec, const ServedOptions& options, ServedModel& serv
 void open_writer(const std::string& folder, const ServedOptions& options,
                  std::vector<std::string>& warnings, ServedModel& served) {
   const Model model = Model::open(folder, &warnings, options.precision);
-  set_facts(model.spec(), options, served);
+  const Spec& spec = model.spec();
+  set_facts(spec, options, served);
+  served.facts.layers = spec.decoder->layers;
+  served.facts.heads = spec.decoder->attention.heads;
+  served.facts.encoder = spec.encoder.has_value();
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
   served.chat = chat_format(folder, options.template_file, served.tokenizer);
   set_defaults(served, folder, options.flags);
+  served.most_seconds = options.most_seconds;
   served.engine = text_engine(std::make_shared<Engine>(model, options.engine));
-  if (model.spec().encoder && served.tokenizer) {
+  if (spec.encoder && served.tokenizer) {
     served.translator = translator_of(model, folder, options);
   }
 }

@@ -14,6 +14,7 @@ struct ServedOptions {
   std::string languages;      // "de-en", of a translation model; empty = as its files say
   WeightPrecision precision = WeightPrecision::stored;
   EngineOptions engine;
+  double most_seconds = 0;  // see ServedModel
   SamplingFlags flags;
 };
 

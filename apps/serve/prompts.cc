@@ -146,6 +146,19 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   request.options.min_tokens = std::min(request.options.min_tokens, std::max<int64_t>(most, 0));
 }
 
+void check_watch(const Watch& watch, const ModelFacts& facts) {
+  const auto check = [](const char* param, int64_t value, int64_t most) {
+    if (value <= most) return;
+    throw ApiError{400, fmt::format("{}: expected at most {}, the model's last", param, most),
+                   param, "out_of_range"};
+  };
+  if (watch.attention) {
+    check("fovea.attention.layer", watch.attention->layer, facts.layers - 1);
+    check("fovea.attention.head", watch.attention->head, facts.heads - 1);
+  }
+  check("fovea.hidden_states.layer", watch.hidden.value_or(0), facts.layers);
+}
+
 void check_combinations(ApiRequest& request, bool chat) {
   if (request.best_of != 0 && request.best_of != request.options.answers) {
     wrong("best_of", "the same as n");
@@ -161,6 +174,7 @@ void check_combinations(ApiRequest& request, bool chat) {
 
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
   check_combinations(request, chat);
+  check_watch(request.watch, model.facts);
   PreparedPrompts prompts;
   ToolChoice choice{true};
   if (chat) {

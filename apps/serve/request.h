@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "fovea/generate.h"
+#include "fovea/engine.h"
 
 namespace fovea::serve {
 
@@ -36,6 +36,7 @@ struct ApiRequest {
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   bool add_generation_prompt = true;
   Json response_format;
+  Watch watch;
 
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
   bool base64 = false;

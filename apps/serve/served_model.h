@@ -20,7 +20,9 @@ namespace fovea::serve {
 // What the API needs of an Engine; a test gives one of its own. Sinks are called on the engine's
 // thread, later than submit() returns.
 struct TextEngine {
-  std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink)> submit;
+  std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
+                         const Watch&)>
+      submit;
   std::function<void(uint64_t)> cancel;
   std::function<EngineStatus()> status;
 };
@@ -43,6 +45,8 @@ struct ModelFacts {
   std::string name;
   int64_t created = 0;  // seconds since 1970
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
+  int64_t layers = 0, heads = 0;  // of the decoder
+  bool encoder = false;           // reads the prompt
 };
 
 // One model behind the API.
@@ -54,6 +58,7 @@ class ServedModel {
   GenerateOptions defaults;        // flags over generation_config.json over the program's
   std::vector<int32_t> ends;       // the tokens that end a text, as generation_config.json has them
   std::optional<int64_t> max_tokens;  // where a flag or generation_config.json says
+  double most_seconds = 0;            // that an answer may take; 0 = as long as it likes
   // One of these: a model that writes (and perhaps translates), one that turns texts into vectors,
   // or one that scores pairs of texts.
   std::optional<TextEngine> engine;

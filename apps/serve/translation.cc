@@ -72,7 +72,8 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
           asked_[next_].request.source, asked_[next_].request.options,
           [self = shared_from_this(), line = next_](const Event& event) {
             return self->take(self->asked_[line], event);
-          });
+          },
+          {});
       if (number == 0) return under_way_ > 0;
       ++next_;
       ++under_way_;

@@ -188,11 +188,29 @@ Json parse_body(const std::string& body) {
   throw ApiError{400, "body: expected a JSON object", "", "invalid_json"};
 }
 
+namespace {
+
+// "a.b" is the field b of the object a. Null where it or one of its holders is absent.
+const Json* value_of(const Json& body, std::string_view name) {
+  const Json* value = &body;
+  while (true) {
+    const size_t dot = std::min(name.find('.'), name.size());
+    if (!value->is_object()) return nullptr;
+    const auto found = value->find(std::string(name.substr(0, dot)));
+    if (found == value->end() || found->is_null()) return nullptr;
+    value = &*found;
+    if (dot == name.size()) return value;
+    name.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request) {
   for (const Field& field : fields()) {
     if ((field.of & of) == 0) continue;
-    const auto found = body.find(field.name);
-    if (found == body.end() || found->is_null()) {
+    const Json* const found = value_of(body, field.name);
+    if (found == nullptr) {
       if (field.required) {
         throw ApiError{400, std::string(field.name) + ": is missing", field.name,
                        "missing_required_parameter"};

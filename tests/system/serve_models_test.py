@@ -100,7 +100,10 @@ class ServeModels(ServeTest):
         status, _, answer = self.post("/translate", {"q": "a", "source": "fr", "target": "en"})
         self.assertEqual(status, 400)
         self.assertIn("/languages", answer["error"])
-        self.good("/v1/completions", {"model": "de-en", "prompt": "das ist gut", "max_tokens": 4})
+        looking = {"attention": {"layer": 0, "top_k": 2}}
+        choice = self.good("/v1/completions", {"model": "de-en", "prompt": "das ist gut", "max_tokens": 4, "fovea": looking})["choices"][0]
+        if choice["text"]:
+            self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"place": 0, "token": "", "weight": 1.0}])
 
     def test_weights_of_a_precision(self):
         rounded = self.folder / "rounded"
@@ -111,6 +114,31 @@ class ServeModels(ServeTest):
         self.assertEqual(len(texts), 1, texts)
         self.refused(fovea("serve", self.served_model(), "--dtype", "int3"), 2, "--dtype")
         self.refused(fovea("serve", self.served_model(), "--languages", "german"), 2, "--languages")
+
+    def test_what_the_model_looks_at_is_what_trace_writes(self):
+        self.serve()
+        ask = {"prompt": "The eye of a fox", "max_tokens": 30, "temperature": 0, "ignore_eos": True, "return_token_ids": True}
+        plain = self.good("/v1/completions", ask)["choices"][0]
+        watched = {"attention": {"layer": 1, "head": 1, "top_k": 5}, "hidden_states": {"layer": 2}}
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            others = [pool.submit(self.good, "/v1/completions", {"prompt": "A fox " * i, "max_tokens": 20}) for i in range(1, 8)]
+            choice = self.good("/v1/completions", {**ask, "fovea": watched})["choices"][0]
+            for each in others:
+                each.result()
+        shown = choice.pop("fovea")
+        self.assertEqual(choice, plain, "looking changes nothing")
+        prompt = self.good("/tokenize", {"content": ask["prompt"]})["tokens"]
+        ids, out = prompt + plain["token_ids"], self.folder / "trace.safetensors"
+        self.ok(fovea("trace", self.served_model(), "--ids", ",".join(map(str, ids)), "--out", out))
+        (_, _, rows, keys), weights = tensors(out)["attention.1"]
+        (_, _, width), hidden = tensors(out)["hidden.2"]
+        self.assertEqual(len(shown["attention"]["tokens"]), 30)
+        for i, (looked, state) in enumerate(zip(shown["attention"]["tokens"], shown["hidden_states"]["tokens"])):
+            query = len(prompt) - 1 + i
+            row = weights[(rows + query) * keys:(rows + query + 1) * keys]
+            likeliest = sorted(range(keys), key=lambda key: (-row[key], key))[:5]
+            self.assertEqual([(key["place"], float32(key["weight"])) for key in looked["keys"]], [(key, row[key]) for key in likeliest])
+            self.assertEqual(tuple(map(float32, state["values"])), hidden[query * width:(query + 1) * width])
 
     @unittest.skipIf(shutil.which("curl") is None, "needs curl")
     def test_curl(self):

@@ -34,6 +34,8 @@ class ApiTest : public testing::Test {
 
   void SetUp() override {
     model_->facts = {"first", 1, 64, tokenizer_->size(), 1000, 8};
+    model_->facts.layers = 3;
+    model_->facts.heads = 2;
     model_->tokenizer = *tokenizer_;
     model_->ends = {tokenizer_->eos_id().value()};
     model_->chat = ChatFormat{[this](const ChatRequest& request) {
@@ -42,7 +44,10 @@ class ApiTest : public testing::Test {
     }};
     TextEngine engine;
     engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                           Engine::Sink sink) { return submit(ids, options, sink); };
+                           Engine::Sink sink, const Watch& watch) {
+      watch_ = watch;
+      return submit(ids, options, sink);
+    };
     engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
     engine.status = [] { return EngineStatus{}; };
     model_->engine = engine;
@@ -90,6 +95,7 @@ class ApiTest : public testing::Test {
       event.id = 65;
       event.text = piece;
       if (logprobs >= 0) event.logprob = &logprob;
+      if (watch_.attention || watch_.hidden) event.watched = &watched_;
       whole.ids.push_back(65);
       whole.text += piece;
       if (logprobs >= 0) whole.logprobs.push_back(logprob);
@@ -181,6 +187,8 @@ class ApiTest : public testing::Test {
   std::deque<std::function<void()>> pending_;
   std::vector<std::vector<int32_t>> prompts_;
   GenerateOptions options_;
+  Watch watch_;
+  Watched watched_{{{1, 0.75f}, {0, 0.25f}}, {1.5f, -2}};
   ChatRequest conversation_;
   std::vector<uint64_t> cancelled_;
   std::vector<Engine::Sink> sinks_;

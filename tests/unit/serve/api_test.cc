@@ -1,5 +1,6 @@
 #include "serve/api.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -115,10 +116,18 @@ TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
   const std::vector<Json> all = events(exchange);
   EXPECT_EQ(all.back()["error"]["message"], "numbers went bad");
   EXPECT_TRUE(exchange->finished);
-  model_->engine->submit = [](const auto&, const auto&, const auto&) -> uint64_t {
+  model_->engine->submit = [](const auto&, const auto&, const auto&, const auto&) -> uint64_t {
     throw Error(ErrorKind::InvalidArgument, "too long");
   };
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+}
+
+TEST_F(ApiTest, AnAnswerMayTakeOnlySoLong) {
+  model_->most_seconds = 1e-9;
+  refused(post(kChatPath, chat()), 503, nullptr, "--max-time");
+  refused(post(kChatPath, chat({{"stream", true}})), 503, nullptr, "--max-time");
+  model_->most_seconds = 100;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
 }
 
 TEST_F(ApiTest, AClientThatLeavesCancels) {
@@ -221,6 +230,49 @@ TEST_F(ApiTest, TokenizesAndBack) {
   refused(post("/detokenize", {{"tokens", {tokenizer_->size()}}}), 400, "tokens");
 }
 
+TEST_F(ApiTest, ShowsWhatTheModelLooksAt) {
+  const Json attention = {{"layer", 2}, {"head", 1}, {"top_k", 2}};
+  const Json asked = {{"attention", attention}, {"hidden_states", {{"layer", 3}}}};
+  const Json choice = parsed(post(
+      kCompletionPath, {{"prompt", {83, 111}}, {"fovea", asked}, {"max_tokens", 3}}))["choices"][0];
+  EXPECT_EQ(watch_.attention->layer, 2);
+  EXPECT_EQ(watch_.attention->head, 1);
+  EXPECT_EQ(watch_.attention->top_k, 2);
+  EXPECT_EQ(watch_.hidden, 3);
+  const Json shown = choice["fovea"];
+  EXPECT_EQ(shown["attention"]["layer"], 2);
+  ASSERT_EQ(shown["attention"]["tokens"].size(), 3u);
+  const Json keys = {{{"place", 1}, {"token", tokenizer_->bytes_of(111)}, {"weight", 0.75}},
+                     {{"place", 0}, {"token", tokenizer_->bytes_of(83)}, {"weight", 0.25}}};
+  EXPECT_EQ(shown["attention"]["tokens"][1],
+            (Json{{"token", tokenizer_->bytes_of(65)}, {"keys", keys}}));
+  EXPECT_EQ(shown["hidden_states"]["tokens"][2]["values"], (Json{1.5, -2.0}));
+
+  size_t tokens = 0;
+  for (const Json& event : events(post(kChatPath, chat({{"stream", true}, {"fovea", asked}})))) {
+    if (event.is_string() || !event["choices"][0].contains("fovea")) continue;
+    tokens += event["choices"][0]["fovea"]["attention"]["tokens"].size();
+  }
+  EXPECT_EQ(tokens, 3u);
+  EXPECT_FALSE(parsed(post(kCompletionPath, {{"prompt", "a"}}))["choices"][0].contains("fovea"));
+}
+
+TEST_F(ApiTest, RefusesToShowWhatTheModelLacks) {
+  const auto ask_for = [&](const Json& asked) {
+    return post(kCompletionPath, {{"prompt", "a"}, {"fovea", asked}});
+  };
+  EXPECT_EQ(ask_for({{"attention", Json::object()}})->answer.status, 200);
+  EXPECT_EQ(watch_.attention->top_k, 8);
+  EXPECT_EQ(ask_for({{"attention", nullptr}})->answer.status, 200);
+  EXPECT_FALSE(watch_.attention);
+  refused(ask_for({{"attention", {{"layer", 3}}}}), 400, "fovea.attention.layer", "at most 2");
+  refused(ask_for({{"attention", {{"head", 2}}}}), 400, "fovea.attention.head", "at most 1");
+  refused(ask_for({{"attention", {{"top_k", 0}}}}), 400, "fovea.attention.top_k");
+  refused(ask_for({{"attention", 1}}), 400, "fovea.attention");
+  refused(ask_for({{"hidden_states", {{"layer", 4}}}}), 400, "fovea.hidden_states.layer");
+  refused(ask_for("attention"), 400, "fovea");
+}
+
 TEST_F(ApiTest, BodiesThatAreNoObjects) {
   for (const char* body :
        {"", "{", "[]", "null", "1e400", "{\"prompt\": NaN}", "{\"a\": \"\xff\"}"}) {
@@ -266,6 +318,12 @@ std::vector<Json> hostile_values(const Field& field) {
   return all;
 }
 
+// "a.b": the field b of the object a.
+Json& field_of(Json& body, std::string name) {
+  std::replace(name.begin(), name.end(), '.', '/');
+  return body[Json::json_pointer("/" + name)];
+}
+
 // A request of each route that is answered.
 Json sound_body(const std::string& path) {
   const Json messages = {{{"role", "user"}, {"content", "hi"}}};
@@ -290,7 +348,7 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
       EXPECT_EQ(post(path, body)->answer.status, 200) << path;
       const bool names_model = field.name == std::string("model");
       for (const Json& value : hostile_values(field)) {
-        body[field.name] = value;
+        field_of(body, field.name) = value;
         const auto exchange = post(path, body);
         const int status = exchange->answer.status;
         ++count;
@@ -309,8 +367,9 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
         const int status = post(path, body)->answer.status;
         return field.required ? status == 400 || status == 422 : status == 200;
       };
-      body[field.name] = nullptr;
+      field_of(body, field.name) = nullptr;
       EXPECT_TRUE(sound()) << field.name << " of " << path;
+      body = sound_body(path);
       body.erase(field.name);
       EXPECT_TRUE(sound()) << field.name << " of " << path;
     }
@@ -320,7 +379,12 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
 
 TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
   // What bounds these are the model or other fields.
-  const std::set<std::string> bounded = {"best_of", "seed", "dimensions"};
+  const std::set<std::string> bounded = {"best_of",
+                                         "seed",
+                                         "dimensions",
+                                         "fovea.attention.layer",
+                                         "fovea.attention.head",
+                                         "fovea.hidden_states.layer"};
   for (const Field& field : fields()) {
     const bool whole = field.type == FieldType::integer;
     if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
@@ -329,7 +393,7 @@ TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
       const auto status = [&](double value) {
         Json body = sound_body(path);
         if (of == kChat) body["logprobs"] = true;
-        body[field.name] = whole ? Json(static_cast<int64_t>(value)) : Json(value);
+        field_of(body, field.name) = whole ? Json(static_cast<int64_t>(value)) : Json(value);
         return post(path, body)->answer.status;
       };
       EXPECT_EQ(status(field.least), 200) << field.name;
