@@ -138,9 +138,9 @@ def inputs_for(family):
     if family == "vit":
         return {"pixel_values": torch.randn(2, 3, 16, 16, generator=generator)}
     if family == "whisper":
-        return {"input_features": torch.randn(2, 8, 24, generator=generator), "decoder_input_ids": ids(7)}
+        return {"input_features": torch.randn(2, 8, 24, generator=generator), "labels": ids(7)}
     inputs = {"input_ids": ids(TOKENS), "attention_mask": torch.ones(2, TOKENS, dtype=torch.int64)}
-    return inputs | ({"decoder_input_ids": ids(7)} if family in TRANSLATORS else {})
+    return inputs | ({"labels": ids(7)} if family in TRANSLATORS else {})
 
 
 class Bench:
