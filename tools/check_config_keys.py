@@ -49,7 +49,7 @@ FAMILIES = {
     "t5": dict(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4, decoder_start_token_id=0),
     "bart": BART, "marian": BART | dict(decoder_vocab_size=VOCABULARY),
     "vit": dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=16, patch_size=4),
-    "whisper": BART | dict(num_mel_bins=8, max_source_positions=12, max_target_positions=32, suppress_tokens=None, begin_suppress_tokens=None),
+    "whisper": {k: v for k, v in BART.items() if k != "max_position_embeddings"} | dict(num_mel_bins=8, max_source_positions=12, max_target_positions=32, suppress_tokens=None, begin_suppress_tokens=None),
 }
 TRANSLATORS = ("t5", "bart", "marian", "whisper")
 MASKED = ("bert", "roberta", "mpnet", "distilbert", "modernbert")
@@ -138,9 +138,9 @@ def inputs_for(family):
     if family == "vit":
         return {"pixel_values": torch.randn(2, 3, 16, 16, generator=generator)}
     if family == "whisper":
-        return {"input_features": torch.randn(2, 8, 24, generator=generator), "decoder_input_ids": ids(7)}
+        return {"input_features": torch.randn(2, 8, 24, generator=generator), "labels": ids(7)}
     inputs = {"input_ids": ids(TOKENS), "attention_mask": torch.ones(2, TOKENS, dtype=torch.int64)}
-    return inputs | ({"decoder_input_ids": ids(7)} if family in TRANSLATORS else {})
+    return inputs | ({"labels": ids(7)} if family in TRANSLATORS else {})
 
 
 class Bench:

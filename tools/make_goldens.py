@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny GPT-2 checkpoints and what transformers computes from them.
+"""Writes tests/goldens: tiny GPT-2 and StarCoder 2 checkpoints and what transformers computes from them.
 
 Needs torch, transformers (made with 5.23) and safetensors; run in the project's root. Each folder holds config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss,
@@ -11,25 +11,31 @@ import pathlib
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM
 
 SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
          "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+STARCODER2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+              "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 5, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 VARIANTS = {
     "gpt2_relu": {"activation_function": "relu"},
     "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
     "gpt2_bf16": {},
     "gpt2_bare_names": {},
     "gpt2_fp16_shards": {"layer_norm_epsilon": 1e-3, "activation_function": "gelu", "n_head": 4},
+    "starcoder2": STARCODER2,
 }
 STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
 
 
-def build(seed, options):
+def build(name, seed, options):
     """A model whose weights are large enough that every term of the computation shows in its output."""
     torch.manual_seed(seed)
-    model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
+    if name == "starcoder2":
+        model = Starcoder2ForCausalLM(Starcoder2Config(**options, attn_implementation="eager")).eval()
+    else:
+        model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.15)
@@ -61,7 +67,7 @@ def expected(model):
 
 def write(name, seed, options):
     folder = pathlib.Path("tests/goldens") / name
-    model = build(seed, options)
+    model = build(name, seed, options)
     model.to(STORED.get(name, torch.float32))
     model.save_pretrained(folder, max_shard_size="10KB" if name == "gpt2_fp16_shards" else "1GB")
     model.float()  # what is stored is rounded, what is computed from it is not

@@ -45,6 +45,7 @@ class Config {
     int64_t context = 2048;
     float theta = 10000;
     bool by_layer_type = false;
+    int64_t original_context = 0;  // of longrope, where the file says it elsewhere
   };
   void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
   // Which layers have a window of `window` keys: layer_types, or what the family's pattern says

@@ -66,8 +66,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   s.theta = theta;
   s.share = share;
   if (!parameters.is_object()) refuse(key.c_str(), parameters, "an object");
-  std::set<std::string> known = {"rope_type", "type", "original_max_position_embeddings",
-                                 "short_factor", "long_factor"};
+  std::set<std::string> known = {"rope_type", "type", "original_max_position_embeddings"};
   const auto number = [&](const char* name, float& field) {
     known.insert(name);
     const auto at = parameters.find(name);
@@ -77,6 +76,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
     field = at->get<float>();
   };
   const auto numbers = [&](const char* name, std::vector<float>& field) {
+    known.insert(name);
     const auto at = parameters.find(name);
     if (at == parameters.end() || at->is_null()) return;
     const std::string path = key + "." + name;
@@ -177,10 +177,11 @@ void Config::rope(int64_t& context, RotarySpec& field, const RopeDefaults& defau
     field.original_context = context;
     context = static_cast<int64_t>(trained * std::clamp(field.factor, 1.0f, kMostStretch));
   }
-  if (field.scaling == RotaryScaling::longrope && field.original_context == 0)
-    field.original_context = context;
-  if (field.scaling == RotaryScaling::longrope && field.factor == 0)
-    field.factor = trained / static_cast<float>(field.original_context);
+  if (field.scaling == RotaryScaling::longrope) {
+    if (defaults.original_context > 0) field.original_context = defaults.original_context;
+    if (field.original_context == 0) field.original_context = context;
+    if (field.factor == 0) field.factor = trained / static_cast<float>(field.original_context);
+  }
 }
 
 void Config::layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern) {

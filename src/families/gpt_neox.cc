@@ -22,10 +22,19 @@ void config(Config& io, Spec& s) {
   s.dropout.embedding = s.dropout.residual;
   io("tie_word_embeddings", s.head.tied, false);
   d.position.kind = PositionKind::rotary;
-  const auto share = io.value("rotary_pct"), theta = io.value("rotary_emb_base");
   RotarySpec& rotary = d.position.rotary;
-  if (io.reading()) rotary.share = share.is_number() ? share.get<float>() : 0.25f;
-  io.rope(s.context, rotary, {.theta = theta.is_number() ? theta.get<float>() : 10000.0f});
+  float theta = rotary.theta;
+  io("rotary_emb_base", theta, 10000, 1e9f);
+  io("rotary_pct", rotary.share, 0.25f);
+  if (io.value("rope_parameters").is_null()) {  // then the keys above count, and not these
+    const auto told = [&](const char* key, double absent) {
+      const nlohmann::json value = io.value(key);
+      return value.is_null() ? nlohmann::json(absent) : value;
+    };
+    io.only("rope_theta", told("rotary_emb_base", 10000));
+    io.only("partial_rotary_factor", told("rotary_pct", 0.25));
+  }
+  io.rope(s.context, rotary, {.theta = theta});
   if (io.reading()) io.refuse_unknown({"is_decoder"});
 }
 

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "families/registry.h"
 #include "families/shared.h"
 
@@ -8,14 +9,13 @@ namespace {
 void config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   RotarySpec& rotary = d.position.rotary;
-  llama_sizes(io, s, {.epsilon = 1e-5f});
-  window_of_all(io, d, 0);
   int64_t original = rotary.original_context > 0 ? rotary.original_context : 4096;
   io("original_max_position_embeddings", original, 4096);
-  if (rotary.scaling == RotaryScaling::longrope) {
-    rotary.original_context = original;
-    rotary.factor = static_cast<float>(s.context) / static_cast<float>(original);
-  }
+  llama_sizes(io, s, {.epsilon = 1e-5f, .original_context = original});
+  if (rotary.scaling != RotaryScaling::none && rotary.scaling != RotaryScaling::longrope)
+    fail(ErrorKind::Unsupported, "{}: rope_scaling is not known here; expected longrope",
+         io.name());
+  window_of_all(io, d, 0);
   io("embd_pdrop", s.dropout.embedding, 0);
   io("resid_pdrop", s.dropout.residual, 0);
   if (io.reading()) io.refuse_unknown({});

@@ -42,10 +42,10 @@ void write_labels(Config& io, const Spec& spec) {
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all = {
-      &gpt2,   &llama,   &mistral,    &mixtral, &qwen2,      &qwen3, &qwen3_moe,
-      &gemma2, &gemma3,  &phi3,       &olmo2,   &opt,        &bloom, &gpt_neox,
-      &bert,   &roberta, &distilbert, &mpnet,   &modernbert, &t5,    &bart,
-      &marian, &vit,     &whisper,    &own};
+      &gpt2,       &llama,  &mistral, &mixtral,    &qwen2, &qwen3,      &qwen3_moe,
+      &gemma2,     &gemma3, &phi3,    &olmo2,      &opt,   &bloom,      &gpt_neox,
+      &starcoder2, &bert,   &roberta, &distilbert, &mpnet, &modernbert, &t5,
+      &bart,       &marian, &vit,     &whisper,    &own};
   return all;
 }
 

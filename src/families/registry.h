@@ -18,6 +18,7 @@ extern const Family gemma2;
 extern const Family gemma3;
 extern const Family phi3;
 extern const Family olmo2;
+extern const Family starcoder2;
 extern const Family opt;
 extern const Family bloom;
 extern const Family gpt_neox;

@@ -25,9 +25,8 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;
   d.position.kind = PositionKind::rotary;
-  d.attention.bias = d.attention.output_bias = false;
   d.ffn.gated = true;
-  d.ffn.bias = false;
+  if (io.reading()) d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   io("vocab_size", s.vocabulary);
   io.padding(s);
   io("hidden_size", s.width);
@@ -37,11 +36,13 @@ void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io("head_dim", d.attention.head_width, 0);
   io("intermediate_size", d.ffn.width);
   io(defaults.activation_key, d.ffn.activation, defaults.activation);
-  io("rms_norm_eps", d.norm.epsilon, defaults.epsilon);
+  io(defaults.epsilon_key, d.norm.epsilon, defaults.epsilon);
   io("attention_dropout", s.dropout.attention, 0);
   io("tie_word_embeddings", s.head.tied, defaults.tied);
   io.rope(s.context, d.position.rotary,
-          {.theta = defaults.theta, .by_layer_type = defaults.rope_by_layer_type});
+          {.theta = defaults.theta,
+           .by_layer_type = defaults.rope_by_layer_type,
+           .original_context = defaults.original_context});
 }
 
 void window_of_all(Config& io, StackSpec& stack, int64_t absent) {

@@ -16,10 +16,12 @@ Names with_decoder_heads(Names names);
 struct LlamaDefaults {
   float theta = 10000;
   float epsilon = 1e-6f;
+  const char* epsilon_key = "rms_norm_eps";
   const char* activation_key = "hidden_act";
   const char* activation = "silu";
   bool tied = false;
   bool rope_by_layer_type = false;
+  int64_t original_context = 0;
 };
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
 Names llama_names();

@@ -19,6 +19,9 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   ffn.activation = name == relu         ? ActivationKind::relu
                    : name == gated_gelu ? ActivationKind::gelu_tanh
                                         : ActivationKind::silu;
+  // What follows from it stands in some files too, and would win.
+  io.only("dense_act_fn", name == relu ? "relu" : name == gated_gelu ? "gelu_new" : "silu");
+  io.only("is_gated_act", ffn.gated);
 }
 
 // T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers.
@@ -52,8 +55,7 @@ void config(Config& io, Spec& s) {
   s.encoder = d;
   s.encoder->layers = encoder_layers;
   d.layers = decoder_layers;
-  if (io.reading())
-    io.refuse_unknown({"dense_act_fn", "is_gated_act", "output_past", "is_decoder"});
+  if (io.reading()) io.refuse_unknown({"output_past", "is_decoder"});
 }
 
 bool is_gated(const Spec& s) { return s.decoder->ffn.gated; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <vector>
 
 #include "text/normalizers.h"
@@ -106,9 +107,21 @@ class Composer {
   }
 
  private:
+  // By class, those of one class as they stand. A text may be nothing but marks, so many are sorted
+  // by counting, in linear time.
   void sort() {
-    std::stable_sort(pending_.begin() + static_cast<std::ptrdiff_t>(sorted_), pending_.end(),
-                     [](const Change& a, const Change& b) { return a.order < b.order; });
+    constexpr std::ptrdiff_t kFew = 64;
+    const auto begin = pending_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    if (pending_.end() - begin <= kFew) {
+      std::stable_sort(begin, pending_.end(),
+                       [](const Change& a, const Change& b) { return a.order < b.order; });
+    } else {
+      std::array<size_t, 257> places{};  // where the next one of each class goes
+      std::for_each(begin, pending_.end(), [&](const Change& c) { ++places[c.order + 1u]; });
+      std::partial_sum(places.begin(), places.end(), places.begin());
+      const std::vector<Change> unsorted(begin, pending_.end());
+      for (const Change& c : unsorted) begin[static_cast<std::ptrdiff_t>(places[c.order]++)] = c;
+    }
     sorted_ = pending_.size();
   }
 

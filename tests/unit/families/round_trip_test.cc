@@ -66,6 +66,14 @@ INSTANTIATE_TEST_SUITE_P(
            s.dropout = {0.1f, 0.2f, 0.3f};
          }},
         {"deviation", "gpt2", [](Spec& s) { s.init_deviation = 0.07f; }},
+        {"llama_with_biases", "llama",
+         [](Spec& s) {
+           StackSpec& d = *s.decoder;
+           d.position.kind = PositionKind::rotary;
+           d.norm.kind = NormKind::rms;
+           d.norm.epsilon = 1e-6f;
+           d.ffn.gated = true;
+         }},
         // What no config.json of GPT-2 can hold.
         {"large_deviation", "fovea", [](Spec& s) { s.init_deviation = 2; }},
         {"no_position", "fovea", [](Spec& s) { s.decoder->position.kind = PositionKind::none; }},
