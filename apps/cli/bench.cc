@@ -35,6 +35,15 @@ class BenchCommand : public Command {
     table.add(integer("--prompt", {}, "with MODEL: tokens of the prompt", prompt_, 1, 1 << 20));
     table.add(integer("--decode", {}, "with MODEL: tokens to write", decode_, 1, 1 << 20));
     table.add(text("--embed", {}, "with MODEL: times embedding the lines of this file", lines_));
+    table.add(
+        text("--translate", {}, "with MODEL: times translating the lines of this file", sources_));
+    table.add(integer("--beams", {"--beam", "--beam-size", "--num-beams"},
+                      "--translate: hypotheses kept at a time", translation_.beams, 1, 1024));
+    table.add(integer("--tokens", {},
+                      "--translate: write exactly so many tokens for each line; 0 = to its end",
+                      exact_, 0, 1 << 20));
+    table.add(integer("--runs", {}, "--embed, --translate: the median of so many counts", runs_, 1,
+                      10000));
     table.add(integer("--steps", {"--iters"}, "steps to time", steps_, 1, 1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
                       "sequences in a step; 0 = the benchmark's own", batch_, 0, 65536));
@@ -42,6 +51,7 @@ class BenchCommand : public Command {
 
   int run(const OptionTable&) override {
     if (!lines_.empty()) return run_embedding();
+    if (!sources_.empty()) return run_translation();
     if (!model_.empty()) return run_model();
     if (precision_ > 2) throw UsageError("--dtype: int8 and int4 are for a MODEL's weights");
     const TrainBench r =
@@ -53,13 +63,9 @@ class BenchCommand : public Command {
  private:
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: needs a MODEL; expected a model directory");
-    constexpr int64_t kRuns = 5;
-    std::vector<std::string> texts;
-    LineReader reader(lines_);
-    for (auto block = reader.next(4096); !block.empty(); block = reader.next(4096))
-      texts.insert(texts.end(), block.begin(), block.end());
+    const std::vector<std::string> texts = all_lines(lines_);
     const Embedder embedder = Embedder::open(model_, nullptr, weight_precision(precision_));
-    const EmbedBench r = bench_embedding(embedder, texts, kRuns);
+    const EmbedBench r = bench_embedding(embedder, texts, runs_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},
                                          {"sentences", r.sentences},
@@ -72,6 +78,33 @@ class BenchCommand : public Command {
                : fmt::format("embed {} lines ({}, {} threads): {:.0f} lines/s, {:.0f} tokens/s\n",
                              r.sentences, r.isa, r.threads, r.sentences_per_second,
                              r.tokens_per_second));
+    return 0;
+  }
+
+  int run_translation() {
+    if (model_.empty()) throw UsageError("--translate: needs a MODEL; expected a model directory");
+    translation_.min_tokens = translation_.max_tokens = exact_;
+    translation_.sequences = std::max(translation_.sequences, translation_.beams);
+    const Model model = open_model(model_, weight_precision(precision_));
+    const TranslationBench r = bench_translation(model, all_lines(sources_), runs_, translation_);
+    print(json ? nlohmann::ordered_json({{"model", model_},
+                                         {"dtype", kPrecisionNames[precision_]},
+                                         {"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"beams", translation_.beams},
+                                         {"lines", r.lines},
+                                         {"source_tokens", r.source_tokens},
+                                         {"tokens", r.tokens},
+                                         {"seconds", r.seconds},
+                                         {"lines_per_second", r.lines_per_second},
+                                         {"tokens_per_second", r.tokens_per_second},
+                                         {"peak_bytes", r.peak_bytes}})
+                         .dump() +
+                     "\n"
+               : fmt::format("translate {} lines with {} beam{} ({}, {} threads): {:.1f} lines/s, "
+                             "{:.0f} output tokens/s\n",
+                             r.lines, translation_.beams, translation_.beams == 1 ? "" : "s", r.isa,
+                             r.threads, r.lines_per_second, r.tokens_per_second));
     return 0;
   }
 
@@ -97,9 +130,8 @@ class BenchCommand : public Command {
   }
 
   std::string as_json(const GenerationBench& r, double open_seconds) const {
-    static constexpr const char* kNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
     return nlohmann::ordered_json({{"model", model_},
-                                   {"dtype", kNames[precision_]},
+                                   {"dtype", kPrecisionNames[precision_]},
                                    {"isa", r.isa},
                                    {"threads", r.threads},
                                    {"prompt", r.prompt},
@@ -149,7 +181,11 @@ class BenchCommand : public Command {
            "\n";
   }
 
-  std::string preset_ = "nano", lines_, model_;
+  static constexpr const char* kPrecisionNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
+
+  std::string preset_ = "nano", lines_, sources_, model_;
+  TranslateOptions translation_;
+  int64_t exact_ = 0, runs_ = 5;
   int precision_ = 0;
   int64_t steps_ = 50, batch_ = 0, prompt_ = 512, decode_ = 64;
 };

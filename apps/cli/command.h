@@ -31,6 +31,7 @@ class Command {
 
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_generate();
+std::unique_ptr<Command> make_chat();
 std::unique_ptr<Command> make_translate();
 std::unique_ptr<Command> make_eval();
 std::unique_ptr<Command> make_trace();

@@ -42,11 +42,14 @@ class GenerateCommand : public Command {
                 "newline at the end of a file or of piped text is not part of the prompt.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
+                    "model directory or .gguf file", model_));
     table.add(text("--prompt", {"-p"}, "text to go on from", prompt_));
     table.add(text("--file", {"-f", "-i", "--input"}, "file with the text to go on from", file_));
     table.add(integers("--ids", {}, "token ids to go on from: 5,9,2", ids_, 0, kLargestId));
     table.add(flag("--echo", {}, "print the prompt too", echo_));
+    table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
+                     precision_, kWeightPrecisions));
     generation_.declare(table);
     GenerateOptions& options = generation_.options;
     table.add(integer("--answers", {"--num-return-sequences"},
@@ -74,7 +77,7 @@ class GenerateCommand : public Command {
     const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
     if (sources > 1) throw UsageError("--prompt, --file, --ids: expected one of them");
     if (!table.given("--ids")) read_prompt(table);
-    const Model model = open_model(model_);
+    const Model model = open_model(model_, weight_precision(precision_));
     generation_.settle(model, *table_);
     if (!table.given("--ids")) warn_unknown(model);
     return write(model);
@@ -186,6 +189,7 @@ class GenerateCommand : public Command {
 
   std::string model_, prompt_, file_;
   std::vector<int64_t> ids_;
+  int precision_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
   bool echo_ = false;

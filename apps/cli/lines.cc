@@ -74,4 +74,13 @@ std::vector<std::string> LineReader::next(size_t lines) {
   return block;
 }
 
+std::vector<std::string> all_lines(const std::string& path) {
+  constexpr size_t kBlock = 4096;
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  for (auto block = reader.next(kBlock); !block.empty(); block = reader.next(kBlock))
+    lines.insert(lines.end(), block.begin(), block.end());
+  return lines;
+}
+
 }  // namespace fovea::cli

@@ -29,4 +29,7 @@ class LineReader {
   bool ended_ = false;
 };
 
+// All lines of a file at once.
+std::vector<std::string> all_lines(const std::string& path);
+
 }  // namespace fovea::cli

@@ -20,6 +20,7 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"train", "train a Transformer on text", make_train},
       {"generate", "let a model write on", make_generate},
+      {"chat", "talk with a model", make_chat},
       {"translate", "translate lines of text", make_translate},
       {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
       {"trace", "write down what a model computes, layer by layer", make_trace},

@@ -10,12 +10,11 @@
 
 #include "command.h"
 #include "files.h"
-#include "fovea/engine.h"
 #include "fovea/error.h"
 #include "serve/api.h"
 #include "serve/fields.h"
 #include "serve/http_server.h"
-#include "serve/served_model.h"
+#include "serve/open_served.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -56,6 +55,12 @@ class ServeCommand : public Command {
     table.add(list("--alias", {"--served-model-name"},
                    "name of a model in the API, in the order of the models; else its directory's",
                    names_));
+    table.add(choice("--dtype", {}, "precision of the models' weights; automatic = as stored",
+                     weights_, kWeightPrecisions));
+    table.add(list("--languages", {},
+                   "source-target of a translation model, such as de-en, in the order of the "
+                   "models; else as its files say",
+                   languages_));
     table.add(text("--chat-template", {"--chat-template-file"},
                    "file with a chat template, instead of the models' own", template_));
     declare_network(table);
@@ -71,6 +76,9 @@ class ServeCommand : public Command {
     if (models_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (names_.size() > models_.size()) {
       throw UsageError("--alias: more names than models; expected one for each");
+    }
+    if (languages_.size() > models_.size()) {
+      throw UsageError("--languages: more pairs than models; expected one for each");
     }
     http_.access = access();
     take_flags(table);
@@ -95,6 +103,8 @@ class ServeCommand : public Command {
                       "seconds that a client gets to send a request's head, to send its body, and "
                       "to take each piece of the answer; 0 = 10, 30 and 30",
                       timeout_, 0, 86400));
+    table.add(number("--max-time", {}, "seconds that an answer may take; 0 = as long as it likes",
+                     most_seconds_, 0, 86400));
     table.add(
         integer("--grace", {}, "seconds that answers under way get at the end", grace_, 0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));
@@ -197,29 +207,18 @@ class ServeCommand : public Command {
     return (folder.has_filename() ? folder : folder.parent_path()).filename();
   }
 
-  std::shared_ptr<serve::ServedModel> open(size_t i) {
-    const Model model = open_model(models_[i]);
-    const Spec& spec = model.spec();
-    auto served = std::make_shared<serve::ServedModel>();
-    served->facts = {name_of(i),      std::time(nullptr), spec.context,
-                     spec.vocabulary, model.parameters(), spec.width};
-    if (model.has_tokenizer()) served->tokenizer = model.tokenizer();
-    if (!spec.decoder || std::filesystem::exists(models_[i] + "/modules.json")) {
-      served->embedder = Embedder::open(models_[i]);
-      return served;
-    }
-    served->chat = serve::chat_format(models_[i], template_, served->tokenizer);
-    serve::set_defaults(*served, models_[i], flags_);
-    const auto engine = std::make_shared<Engine>(model, engine_);
-    serve::TextEngine text;
-    text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                           Engine::Sink sink) {
-      return engine->submit(ids, options, std::move(sink));
-    };
-    text.cancel = [engine](uint64_t request) { engine->cancel(request); };
-    text.status = [engine] { return engine->status(); };
-    served->engine = std::move(text);
-    return served;
+  std::shared_ptr<serve::ServedModel> open(size_t i) const {
+    serve::ServedOptions options;
+    options.name = name_of(i);
+    options.template_file = template_;
+    options.precision = weight_precision(weights_);
+    options.engine = engine_;
+    options.most_seconds = most_seconds_;
+    options.flags = flags_;
+    if (i < languages_.size()) options.languages = languages_[i];
+    return serve::open_served(models_[i], options, [](const std::string& warning) {
+      note("warning: " + printable(warning) + "\n");
+    });
   }
 
   int serve_all() {
@@ -237,8 +236,15 @@ class ServeCommand : public Command {
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     server.stop(std::chrono::seconds(grace_));
     // The engines end before the server does: what they still hold refers to it.
-    for (const auto& model : served) model->engine.reset();
+    for (const auto& model : served) model->end_work();
     return stop_code();
+  }
+
+  static const char* what_it_does(const serve::ServedModel& model) {
+    if (model.embedder) return " (vectors)";
+    if (model.rerank_queue) return " (re-ranking)";
+    if (model.translator) return " (translation)";
+    return model.chat ? "" : " (without a chat template)";
   }
 
   void announce(uint16_t port, const std::vector<std::shared_ptr<serve::ServedModel>>& served) {
@@ -248,11 +254,7 @@ class ServeCommand : public Command {
     Json names = Json::array();
     for (const auto& model : served) {
       names.push_back(model->facts.name);
-      note(printable(fmt::format("serving {}{}", model->facts.name,
-                                 model->embedder ? " (vectors)"
-                                 : model->chat   ? ""
-                                                 : " (without a chat template)")) +
-           "\n");
+      note(printable(fmt::format("serving {}{}", model->facts.name, what_it_does(*model))) + "\n");
     }
     note(fmt::format("listening at {} (Ctrl-C ends it)\n", url));
     if (json) print(Json{{"url", url}, {"port", port}, {"models", names}}.dump() + "\n");
@@ -260,13 +262,15 @@ class ServeCommand : public Command {
 
   static constexpr int64_t kMost = 1'000'000'000;
 
-  std::vector<std::string> models_, names_, origins_;
+  std::vector<std::string> models_, names_, origins_, languages_;
   std::string template_, key_file_;
   serve::HttpOptions http_;
   serve::SamplingFlags flags_;
   EngineOptions engine_;
   uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0;
+  double most_seconds_ = 0;
+  int weights_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
   double temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
   double min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;

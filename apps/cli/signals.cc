@@ -25,6 +25,7 @@ void handle(int signal) {
     say("\nfovea: stopped at once\n");
     _exit(128 + signal);
   }
+  if (*notice == 0) return;
   say("\nfovea: ");
   say(notice);
   say("\n");
@@ -44,6 +45,10 @@ void start_signals() {
 
 void catch_signals(const char* notice) { gentle = notice; }
 bool asked_to_stop() { return received != 0; }
+bool take_interrupt() {
+  int interrupt = SIGINT;
+  return received.compare_exchange_strong(interrupt, 0);
+}
 int stop_code() { return 128 + received; }
 
 }  // namespace fovea::cli

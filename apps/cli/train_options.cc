@@ -79,6 +79,10 @@ void declare_length(OptionTable& table, TrainOptions& o) {
   table.add_config(integer("--patience", {"--early-stopping"},
                            "evaluations without improvement before it stops; 0 = never", o.patience,
                            0, kSteps));
+  table.add_config(text("--best-by", {"--metric-for-best-model"},
+                        "what the best model and --patience go by: loss, bleu or chrf (of pairs), "
+                        "accuracy or f1 (of labels); automatic: bleu of pairs, else loss",
+                        o.best_by));
   table.add_config(integer("--bad-steps", {},
                            "steps in a row with a non-finite loss before it stops", o.bad_steps, 1,
                            kSteps));
@@ -118,6 +122,8 @@ void declare_optimizer(OptionTable& table, TrainRequest& request) {
   table.add_config(integer("--average", {},
                            "evaluate and write the mean of the weights at so many evaluations",
                            o.average, 1, 100));
+  table.add_config(choice("--average-of", {}, "which evaluations these are: the last or the best",
+                          request.average_of, {"last", "best"}));
 }
 
 void declare_cadence(OptionTable& table, TrainRequest& request) {
@@ -129,6 +135,10 @@ void declare_cadence(OptionTable& table, TrainRequest& request) {
       "steps between evaluations; 0 = only at the end", o.evaluate_every, 0, kSteps));
   table.add_config(integer("--evaluate-windows", {}, "windows that one evaluation reads; 0 = all",
                            o.evaluate_windows, 0, kSteps));
+  table.add_config(integer("--bleu-lines", {},
+                           "held-out pairs that one evaluation translates, for BLEU and chrF; 0 = "
+                           "none",
+                           o.bleu_lines, 0, kSteps));
   table.add_config(integer("--sample-every", {}, "steps between samples of its writing; 0 = never",
                            o.sample_every, 0, kSteps));
   table.add_config(integer("--sample-tokens", {}, "length of a sample", o.sample_tokens, 1, 65536));
@@ -233,6 +243,7 @@ void TrainRequest::take_preset() {
   seed = static_cast<int64_t>(options.seed);
   schedule = static_cast<int>(options.schedule);
   precision = static_cast<int>(options.precision);
+  average_of = static_cast<int>(options.average_of);
 }
 
 void TrainRequest::declare(OptionTable& table) {
@@ -272,6 +283,7 @@ void TrainRequest::apply(OptionTable& table) {
   options.schedule = static_cast<Schedule>(schedule);
   options.precision = static_cast<Precision>(precision);
   options.objective = static_cast<Objective>(objective);
+  options.average_of = static_cast<Averaged>(average_of);
 }
 
 std::string config_of(const TrainRequest& request, const OptionTable& table) {

@@ -16,7 +16,8 @@ struct TrainRequest {
   std::string config;
   float dropout = 0;
   int64_t seed = 0;
-  int schedule = 0, precision = 0, objective = 0;  // indices of the enums, for `choice`
+  // indices of the enums, for `choice`
+  int schedule = 0, precision = 0, objective = 0, average_of = 0;
   bool dry_run = false, dump_config = false, inspect = false;
 
   void declare(OptionTable& table);

@@ -142,6 +142,7 @@ std::string result_text(const TrainResult& r, const TrainOptions& options) {
   if (r.best_loss > 0) best = fmt::format(", best on held-out text {:.4f}", r.best_loss);
   if (r.best_loss > 0 && r.bits_per_byte > 0)
     best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
+  for (const auto& [name, value] : r.figures) best += fmt::format(", {} {:.4g}", name, value);
   return fmt::format("{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nThe model is in {}\n",
                      r.interrupted     ? "Interrupted"
                      : r.stopped_early ? "Stopped early, as it no longer improved,"

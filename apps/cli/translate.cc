@@ -38,9 +38,22 @@ class TranslateCommand : public Command {
     table.add(text("--force-decode", {"--prefix"}, "what every translation begins with",
                    options_.prefix));
     table.add(text("--source-prefix", {}, "in front of every source line", options_.source_prefix));
+    table.add(
+        text("--task", {},
+             "instead: a task of the checkpoint's, such as translation_en_to_de, whose prefix "
+             "config.json knows",
+             options_.task));
+    table.add(choice("--dtype", {"--precision"},
+                     "precision of the model's weights; automatic = as stored", precision_,
+                     kWeightPrecisions));
     table.add(number("--max-length-factor", {},
                      "a translation has at most so many tokens for each of the source's",
                      options_.length_factor, 0.01, 1000));
+    table.add(integer("--max-tokens", {"--max-length", "--max-new-tokens"},
+                      "instead: at most so many tokens in all; 0 = by the factor",
+                      options_.max_tokens, 0, 1 << 20));
+    table.add(integer("--min-tokens", {"--min-length"}, "no end before these", options_.min_tokens,
+                      0, 1 << 20));
     table.add(flag("--refuse-long", {},
                    "end at a line over the model's context instead of "
                    "cutting it",
@@ -56,7 +69,7 @@ class TranslateCommand : public Command {
                                    options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
-    const Model model = open_model(model_);
+    const Model model = open_model(model_, weight_precision(precision_));
     catch_signals();
     const auto start = std::chrono::steady_clock::now();
     translate(
@@ -126,6 +139,7 @@ class TranslateCommand : public Command {
 
   std::string model_;
   TranslateOptions options_;
+  int precision_ = 0;
   int64_t lines_ = 0, cut_ = 0, tokens_ = 0;
 };
 

@@ -29,6 +29,15 @@ std::string import_map() {
   return nlohmann::ordered_json({{"imports", imports}}).dump();
 }
 
+// All modules are asked for at once, instead of one import after another.
+std::string front_page() {
+  constexpr std::string_view kMain = R"(<script type="module" src="main.js"></script>)";
+  std::string page(page_files().at("index.html")), preloads;
+  for (const auto& [name, bytes] : page_files())
+    if (name.ends_with(".js")) preloads += "<link rel=\"modulepreload\" href=\"" + name + "\">\n";
+  return page.insert(page.find(kMain), preloads);
+}
+
 std::string captured(const std::map<std::string, Answer>& answers, const std::string& hash) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const auto& [address, answer] : answers) {
@@ -57,7 +66,8 @@ std::string base64(std::string_view bytes) {
 
 Answer page_file(const std::string& path) {
   if (path == "saved.html") return {200, "text/html; charset=utf-8", saved_page({}, "")};
-  const std::string name = path.empty() ? "index.html" : path;
+  if (path.empty()) return {200, "text/html; charset=utf-8", front_page()};
+  const std::string& name = path;
   const auto found = page_files().find(name);
   if (found == page_files().end())
     return {404, "application/json", R"({"error":{"message":"there is no such page here"}})"};

@@ -1,13 +1,12 @@
 #include "serve/api.h"
 
-#include <fmt/format.h>
-
-#include "fovea/error.h"
 #include "serve/answer_json.h"
-#include "serve/embeddings.h"
+#include "serve/api_error.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
 #include "serve/prompts.h"
+#include "serve/translation.h"
+#include "serve/vectors.h"
 
 namespace fovea::serve {
 namespace {
@@ -18,28 +17,16 @@ Response json_response(const Json& json) {
   return response;
 }
 
-Response error_response(const Error& error) {
-  switch (error.kind()) {
-    case ErrorKind::InvalidArgument:
-    case ErrorKind::Unsupported: return serve::error_response(400, error.what());
-    case ErrorKind::OutOfMemory: return serve::error_response(503, error.what());
-    default: return serve::error_response(500, error.what());
-  }
-}
-
 // What a handler throws becomes an answer.
-Handler guarded(Handler handler) {
-  return [handler = std::move(handler)](Request request, std::shared_ptr<Exchange> exchange) {
-    try {
-      handler(std::move(request), exchange);
-    } catch (const ApiError& error) {
-      exchange->send(serve::error_response(error.status, error.message, error.param, error.code));
-    } catch (const Error& error) {
-      exchange->send(error_response(error));
-    } catch (const std::bad_alloc&) {
-      exchange->send(serve::error_response(503, "no memory is left for this request"));
-    }
-  };
+Handler guarded(Handler handler, ErrorShape shape) {
+  return
+      [handler = std::move(handler), shape](Request request, std::shared_ptr<Exchange> exchange) {
+        try {
+          handler(std::move(request), exchange);
+        } catch (...) {
+          exchange->send(error_response(shape, api_error(std::current_exception())));
+        }
+      };
 }
 
 Json model_json(const ServedModel& model) {
@@ -56,13 +43,22 @@ Json model_json(const ServedModel& model) {
             {"n_vocab", facts.vocabulary}}}};
 }
 
+bool any(const ServedModel&) { return true; }
+bool writes(const ServedModel& model) { return model.engine.has_value(); }
+bool embeds(const ServedModel& model) { return model.embedder.has_value(); }
+bool reranks(const ServedModel& model) { return model.rerank_queue != nullptr; }
+bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
+
 }  // namespace
 
 Api::Api(std::vector<std::shared_ptr<ServedModel>> models) : models_(std::move(models)) {}
 
-std::shared_ptr<ServedModel> Api::model(const Json& body) const {
+std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
   const auto name = body.find("model");
   if (name == body.end() || !name->is_string() || name->get_ref<const std::string&>().empty()) {
+    for (const auto& model : models_) {
+      if (able(*model)) return model;
+    }
     return models_.front();
   }
   for (const auto& model : models_) {
@@ -72,19 +68,24 @@ std::shared_ptr<ServedModel> Api::model(const Json& body) const {
                  "model_not_found"};
 }
 
-void Api::list_models(const Answer& answer) const {
+void Api::list_models(const Request&, const Answer& answer) {
   Json data = Json::array();
   for (const auto& model : models_) data.push_back(model_json(*model));
   answer->send(json_response({{"object", "list"}, {"data", data}}));
 }
 
-void Api::one_model(const Request& request, const Answer& answer) const {
-  answer->send(json_response(model_json(*model({{"model", request.rest}}))));
+void Api::one_model(const Request& request, const Answer& answer) {
+  answer->send(json_response(model_json(*model({{"model", request.rest}}, any))));
 }
+
+void Api::complete(const Request& request, const Answer& answer) {
+  generate(request, answer, false);
+}
+void Api::chat(const Request& request, const Answer& answer) { generate(request, answer, true); }
 
 void Api::generate(const Request& request, const Answer& answer, bool chat) {
   const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body);
+  const std::shared_ptr<ServedModel> served = model(body, writes);
   served->needs_engine();
   ApiRequest asked;
   asked.options = served->defaults;
@@ -97,18 +98,47 @@ void Api::generate(const Request& request, const Answer& answer, bool chat) {
   job->start(prompts.ids, prompts.find_calls);
 }
 
-void Api::embed(const Request& request, const Answer& answer) const {
+void Api::openai_embeddings(const Request& request, const Answer& answer) {
   const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body);
-  const Embedder& embedder = served->needs_embedder();
+  const std::shared_ptr<ServedModel> served = model(body, embeds);
   ApiRequest asked;
   read_fields(body, kEmbeddings, served->facts.vocabulary, asked);
-  answer->send(json_response(embeddings_json(asked, embedder, served->facts.name)));
+  answer_openai_embeddings(asked, served, answer);
 }
 
-void Api::tokenize(const Request& request, const Answer& answer) const {
+void Api::embed(const Request& request, const Answer& answer) {
   const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body);
+  const std::shared_ptr<ServedModel> served = model(body, embeds);
+  ApiRequest asked;
+  asked.normalise = true;
+  read_fields(body, kEmbed, served->facts.vocabulary, asked);
+  answer_embed(asked, served, answer);
+}
+
+void Api::rerank(const Request& request, const Answer& answer) {
+  const Json body = parse_body(request.body);
+  const std::shared_ptr<ServedModel> served = model(body, reranks);
+  ApiRequest asked;
+  read_fields(body, kRerank, served->facts.vocabulary, asked);
+  answer_rerank(asked, served, answer);
+}
+
+void Api::translate(const Request& request, const Answer& answer) {
+  const std::string_view type = request.header("content-type");
+  const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
+                    request.body.substr(0, 1) != "{";  // curl -d calls everything a form
+  ApiRequest asked;
+  read_fields(parse_body(form ? json_of_form(request.body) : request.body), kTranslate, 0, asked);
+  answer_translation(asked, translator(models_, asked), answer);
+}
+
+void Api::languages(const Request&, const Answer& answer) {
+  answer->send(json_response(languages_json(models_)));
+}
+
+void Api::tokenize(const Request& request, const Answer& answer) {
+  const Json body = parse_body(request.body);
+  const std::shared_ptr<ServedModel> served = model(body, reads_text);
   ApiRequest asked;
   read_fields(body, kTokenize, served->facts.vocabulary, asked);
   const Tokenizer& tokenizer = served->needs_tokenizer();
@@ -129,9 +159,9 @@ void Api::tokenize(const Request& request, const Answer& answer) const {
       {{"tokens", tokens}, {"count", ids.size()}, {"max_model_len", served->facts.context}}));
 }
 
-void Api::detokenize(const Request& request, const Answer& answer) const {
+void Api::detokenize(const Request& request, const Answer& answer) {
   const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body);
+  const std::shared_ptr<ServedModel> served = model(body, reads_text);
   ApiRequest asked;
   read_fields(body, kDetokenize, served->facts.vocabulary, asked);
   const std::string text = served->needs_tokenizer().decode(asked.ids, asked.skip_special);
@@ -140,34 +170,34 @@ void Api::detokenize(const Request& request, const Answer& answer) const {
 
 Router Api::router() {
   Router router;
-  const auto add = [&](const char* method, const char* path, Handler handler,
-                       bool needs_key = true) {
-    router.add({method, path, needs_key, guarded(std::move(handler))});
+  const auto add = [&](const char* method, const char* path, Answerer answerer,
+                       ErrorShape shape = ErrorShape::openai) {
+    router.add(
+        {method, path, true,
+         guarded([this, answerer](const Request& request,
+                                  const Answer& answer) { (this->*answerer)(request, answer); },
+                 shape)});
   };
-  for (const char* path : {"/health", "/v1/health"}) {
-    add(
-        "GET", path,
-        [](const Request&, const Answer& answer) {
-          answer->send(json_response({{"status", "ok"}}));
-        },
-        false);
-  }
-  add("GET", "/metrics", [this](const Request&, const Answer& answer) {
-    answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
-  });
-  add("GET", "/v1/models", [this](const Request&, const Answer& answer) { list_models(answer); });
-  add("GET", "/v1/models/{id}",
-      [this](const Request& request, const Answer& answer) { one_model(request, answer); });
-  add("POST", "/v1/completions",
-      [this](const Request& request, const Answer& answer) { generate(request, answer, false); });
-  add("POST", "/v1/chat/completions",
-      [this](const Request& request, const Answer& answer) { generate(request, answer, true); });
-  add("POST", "/v1/embeddings",
-      [this](const Request& request, const Answer& answer) { embed(request, answer); });
-  add("POST", "/tokenize",
-      [this](const Request& request, const Answer& answer) { tokenize(request, answer); });
-  add("POST", "/detokenize",
-      [this](const Request& request, const Answer& answer) { detokenize(request, answer); });
+  const Handler well = [](const Request&, const Answer& answer) {
+    answer->send(json_response({{"status", "ok"}}));
+  };
+  router.add({"GET", "/health", false, well});
+  router.add({"GET", "/v1/health", false, well});
+  router.add({"GET", "/metrics", true, [this](const Request&, const Answer& answer) {
+                answer->send(
+                    {200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
+              }});
+  add("GET", "/v1/models", &Api::list_models);
+  add("GET", "/v1/models/{id}", &Api::one_model);
+  add("POST", "/v1/completions", &Api::complete);
+  add("POST", "/v1/chat/completions", &Api::chat);
+  add("POST", "/v1/embeddings", &Api::openai_embeddings);
+  add("POST", "/embed", &Api::embed, ErrorShape::embeddings);
+  add("POST", "/rerank", &Api::rerank, ErrorShape::embeddings);
+  add("POST", "/translate", &Api::translate, ErrorShape::translate);
+  add("GET", "/languages", &Api::languages, ErrorShape::translate);
+  add("POST", "/tokenize", &Api::tokenize);
+  add("POST", "/detokenize", &Api::detokenize);
   return router;
 }
 

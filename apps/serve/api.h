@@ -19,15 +19,24 @@ class Api {
 
  private:
   using Answer = std::shared_ptr<Exchange>;
-  void list_models(const Answer& answer) const;
-  void one_model(const Request& request, const Answer& answer) const;
+  using Answerer = void (Api::*)(const Request& request, const Answer& answer);
+  using Able = bool (*)(const ServedModel& model);
+  void list_models(const Request& request, const Answer& answer);
+  void one_model(const Request& request, const Answer& answer);
+  void complete(const Request& request, const Answer& answer);
+  void chat(const Request& request, const Answer& answer);
+  void openai_embeddings(const Request& request, const Answer& answer);
+  void embed(const Request& request, const Answer& answer);
+  void rerank(const Request& request, const Answer& answer);
+  void translate(const Request& request, const Answer& answer);
+  void languages(const Request& request, const Answer& answer);
+  void tokenize(const Request& request, const Answer& answer);
+  void detokenize(const Request& request, const Answer& answer);
   void generate(const Request& request, const Answer& answer, bool chat);
-  void embed(const Request& request, const Answer& answer) const;
-  void tokenize(const Request& request, const Answer& answer) const;
-  void detokenize(const Request& request, const Answer& answer) const;
 
-  // The one that the request names; the first where it names none. Throws ApiError 404.
-  std::shared_ptr<ServedModel> model(const Json& body) const;
+  // The one that the request names; where it names none the first that is able to, or the first of
+  // all. Throws ApiError 404.
+  std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
   std::vector<std::shared_ptr<ServedModel>> models_;
   Metrics metrics_;

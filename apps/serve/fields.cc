@@ -51,6 +51,17 @@ void put_encoding(const Json& value, ApiRequest& request) {
                  "invalid_value"};
 }
 
+void put_direction(const Json& value, ApiRequest&) {
+  if (value == "right" || value == "Right") return;
+  throw ApiError{400, "truncation_direction: expected right; only the end of a text is cut",
+                 "truncation_direction", "invalid_value"};
+}
+
+void put_format(const Json& value, ApiRequest&) {
+  if (value == "text") return;
+  throw ApiError{400, "format: expected text; markup is not translated", "format", "invalid_value"};
+}
+
 void put_stream_options(const Json& value, ApiRequest& request) {
   const auto found = value.find("include_usage");
   if (found == value.end() || found->is_null()) return;
@@ -62,8 +73,9 @@ void put_stream_options(const Json& value, ApiRequest& request) {
 }
 
 const std::vector<Field> kFields = {
-    {"model", kBoth | kTokenize | kDetokenize | kEmbeddings, FieldType::text, 0, 1024,
-     "the first model", "which model answers; its name is in GET /v1/models",
+    {"model", kBoth | kTokenize | kDetokenize | kEmbeddings | kEmbed | kRerank | kTranslate,
+     FieldType::text, 0, 1024, "the first that can",
+     "which model answers; its name is in GET /v1/models",
      [](const Json& v, ApiRequest& r) { r.model = v; }},
     {"messages", kChat, FieldType::messages, 1, 4096, "",
      "the conversation: objects with role and content",
@@ -82,7 +94,7 @@ const std::vector<Field> kFields = {
      [](const Json& v, ApiRequest& r) { r.options.answers = v; }},
     {"best_of", kCompletion, FieldType::integer, 1, 16, "n", "expected to be n",
      [](const Json& v, ApiRequest& r) { r.best_of = v; }},
-    {"stop", kBoth, FieldType::texts, 0, 16, "none",
+    {"stop", kBoth, FieldType::stops, 0, 16, "none",
      "end before any of these texts, of at most 256 bytes each",
      [](const Json& v, ApiRequest& r) { r.options.stop = texts(v); }},
     {"stop_token_ids", kBoth, FieldType::ids, 0, 64, "none", "end at any of these tokens",
@@ -169,14 +181,72 @@ const std::vector<Field> kFields = {
      "end the prompt where the assistant begins",
      [](const Json& v, ApiRequest& r) { r.add_generation_prompt = v; }},
 
+    {"fovea", kBoth, FieldType::object, 0, 16, "none",
+     "what to show of the model at each token that is written; no bit of the answer changes",
+     [](const Json&, ApiRequest&) {}},
+    {"fovea.attention", kBoth, FieldType::object, 0, 16, "none",
+     "the tokens that one head of the decoder looked at most",
+     [](const Json&, ApiRequest& r) { r.watch.attention.emplace(); }},
+    {"fovea.attention.layer", kBoth, FieldType::integer, 0, 65535, "0", "counted from 0",
+     [](const Json& v, ApiRequest& r) { r.watch.attention->layer = v; }},
+    {"fovea.attention.head", kBoth, FieldType::integer, 0, 65535, "0", "counted from 0",
+     [](const Json& v, ApiRequest& r) { r.watch.attention->head = v; }},
+    {"fovea.attention.top_k", kBoth, FieldType::integer, 1, 1024, "8",
+     "so many tokens, those with the largest weights",
+     [](const Json& v, ApiRequest& r) { r.watch.attention->top_k = v; }},
+    {"fovea.hidden_states", kBoth, FieldType::object, 0, 16, "none",
+     "the residual stream, a vector for each token",
+     [](const Json&, ApiRequest& r) { r.watch.hidden = 0; }},
+    {"fovea.hidden_states.layer", kBoth, FieldType::integer, 0, 65535, "0",
+     "in front of this layer; the number of layers: behind the final norm",
+     [](const Json& v, ApiRequest& r) { r.watch.hidden = v.get<int64_t>(); }},
+
     {"input", kEmbeddings, FieldType::prompts, 1, 2048, "",
      "a text, token ids, or an array of such; each becomes a vector",
      [](const Json& v, ApiRequest& r) { r.inputs = prompts(v); }, true},
     {"encoding_format", kEmbeddings, FieldType::text, 0, 16, "float",
      "float, or base64: 4 bytes for each number, little-endian", put_encoding},
-    {"dimensions", kEmbeddings, FieldType::integer, 1, 65536, "all",
+    {"inputs", kEmbed, FieldType::prompts, 1, 2048, "",
+     "a text, token ids, or an array of such; each becomes a vector",
+     [](const Json& v, ApiRequest& r) { r.inputs = prompts(v); }, true},
+    {"dimensions", kEmbeddings | kEmbed, FieldType::integer, 1, 65536, "all",
      "only the first numbers of each vector, for models trained so",
      [](const Json& v, ApiRequest& r) { r.dimensions = v; }},
+    {"normalize", kEmbed, FieldType::boolean, 0, 0, "true", "vectors of length 1",
+     [](const Json& v, ApiRequest& r) { r.normalise = v.get<bool>(); }},
+    {"prompt_name", kEmbed, FieldType::text, 0, 256, "the model's default",
+     "the model's prompt of this name goes in front of each text",
+     [](const Json& v, ApiRequest& r) { r.prompt_name = v; }},
+
+    {"query", kRerank, FieldType::text, 0, kMostText, "", "what the texts should answer",
+     [](const Json& v, ApiRequest& r) { r.query = v; }, true},
+    {"texts", kRerank, FieldType::strings, 1, 2048, "", "each gets a score",
+     [](const Json& v, ApiRequest& r) { r.texts = v.get<std::vector<std::string>>(); }, true},
+    {"raw_scores", kRerank, FieldType::boolean, 0, 0, "false",
+     "the model's number as it is, not through its sigmoid",
+     [](const Json& v, ApiRequest& r) { r.raw_scores = v; }},
+    {"return_text", kRerank, FieldType::boolean, 0, 0, "false", "each text beside its score",
+     [](const Json& v, ApiRequest& r) { r.return_text = v; }},
+    {"truncate", kEmbed | kRerank, FieldType::boolean, 0, 0, "true",
+     "cut texts of too many tokens; else they are refused",
+     [](const Json& v, ApiRequest& r) { r.truncate = v; }},
+    {"truncation_direction", kEmbed | kRerank, FieldType::text, 0, 16, "right",
+     "which end is cut: right", put_direction},
+
+    {"q", kTranslate, FieldType::texts, 1, 256, "", "a text, or an array of texts",
+     [](const Json& v, ApiRequest& r) {
+       r.texts = texts(v);
+       r.many = v.is_array();
+     },
+     true},
+    {"source", kTranslate, FieldType::text, 1, 64, "",
+     "code of the language of the texts, such as de; auto = the one that the model reads",
+     [](const Json& v, ApiRequest& r) { r.source = v; }, true},
+    {"target", kTranslate, FieldType::text, 1, 64, "", "code of the language to translate into",
+     [](const Json& v, ApiRequest& r) { r.target = v; }, true},
+    {"format", kTranslate, FieldType::text, 0, 16, "text", "text", put_format},
+    {"alternatives", kTranslate, FieldType::integer, 0, 15, "0", "so many other translations",
+     [](const Json& v, ApiRequest& r) { r.alternatives = v; }},
 
     {"content", kTokenize, FieldType::text, 0, kMostText, "", "the text",
      [](const Json& v, ApiRequest& r) { r.text = v; }},
@@ -197,8 +267,9 @@ const std::vector<Field> kFields = {
 };
 
 const char* name_of(FieldType type) {
-  static const char* const names[] = {"boolean", "integer", "number",   "text",  "texts",  "ids",
-                                      "prompts", "biases",  "messages", "array", "object", "any"};
+  static const char* const names[] = {"boolean",  "integer", "number", "text",    "stops",
+                                      "strings",  "texts",   "ids",    "prompts", "biases",
+                                      "messages", "array",   "object", "any"};
   return names[static_cast<int>(type)];
 }
 
@@ -206,15 +277,25 @@ const char* name_of(FieldType type) {
 
 const std::vector<Field>& fields() { return kFields; }
 
+const std::vector<FieldsOf>& routes_with_fields() {
+  static const std::vector<FieldsOf> routes = {{kChat, "/v1/chat/completions"},
+                                               {kCompletion, "/v1/completions"},
+                                               {kTokenize, "/tokenize"},
+                                               {kDetokenize, "/detokenize"},
+                                               {kEmbeddings, "/v1/embeddings"},
+                                               {kEmbed, "/embed"},
+                                               {kRerank, "/rerank"},
+                                               {kTranslate, "/translate"}};
+  return routes;
+}
+
 std::string fields_json() {
   Json all = Json::array();
   for (const Field& field : kFields) {
     Json of = Json::array();
-    if (field.of & kChat) of.push_back("/v1/chat/completions");
-    if (field.of & kCompletion) of.push_back("/v1/completions");
-    if (field.of & kTokenize) of.push_back("/tokenize");
-    if (field.of & kEmbeddings) of.push_back("/v1/embeddings");
-    if (field.of & kDetokenize) of.push_back("/detokenize");
+    for (const FieldsOf& route : routes_with_fields()) {
+      if (field.of & route.of) of.push_back(route.path);
+    }
     all.push_back({{"name", field.name},
                    {"of", of},
                    {"type", name_of(field.type)},

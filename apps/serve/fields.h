@@ -8,13 +8,29 @@
 namespace fovea::serve {
 
 // Which requests have a field; bits.
-enum : unsigned { kChat = 1, kCompletion = 2, kTokenize = 4, kDetokenize = 8, kEmbeddings = 16 };
+enum : unsigned {
+  kChat = 1,
+  kCompletion = 2,
+  kTokenize = 4,
+  kDetokenize = 8,
+  kEmbeddings = 16,
+  kEmbed = 32,
+  kRerank = 64,
+  kTranslate = 128,
+};
+struct FieldsOf {
+  unsigned of;
+  const char* path;
+};
+const std::vector<FieldsOf>& routes_with_fields();
 
 enum class FieldType {
   boolean,
   integer,
   number,
   text,
+  stops,     // a string, or an array of strings, all short
+  strings,   // an array of strings
   texts,     // a string, or an array of strings
   ids,       // an array of token ids
   prompts,   // a string or token ids, or an array of such
@@ -28,8 +44,8 @@ enum class FieldType {
 // One field of a request's JSON: all that validation, its tests and the documentation need. An
 // absent field and null leave the default.
 struct Field {
-  const char* name;
-  unsigned of;  // kChat | ...
+  const char* name;  // "a.b": the field b of the object a, which has a row of its own before
+  unsigned of;       // kChat | ...
   FieldType type;
   // Of a number its value, of a list its length, of a text its bytes; both included. Of biases
   // `least` and `most` bound the values.

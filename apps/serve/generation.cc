@@ -5,7 +5,7 @@
 #include <ctime>
 #include <random>
 
-#include "fovea/error.h"
+#include "serve/api_error.h"
 
 namespace fovea::serve {
 namespace {
@@ -15,13 +15,6 @@ std::string new_id(const char* prefix) {
   return fmt::format("{}-{:016x}{:08x}", prefix, generator(), static_cast<uint32_t>(generator()));
 }
 
-Response too_busy() {
-  Response response =
-      error_response(429, "too many requests are waiting; try again", "", "rate_limit_exceeded");
-  response.headers.emplace_back("Retry-After", "1");
-  return response;
-}
-
 }  // namespace
 
 GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
@@ -29,7 +22,10 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
     : request_(std::move(request)),
       model_(std::move(model)),
       exchange_(std::move(exchange)),
-      metrics_(metrics) {
+      metrics_(metrics),
+      submissions_(std::make_shared<Submissions>([served = model_](uint64_t number) {
+        if (served->engine) served->engine->cancel(number);
+      })) {
   head_.id = new_id(chat ? "chatcmpl" : "cmpl");
   head_.created = std::time(nullptr);
   head_.model = model_->facts.name;
@@ -38,18 +34,22 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
 
 void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
   find_calls_ = find_calls;
+  const std::vector<int32_t> start = {-1};  // what a decoder behind an encoder begins with
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
-  choices_.assign(open_, Choice(model_->tokenizer, head_.chat));
+  for (size_t i = 0; i < open_; ++i) {
+    const auto& prompt = prompts[i / static_cast<size_t>(request_.options.answers)];
+    choices_.push_back(
+        {LogprobList(model_->tokenizer, head_.chat),
+         WatchedList(request_.watch, model_->tokenizer, model_->facts.encoder ? start : prompt)});
+  }
   whole_.resize(open_);
-  exchange_->on_gone([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->cancel();
-  });
+  submissions_->follow(*exchange_);
   try {
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (!submit(i, prompts[i])) return;
     }
   } catch (...) {
-    cancel();
+    submissions_->cancel();
     throw;
   }
 }
@@ -57,51 +57,34 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
 // False where the request is over before it began.
 bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
   const uint64_t number = model_->needs_engine().submit(
-      ids, request_.options, [self = shared_from_this(), prompt](const Event& event) {
-        return self->take(prompt, event);
-      });
-  if (number == 0) {
-    cancel();
-    exchange_->send(too_busy());
-    return false;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    submitted_.push_back(number);
-    if (!cancelled_) return true;
-  }
-  cancel();  // the client went meanwhile
-  return false;
+      ids, request_.options,
+      [self = shared_from_this(), prompt](const Event& event) { return self->take(prompt, event); },
+      request_.watch);
+  if (number == 0) throw too_busy();
+  return submissions_->add(number);
 }
 
-void GenerationJob::cancel() {
-  std::vector<uint64_t> numbers;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    numbers.swap(submitted_);
-  }
-  for (const uint64_t number : numbers) model_->needs_engine().cancel(number);
-}
-
-bool GenerationJob::cancelled() {
-  const std::lock_guard lock(mutex_);
-  return cancelled_;
+double GenerationJob::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
 
 bool GenerationJob::take(size_t prompt, const Event& event) {
-  if (failed_ || cancelled() || exchange_->gone()) return false;
+  if (failed_ || submissions_->cancelled() || exchange_->gone()) return false;
   if (event.error != nullptr) {
     fail(500, event.error);
     return false;
   }
+  if (model_->most_seconds > 0 && seconds() > model_->most_seconds) {
+    fail(503, "the answer takes longer than --max-time");
+    return false;
+  }
   if (!any_token_ && event.id >= 0) {
     any_token_ = true;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-    metrics_.first_token(passed.count());
+    metrics_.first_token(seconds());
   }
   const size_t index =
       prompt * static_cast<size_t>(request_.options.answers) + static_cast<size_t>(event.answer);
+  if (event.watched != nullptr) choices_[index].watched.add(event.id, *event.watched);
   if (request_.stream) stream_event(index, event);
   if (event.finished == nullptr) return !failed_;
   const Generation& generation = *event.finished;
@@ -160,7 +143,7 @@ Json GenerationJob::whole_choice(size_t index, const Generation& generation) {
   }
   choice["logprobs"] = logprobs.take();
   choice["finish_reason"] = reason;
-  if (request_.return_ids) choice["token_ids"] = generation.ids;
+  add_extras(choice, choices_[index], generation.ids);
   return choice;
 }
 
@@ -191,6 +174,11 @@ void GenerationJob::send_chunk(Json choice) {
   exchange_->write(sse_event(dumped(object)));
 }
 
+void GenerationJob::add_extras(Json& json, Choice& choice, std::vector<int32_t> ids) {
+  if (request_.return_ids) json["token_ids"] = std::move(ids);
+  if (Json watched = choice.watched.take(); !watched.is_null()) json["fovea"] = std::move(watched);
+}
+
 void GenerationJob::stream_event(size_t index, const Event& event) {
   Choice& choice = choices_[index];
   if (!choice.begun) begin_choice(index);
@@ -212,7 +200,7 @@ void GenerationJob::stream_piece(size_t index, const std::string& text) {
   }
   json["logprobs"] = choice.logprobs.take();
   json["finish_reason"] = nullptr;
-  if (request_.return_ids) json["token_ids"] = std::exchange(choice.ids, {});
+  add_extras(json, choice, std::exchange(choice.ids, {}));
   send_chunk(std::move(json));
 }
 
@@ -244,7 +232,7 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
   }
   json["logprobs"] = choice.logprobs.take();
   json["finish_reason"] = reason;
-  if (request_.return_ids) json["token_ids"] = std::exchange(choice.ids, {});
+  add_extras(json, choice, std::exchange(choice.ids, {}));
   send_chunk(std::move(json));
 }
 

@@ -2,13 +2,14 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "serve/answer_json.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "serve/submissions.h"
 #include "serve/tool_calls.h"
+#include "serve/watched_json.h"
 
 namespace fovea::serve {
 
@@ -19,31 +20,32 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
                 std::shared_ptr<Exchange> exchange, Metrics& metrics);
 
-  // Answers 429 where the engine takes no more. `find_calls`: the answer may call tools.
+  // Throws ApiError 429 where the engine takes no more. `find_calls`: the answer may call tools.
   void start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls);
 
  private:
   struct Choice {
-    Choice(const std::optional<Tokenizer>& tokenizer, bool chat) : logprobs(tokenizer, chat) {}
     LogprobList logprobs;
-    ToolCallFilter filter;
-    std::vector<int32_t> ids;
+    WatchedList watched;
+    ToolCallFilter filter = {};
+    std::vector<int32_t> ids = {};
     bool begun = false, ended = false;
   };
 
   bool submit(size_t prompt, const std::vector<int32_t>& ids);
   bool take(size_t prompt, const Event& event);
+  double seconds() const;  // since it began
   void stream_event(size_t index, const Event& event);
   void stream_piece(size_t index, const std::string& text);
   void stream_end(size_t index, const Generation& generation);
   void send_chunk(Json choice);
+  // What a choice says beside its text: token ids and what was watched.
+  void add_extras(Json& json, Choice& choice, std::vector<int32_t> ids);
   void begin_choice(size_t index);
   Json whole_choice(size_t index, const Generation& generation);
   void fail(int status, const std::string& message);
   void finish();
   void finish_stream();
-  void cancel();
-  bool cancelled();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
   std::string echoed(size_t index) const;
 
@@ -63,9 +65,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   size_t open_ = 0;  // choices that have not ended
   bool streaming_ = false, failed_ = false, any_token_ = false;
 
-  std::mutex mutex_;
-  std::vector<uint64_t> submitted_;
-  bool cancelled_ = false;
+  const std::shared_ptr<Submissions> submissions_;
 };
 
 }  // namespace fovea::serve

@@ -18,12 +18,13 @@ void head(std::string& out, const char* name, const char* type, const char* help
   out += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
 }
 
+template <class Status>
 struct Gauge {
   const char *name, *type, *help;
-  int64_t EngineStatus::*value;
+  int64_t Status::*value;
 };
 
-constexpr Gauge kGauges[] = {
+constexpr Gauge<EngineStatus> kEngineGauges[] = {
     {"fovea_sequences_running", "gauge", "Answers being written.", &EngineStatus::running},
     {"fovea_requests_waiting", "gauge", "Requests that wait for their turn.",
      &EngineStatus::waiting},
@@ -36,6 +37,28 @@ constexpr Gauge kGauges[] = {
     {"fovea_generated_tokens_total", "counter", "Tokens written.", &EngineStatus::written_tokens},
     {"fovea_steps_total", "counter", "Passes through the model.", &EngineStatus::steps},
 };
+
+// Of models that make vectors or scores.
+constexpr Gauge<QueueStatus> kQueueGauges[] = {
+    {"fovea_queue_waiting", "gauge", "Requests whose texts wait.", &QueueStatus::waiting},
+    {"fovea_queue_waiting_tokens", "gauge", "Tokens that wait.", &QueueStatus::waiting_tokens},
+    {"fovea_queue_requests_total", "counter", "Requests taken on.", &QueueStatus::requests},
+    {"fovea_queue_tokens_total", "counter", "Tokens computed.", &QueueStatus::tokens},
+    {"fovea_queue_batches_total", "counter", "Batches computed.", &QueueStatus::batches},
+};
+
+template <class Status, size_t count>
+void write(std::string& out, const Gauge<Status> (&gauges)[count],
+           const std::vector<std::pair<std::string, Status>>& statuses) {
+  if (statuses.empty()) return;
+  for (const Gauge<Status>& gauge : gauges) {
+    head(out, gauge.name, gauge.type, gauge.help);
+    for (const auto& [model, status] : statuses) {
+      out +=
+          fmt::format("{}{{model=\"{}\"}} {}\n", gauge.name, escaped(model), status.*gauge.value);
+    }
+  }
+}
 
 }  // namespace
 
@@ -70,18 +93,17 @@ void Metrics::first_token(double seconds) {
 }
 
 std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& models) const {
-  std::vector<EngineStatus> statuses;
+  std::vector<std::pair<std::string, EngineStatus>> engines;
+  std::vector<std::pair<std::string, QueueStatus>> queues;
   for (const auto& model : models) {
-    statuses.push_back(model->engine ? model->engine->status() : EngineStatus());
+    const std::string& name = model->facts.name;
+    if (model->engine) engines.emplace_back(name, model->engine->status());
+    if (model->embed_queue) queues.emplace_back(name, model->embed_queue->status());
+    if (model->rerank_queue) queues.emplace_back(name, model->rerank_queue->status());
   }
   std::string out;
-  for (const Gauge& gauge : kGauges) {
-    head(out, gauge.name, gauge.type, gauge.help);
-    for (size_t i = 0; i < models.size(); ++i) {
-      out += fmt::format("{}{{model=\"{}\"}} {}\n", gauge.name, escaped(models[i]->facts.name),
-                         statuses[i].*gauge.value);
-    }
-  }
+  write(out, kEngineGauges, engines);
+  write(out, kQueueGauges, queues);
   const std::lock_guard lock(mutex_);
   head(out, "fovea_http_requests_total", "counter", "HTTP requests by route and status.");
   for (const auto& [key, count] : requests_) {

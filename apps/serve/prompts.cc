@@ -56,7 +56,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
   if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
   chat.add_generation_prompt = request.add_generation_prompt;
   try {
-    return model.chat->render(chat);
+    return model.chat->render(guarded(chat, model.needs_tokenizer()));
   } catch (const Error& error) {
     throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
   }
@@ -146,6 +146,19 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   request.options.min_tokens = std::min(request.options.min_tokens, std::max<int64_t>(most, 0));
 }
 
+void check_watch(const Watch& watch, const ModelFacts& facts) {
+  const auto check = [](const char* param, int64_t value, int64_t most) {
+    if (value <= most) return;
+    throw ApiError{400, fmt::format("{}: expected at most {}, the model's last", param, most),
+                   param, "out_of_range"};
+  };
+  if (watch.attention) {
+    check("fovea.attention.layer", watch.attention->layer, facts.layers - 1);
+    check("fovea.attention.head", watch.attention->head, facts.heads - 1);
+  }
+  check("fovea.hidden_states.layer", watch.hidden.value_or(0), facts.layers);
+}
+
 void check_combinations(ApiRequest& request, bool chat) {
   if (request.best_of != 0 && request.best_of != request.options.answers) {
     wrong("best_of", "the same as n");
@@ -161,13 +174,14 @@ void check_combinations(ApiRequest& request, bool chat) {
 
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
   check_combinations(request, chat);
+  check_watch(request.watch, model.facts);
   PreparedPrompts prompts;
   ToolChoice choice{true};
   if (chat) {
     choice = tool_choice(request);
     prompts.find_calls = !choice.none;
     const std::string text = conversation(request, prompts.find_calls, model);
-    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::parsed));
+    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
     if (prompts.ids[0].empty()) wrong("messages", "at least one character");
   } else {
     for (const Prompt& prompt : request.prompts) prompts.ids.push_back(prompt_ids(prompt, model));

@@ -2,11 +2,12 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "fovea/generate.h"
+#include "fovea/engine.h"
 
 namespace fovea::serve {
 
@@ -35,10 +36,22 @@ struct ApiRequest {
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   bool add_generation_prompt = true;
   Json response_format;
+  Watch watch;
 
-  std::vector<Prompt> inputs;  // of /v1/embeddings
+  std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
   bool base64 = false;
   int64_t dimensions = 0;
+  std::optional<bool> normalise;  // absent: as the model says
+  std::string prompt_name;
+  bool truncate = true;
+
+  std::string query;               // of /rerank
+  std::vector<std::string> texts;  // and of /translate
+  bool raw_scores = false, return_text = false;
+
+  bool many = false;  // of /translate: the texts came as an array
+  std::string source, target;
+  int64_t alternatives = 0;
 
   std::string text;          // of /tokenize
   std::vector<int32_t> ids;  // of /detokenize

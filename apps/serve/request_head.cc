@@ -60,34 +60,21 @@ int hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-std::string decoded(std::string_view text, bool form) {
+std::string decoded(std::string_view text, bool form, const std::string& what) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
       const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
       const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (high < 0 || low < 0) refuse(400, "request target: '%' without two hexadecimal digits");
+      if (high < 0 || low < 0) refuse(400, what + ": '%' without two hexadecimal digits");
       out += static_cast<char>(high * 16 + low);
       i += 2;
     } else {
       out += form && text[i] == '+' ? ' ' : text[i];
     }
   }
-  if (out.find('\0') != std::string::npos) refuse(400, "request target: contains a NUL");
+  if (out.find('\0') != std::string::npos) refuse(400, what + ": contains a NUL");
   return out;
-}
-
-void read_query(std::string_view text, Request& request) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('&'), text.size());
-    const std::string_view pair = text.substr(0, end);
-    const size_t equals = std::min(pair.find('='), pair.size());
-    if (!pair.empty()) {
-      request.query[decoded(pair.substr(0, equals), true)] =
-          decoded(pair.substr(std::min(equals + 1, pair.size())), true);
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
 }
 
 void read_target(std::string_view target, Request& request) {
@@ -101,8 +88,8 @@ void read_target(std::string_view target, Request& request) {
   }
   target = target.substr(0, target.find('#'));
   const size_t mark = std::min(target.find('?'), target.size());
-  request.path = decoded(target.substr(0, mark), false);
-  read_query(target.substr(std::min(mark + 1, target.size())), request);
+  request.path = decoded(target.substr(0, mark), false, "request target");
+  request.query = form_values(target.substr(std::min(mark + 1, target.size())), "request target");
 }
 
 void read_request_line(std::string_view line, Request& request) {
@@ -185,6 +172,21 @@ void read_connection(RequestHead& head) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> form_values(std::string_view text, const std::string& what) {
+  std::map<std::string, std::string> values;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('&'), text.size());
+    const std::string_view pair = text.substr(0, end);
+    const size_t equals = std::min(pair.find('='), pair.size());
+    if (!pair.empty()) {
+      values[decoded(pair.substr(0, equals), true, what)] =
+          decoded(pair.substr(std::min(equals + 1, pair.size())), true, what);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return values;
+}
 
 std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits) {
   RequestHead head;

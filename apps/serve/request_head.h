@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,5 +39,9 @@ struct RequestHead {
 // so that no part of a body is ever taken for a request. Nothing while the head is not yet whole;
 // limits and lines are checked as they arrive. Throws Refusal.
 std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits);
+
+// The names and values of "a=1&b=2", as a query has them and a form. Throws Refusal that names
+// `what`.
+std::map<std::string, std::string> form_values(std::string_view text, const std::string& what);
 
 }  // namespace fovea::serve

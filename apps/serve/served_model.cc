@@ -86,14 +86,24 @@ const Tokenizer& ServedModel::needs_tokenizer() const {
 
 const TextEngine& ServedModel::needs_engine() const {
   if (engine) return *engine;
-  throw ApiError{400, "model: writes no text; expected POST /v1/embeddings", "model",
-                 "wrong_model"};
+  throw ApiError{400, "model: writes no text; expected a model that does", "model", "wrong_model"};
 }
 
 const Embedder& ServedModel::needs_embedder() const {
   if (embedder) return *embedder;
   throw ApiError{400, "model: makes no vectors; expected a model for embeddings", "model",
                  "wrong_model"};
+}
+
+RerankQueue& ServedModel::needs_reranker() const {
+  if (rerank_queue) return *rerank_queue;
+  throw ApiError{400, "model: is no re-ranker; expected a cross-encoder", "model", "wrong_model"};
+}
+
+void ServedModel::end_work() {
+  engine.reset();
+  embed_queue.reset();
+  rerank_queue.reset();
 }
 
 std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {

@@ -9,16 +9,20 @@
 #include <vector>
 
 #include "fovea/chat.h"
-#include "fovea/embed.h"
+#include "fovea/embed_queue.h"
 #include "fovea/engine.h"
 #include "fovea/json_grammar.h"
+#include "fovea/translate.h"
 #include "serve/request.h"
 
 namespace fovea::serve {
 
-// What the API needs of an Engine; a test gives one of its own.
+// What the API needs of an Engine; a test gives one of its own. Sinks are called on the engine's
+// thread, later than submit() returns.
 struct TextEngine {
-  std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink)> submit;
+  std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
+                         const Watch&)>
+      submit;
   std::function<void(uint64_t)> cancel;
   std::function<EngineStatus()> status;
 };
@@ -29,10 +33,20 @@ struct ChatFormat {
   bool knows_developer = false;  // the role, which is "system" elsewhere
 };
 
+// Of an encoder-decoder that reads one language and writes another.
+struct Translator {
+  // One line as the engine has to be asked for it, with so many hypotheses.
+  std::function<TranslationRequest(const std::string& line, int64_t hypotheses)> request;
+  std::string source, target;  // codes of the languages; empty = not told
+  int64_t most_hypotheses = 1;
+};
+
 struct ModelFacts {
   std::string name;
   int64_t created = 0;  // seconds since 1970
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
+  int64_t layers = 0, heads = 0;  // of the decoder
+  bool encoder = false;           // reads the prompt
 };
 
 // One model behind the API.
@@ -44,14 +58,21 @@ class ServedModel {
   GenerateOptions defaults;        // flags over generation_config.json over the program's
   std::vector<int32_t> ends;       // the tokens that end a text, as generation_config.json has them
   std::optional<int64_t> max_tokens;  // where a flag or generation_config.json says
-  // One of these: a model that writes, or one that turns texts into vectors.
+  double most_seconds = 0;            // that an answer may take; 0 = as long as it likes
+  // One of these: a model that writes (and perhaps translates), one that turns texts into vectors,
+  // or one that scores pairs of texts.
   std::optional<TextEngine> engine;
+  std::optional<Translator> translator;
   std::optional<Embedder> embedder;
+  std::shared_ptr<EmbedQueue> embed_queue;  // beside embedder
+  std::shared_ptr<RerankQueue> rerank_queue;
 
-  // Throws ApiError 400 where the model has no tokenizer.
+  // Throw ApiError 400 where the model has none.
   const Tokenizer& needs_tokenizer() const;
   const TextEngine& needs_engine() const;
   const Embedder& needs_embedder() const;
+  RerankQueue& needs_reranker() const;
+  void end_work();  // no answer is under way afterwards
   // Made at the first request that asks for JSON.
   std::shared_ptr<const JsonVocabulary> json_vocabulary();
 

@@ -47,7 +47,21 @@ void check_length(size_t length, const Field& field, const char* what) {
   out_of_range(field.name, fmt::format("{:.0f} to {:.0f} {}", field.least, field.most, what));
 }
 
-void check_texts(const Json& value, const Field& field) {
+void check_strings(const Json& value, const Field& field, bool or_one) {
+  const char* const expected = or_one ? "a string or an array of strings" : "an array of strings";
+  if (or_one && value.is_string()) {
+    if (value.get_ref<const std::string&>().empty()) wrong(field.name, "a text", "empty");
+    return;
+  }
+  if (!value.is_array()) wrong(field.name, expected);
+  if (value.empty()) wrong(field.name, "at least one text", "empty");
+  check_length(value.size(), field, "texts");
+  for (const Json& text : value) {
+    if (!text.is_string()) wrong(field.name, expected);
+  }
+}
+
+void check_stops(const Json& value, const Field& field) {
   const auto check_one = [&](const Json& text) {
     if (!text.is_string()) wrong(field.name, "a string or an array of strings");
     const size_t bytes = text.get_ref<const std::string&>().size();
@@ -76,7 +90,7 @@ void check_prompts(const Json& value, const Field& field, int64_t vocabulary) {
   const char* const expected = "a string, an array of token ids, or an array of either";
   if (value.is_string()) return;
   if (!value.is_array()) wrong(field.name, expected);
-  if (value.empty()) out_of_range(field.name, "at least one prompt or token");
+  if (value.empty()) wrong(field.name, "at least one text or token", "empty");
   if (value[0].is_number()) return check_ids(value, field.name, vocabulary);
   check_length(value.size(), field, "prompts");
   for (const Json& prompt : value) {
@@ -134,7 +148,9 @@ void check(const Json& value, const Field& field, int64_t vocabulary) {
     case FieldType::text:
       if (!value.is_string()) wrong(field.name, "a string");
       return check_length(value.get_ref<const std::string&>().size(), field, "bytes");
-    case FieldType::texts: return check_texts(value, field);
+    case FieldType::stops: return check_stops(value, field);
+    case FieldType::strings: return check_strings(value, field, false);
+    case FieldType::texts: return check_strings(value, field, true);
     case FieldType::ids:
       check_ids(value, field.name, vocabulary);
       return check_length(value.size(), field, "token ids");
@@ -172,11 +188,29 @@ Json parse_body(const std::string& body) {
   throw ApiError{400, "body: expected a JSON object", "", "invalid_json"};
 }
 
+namespace {
+
+// "a.b" is the field b of the object a. Null where it or one of its holders is absent.
+const Json* value_of(const Json& body, std::string_view name) {
+  const Json* value = &body;
+  while (true) {
+    const size_t dot = std::min(name.find('.'), name.size());
+    if (!value->is_object()) return nullptr;
+    const auto found = value->find(std::string(name.substr(0, dot)));
+    if (found == value->end() || found->is_null()) return nullptr;
+    value = &*found;
+    if (dot == name.size()) return value;
+    name.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request) {
   for (const Field& field : fields()) {
     if ((field.of & of) == 0) continue;
-    const auto found = body.find(field.name);
-    if (found == body.end() || found->is_null()) {
+    const Json* const found = value_of(body, field.name);
+    if (found == nullptr) {
       if (field.required) {
         throw ApiError{400, std::string(field.name) + ": is missing", field.name,
                        "missing_required_parameter"};

@@ -140,15 +140,15 @@ let targetBox;
 
 function buildTop() {
   const tabs = h("nav", { "aria-label": "Views" }, views.map((each) =>
-    h("a", { href: `#view=${each.name}`, "data-view": each.name, onclick: (/** @type {MouseEvent} */ event) => {
+    h("a", { href: `#/view=${each.name}`, "data-view": each.name, onclick: (/** @type {MouseEvent} */ event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a tab or window of its own
       event.preventDefault();
       change({ view: each.name });
       content.focus();
     } }, each.title)));
   textBox = h("textarea", { id: "text", rows: "1", spellcheck: "false", dir: "auto", "aria-label": "Text that the model reads",
-    onkeydown: enterSends, oninput: grow });
-  targetBox = h("textarea", { id: "target", rows: "1", spellcheck: "false", dir: "auto", oninput: grow, onkeydown: enterSends,
+    onkeydown: enterSends, oninput: grow, onpaste: refuseLong });
+  targetBox = h("textarea", { id: "target", rows: "1", spellcheck: "false", dir: "auto", oninput: grow, onkeydown: enterSends, onpaste: refuseLong,
     "aria-label": "What the decoder says; empty: what it finds likeliest", placeholder: "its own answer" });
   const go = h("button", { class: "primary", onclick: send }, "Look inside");
   replace(top,
@@ -193,11 +193,20 @@ function grow() {
 // Longer ones would not fit into an address, and the server would refuse them anyway.
 const MOST = 200000;
 
+/** Whether a text is too long; says so. @param {string} text */
+function tooLong(text) {
+  if (text.length <= MOST) return false;
+  showError(`The text has ${text.length.toLocaleString("en")} characters; expected at most ${MOST.toLocaleString("en")}.`);
+  return true;
+}
+
+/** A megabyte in a text box would take the browser's breath before it could be refused. @param {ClipboardEvent} event */
+function refuseLong(event) {
+  if (tooLong(event.clipboardData?.getData("text") ?? "")) event.preventDefault();
+}
+
 function send() {
-  if (textBox.value.length > MOST) {
-    showError(`The text has ${textBox.value.length.toLocaleString("en")} characters; expected at most ${MOST.toLocaleString("en")}.`);
-    return;
-  }
+  if (tooLong(textBox.value)) return;
   change({ text: textBox.value, target: targetBox.value, token: "", place: "" });
   announce("Reading the text.");
 }
@@ -237,7 +246,7 @@ function localStorageOr(otherwise) {
 function drawTop(state) {
   for (const tab of top.querySelectorAll("nav a")) {
     const name = /** @type {HTMLElement} */ (tab).dataset.view ?? "";
-    tab.setAttribute("href", hashOf({ ...state, view: name }));
+    tab.setAttribute("href", hashOf({ ...state, view: name }).replace("#", "#/")); // the slash: a place, not a part of this page
     if (name !== state.view) tab.removeAttribute("aria-current");
     else if (!tab.hasAttribute("aria-current")) {
       tab.setAttribute("aria-current", "page");

@@ -24,7 +24,7 @@ export function plot(label, lines, range, across, { end, width = room() } = {}) 
   const ticks = [range[0], (range[0] + range[1]) / 2, range[1]];
   return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
     ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, span > 20 ? 0 : span < 0.05 ? 4 : 2))]).flat(),
-    [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(share * most), y: height - 12, "text-anchor": "middle" }, Math.round(share * (end ?? most)))),
+    [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(share * most), y: height - 12, "text-anchor": share === 1 ? "end" : "middle" }, Math.round(share * (end ?? most)))),
     svg("text", { x: width - 10, y: height - 1, "text-anchor": "end" }, across),
     lines.map((line, n) => svg("path", { fill: "none", stroke: headColor(n), "stroke-width": 2, d: path(line.values, x, y) }, svg("title", {}, line.name))));
 }

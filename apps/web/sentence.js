@@ -31,13 +31,15 @@ export function sentenceView(root) {
       const mine = ++turn;
       drawHeadBar(bar, session, state, {});
       showMap(map, session, state);
-      void drawThumbnails(thumbs, session, state, before);
-      void drawExperts(experts, session, state);
-      lookUp(session, state).then((found) => {
+      const told = lookUp(session, state).then((found) => {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
         drawList(list, session, state, found);
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
+      // What was clicked comes first, and the map, which asks in the next frame; then the overview.
+      const free = told.then(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
+      void drawThumbnails(thumbs, session, state, before, free);
+      void free.then(() => { if (mine === turn) void drawExperts(experts, session, state); });
     },
   };
 }
@@ -105,22 +107,36 @@ function drawWords(root, arcs, session, state, found) {
   const strongest = found ? strongestOf(found) : null;
   const across = state.look === "cross";
   const choosing = to || !across ? rows : keys;
-  const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.token;
-  const scrolled = [...root.querySelectorAll(".sentence")].map((each) => each.scrollTop);
+  const lines = [{ tokens: choosing, chosen, weights: across ? null : strongest, clickable: true }];
+  if (across && found) lines.push({ tokens: found.others, chosen: -1, weights: strongest, clickable: false });
+  const name = [session.run.run, state.look, state.direction, state.hide, lines.length].join("/");
+  if (root.dataset.name !== name) {
+    root.dataset.name = name;
+    buildWords(root, arcs, state, lines);
+  }
+  root.querySelectorAll(".sentence").forEach((line, n) => paintTokens(line, lines[n]));
+  drawArcs(arcs, { rows, keys, state, found });
+}
+
+/** @typedef {{tokens: Token[], chosen: number, weights: Float32Array | null, clickable: boolean}} Line */
+
+/** @param {HTMLElement} root @param {HTMLElement} arcs @param {import("./state.js").State} state @param {Line[]} lines */
+function buildWords(root, arcs, state, lines) {
+  const { control, token } = /** @type {HTMLElement | null} */ (root.contains(document.activeElement) ? document.activeElement : null)?.dataset ?? {};
+  const to = state.direction === "to";
+  const across = state.look === "cross";
   replace(root,
     h("div", { class: "row" }, h("h2", {}, "Click a word"), h("div", { class: "grow" }),
       h("div", { class: "segments", role: "group", "aria-label": "Direction" },
         direction("to", "where it looks", state), direction("from", "who looks at it", state)),
-      h("label", {}, h("input", { type: "checkbox", checked: state.hide !== "", onchange: (/** @type {Event} */ event) =>
+      h("label", {}, h("input", { type: "checkbox", checked: state.hide !== "", "data-control": "hide", onchange: (/** @type {Event} */ event) =>
         change({ hide: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "hide special tokens")),
-    across && h("p", { class: "quiet small" }, to ? "The answer, which asks:" : "The source, which is looked at:"),
-    sentence(choosing, chosen, across ? null : strongest, state, true),
-    across && found && h("p", { class: "quiet small" }, to ? "The source:" : "The answer:"),
-    across && found && sentence(found.others, -1, strongest, state, false),
+    lines.map((line, n) => [
+      across && h("p", { class: "quiet small" }, (n === 0) === to ? `The answer${n === 0 ? ", which asks" : ""}:` : `The source${n === 0 ? ", which is looked at" : ""}:`),
+      sentence(line, state)]).flat(),
     arcs);
-  [...root.querySelectorAll(".sentence")].forEach((each, i) => { each.scrollTop = scrolled[i] ?? 0; });
-  if (focus !== undefined) /** @type {HTMLElement | null} */ (root.querySelector(`button[data-token="${focus}"]`))?.focus({ preventScroll: true });
-  drawArcs(arcs, { rows, keys, state, found });
+  const again = control !== undefined ? `[data-control="${control}"]` : token !== undefined ? `button[data-token="${token}"]` : "";
+  if (again) /** @type {HTMLElement | null} */ (root.querySelector(again))?.focus({ preventScroll: true });
 }
 
 /** @param {string} value @param {string} title @param {import("./state.js").State} state */
@@ -137,28 +153,32 @@ function strongestOf(found) {
   return most;
 }
 
-/**
- * @param {Token[]} tokens @param {number} chosen @param {Float32Array | null} weights
- * @param {import("./state.js").State} state @param {boolean} clickable
- */
-function sentence(tokens, chosen, weights, state, clickable) {
-  const told = tokens.filter((token) => !(state.hide && token.special));
+/** @param {Line} line @param {import("./state.js").State} state */
+function sentence({ tokens, clickable }, state) {
   return oneStop(h("div", { class: "sentence", dir: "auto", role: "group", "aria-label": clickable ? "Tokens to choose from" : "Tokens looked at" }, tokens.map((token, i) => {
     if (state.hide && token.special) return null;
-    const weight = weights ? weights[i] : -1;
-    const share = Math.sqrt(Math.max(weight, 0)); // the root, as in the map
-    const style = share > 0.02 ? { background: tint("accent", share) } : {};
     const text = token.special ? token.text : token.text.replace(/\n/g, "↵\n");
     return h("button", {
-      class: token.special ? "special" : undefined, style, "data-token": i, disabled: !clickable && undefined,
-      "aria-pressed": clickable ? String(i === chosen) : undefined,
-      title: weight >= 0 ? `${figure(weight)} · token ${token.id}` : `token ${token.id}`,
+      class: token.special ? "special" : undefined, "data-token": i,
       onclick: () => {
         change({ token: String(i), ...(clickable ? {} : { direction: state.direction === "to" ? "from" : "to" }) }, { replace: true });
         announce(`${token.text} chosen`);
       },
     }, text === "" ? "∅" : text);
-  })), 1, Math.max(told.indexOf(tokens[chosen]), 0));
+  })));
+}
+
+/** What changes with the head: in place, for a text may have thousands of words. @param {Element} root @param {Line} line */
+function paintTokens(root, { tokens, chosen, weights, clickable }) {
+  for (const button of root.querySelectorAll("button")) {
+    const i = Number(button.dataset.token);
+    const weight = weights ? weights[i] : -1;
+    const share = Math.sqrt(Math.max(weight, 0)); // the root, as in the map
+    button.style.background = share > 0.02 ? tint("accent", share) : "";
+    button.title = weight >= 0 ? `${figure(weight)} · token ${tokens[i].id}` : `token ${tokens[i].id}`;
+    if (clickable) button.setAttribute("aria-pressed", String(i === chosen));
+    if (chosen >= 0) button.tabIndex = i === chosen ? 0 : -1;
+  }
 }
 
 /**

@@ -18,7 +18,7 @@ let state = read();
 /** @returns {State} */
 function read() {
   const hash = captured && !location.hash ? captured.hash : location.hash;
-  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const parts = new URLSearchParams(hash.replace(/^#\/?/, ""));
   const found = { ...DEFAULTS };
   for (const key of /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))) found[key] = parts.get(key) ?? DEFAULTS[key];
   return found;

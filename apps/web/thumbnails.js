@@ -10,14 +10,17 @@ const SIDE = 32; // samples of a small map
 
 /**
  * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
- * @param {import("./state.js").State | null} before
+ * @param {import("./state.js").State | null} before @param {Promise<unknown>} free when there is time to fill them
  */
-export async function drawThumbnails(root, session, state, before) {
+export async function drawThumbnails(root, session, state, before, free) {
   const name = `${session.run.run}/${state.look}`;
   if (root.dataset.name !== name || !before) {
     root.dataset.name = name;
     build(root, session, state);
+    mark(root, state);
+    await free;
     await fill(root, session, state, name);
+    return;
   }
   mark(root, state);
 }
@@ -68,7 +71,7 @@ async function fill(root, session, state, name) {
     for (let head = 0; head < map.heads; ++head) {
       const weights = map.weights.subarray(head * map.rows * map.keys, (head + 1) * map.rows * map.keys);
       const canvas = pixels({ heads: 1, rows: map.rows, keys: map.keys, weights }, (r, k) => sees(Math.min(r * step + step - 1, rows.length - 1), k * step));
-      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(canvas);
+      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // hundreds of canvases would be hundreds of layers
     }
   }
 }

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "fovea/model.h"
 #include "fovea/train.h"
+#include "fovea/translate.h"
 
 namespace fovea {
 
@@ -39,5 +41,18 @@ struct GenerationBench {
 
 // How fast a decoder reads and writes tokens, made-up ones.
 GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode, int64_t batch);
+
+struct TranslationBench {
+  std::string isa;
+  int threads = 0;
+  int64_t lines = 0, source_tokens = 0, tokens = 0;  // read and written, ends included
+  double seconds = 0;                                // the median of the runs
+  double lines_per_second = 0, tokens_per_second = 0;
+  uint64_t peak_bytes = 0;  // resident
+};
+
+// Times translating lines, tokenising included, after a run that is not timed.
+TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
+                                   int64_t runs, const TranslateOptions& options);
 
 }  // namespace fovea

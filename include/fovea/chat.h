@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fovea/error.h"
+#include "fovea/tokenizer.h"
 
 namespace fovea {
 
@@ -69,6 +70,10 @@ struct ChatRequest {
   bool add_generation_prompt = true;
   std::string template_name;  // for a model with several; empty = tool_use with tools, else default
 };
+
+// The same conversation, with the special tokens that people wrote in it marked as text: see
+// Tokenizer::guarded(). What is rendered of it is to be encoded as SpecialTokens::guarded.
+ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer);
 
 // The chat templates of a model's directory: chat_template.jinja, additional_chat_templates/*.jinja
 // and the chat_template of tokenizer_config.json, with its special tokens as variables (bos_token

@@ -65,6 +65,7 @@ class Embedder {
   const std::map<std::string, std::string>& prompts() const;
   float similarity(const float* a, const float* b, int64_t width) const;  // more = more alike
   const Tokenizer& tokenizer() const;
+  const Spec& spec() const;  // of the Transformer
   // Of the files that decide the vectors, whatever the precision that they were opened with.
   uint64_t fingerprint() const;
 
@@ -102,8 +103,13 @@ class Reranker {
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,
                            const RerankOptions& options = {}) const;
 
+  const Spec& spec() const;
+  int64_t max_tokens() const;  // of query and text together, special ones included
+
+  struct Parts;  // what is inside, for the library itself
+  const Parts& parts() const { return *parts_; }
+
  private:
-  struct Parts;
   explicit Reranker(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
   std::shared_ptr<const Parts> parts_;
 };

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fovea/generate.h"
@@ -18,14 +20,33 @@ struct EngineOptions {
   int64_t step_tokens = 512;
 };
 
+// What of the model is to be seen at each token that a request writes. It is computed for these
+// rows only, and no bit of the answer changes.
+struct Watch {
+  struct Attention {
+    int64_t layer = 0, head = 0;
+    int64_t top_k = 8;  // so many keys, those with the largest weights
+  };
+  std::optional<Attention> attention;  // of the decoder's tokens to one another
+  // The hidden states in front of this layer; the number of layers: behind the final norm.
+  std::optional<int64_t> hidden;
+};
+struct Watched {
+  // Keys, counted from the prompt's first token (behind an encoder, the answer's), and the weights
+  // that the token's predecessor gave them, largest first.
+  std::vector<std::pair<int32_t, float>> keys;
+  std::vector<float> hidden;  // [width], of the token's predecessor
+};
+
 // What a request's sink receives, on the engine's thread: do little in it.
 struct Event {
-  int64_t answer = 0;     // which of the request's answers
-  int32_t id = -1;        // the new token, or -1 where the event only ends or completes the text
-  std::string_view text;  // what became sure with it: often empty, never half a character
+  int64_t answer = 0;  // which of the request's answers
+  int32_t id = -1;     // the new token, or -1 where the event only ends or completes the text
+  std::string_view text = {};  // what became sure with it: often empty, never half a character
   const TokenLogprob* logprob = nullptr;  // of id, if asked for
   const Generation* finished = nullptr;   // the whole answer, in its last event
   const char* error = nullptr;            // why there is none; the request's last event
+  const Watched* watched = nullptr;       // of id, if asked for
 };
 
 struct EngineStatus {
@@ -50,7 +71,8 @@ class Engine {
 
   // The request's number, or 0 where too many are waiting. InvalidArgument where options or prompt
   // cannot be: too long for the model's context or for the cache among them.
-  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink);
+  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
+                  const Watch& watch = {});
   void cancel(uint64_t request);
   EngineStatus status() const;
 

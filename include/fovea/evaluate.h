@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fovea/model.h"
+#include "fovea/translate.h"
 
 namespace fovea {
 
@@ -17,6 +19,8 @@ struct EvaluationData {
   // Encoders: hides each token of the text alone instead of some at a time, one pass for each; then
   // exp(loss) is the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
+  // Of pairs: how their sources are translated, for BLEU and chrF; none = they are not.
+  std::optional<TranslateOptions> translation = {};
 };
 
 struct Evaluation {
@@ -29,6 +33,7 @@ struct Evaluation {
   int64_t sequences = 0;     // pairs or labelled texts; 0 = windows of a text
   int64_t unknown = 0;       // characters of a text that the vocabulary lacks
   std::vector<std::pair<std::string, double>> figures = {};  // "accuracy", "f1"
+  std::optional<TranslationScores> translation = {};         // of pairs
   std::vector<std::string> notes = {};                       // what was left out
 };
 

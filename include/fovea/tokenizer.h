@@ -12,8 +12,9 @@ namespace fovea {
 
 // Whether "<|endoftext|>" written in a text is just these characters or the special token of that
 // name. Text that a user wrote is never parsed; Hugging Face does parse it unless
-// split_special_tokens is set.
-enum class SpecialTokens { as_text, parsed };
+// split_special_tokens is set. guarded: parsed, but for those that Tokenizer::guarded() marked; for
+// ids alone.
+enum class SpecialTokens { as_text, parsed, guarded };
 
 // One token and the bytes of the text that it stands for.
 struct Token {
@@ -70,6 +71,11 @@ class Tokenizer {
               SpecialTokens special = SpecialTokens::as_text) const;  // appends
   std::vector<Token> tokens(std::string_view text,
                             SpecialTokens special = SpecialTokens::as_text) const;
+
+  // The text with a mark (U+FDD0, which is no character) in front of each special token that is
+  // written in it, so that it stays text within one whose special tokens are parsed: what a user
+  // wrote, in a conversation. encode(..., SpecialTokens::guarded) leaves the marks out.
+  std::string guarded(std::string_view text) const;
 
   // What Hugging Face's encode() gives, for a text or a pair of texts. InvalidArgument where
   // truncation must cut more than there is.

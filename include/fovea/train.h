@@ -23,6 +23,9 @@ enum class Precision { automatic, fp32, bf16 };
 // given, else of a text what suits the model.
 enum class Objective { automatic, next_token, masked, spans, pairs, labels };
 
+// Whose weights are averaged: of the last evaluations or of the best ones.
+enum class Averaged { last, best };
+
 struct TrainOptions {
   std::vector<std::string> data;  // text files, folders, JSON lines
   // Instead of `data`: two files whose lines correspond, source and target, or one file of lines
@@ -62,9 +65,10 @@ struct TrainOptions {
   double label_smoothing = 0;
   double mask = 0.15;    // masked, spans: the part of the tokens that is asked for
   double mean_span = 3;  // spans: tokens in one, on the average
-  // What is evaluated and written is the mean of the weights at this many evaluations, the last
-  // ones; 1 = the weights as they are.
+  // What is evaluated and written is the mean of the weights at this many evaluations; 1 = the
+  // weights as they are.
   int64_t average = 1;
+  Averaged average_of = Averaged::last;
 
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
@@ -76,7 +80,12 @@ struct TrainOptions {
   int64_t save_every = 500;  // steps; 0 = only at the end
   int64_t keep = 2;          // snapshots kept
   int64_t patience = 0;      // evaluations without improvement before it stops; 0 = never
-  int64_t bad_steps = 3;     // steps in a row with a non-finite loss or gradient before it stops
+  // What improvement is measured by: "loss", or a figure that the data has: "bleu" or "chrf" of
+  // pairs, "accuracy" or "f1" of labels, "accuracy" of masked tokens; automatic: bleu of pairs that
+  // are translated, else loss.
+  std::string best_by = "automatic";
+  int64_t bleu_lines = 1000;  // held-out pairs that an evaluation translates, greedily; 0 = none
+  int64_t bad_steps = 3;      // steps in a row with a non-finite loss or gradient before it stops
 
   uint64_t memory_limit = 0;         // bytes; 0 = what the machine or the cgroup has free
   uint64_t token_cache = 256 << 20;  // bytes; a larger text goes through a memory-mapped file
@@ -110,11 +119,12 @@ struct TrainPlan {
 struct TrainProgress {
   int64_t step = 0, steps = 0;
   double epoch = 0;
-  double loss = 0;  // of the last step, mean over its tokens
-  std::optional<double> validation_loss, best_loss;
-  double bits_per_byte = 0;  // of the last validation
-  // More about the last validation, by name, such as "accuracy".
-  std::vector<std::pair<std::string, double>> figures = {};
+  double loss = 0;                        // of the last step, mean over its tokens
+  double bits_per_byte = 0;               // of the last validation
+  std::optional<double> validation_loss;  // of the last validation
+  std::optional<double> best_loss;        // of the best one
+  // More about these two, by name, such as "accuracy".
+  std::vector<std::pair<std::string, double>> figures = {}, best_figures = {};
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // seen so far
@@ -130,8 +140,8 @@ struct TrainResult {
   double loss = 0;
   // On held-out text, of the weights in the directory's model.safetensors; 0 = never evaluated.
   double best_loss = 0;
+  std::vector<std::pair<std::string, double>> figures = {};  // more about it, by name
   double bits_per_byte = 0;
-  std::vector<std::pair<std::string, double>> figures = {};  // of the last validation
   double seconds = 0, tokens_per_second = 0;
   bool interrupted = false, stopped_early = false;
 };

@@ -17,7 +17,10 @@ struct TranslateOptions {
   int64_t best = 1;             // so many hypotheses of each line, at most `beams`
   // Tokens of a translation: at most this many for each of the source's, and ten more.
   double length_factor = 3.0;
+  int64_t max_tokens = 0;     // instead: at most so many; 0 = by the factor
+  int64_t min_tokens = 0;     // no end before these
   std::string source_prefix;  // in front of every source, such as "translate English to German: "
+  std::string task;           // instead: the checkpoint's name for one of its own prefixes
   std::string prefix;         // what every translation begins with
   bool alignment = false;     // also which words of the source each word came from
   bool refuse_long = false;   // InvalidArgument for a line over the context, instead of cutting it
@@ -40,6 +43,15 @@ struct Translation {
 void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put);
+
+// One line as an Engine (fovea/engine.h) has to be asked for it.
+struct TranslationRequest {
+  std::vector<int32_t> source;
+  GenerateOptions options;
+  bool cut = false;  // the line was longer than the model's context
+};
+TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
+                                       const std::string& line);
 
 // Of translations against one reference each, as sacrebleu gives them.
 struct TranslationScores {

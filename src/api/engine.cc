@@ -34,7 +34,7 @@ class Engine::Worker {
       : model_(model),
         options_(options),
         scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
-                   model.has_tokenizer() ? &model.tokenizer() : nullptr,
+                   model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
                    {.compute = DType::f32,
                     .pages = cache_pages(model.parts().transformer, options),
                     .most_sequences = options.most_sequences,
@@ -51,8 +51,9 @@ class Engine::Worker {
     thread_.join();
   }
 
-  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink) {
-    Task task{0, prompt, options, std::move(sink), false};
+  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
+                  const Watch& watch) {
+    Task task{0, prompt, options, std::move(sink), false, watch};
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
@@ -133,8 +134,8 @@ Engine::Engine(const Model& model, const EngineOptions& options)
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                        Sink sink) {
-  return worker_->submit(prompt, options, std::move(sink));
+                        Sink sink, const Watch& watch) {
+  return worker_->submit(prompt, options, std::move(sink), watch);
 }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 EngineStatus Engine::status() const { return worker_->status(); }

@@ -5,6 +5,7 @@
 #include "api/parts.h"
 #include "api/pseudo_perplexity.h"
 #include "base/error.h"
+#include "data/lines.h"
 #include "data/token_store.h"
 #include "train/check_options.h"
 #include "train/task.h"
@@ -65,6 +66,25 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
   return result;
 }
 
+TranslationScores translated(const Model& model, const EvaluationData& data,
+                             const Progress& progress) {
+  const TextPairs pairs = read_pairs(data.pairs, "--pairs");
+  std::vector<std::string> translations;
+  size_t read = 0;
+  translate(
+      model, *data.translation,
+      [&]() -> std::optional<std::string> {
+        if (read == pairs.sources.size()) return std::nullopt;
+        return pairs.sources[read++];
+      },
+      [&](const Translation& translation) {
+        tell(progress, std::ssize(translations), std::ssize(pairs.sources));
+        translations.push_back(translation.best[0].text);
+        return true;
+      });
+  return score_translations(translations, pairs.targets);
+}
+
 // What training would measure at an evaluation, on all of the data.
 Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress) {
   const Transformer& transformer = model.parts().transformer;
@@ -81,7 +101,8 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
         "--labels: the model's head does not tell these labels ({}); expected a model that was "
         "trained on them",
         fmt::join(labels, ", "));
-  const auto examples = task->examples(spec, model.tokenizer(), origin, true, say);
+  const auto examples =
+      task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
   const int64_t batches = examples->validation_batches();
   const Score found = score(transformer, DType::f32, batches, [&](int64_t n) {
     tell(progress, n, batches);
@@ -94,7 +115,7 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   result.sequences = examples->held_out.sequences;
   result.bytes = examples->held_out.bytes;
   result.bits_per_byte = bits_per_byte(found.loss, found.asked, result.bytes);
-  result.figures = task->figures(transformer, found);
+  result.figures = task->figures(transformer, found, DType::f32);
   return result;
 }
 
@@ -115,7 +136,16 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
     return pseudo_perplexity(model, data.text, options.length, options.batch, progress);
   if (objective_of(options, model.spec()) == Objective::next_token)
     return next_tokens(model, data.text, progress);
-  return by_task(model, options, progress);
+  const bool translates = !data.pairs.empty() && data.translation;
+  // Reading the pairs is soon done, writing translations is not.
+  const double share = translates ? 0.2 : 1;
+  const auto part = [&](double from, double to) -> Progress {
+    if (!progress) return {};
+    return [&progress, from, to](double done) { return progress(from + (to - from) * done); };
+  };
+  Evaluation result = by_task(model, options, part(0, share));
+  if (translates) result.translation = translated(model, data, part(share, 1));
+  return result;
 }
 
 }  // namespace fovea

@@ -14,7 +14,7 @@ namespace {
 
 Generator generator_of(const Model& model) {
   const Model::Parts& parts = model.parts();
-  return {parts.transformer, parts.tokenizer ? &*parts.tokenizer : nullptr,
+  return {parts.transformer, parts.target_tokenizer ? &*parts.target_tokenizer : nullptr,
           rules_of(parts.origin, parts.end_ids), DType::f32};
 }
 

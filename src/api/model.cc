@@ -4,11 +4,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "text/gguf_tokenizer.h"
+#include "text/vocab_files.h"
 
 namespace fovea {
 
 bool comes_with_tokenizer(const std::string& path) {
-  return is_gguf(path) ? has_tokenizer(Gguf(path)) : is_file(path + "/tokenizer.json");
+  return is_gguf(path) ? has_tokenizer(Gguf(path)) : has_vocabulary(path);
 }
 
 Weights weights_of(WeightPrecision precision) {
@@ -32,7 +33,11 @@ Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
   parts->transformer = std::move(files.model);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
-  if (comes_with_tokenizer(folder)) parts->tokenizer = Tokenizer::open(folder);
+  if (comes_with_tokenizer(folder)) {
+    const TranslationTokenizers both = TranslationTokenizers::open(folder);
+    parts->tokenizer = both.source;
+    parts->target_tokenizer = both.target;
+  }
   return Model(std::move(parts));
 }
 
@@ -42,7 +47,7 @@ Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed)
   auto parts = std::make_shared<Parts>();
   parts->transformer = Transformer(validated(sized));
   parts->origin.family = &family_for(parts->transformer.spec);
-  parts->tokenizer = tokenizer;
+  parts->tokenizer = parts->target_tokenizer = tokenizer;
   if (const auto end = tokenizer.eos_id()) parts->end_ids = {*end};
   initialise(parts->transformer, seed);
   return Model(std::move(parts));

@@ -14,7 +14,8 @@ Packing packing_of(WeightPrecision precision);
 struct Model::Parts {
   Transformer transformer;
   Origin origin;
-  std::optional<Tokenizer> tokenizer;
+  // Of what is read, and of what is written: two where the model translates between two.
+  std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
 };
 

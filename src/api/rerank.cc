@@ -1,16 +1,9 @@
-#include <cmath>
-
+#include "api/embed_parts.h"
 #include "api/parts.h"
-#include "base/error.h"
 #include "embed/batching.h"
-#include "embed/cross_encoder.h"
-#include "fovea/embed.h"
+#include "tensor/tape.h"
 
 namespace fovea {
-
-struct Reranker::Parts {
-  CrossEncoder model;
-};
 
 Reranker Reranker::open(const std::string& folder, std::vector<std::string>* warnings,
                         WeightPrecision precision) {
@@ -20,23 +13,17 @@ Reranker Reranker::open(const std::string& folder, std::vector<std::string>* war
   return Reranker(std::move(parts));
 }
 
+const Spec& Reranker::spec() const { return parts_->model.transformer.spec; }
+int64_t Reranker::max_tokens() const { return parts_->model.format.most(); }
+
 std::vector<float> Reranker::score(const std::string& query, const std::vector<std::string>& texts,
                                    const RerankOptions& options) const {
   const CrossEncoder& model = parts_->model;
-  const std::vector<TokenizedText> pairs =
-      tokenize_all(texts.size(), [&](size_t i) { return model.format.pair(query, texts[i]); });
-  for (size_t i = 0; i < pairs.size() && !options.truncate; ++i)
-    check(pairs[i].cut == 0, "text {}: has {} tokens with the query; expected at most {}", i + 1,
-          static_cast<int64_t>(pairs[i].ids.size()) + pairs[i].cut, model.format.most());
-  const std::vector<float> scores =
-      to_floats(in_batches(pairs, 1, options.batch_tokens, [&](const TokenBatch& batch) {
-        const Tensor logits = model.logits(batch, DType::f32);
-        return options.raw || !model.activation ? logits : activation(logits, *model.activation);
-      }));
-  for (size_t i = 0; i < scores.size(); ++i)
-    if (!std::isfinite(scores[i]))
-      fail(ErrorKind::Failed, "text {}: its score is not finite; expected a sound model", i + 1);
-  return scores;
+  const NoGradient off;
+  const Tensor logits =
+      in_batches(read_pairs(model, query, texts, options), 1, options.batch_tokens,
+                 [&](const TokenBatch& batch) { return model.logits(batch, DType::f32); });
+  return scores_of(logits, model, options);
 }
 
 }  // namespace fovea

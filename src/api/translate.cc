@@ -7,14 +7,51 @@
 #include "plan/machine.h"
 
 namespace fovea {
+namespace {
+
+// "task_specific_params" of config.json, by the task's name.
+std::string prefix_of_task(const Origin& origin, const std::string& task) {
+  std::vector<std::string> names;
+  const auto tasks = origin.carried.find("task_specific_params");
+  if (tasks != origin.carried.end() && tasks->is_object()) {
+    for (const auto& [name, parameters] : tasks->items()) {
+      if (!parameters.is_object() || !parameters.contains("prefix")) continue;
+      if (name == task && parameters["prefix"].is_string()) return parameters["prefix"];
+      names.push_back(name);
+    }
+  }
+  fail(ErrorKind::InvalidArgument, "--task: config.json has no prefix for {}; expected {}", task,
+       names.empty() ? "a model with task_specific_params"
+                     : fmt::format("{}", fmt::join(names, " or ")));
+}
+
+Generator generator_of(const Model& model) {
+  const Model::Parts& parts = model.parts();
+  check(model.has_tokenizer(), "translate: the model has no tokenizer; expected one");
+  return {parts.transformer, &*parts.target_tokenizer, rules_of(parts.origin, parts.end_ids),
+          DType::f32, &*parts.tokenizer};
+}
+
+// With the prefix of the task that was asked for.
+TranslateOptions settled(const Model& model, const TranslateOptions& options) {
+  TranslateOptions settled = options;
+  if (!options.task.empty()) {
+    settled.source_prefix = prefix_of_task(model.parts().origin, options.task);
+  }
+  return settled;
+}
+
+}  // namespace
+
+TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
+                                       const std::string& line) {
+  return translation_request(generator_of(model), settled(model, options), line);
+}
 
 void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put) {
-  const Model::Parts& parts = model.parts();
-  const Generator generator{parts.transformer, parts.tokenizer ? &*parts.tokenizer : nullptr,
-                            rules_of(parts.origin, parts.end_ids), DType::f32};
-  translate(generator, options, available_memory() / 2, next, put);
+  translate(generator_of(model), settled(model, options), available_memory() / 2, next, put);
 }
 
 TranslationScores score_translations(const std::vector<std::string>& hypotheses,

@@ -9,13 +9,6 @@
 #include "tensor/tape.h"
 
 namespace fovea {
-namespace {
-
-// Enough rows for products at full rate, few enough that a layer's activations stay in the cache.
-constexpr int64_t kBatchTokens = 1024;
-
-}  // namespace
-
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize) {
   constexpr int64_t kGrain = 16;  // texts worth a thread
@@ -61,7 +54,7 @@ Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_
   const NoGradient no_gradient;
   const Tensor all = zeros({static_cast<int64_t>(texts.size()), width});
   for (const std::vector<size_t>& chosen :
-       batches_by_length(texts, most > 0 ? most : kBatchTokens)) {
+       batches_by_length(texts, most > 0 ? most : kFastBatchTokens)) {
     const Tensor rows = model(token_batch(texts, chosen));
     check(rows.dim(0) == static_cast<int64_t>(chosen.size()) && rows.dim(1) == width,
           "batch: its result is {}; expected [{}, {}]", rows.shape(), chosen.size(), width);

@@ -9,6 +9,9 @@
 
 namespace fovea {
 
+// Enough rows for products at full rate, few enough that a layer's activations stay in the cache.
+constexpr int64_t kFastBatchTokens = 1024;
+
 // On all threads; result i is tokenize(i).
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize);

@@ -60,11 +60,11 @@ std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32
   return seen;
 }
 
-std::vector<std::pair<int64_t, int64_t>> aligned_words(const Tokenizer& tokenizer,
+std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenizers& tokenizers,
                                                        const std::string& source,
                                                        const std::vector<int32_t>& answer,
                                                        const std::vector<int64_t>& most_seen) {
-  const Encoding encoding = tokenizer.encoding(source, {.truncate_and_pad = false});
+  const Encoding encoding = tokenizers.source.encoding(source, {.truncate_and_pad = false});
   const std::vector<int64_t> source_words = words_of_bytes(source);
   std::vector<std::pair<int64_t, int64_t>> pairs;
   for (size_t t = 0; t < most_seen.size(); ++t) {
@@ -74,7 +74,7 @@ std::vector<std::pair<int64_t, int64_t>> aligned_words(const Tokenizer& tokenize
     // The word of a token is that of its last byte: many begin with the space before.
     const std::vector<int32_t> read(answer.begin(),
                                     answer.begin() + static_cast<std::ptrdiff_t>(t + 1));
-    const std::vector<int64_t> words = words_of_bytes(tokenizer.decode(read, true));
+    const std::vector<int64_t> words = words_of_bytes(tokenizers.target.decode(read, true));
     if (bytes.end == bytes.begin || bytes.end > source_words.size() || words.empty()) continue;
     pairs.emplace_back(source_words[bytes.end - 1], words.back());
   }

@@ -14,7 +14,7 @@ std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32
                                int32_t start, const std::vector<int32_t>& answer);
 
 // The same between words, pairs (source, answer) ascending: `most_seen` by token.
-std::vector<std::pair<int64_t, int64_t>> aligned_words(const Tokenizer& tokenizer,
+std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenizers& tokenizers,
                                                        const std::string& source,
                                                        const std::vector<int32_t>& answer,
                                                        const std::vector<int64_t>& most_seen);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "generate/sampler.h"
@@ -11,6 +12,14 @@ namespace fovea {
 BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
                        const std::vector<int32_t>& prompt)
     : rules_(rules), options_(options), prompt_(prompt), running_(1), sources_{0} {}
+
+// What a token behind a hypothesis of this score must have at least to come among the `kept` best;
+// rounded down. What is forbidden has not even the least of all numbers.
+float BeamSearch::lowest(const std::vector<Continuation>& best, size_t kept, double before) {
+  constexpr float kLeast = std::numeric_limits<float>::lowest();
+  if (best.size() < kept) return kLeast;
+  return std::nextafter(static_cast<float>(best.front().score - before), kLeast);
+}
 
 // Twice as many as there are beams, and more where there are several end tokens: so many may end,
 // and as many as there are beams still go on.
@@ -29,10 +38,12 @@ std::vector<BeamSearch::Continuation> BeamSearch::continuations(
     check(std::isfinite(all), "generate: the model's logits are not finite");
     for (size_t id = 0; id < row.size(); ++id) row[id] = logits[source][id] - all;
     restrain(row.data(), vocabulary, {rules_, options_, prompt_}, running_[source].ids);
+    const double before = running_[source].score;
+    float least = lowest(best, kept, before);
     for (size_t id = 0; id < row.size(); ++id) {
-      if (!std::isfinite(row[id])) continue;
-      const Continuation c{double{running_[source].score} + double{row[id]},
-                           static_cast<int64_t>(source), static_cast<int32_t>(id), row[id]};
+      if (!(row[id] >= least)) continue;  // nearly all of a vocabulary
+      const Continuation c{before + double{row[id]}, static_cast<int64_t>(source),
+                           static_cast<int32_t>(id), row[id]};
       if (best.size() == kept && !better(c, best.front())) continue;
       if (best.size() == kept) {
         std::pop_heap(best.begin(), best.end(), better);
@@ -40,6 +51,7 @@ std::vector<BeamSearch::Continuation> BeamSearch::continuations(
       }
       best.push_back(c);
       std::push_heap(best.begin(), best.end(), better);
+      least = lowest(best, kept, before);
     }
   }
   std::sort_heap(best.begin(), best.end(), better);

@@ -37,6 +37,7 @@ class BeamSearch {
     int32_t id;
     float logprob;
   };
+  static float lowest(const std::vector<Continuation>& best, size_t kept, double before);
   std::vector<Continuation> continuations(const std::vector<const float*>& logits,
                                           int64_t vocabulary) const;
   Hypothesis extended(const Continuation& continuation) const;

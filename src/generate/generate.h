@@ -9,9 +9,10 @@ namespace fovea {
 // A model as generation needs it.
 struct Generator {
   const Transformer& model;
-  const Tokenizer* tokenizer = nullptr;  // none: ids alone
+  const Tokenizer* tokenizer = nullptr;  // of what is written; none: ids alone
   GenerationRules rules = {};
   DType compute = DType::f32;
+  const Tokenizer* source = nullptr;  // of what an encoder reads, for translate()
 };
 
 // The public functions of that name, for one request by itself; its keys and values take at most

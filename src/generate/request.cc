@@ -70,22 +70,20 @@ double Request::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-bool Request::emit(int64_t answer, int32_t id, std::string_view text, const TokenLogprob* logprob) {
-  return !task_.sink || task_.sink({answer, id, text, logprob, nullptr, nullptr});
-}
+bool Request::emit(const Event& event) { return !task_.sink || task_.sink(event); }
 
-void Request::complete(Answer& answer, int64_t number, const std::string& text, int32_t id,
-                       const TokenLogprob* logprob) {
+void Request::complete(Answer& answer, Event last) {
   Generation& result = answer.result();
   result.prompt_tokens = std::ssize(task_.prompt);
   result.cached_tokens = cached_;
   result.prompt_seconds = prompt_seconds_;
   result.generation_seconds = seconds() - prompt_seconds_;
-  if (task_.sink && !task_.sink({number, id, text, logprob, &result, nullptr})) done_ = true;
+  last.finished = &result;
+  if (!emit(last)) done_ = true;
 }
 
 void Request::fail(const std::string& why) {
-  if (task_.sink && !done_) task_.sink({0, -1, "", nullptr, nullptr, why.c_str()});
+  if (!done_) emit({.error = why.c_str()});
   done_ = true;
 }
 
@@ -96,7 +94,9 @@ void Request::end(Branch& branch) {
           std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
 }
 
-void Request::take(size_t index, const float* logits, int64_t vocabulary) {
+void Request::take(size_t index, const float* logits, int64_t vocabulary,
+                   std::vector<Watched> watched) {
+  watched_ = std::move(watched);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
     waiting_.resize(1);
@@ -119,7 +119,8 @@ void Request::take(size_t index, const float* logits, int64_t vocabulary) {
 }
 
 // The token behind the branch's ids; false where the answer ends with it.
-bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary, int32_t& id) {
+bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary,
+                       const Watched* watched, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
   std::vector<float> row(logits, logits + vocabulary);
   restrain(row.data(), vocabulary, {rules_, task_.options, counted_}, answer.ids());
@@ -130,15 +131,20 @@ bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary, 
   const auto before = std::ssize(answer.ids());
   const std::string text = answer.add(id, wanted ? &logprob : nullptr);
   const bool counts = std::ssize(answer.ids()) > before;
-  const int32_t shown = counts ? id : -1;
   written_ += counts;
+  Event event{.answer = branch.answer, .text = text};
+  if (counts) {
+    event.id = id;
+    if (wanted) event.logprob = &logprob;
+    event.watched = watched;
+  }
   if (answer.done()) {
-    complete(answer, branch.answer, text, shown, counts && wanted ? &logprob : nullptr);
+    complete(answer, event);
     return false;
   }
-  if (emit(branch.answer, shown, text, wanted ? &logprob : nullptr)) return true;
+  if (emit(event)) return true;
   answer.finish("stop");  // enough, says the receiver
-  complete(answer, branch.answer, "", -1, nullptr);
+  complete(answer, {.answer = branch.answer});
   done_ = true;
   return false;
 }
@@ -146,14 +152,16 @@ bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary, 
 void Request::draw(Branch& branch, const float* logits, int64_t vocabulary) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
   if (answer.at_limit()) {  // none was asked for, or the prompt fills the context
-    complete(answer, branch.answer, answer.finish("length"), -1, nullptr);
+    const std::string text = answer.finish("length");
+    complete(answer, {.answer = branch.answer, .text = text});
     return end(branch);
   }
   const int64_t guesses = std::exchange(branch.guesses, 0),
                 certain = std::ssize(branch.ids) - guesses;
   for (int64_t i = 0;; ++i) {
     int32_t id = -1;
-    if (!draw_one(branch, logits + i * vocabulary, vocabulary, id)) return end(branch);
+    const Watched* const watched = watched_.empty() ? nullptr : &watched_[static_cast<size_t>(i)];
+    if (!draw_one(branch, logits + i * vocabulary, vocabulary, watched, id)) return end(branch);
     const auto place = static_cast<size_t>(certain + i);
     if (i < guesses && branch.ids[place] == id) continue;
     branch.ids.resize(place);
@@ -208,7 +216,7 @@ void Request::finish_beams() {
       }
     }
     if (!answer.done()) text += answer.finish("length");
-    complete(answer, static_cast<int64_t>(i), text, -1, nullptr);
+    complete(answer, {.answer = static_cast<int64_t>(i), .text = text});
   }
   for (Branch& branch : branches_) end(branch);
 }

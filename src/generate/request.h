@@ -32,6 +32,7 @@ struct Task {
   GenerateOptions options;
   Engine::Sink sink;
   bool slide = false;  // past the context forget the oldest half, instead of ending
+  Watch watch = {};
 };
 
 // One request: its answers drawn apart from each other, or its beams.
@@ -48,27 +49,30 @@ class Request {
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
+  bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
   int64_t written() const { return written_; }
 
   // The logits [V] behind the last token of a branch, and before it behind those that its guesses
-  // stand behind: rows [1 + guesses, V].
-  void take(size_t branch, const float* logits, int64_t vocabulary);
+  // stand behind: rows [1 + guesses, V]. `watched` has an entry for each row, or none.
+  void take(size_t branch, const float* logits, int64_t vocabulary,
+            std::vector<Watched> watched = {});
+  const Watch& watch() const { return task_.watch; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
   void release_pages();               // what was read must be read again
   void fail(const std::string& why);  // ends it with an error
 
  private:
   void draw(Branch& branch, const float* logits, int64_t vocabulary);
-  bool draw_one(Branch& branch, const float* logits, int64_t vocabulary, int32_t& id);
+  bool draw_one(Branch& branch, const float* logits, int64_t vocabulary, const Watched* watched,
+                int32_t& id);
   void guess(Branch& branch) const;
   void advance_beams(int64_t vocabulary);
   void finish_beams();
   void put(Branch& branch, int32_t id);
   void end(Branch& branch);
-  bool emit(int64_t answer, int32_t id, std::string_view text, const TokenLogprob* logprob);
-  void complete(Answer& answer, int64_t number, const std::string& text, int32_t id,
-                const TokenLogprob* logprob);
+  bool emit(const Event& event);
+  void complete(Answer& answer, Event last);
   double seconds() const;
 
   Task task_;
@@ -82,6 +86,7 @@ class Request {
   std::vector<Sampler> samplers_;
   std::optional<BeamSearch> beams_;
   std::vector<std::vector<float>> waiting_;  // logits of beams, until all have theirs
+  std::vector<Watched> watched_;             // of the rows that are drawn from now
   const Tokenizer* tokenizer_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/kernels.h"
 
 namespace fovea {
 namespace {
@@ -130,10 +131,10 @@ int32_t Sampler::operator()(const float* logits, int64_t vocabulary) {
 }
 
 double log_sum(const float* logits, int64_t vocabulary) {
-  const float highest = *std::max_element(logits, logits + vocabulary);
-  double sum = 0;
-  for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(logits[i] - highest);
-  return highest + std::log(sum);
+  constexpr int32_t kNone = -1;  // of the labels, whose losses are of no interest here
+  float loss = 0, sum = 0;
+  kernels_for(DType::f32).cross_entropy({&loss}, {&sum}, {logits}, &kNone, 0, {1, vocabulary});
+  return sum;
 }
 
 TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count) {

@@ -23,6 +23,9 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
 std::unique_ptr<Request> Scheduler::request(Task task) {
   auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
+  check_watch(request->watch(), *model_.spec.decoder);
+  const bool watched = request->watch().attention || request->watch().hidden;
+  check(!watched || !request->beams(), "watch: beside beams; expected none");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
@@ -154,8 +157,14 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
+  Watching watching;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
+    if (row.tokens == branch.pending()) {
+      const int64_t drawn = 1 + branch.guesses;
+      watching.want(row.request->watch(), members.size(), std::ssize(tokens) + row.tokens - drawn,
+                    drawn);
+    }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
@@ -167,12 +176,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   Pass pass;
   pass.compute = options_.compute;
   pass.cache = &cache;
+  pass.probe = watching.probe();
   const Tensor hidden = model_.hidden(ids, pass);  // [1, R, C]
-  deliver(rows, hidden.view({hidden.dim(1), hidden.dim(2)}));
+  deliver(rows, hidden.view({hidden.dim(1), hidden.dim(2)}), watching);
 }
 
 // Logits are computed only where a token is to be drawn.
-void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden) {
+void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching) {
   std::vector<int32_t> picked;
   std::vector<const Row*> drawing;
   int64_t end = 0;
@@ -197,7 +207,10 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden) {
     const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
     const int64_t before = row->request->written();
     try {
-      if (!row->request->done()) row->request->take(row->branch, next, V);
+      if (!row->request->done()) {
+        const auto member = static_cast<size_t>(row - rows.data());
+        row->request->take(row->branch, next, V, watching.take(member));
+      }
     } catch (const Error& error) {
       row->request->fail(error.what());
     }

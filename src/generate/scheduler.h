@@ -6,6 +6,7 @@
 
 #include "generate/prefix_cache.h"
 #include "generate/request.h"
+#include "generate/watching.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -44,7 +45,7 @@ class Scheduler {
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
-  void deliver(const std::vector<Row>& rows, const Tensor& hidden);
+  void deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching);
   void sweep();
 
   const Transformer& model_;

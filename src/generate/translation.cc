@@ -17,14 +17,34 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
   const Spec& spec = generator.model.spec;
   check(spec.encoder && spec.decoder,
         "translate: the model is no encoder-decoder; expected one that reads and writes");
-  check(generator.tokenizer != nullptr, "translate: the model has no tokenizer; expected one");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
   check(o.best >= 1 && o.best <= o.beams, "--n-best: {}; expected 1 to {}, the beams", o.best,
         o.beams);
   check(o.length_factor > 0, "--max-length-factor: {}; expected more than 0", o.length_factor);
+  check(o.max_tokens >= 0, "--max-tokens: {}; expected 0 or more", o.max_tokens);
+  check(o.min_tokens >= 0, "--min-tokens: {}; expected 0 or more", o.min_tokens);
   check(o.sequences >= o.beams, "--sequences: {}; expected at least {}, the beams", o.sequences,
         o.beams);
+}
+
+// As the model reads a line, cut where it is longer than the context.
+std::vector<int32_t> source_of(const Generator& generator, const TranslateOptions& options,
+                               const std::string& line, bool& cut) {
+  EncodingOptions whole;
+  whole.truncate_and_pad = false;
+  std::vector<int32_t> ids = generator.source->encoding(options.source_prefix + line, whole).ids;
+  const auto context = static_cast<size_t>(generator.model.spec.context);
+  cut = ids.size() > context;
+  if (!cut) return ids;
+  check(!options.refuse_long,
+        "translate: a line of {} tokens; expected at most {}, the model's "
+        "context",
+        ids.size(), context);
+  const int32_t last = ids.back();  // the end, where the tokenizer adds one
+  ids.resize(context);
+  ids.back() = last;
+  return ids;
 }
 
 class Translator {
@@ -32,25 +52,22 @@ class Translator {
   Translator(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes)
       : generator_(generator),
         options_(options),
-        scheduler_(make(generator, options, cache_bytes)) {
-    generation_.beams = options.beams;
-    generation_.answers = options.best;
-    generation_.length_penalty = options.length_penalty;
-    generation_.sampling.temperature = 0;
-    generation_.forced = generator.tokenizer->encode(options.prefix);
-  }
+        scheduler_(make(generator, options, cache_bytes)) {}
 
   std::vector<Translation> operator()(const std::vector<std::string>& lines) {
     std::vector<Translation> translations(lines.size());
-    std::vector<std::vector<int32_t>> sources;
-    for (size_t i = 0; i < lines.size(); ++i)
-      sources.push_back(source_of(lines[i], translations[i]));
+    std::vector<TranslationRequest> requests;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      requests.push_back(translation_request(generator_, options_, lines[i]));
+      translations[i].cut = requests[i].cut;
+    }
     std::vector<size_t> order(lines.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return sources[a].size() > sources[b].size(); });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return requests[a].source.size() > requests[b].source.size();
+    });
     for (const size_t i : order)
-      if (!lines[i].empty()) ask(i, sources[i], translations[i]);
+      if (!lines[i].empty()) ask(i, requests[i], translations[i]);
     while (scheduler_.step()) {
     }
     if (!error_.empty()) fail(ErrorKind::Failed, "{}", error_);
@@ -58,10 +75,10 @@ class Translator {
       Translation& made = translations[i];
       made.best.resize(static_cast<size_t>(options_.best));
       if (options_.alignment && !made.best[0].ids.empty()) {
-        const auto seen =
-            most_seen(generator_.model, sources[i], *generator_.rules.start, made.best[0].ids);
-        made.alignment = aligned_words(*generator_.tokenizer, options_.source_prefix + lines[i],
-                                       made.best[0].ids, seen);
+        const auto seen = most_seen(generator_.model, requests[i].source, *generator_.rules.start,
+                                    made.best[0].ids);
+        made.alignment = aligned_words({*generator_.source, *generator_.tokenizer},
+                                       options_.source_prefix + lines[i], made.best[0].ids, seen);
       }
     }
     return translations;
@@ -82,29 +99,7 @@ class Translator {
              .step_tokens = 1024}};
   }
 
-  std::vector<int32_t> source_of(const std::string& line, Translation& translation) const {
-    EncodingOptions whole;
-    whole.truncate_and_pad = false;
-    std::vector<int32_t> ids =
-        generator_.tokenizer->encoding(options_.source_prefix + line, whole).ids;
-    const auto context = static_cast<size_t>(generator_.model.spec.context);
-    if (ids.size() <= context) return ids;
-    check(!options_.refuse_long,
-          "translate: a line of {} tokens; expected at most {}, the model's "
-          "context",
-          ids.size(), context);
-    const int32_t last = ids.back();  // the end, where the tokenizer adds one
-    translation.cut = true;
-    ids.resize(context);
-    ids.back() = last;
-    return ids;
-  }
-
-  void ask(size_t line, const std::vector<int32_t>& source, Translation& translation) {
-    GenerateOptions generation = generation_;
-    generation.max_tokens =
-        static_cast<int64_t>(options_.length_factor * static_cast<double>(source.size())) + 10 +
-        std::ssize(generation.forced);
+  void ask(size_t line, const TranslationRequest& request, Translation& translation) {
     translation.best.resize(static_cast<size_t>(options_.best));
     const auto sink = [this, &translation](const Event& event) {
       if (event.error != nullptr) error_ = event.error;
@@ -112,17 +107,36 @@ class Translator {
         translation.best[static_cast<size_t>(event.answer)] = *event.finished;
       return true;
     };
-    scheduler_.add(scheduler_.request({line + 1, source, generation, sink, false}));
+    scheduler_.add(scheduler_.request({line + 1, request.source, request.options, sink, false}));
   }
 
   const Generator& generator_;
   const TranslateOptions& options_;
   Scheduler scheduler_;
-  GenerateOptions generation_;
   std::string error_;
 };
 
 }  // namespace
+
+TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
+                                       const std::string& line) {
+  check_options(options, generator);
+  TranslationRequest request;
+  request.source = source_of(generator, options, line, request.cut);
+  GenerateOptions& generation = request.options;
+  generation.beams = options.beams;
+  generation.answers = options.best;
+  generation.min_tokens = options.min_tokens;
+  generation.length_penalty = options.length_penalty;
+  generation.sampling.temperature = 0;
+  generation.forced = generator.tokenizer->encode(options.prefix);
+  constexpr int64_t kMore = 10;  // tokens: short sources may have longer translations
+  const double by_source = options.length_factor * static_cast<double>(request.source.size());
+  generation.max_tokens = options.max_tokens > 0 ? options.max_tokens
+                                                 : static_cast<int64_t>(by_source) + kMore +
+                                                       std::ssize(generation.forced);
+  return request;
+}
 
 void translate(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes,
                const std::function<std::optional<std::string>()>& next,

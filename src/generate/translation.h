@@ -5,7 +5,12 @@
 
 namespace fovea {
 
-// The public function of that name; keys and values take at most `cache_bytes`.
+// The public function of that name.
+TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
+                                       const std::string& line);
+
+// The public function of that name; keys and values take at most `cache_bytes`. The generator has
+// both tokenizers.
 void translate(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put);

@@ -34,12 +34,26 @@ Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
   return {(quad * kOut + lane) * 4 + j % 4, j < half ? 0 : 4};
 }
 
-void put_whole(const PackedMatrix& w, uint8_t* panel, int64_t k, int64_t lane, int value) {
-  const auto [byte, shift] = place_of(w, k, lane);
-  if (w.format == WeightFormat::int8)
-    panel[byte] = static_cast<uint8_t>(value + 128);
-  else
-    panel[byte] = static_cast<uint8_t>((panel[byte] & (0xf0 >> shift)) | ((value + 8) << shift));
+constexpr int64_t kMostGroup = 64;
+
+// What a number is stored as 0 with.
+constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
+
+// Puts a group of an output's numbers, with their offset, into its panel: four at a time.
+void put_group(const PackedMatrix& w, uint8_t* panel, int64_t group, int64_t lane,
+               const uint8_t* numbers) {
+  const bool nibbles = w.format == WeightFormat::int4;
+  const int64_t lines = w.group / (nibbles ? 8 : 4);
+  uint8_t* to = panel + (group * lines * kOut + lane) * 4;
+  for (int64_t line = 0; line < lines; ++line, to += kOut * 4) {
+    uint32_t four, others;
+    std::memcpy(&four, numbers + 4 * line, 4);
+    if (nibbles) {
+      std::memcpy(&others, numbers + w.group / 2 + 4 * line, 4);
+      four |= others << 4;
+    }
+    std::memcpy(to, &four, 4);
+  }
 }
 
 int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lane) {
@@ -47,10 +61,19 @@ int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lan
   return w.format == WeightFormat::int8 ? panel[byte] - 128 : ((panel[byte] >> shift) & 15) - 8;
 }
 
-// Number k of a row as a file holds it.
-int whole_in_row(const PackedMatrix& w, const uint8_t* row, int64_t k) {
-  if (w.format == WeightFormat::int8) return static_cast<int8_t>(row[k]);
-  return ((row[k / 2] >> (k % 2 * 4)) & 15) - 8;
+// `count` numbers of a row as a file holds it, from the k-th on, with their offset.
+void read_group(const PackedMatrix& w, const uint8_t* row, int64_t k, int64_t count,
+                uint8_t* numbers) {
+  if (w.format == WeightFormat::int8) {
+    for (int64_t i = 0; i < count; ++i) numbers[i] = row[k + i] ^ 0x80;
+    return;
+  }
+  const uint8_t* pairs = row + k / 2;
+  for (int64_t i = 0; i < count / 2; ++i) {
+    numbers[2 * i] = pairs[i] & 15;
+    numbers[2 * i + 1] = static_cast<uint8_t>(pairs[i] >> 4);
+  }
+  if (count % 2 != 0) numbers[count - 1] = pairs[count / 2] & 15;
 }
 
 // The squared error of x rounded to multiples of `scale` between least and most.
@@ -68,11 +91,21 @@ float error_of(const float* x, int64_t count, float scale, float least, float mo
 // A scale as f16 that x / scale does not overflow with.
 float as_half(float scale) { return widen_half(narrow_to_half(scale)); }
 
+// Sixteen at a time, so that the loop becomes vectors.
+float largest_magnitude(const float* x, int64_t count) {
+  float most[16] = {};
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16)
+    for (int64_t j = 0; j < 16; ++j) most[j] = std::max(most[j], std::abs(x[i + j]));
+  for (; i < count; ++i) most[0] = std::max(most[0], std::abs(x[i]));
+  return *std::max_element(most, most + 16);
+}
+
 float best_scale(const float* x, int64_t count, WeightFormat format) {
+  if (format == WeightFormat::int8) return as_half(largest_magnitude(x, count) / 127);
   float extreme = 0;  // the number of largest magnitude, with its sign
   for (int64_t i = 0; i < count; ++i)
     if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
-  if (format == WeightFormat::int8) return as_half(std::abs(extreme) / 127);
   // Either sign of scale: -8 is one farther from 0 than 7. Divisors beyond 8 leave the ends of the
   // range unused, those below cut off the largest number for finer steps among the rest.
   const float first = as_half(extreme / -8);
@@ -138,12 +171,16 @@ void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uin
 
 void quantize_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel,
                     uint16_t* scales) {
-  int8_t q[64];
+  const int offset = offset_of(w.format);
+  int8_t q[kMostGroup] = {};
+  uint8_t numbers[kMostGroup];
   for (int64_t lane = 0; lane < count; ++lane) {
     for (int64_t k = 0, g = 0; k < w.width; k += w.group, ++g) {
       const int64_t size = std::min(w.group, w.width - k);
       scales[g * kOut + lane] = quantize_group(rows + lane * w.width + k, size, w.format, q);
-      for (int64_t i = 0; i < size; ++i) put_whole(w, panel, k + i, lane, q[i]);
+      for (int64_t i = 0; i < w.group; ++i)
+        numbers[i] = static_cast<uint8_t>(i < size ? q[i] + offset : offset);
+      put_group(w, panel, g, lane, numbers);
     }
   }
 }
@@ -217,9 +254,14 @@ void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* 
       std::fill_n(panel_scales, groups * kOut, uint16_t{0});
       for (int64_t lane = 0; lane < count; ++lane) {
         const uint8_t* row = rows + (first + lane) * row_bytes;
-        for (int64_t k = 0; k < w.width; ++k) put_whole(w, panel, k, lane, whole_in_row(w, row, k));
-        for (int64_t g = 0; g < groups; ++g)
+        uint8_t numbers[kMostGroup];
+        for (int64_t g = 0; g < groups; ++g) {
+          const int64_t size = std::min(w.group, w.width - g * w.group);
+          std::fill(numbers, numbers + w.group, static_cast<uint8_t>(offset_of(w.format)));
+          read_group(w, row, g * w.group, size, numbers);
+          put_group(w, panel, g, lane, numbers);
           panel_scales[g * kOut + lane] = row_scales[(first + lane) * groups + g];
+        }
       }
     }
   });

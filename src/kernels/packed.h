@@ -26,7 +26,7 @@ constexpr float kLeastActivation = 1e-30f;
 inline bool is_quantized(WeightFormat format) {
   return format == WeightFormat::int8 || format == WeightFormat::int4;
 }
-inline int bits_of(WeightFormat format) { return format == WeightFormat::int4 ? 4 : 8; }
+constexpr int bits_of(WeightFormat format) { return format == WeightFormat::int4 ? 4 : 8; }
 
 inline int64_t panels_of(const PackedMatrix& w) {
   return (w.outputs + kPanelOutputs - 1) / kPanelOutputs;

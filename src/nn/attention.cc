@@ -108,7 +108,10 @@ Tensor Attention::attend_cached(const Tensor& q, const Tensor& x, const Pass& pa
   options.bias_zero = pass.bias_zero;
   const auto [k, v] = of_tokens(x, pass);
   cache.append(layer, k, v);
-  return attention_paged(q, cache.spans(layer, masked(pass)), options);
+  const std::vector<PagedText> texts = cache.spans(layer, masked(pass));
+  if (pass.probe != nullptr && pass.probe->attend_paged)
+    pass.probe->attend_paged(layer, q, texts, options);
+  return attention_paged(q, texts, options);
 }
 
 void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {

@@ -19,7 +19,7 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length) {
   if (needed + copies > pool.free_pages()) return false;
   if (copies) {
     const int32_t own = pool.take();
-    pool.copy(text.pages.back(), own);
+    pool.copy(text.pages.back(), own, text.length % kPageTokens);
     pool.release(text.pages.back());
     text.pages.back() = own;
   }
@@ -103,9 +103,9 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   const int64_t width = l.kv_heads * l.head_width;
   check(
       k.size() == v.size() && k.size() % width == 0 && k.dtype() == l.dtype && v.dtype() == l.dtype,
-      "KV cache: keys are {} {}, values {} {}; expected {} [rows, {}, {}]", name_of(k.dtype()),
-      describe(k.shape()), name_of(v.dtype()), describe(v.shape()), name_of(l.dtype), l.kv_heads,
-      l.head_width);
+      "KV cache: keys are {} [{}], values {} [{}]; expected {} [rows, {}, {}]", name_of(k.dtype()),
+      fmt::join(k.shape(), ", "), name_of(v.dtype()), fmt::join(v.shape(), ", "), name_of(l.dtype),
+      l.kv_heads, l.head_width);
   const auto token = static_cast<size_t>(width) * size_of(l.dtype);
   const char* from_k = k.data_as<char>();
   const char* from_v = v.data_as<char>();
@@ -176,7 +176,14 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
   pointers_.clear();
   std::vector<PagedText> spans;
   int64_t row = 0;
+  const CachedText::Memory* before = nullptr;
   for (const auto& [text, tokens, horizon] : members_) {
+    if (text->memory.get() == before) {  // another beam of the same text: its rows join
+      spans.back().queries += tokens;
+      row += tokens;
+      continue;
+    }
+    before = text->memory.get();
     const auto& [k, v] = text->memory->layers[static_cast<size_t>(layer)];
     PagedText& span = spans.emplace_back();
     span = {.row = row, .queries = tokens, .keys = k.dim(0), .mask = {}};

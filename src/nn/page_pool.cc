@@ -31,9 +31,10 @@ void PagePool::release(int32_t page) {
   if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
 }
 
-void PagePool::copy(int32_t from, int32_t to) const {
+void PagePool::copy(int32_t from, int32_t to, int64_t tokens) const {
+  const auto bytes = static_cast<size_t>(plane_bytes_ / kPageTokens * tokens);
   for (int64_t plane = 0; plane < 2 * layout_.layers; ++plane)
-    std::memcpy(at(plane, to), at(plane, from), static_cast<size_t>(plane_bytes_));
+    std::memcpy(at(plane, to), at(plane, from), bytes);
 }
 
 }  // namespace fovea

@@ -32,7 +32,7 @@ class PagePool {
   void share(int32_t page) { ++users_[static_cast<size_t>(page)]; }
   void release(int32_t page);  // by one of its users
   int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
-  void copy(int32_t from, int32_t to) const;
+  void copy(int32_t from, int32_t to, int64_t tokens) const;  // the first ones
 
   char* keys(int64_t layer, int32_t page) const { return at(2 * layer, page); }
   char* values(int64_t layer, int32_t page) const { return at(2 * layer + 1, page); }

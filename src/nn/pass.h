@@ -24,6 +24,10 @@ struct Probe {
   std::function<bool(const std::string& name)> wants_weights = {};
   // Before the heads are joined; it may overwrite them, to switch heads off.
   std::function<void(const std::string& name, const Attending& attending)> attend = {};
+  // Of a decoder's self-attention with a cache: q [rows, H, D], and where the keys are.
+  std::function<void(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
+                     const PagedOptions& options)>
+      attend_paged = {};
 };
 
 // By what queries and keys are turned: cos and sin f32 [T or B*T, R/2]; absent = they are not.

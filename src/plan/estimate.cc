@@ -5,7 +5,8 @@
 namespace fovea {
 
 Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute) {
-  const Lengths lengths = lengths_of(s, context, 0);
+  const bool two_texts = s.encoder && s.decoder && s.input.kind == InputKind::tokens;
+  const Lengths lengths = lengths_of(s, context, two_texts ? context : 0);  // of about one length
   Cost cost;
   double forward = 0;
   for (const Part& part : parts_of(s, lengths)) {

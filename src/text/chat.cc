@@ -202,4 +202,27 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
   return jinja::Interpreter(*choose(request).program_, variables, limits, now).run();
 }
 
+namespace {
+
+void guard_strings(nlohmann::ordered_json& value, const Tokenizer& tokenizer) {
+  if (value.is_string()) value = tokenizer.guarded(value.get_ref<const std::string&>());
+  if (!value.is_structured()) return;
+  for (nlohmann::ordered_json& inner : value) guard_strings(inner, tokenizer);
+}
+
+}  // namespace
+
+ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer) {
+  ChatRequest result = request;
+  for (std::string* text : {&result.messages, &result.tools, &result.documents}) {
+    if (text->empty()) continue;
+    // Templates see the keys in their order.
+    nlohmann::ordered_json values = nlohmann::ordered_json::parse(*text, nullptr, false);
+    if (values.is_discarded()) continue;  // render() says what is wrong
+    guard_strings(values, tokenizer);
+    *text = values.dump();
+  }
+  return result;
+}
+
 }  // namespace fovea

@@ -99,6 +99,8 @@ std::string vocabulary_file(const std::string& folder) {
 
 }  // namespace
 
+bool has_vocabulary(const std::string& folder) { return is_file(vocabulary_file(folder)); }
+
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   if (is_gguf(path.string()))
     return Tokenizer(parse_tokenizer(tokenizer_files(Gguf(path.string())), path, path));
@@ -171,6 +173,8 @@ void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids,
                        SpecialTokens special) const {
   encode_ids(*state_, text, special, ids);
 }
+
+std::string Tokenizer::guarded(std::string_view text) const { return guarded_text(*state_, text); }
 
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
   std::vector<Token> tokens;

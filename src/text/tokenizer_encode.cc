@@ -1,6 +1,7 @@
 #include "text/tokenizer_encode.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "text/piece_cache.h"
@@ -82,7 +83,7 @@ void encode_part(const TokenizerState& state, std::string_view text, uint32_t or
   space.normalized.assign(text, origin, Sink::aligned || (state.needs_origins && origin == 0));
   normalize(state.normalizers, space.normalized);
   space.normalized_parts.clear();
-  state.normalized_added.cut(space.normalized.text(), special == SpecialTokens::parsed,
+  state.normalized_added.cut(space.normalized.text(), special != SpecialTokens::as_text,
                              space.normalized_parts);
   for (const AddedPart& part : space.normalized_parts) {
     if (part.token >= 0) {
@@ -97,9 +98,43 @@ void encode_part(const TokenizerState& state, std::string_view text, uint32_t or
   }
 }
 
+std::string without_guards(std::string_view text) {
+  std::string rest;
+  for (size_t guard; (guard = text.find(kGuard)) != text.npos;
+       text.remove_prefix(guard + kGuard.size()))
+    rest += text.substr(0, guard);
+  return rest += text;
+}
+
+// Guarded special tokens join the text around them.
+template <class Sink>
+void encode_guarded(const TokenizerState& state, std::string_view text, Sink& sink) {
+  std::vector<AddedPart> parts;
+  state.raw_added.cut(text, true, parts);
+  size_t begin = 0;  // of the stretch that has not been encoded
+  const auto encode_until = [&](size_t end) {
+    const std::string_view written = text.substr(begin, end - begin);
+    const std::string stretch = without_guards(written);
+    if (stretch.empty()) return;
+    encode_part(state, stretch, static_cast<uint32_t>(begin),
+                stretch == written ? SpecialTokens::parsed : SpecialTokens::as_text, sink);
+  };
+  for (const AddedPart& part : parts) {
+    if (part.token < 0) continue;
+    const std::string_view before = text.substr(0, part.span.begin);
+    if (state.special[static_cast<size_t>(part.token)] && before.ends_with(kGuard)) continue;
+    encode_until(part.span.begin);
+    sink.added(part.token, part.span,
+               text.substr(part.span.begin, part.span.end - part.span.begin));
+    begin = part.span.end;
+  }
+  encode_until(text.size());
+}
+
 template <class Sink>
 void encode_valid(const TokenizerState& state, std::string_view text, SpecialTokens special,
                   Sink& sink) {
+  if (special == SpecialTokens::guarded) return encode_guarded(state, text, sink);
   Workspace& space = workspace();
   space.raw_parts.clear();
   state.raw_added.cut(text, special == SpecialTokens::parsed, space.raw_parts);
@@ -144,6 +179,29 @@ class RepairedPlaces {
 
 }  // namespace
 
+std::string guarded_text(const TokenizerState& state, std::string_view text) {
+  check_size(text.size());
+  std::set<size_t> places;
+  std::vector<AddedPart> parts;
+  const auto find = [&](const AddedTokenFinder& finder, const AlignedText& in) {
+    parts.clear();
+    finder.cut(in.text(), true, parts);
+    for (const AddedPart& part : parts) {
+      if (part.token >= 0 && state.special[static_cast<size_t>(part.token)])
+        places.insert(in.origin(part.span).begin);
+    }
+  };
+  const std::string valid = utf8::repaired(text);
+  AlignedText written;
+  written.assign(valid, 0, true);
+  find(state.raw_added, written);
+  normalize(state.normalizers, written);
+  find(state.normalized_added, written);
+  std::string marked = valid;
+  for (auto place = places.rbegin(); place != places.rend(); ++place) marked.insert(*place, kGuard);
+  return marked;
+}
+
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
                 std::vector<int32_t>& ids) {
   check_size(text.size());
@@ -155,6 +213,7 @@ void encode_ids(const TokenizerState& state, std::string_view text, SpecialToken
 std::vector<PlacedToken> encode_placed(const TokenizerState& state, std::string_view text,
                                        SpecialTokens special) {
   check_size(text.size());
+  check(special != SpecialTokens::guarded, "guarded text: has ids only; expected encode()");
   std::vector<PlacedToken> tokens;
   PlacedSink sink{tokens};
   if (utf8::valid_prefix(text) == text.size()) {

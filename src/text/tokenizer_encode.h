@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct PlacedToken {
   Span span;
   std::string text;
 };
+
+// See Tokenizer::guarded().
+inline constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0
+std::string guarded_text(const TokenizerState& state, std::string_view text);
 
 // Appends the text's own tokens, none added and none cut off.
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,

@@ -10,6 +10,9 @@ namespace fovea {
 // that Hugging Face's converters make of them, so that one reader remains. `config` is the text of
 // tokenizer_config.json; it may be empty. The paths are for messages. BadFile for damaged files.
 
+// Whether a folder has a tokenizer's files, of any of these formats or tokenizer.json.
+bool has_vocabulary(const std::string& folder);
+
 // vocab.txt of WordPiece: a token a line. The config's do_lower_case, tokenize_chinese_chars,
 // strip_accents and special tokens count.
 std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std::string& path,

@@ -8,9 +8,7 @@
 namespace fovea {
 namespace {
 
-using Curve = std::vector<std::pair<int64_t, double>>;
-
-constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 16, kTop = 36, kBottom = 44;
+constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 44, kTop = 36, kBottom = 44;
 constexpr size_t kMostPoints = 600;  // more than the picture has columns only makes the file larger
 
 // Where steps and losses lie in the picture.
@@ -69,24 +67,55 @@ std::string axes(const Scale& s) {
   return svg;
 }
 
-}  // namespace
-
-std::string chart(const Curve& training, const Curve& validation) {
-  const Curve course = thinned(training);
+// The range of the curves, with a margin that is never so little that the ticks of large losses
+// would be lost in their rounding.
+Scale scale_of(const Curve& training, const Curve& validation) {
   Scale scale{1, 1e300, -1e300};
-  for (const Curve* curve : {&course, &validation}) {
+  for (const Curve* curve : {&training, &validation}) {
     for (const auto& [step, loss] : *curve) {
       scale.last_step = std::max(scale.last_step, static_cast<double>(step));
       scale.low = std::min(scale.low, loss);
       scale.high = std::max(scale.high, loss);
     }
   }
-  // Never so little that the ticks of large losses would be lost in their rounding.
   const double size = std::max(std::abs(scale.low), std::abs(scale.high));
   const double margin = std::max({0.01, (scale.high - scale.low) * 0.05, size * 1e-6});
   scale.low -= margin;
   scale.high += margin;
+  return scale;
+}
 
+std::string dots(const Curve& curve, const Scale& scale, const char* colour) {
+  std::string svg;
+  for (const auto& [step, value] : curve) {
+    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n",
+                       scale.x(static_cast<double>(step)), scale.y(value), colour);
+  }
+  return svg;
+}
+
+// Of BLEU, which has an axis of its own.
+std::string course_of_bleu(const Curve& bleu, double last_step) {
+  constexpr const char* kColour = "#228833";
+  Scale scale{last_step, 0, 1};
+  for (const auto& [step, value] : bleu) scale.high = std::max(scale.high, 1.05 * value);
+  std::string svg = line(bleu, scale, kColour, 2) + dots(bleu, scale, kColour);
+  const double tick = tick_of(scale.high);
+  for (double value = 0; value <= scale.high; value += tick) {
+    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" fill=\"{}\">{:.{}f}</text>\n",
+                       kWidth - kRight + 6, scale.y(value) + 4, kColour, value, tick < 1 ? 1 : 0);
+  }
+  svg += fmt::format("<text x=\"{}\" y=\"22\" text-anchor=\"end\" fill=\"{}\">BLEU {:.2f}</text>\n",
+                     kWidth - kRight, kColour, bleu.back().second);
+  return svg;
+}
+
+}  // namespace
+
+std::string chart(const Curves& curves) {
+  const Curve course = thinned(curves.training);
+  const Curve& validation = curves.validation;
+  const Scale scale = scale_of(course, validation);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
       "font-size=\"12\" "
@@ -94,15 +123,13 @@ std::string chart(const Curve& training, const Curve& validation) {
       kWidth, kHeight);
   svg += axes(scale);
   svg += line(course, scale, "#4477aa", 1.2) + line(validation, scale, "#cc6677", 2);
-  for (const auto& [step, loss] : validation) {
-    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#cc6677\"/>\n",
-                       scale.x(static_cast<double>(step)), scale.y(loss));
-  }
+  svg += dots(validation, scale, "#cc6677");
   svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#4477aa\">training loss</text>\n", kLeft);
   if (!validation.empty()) {
     svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#cc6677\">validation loss {:.4f}</text>\n",
                        kLeft + 110, validation.back().second);
   }
+  if (!curves.bleu.empty()) svg += course_of_bleu(curves.bleu, scale.last_step);
   return svg + "</svg>\n";
 }
 

@@ -51,6 +51,7 @@ void check_options(const TrainOptions& o) {
   check_range("--mask", o.mask, 0.001, 0.9);
   check_range("--mean-span", o.mean_span, 1, 100);
   check_range("--average", static_cast<double>(o.average), 1, 100);
+  check_range("--bleu-lines", static_cast<double>(o.bleu_lines), 0, 1e9);
   check_range("--clip", o.clip, 0, 1e6);
   check_range("--keep", static_cast<double>(o.keep), 1, 1e6);
   check_range("--bad-steps", static_cast<double>(o.bad_steps), 1, 1e6);

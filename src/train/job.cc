@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "families/directory.h"
 #include "plan/machine.h"
+#include "text/vocab_files.h"
 #include "train/check_options.h"
 
 namespace fovea {
@@ -141,13 +142,30 @@ Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   return spec;
 }
 
-Tokenizer choose_tokenizer(const Job& job, const Spec& spec) {
+std::string choose_best_by(const Job& job) {
+  std::vector<std::string> names = job.task->figure_names();
+  const auto measured = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const std::string& asked = job.options.best_by;
+  if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
+  names.push_back("loss");
+  check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
+        fmt::join(names, " or "));
+  return asked;
+}
+
+TranslationTokenizers choose_tokenizers(const Job& job, const Spec& spec) {
   const TrainOptions& o = job.options;
-  if (job.snapshot) return Tokenizer::open(o.out);
-  if (o.from.empty()) return job.task->make_tokenizer(spec);
+  if (job.snapshot) return TranslationTokenizers::open(o.out);
+  if (o.from.empty()) {
+    if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
+    const Tokenizer made = job.task->make_tokenizer(spec);
+    return {made, made};
+  }
   // A checkpoint without one is given another's.
-  const bool bare = !is_file(o.from + "/tokenizer.json") && is_folder(o.tokenizer);
-  return Tokenizer::open(bare ? o.tokenizer : o.from);
+  const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
+  return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
 }
 
 }  // namespace
@@ -186,6 +204,11 @@ nlohmann::ordered_json settings(const Job& job) {
   if (o.length != 0) s["length"] = o.length;
   if (o.label_smoothing != 0) s["label_smoothing"] = o.label_smoothing;
   if (o.average != 1) s["average"] = o.average;
+  if (o.average_of != Averaged::last) s["average_of"] = "best";
+  if (o.best_by != "loss") {
+    s["best_by"] = o.best_by;
+    if (objective == Objective::pairs) s["bleu_lines"] = o.bleu_lines;
+  }
   return s;
 }
 
@@ -203,7 +226,10 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
     job.origin.save_all_as(DType::f32);
   }
   job.task = open_task(options, job.spec);
-  job.tokenizer = choose_tokenizer(job, job.spec);
+  job.options.best_by = choose_best_by(job);
+  const TranslationTokenizers tokenizers = choose_tokenizers(job, job.spec);
+  job.tokenizer = tokenizers.source;
+  job.target_tokenizer = tokenizers.target;
   const Spec before = job.spec;
   job.task->shape(job.spec, *job.tokenizer, job.origin, say);
   job.new_head = write_spec(before) != write_spec(job.spec);
@@ -217,7 +243,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   if (options.from.empty()) job.origin = job.task->origin(job.spec, *job.tokenizer);
   if (const auto labels = job.task->labels(); !labels.empty()) job.origin.labels = labels;
   plan_cost(job);
-  job.examples = job.task->examples(job.spec, *job.tokenizer, job.origin, read_only, say);
+  job.examples = job.task->examples(job.spec, {*job.tokenizer, *job.target_tokenizer}, job.origin,
+                                    read_only, say);
   plan_data(job);
   if (job.snapshot) check_settings(job);
   choose_model(job, say);

@@ -13,8 +13,8 @@ struct Job {
   TrainOptions options;
   Spec spec;  // validated
   DType compute = DType::f32;
-  std::optional<Tokenizer> tokenizer;
-  Origin origin;          // how the model is saved
+  std::optional<Tokenizer> tokenizer, target_tokenizer;  // of what is read and written
+  Origin origin;                                         // how the model is saved
   bool new_head = false;  // instead of the checkpoint's that it starts from
   std::unique_ptr<TrainingTask> task;
   std::unique_ptr<Examples> examples;

@@ -70,8 +70,9 @@ class LabelsTask : public TrainingTask {
                          options_.accumulate, compute);
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer, const Origin&,
-                                     bool, const Say& say) override {
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin&, bool, const Say& say) override {
+    const Tokenizer& tokenizer = tokenizers.source;
     context_ = options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} texts are left out, as they are empty",
@@ -85,9 +86,10 @@ class LabelsTask : public TrainingTask {
     return examples;
   }
 
-  Figures figures(const Transformer&, const Score& score) const override {
+  Figures figures(const Transformer&, const Score& score, DType) const override {
     return {{"accuracy", accuracy(score)}, {"f1", mean_f1(score)}};
   }
+  std::vector<std::string> figure_names() const override { return {"accuracy", "f1"}; }
 
  private:
   // Spread evenly, as such files are often sorted by label.

@@ -1,6 +1,9 @@
 #include "base/error.h"
 #include "data/lines.h"
 #include "data/task_tokenizer.h"
+#include "generate/translation.h"
+#include "metrics/bleu.h"
+#include "plan/machine.h"
 #include "train/pair_examples.h"
 #include "train/special_tokens.h"
 #include "train/task.h"
@@ -14,7 +17,7 @@ constexpr int64_t kUsualLength = 32;
 // As the tokenizer's post-processor has it, and always with the end that tells a decoder to stop.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
-  const auto end = tokenizer.eos_id();
+  const auto end = end_id(tokenizer);
   if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
   return ids;
 }
@@ -64,21 +67,25 @@ class PairsTask : public TrainingTask {
     return encoder_decoder_origin(spec, tokenizer);
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer,
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin& origin, bool, const Say& say) override {
-    check(tokenizer.eos_id().has_value(),
+    const Tokenizer& tokenizer = tokenizers.target;
+    check(end_id(tokenizer).has_value(),
           "tokenizer: it has no token for the end of a text; expected eos_token in "
           "tokenizer_config.json");
     PairTokens tokens;
     tokens.start = decoder_start(tokenizer, origin);
+    tokenizers_ = tokenizers;
+    rules_ = rules_of(origin, {*end_id(tokenizer)});
+    rules_.start = tokens.start;
     tokens.padding =
         static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
     if (training_.empty + validation_.empty > 0) {
       say(fmt::format("{} pairs are left out, as one side of them is empty",
                       training_.empty + validation_.empty));
     }
-    TokenPairs learnt = tokenized(training_, spec, tokenizer), held_out = learnt;
-    if (purpose_ == Purpose::train) held_out = tokenized(validation_, spec, tokenizer);
+    TokenPairs learnt = tokenized(training_, spec, tokenizers), held_out = learnt;
+    if (purpose_ == Purpose::train) held_out = tokenized(validation_, spec, tokenizers);
     if (too_long_ > 0) {
       say(fmt::format("{} pairs are left out, as they are longer than {} tokens, the context",
                       too_long_, spec.context));
@@ -93,12 +100,43 @@ class PairsTask : public TrainingTask {
     return examples;
   }
 
+  // BLEU and chrF of what the model makes of the first held-out sources.
+  Figures figures(const Transformer& model, const Score&, DType compute) const override {
+    const size_t count =
+        std::min(validation_.sources.size(), static_cast<size_t>(options_.bleu_lines));
+    if (count == 0) return {};
+    Bleu bleu;
+    Chrf chrf;
+    size_t read = 0, told = 0;
+    TranslateOptions greedy;
+    greedy.beams = 1;
+    translate(
+        {model, &tokenizers_->target, rules_, compute, &tokenizers_->source}, greedy,
+        available_memory() / 2,
+        [&]() -> std::optional<std::string> {
+          if (read == count) return std::nullopt;
+          return validation_.sources[read++];
+        },
+        [&](const Translation& translation) {
+          const std::string& reference = validation_.targets[told++];
+          bleu.add(translation.best[0].text, reference);
+          chrf.add(translation.best[0].text, reference);
+          return true;
+        });
+    return {{"bleu", bleu.score()}, {"chrf", chrf.score()}};
+  }
+  std::vector<std::string> figure_names() const override {
+    if (options_.bleu_lines == 0) return {};
+    return {"bleu", "chrf"};
+  }
+
  private:
-  TokenPairs tokenized(const TextPairs& texts, const Spec& spec, const Tokenizer& tokenizer) {
+  TokenPairs tokenized(const TextPairs& texts, const Spec& spec,
+                       const TranslationTokenizers& tokenizers) {
     TokenPairs pairs;
     for (size_t i = 0; i < texts.sources.size(); ++i) {
-      const std::vector<int32_t> source = ids_of(tokenizer, texts.sources[i]),
-                                 target = ids_of(tokenizer, texts.targets[i]);
+      const std::vector<int32_t> source = ids_of(tokenizers.source, texts.sources[i]),
+                                 target = ids_of(tokenizers.target, texts.targets[i]);
       if (std::ssize(source) > spec.context || std::ssize(target) > spec.context) {
         ++too_long_;
         continue;
@@ -112,6 +150,8 @@ class PairsTask : public TrainingTask {
 
   TextPairs training_, validation_;
   int64_t too_long_ = 0;
+  std::optional<TranslationTokenizers> tokenizers_;  // to translate with
+  GenerationRules rules_;
 };
 
 }  // namespace

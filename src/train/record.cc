@@ -22,9 +22,11 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
       continue;
     kept += line + "\n";
     if (json.contains("loss") && json["loss"].is_number())
-      training_.emplace_back(json["step"], json["loss"]);
+      curves_.training.emplace_back(json["step"], json["loss"]);
     if (json.contains("eval_loss") && json["eval_loss"].is_number())
-      validation_.emplace_back(json["step"], json["eval_loss"]);
+      curves_.validation.emplace_back(json["step"], json["eval_loss"]);
+    if (json.contains("bleu") && json["bleu"].is_number())
+      curves_.bleu.emplace_back(json["step"], json["bleu"]);
   }
   write_file_atomically(path, kept);
 }
@@ -46,7 +48,7 @@ void Record::step(const TrainProgress& p) {
   json["step_ms"] = std::round(p.step_seconds * 1e5) / 100;
   json["peak_mem_bytes"] = p.peak_bytes;
   append(json.dump());
-  if (std::isfinite(p.loss)) training_.emplace_back(p.step, p.loss);
+  if (std::isfinite(p.loss)) curves_.training.emplace_back(p.step, p.loss);
 }
 
 void Record::evaluation(const TrainProgress& p) {
@@ -56,15 +58,18 @@ void Record::evaluation(const TrainProgress& p) {
   json["eval_loss"] = loss;
   json["perplexity"] = std::exp(loss);
   json["bpb"] = p.bits_per_byte;
-  for (const auto& [name, value] : p.figures) json[name] = value;
+  for (const auto& [name, value] : p.figures) {
+    json[name] = value;
+    if (name == "bleu") curves_.bleu.emplace_back(p.step, value);
+  }
   append(json.dump());
-  if (std::isfinite(loss)) validation_.emplace_back(p.step, loss);
+  if (std::isfinite(loss)) curves_.validation.emplace_back(p.step, loss);
 }
 
 void Record::draw() const {
-  if (training_.empty()) return;
+  if (curves_.training.empty()) return;
   try {
-    write_file_atomically(folder_ + "/loss.svg", chart(training_, validation_));
+    write_file_atomically(folder_ + "/loss.svg", chart(curves_));
   } catch (const Error&) {  // a picture that cannot be written must not end a training run
   }
 }

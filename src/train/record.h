@@ -9,6 +9,17 @@
 
 namespace fovea {
 
+using Curve = std::vector<std::pair<int64_t, double>>;  // (step, value)
+
+struct Curves {
+  Curve training = {}, validation = {};  // loss
+  Curve bleu = {};                       // of translations, from 0 to 100
+};
+
+// The curves as an SVG: loss over steps, training thin and smoothed, validation with dots; BLEU
+// with an axis of its own on the right.
+std::string chart(const Curves& curves);
+
 // What a run leaves to look at: log.jsonl, one JSON object a step or evaluation, and loss.svg,
 // drawn from it as it grows.
 class Record {
@@ -24,11 +35,7 @@ class Record {
   void append(const std::string& line);
 
   std::string folder_;
-  std::vector<std::pair<int64_t, double>> training_, validation_;  // (step, loss)
+  Curves curves_;
 };
-
-// The curves as an SVG: loss over steps, training thin and smoothed, validation with dots.
-std::string chart(const std::vector<std::pair<int64_t, double>>& training,
-                  const std::vector<std::pair<int64_t, double>>& validation);
 
 }  // namespace fovea

@@ -15,6 +15,10 @@ std::optional<int32_t> padding_id(const Tokenizer& tokenizer) {
   return first_id(tokenizer, {"<pad>", "[PAD]"});
 }
 
+std::optional<int32_t> end_id(const Tokenizer& tokenizer) {
+  return tokenizer.eos_id() ? tokenizer.eos_id() : first_id(tokenizer, {"</s>"});
+}
+
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer) {
   spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
   return family_for(validated(spec));
@@ -59,7 +63,7 @@ Origin encoder_decoder_origin(const Spec& spec, const Tokenizer& tokenizer) {
                        {"pad_token_id", padding_id(tokenizer).value_or(start)},
                        {"max_length", spec.context},
                        {"num_beams", kBeams}};
-  if (const auto end = tokenizer.eos_id()) {
+  if (const auto end = end_id(tokenizer)) {
     for (auto* json : {&origin.carried, &origin.generation})
       (*json)["eos_token_id"] = (*json)["forced_eos_token_id"] = *end;
   }

@@ -9,6 +9,8 @@ namespace fovea {
 std::optional<int32_t> first_id(const Tokenizer& tokenizer,
                                 std::initializer_list<const char*> texts);
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
+// The end of a text; translation models often leave its usual name unsaid.
+std::optional<int32_t> end_id(const Tokenizer& tokenizer);
 
 // The family that a new model with this tokenizer is saved as.
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);

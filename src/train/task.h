@@ -31,12 +31,14 @@ class TrainingTask {
   // What the head's outputs stand for, once the model has its shape; empty = nothing to be told.
   virtual std::vector<std::string> labels() const { return {}; }
   // With `read_only` nothing is written anywhere. What it gives must not outlive the task.
-  virtual std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer,
+  virtual std::unique_ptr<Examples> examples(const Spec& spec,
+                                             const TranslationTokenizers& tokenizers,
                                              const Origin& origin, bool read_only,
                                              const Say& say) = 0;
   // More about a validation than its loss, by name.
   using Figures = std::vector<std::pair<std::string, double>>;
-  virtual Figures figures(const Transformer&, const Score&) const { return {}; }
+  virtual Figures figures(const Transformer&, const Score&, DType) const { return {}; }
+  virtual std::vector<std::string> figure_names() const { return {}; }
 
  protected:
   TrainOptions options_;

@@ -59,8 +59,9 @@ class TextTask : public TrainingTask {
     return objective_ == Objective::spans ? encoder_decoder_origin(spec, tokenizer) : Origin();
   }
 
-  std::unique_ptr<Examples> examples(const Spec& spec, const Tokenizer& tokenizer,
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin& origin, bool read_only, const Say&) override {
+    const Tokenizer& tokenizer = tokenizers.source;
     store_.emplace(
         corpus_, tokenizer,
         TokenStoreOptions{
@@ -84,9 +85,13 @@ class TextTask : public TrainingTask {
     return examples;
   }
 
-  Figures figures(const Transformer&, const Score& score) const override {
+  Figures figures(const Transformer&, const Score& score, DType) const override {
     if (objective_ != Objective::masked) return {};
     return {{"accuracy", accuracy(score)}};
+  }
+  std::vector<std::string> figure_names() const override {
+    if (objective_ != Objective::masked) return {};
+    return {"accuracy"};
   }
 
  private:

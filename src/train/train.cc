@@ -62,6 +62,7 @@ std::optional<TrainResult> result_of_finished(const Job& job) {
   result.loss = state.value("loss", 0.0);
   result.best_loss = state.value("best_loss", 0.0);
   result.bits_per_byte = state.value("bits_per_byte", 0.0);
+  result.figures = state.value("best_figures", result.figures);
   return result;
 }
 

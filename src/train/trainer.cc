@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "families/directory.h"
@@ -115,6 +116,7 @@ void Trainer::resume() {
   const nlohmann::json& state = snapshot.state;
   progress_.tokens = state.value("tokens", snapshot.step * job_.plan.tokens_per_step);
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
+  progress_.best_figures = state.value("best_figures", progress_.best_figures);
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
@@ -163,7 +165,7 @@ TrainResult Trainer::run() {
   result.loss = progress_.loss;
   result.best_loss = progress_.best_loss.value_or(0);
   result.bits_per_byte = progress_.bits_per_byte;
-  result.figures = progress_.figures;
+  result.figures = progress_.best_figures;
   result.seconds = seconds_since(start);
   result.tokens_per_second = progress_.tokens_per_second;
   return result;
@@ -207,23 +209,41 @@ std::string Trainer::last_good() const {
 Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
 
 void Trainer::evaluate() {
-  if (average_) average_->add();
-  if (job_.examples->validation_batches() == 0) return;
-  const Score found = score(judged(), job_.compute, *job_.examples);
-  const double loss = found.loss;
-  progress_.validation_loss = loss;
+  const bool measures = job_.examples->validation_batches() > 0;
+  const bool ranks = measures && options_.average_of == Averaged::best;
+  if (average_) {
+    average_->add(ranks ? merit(measure(job_.model)) : static_cast<double>(progress_.step));
+  }
+  if (!measures) return;
+  const Measured found = measure(judged());
+  progress_.validation_loss = found.loss;
+  progress_.figures = found.figures;
   const Examples::Part& held_out = job_.examples->held_out;
-  progress_.bits_per_byte = bits_per_byte(loss, held_out.asked, held_out.bytes);
-  progress_.figures = job_.task->figures(judged(), found);
+  progress_.bits_per_byte = bits_per_byte(found.loss, held_out.asked, held_out.bytes);
   record_.evaluation(progress_);
   record_.draw();
-  if (std::isfinite(loss) && (!progress_.best_loss || loss < *progress_.best_loss)) {
-    progress_.best_loss = loss;
+  const bool better =
+      !progress_.best_loss || merit(found) > merit({*progress_.best_loss, progress_.best_figures});
+  if (std::isfinite(found.loss) && better) {
+    progress_.best_loss = found.loss;
+    progress_.best_figures = found.figures;
     stale_ = 0;
     write_model();
   } else {
     ++stale_;
   }
+}
+
+Trainer::Measured Trainer::measure(Transformer& model) const {
+  const Score found = score(model, job_.compute, *job_.examples);
+  return {found.loss, job_.task->figures(model, found, job_.compute)};
+}
+
+double Trainer::merit(const Measured& measured) const {
+  if (!std::isfinite(measured.loss)) return -std::numeric_limits<double>::infinity();
+  for (const auto& [name, value] : measured.figures)
+    if (name == options_.best_by) return value;
+  return -measured.loss;
 }
 
 void Trainer::write_sample() {
@@ -252,12 +272,16 @@ void Trainer::save() {
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
   state["bits_per_byte"] = progress_.bits_per_byte;
   if (progress_.best_loss) state["best_loss"] = *progress_.best_loss;
+  state["best_figures"] = progress_.best_figures;
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
   state["tokens"] = progress_.tokens;
   state["settings"] = settings(job_);
   std::map<std::string, Tensor> tensors = stepper_.optimizer.state();
-  if (average_) tensors.merge(average_->state());
+  if (average_) {
+    tensors.merge(average_->state());
+    state["average_ranks"] = average_->ranks();
+  }
   folder_.save(progress_.step, {std::move(tensors), state, {}});
   folder_.prune(static_cast<int>(options_.keep));
   record_.draw();

@@ -49,6 +49,12 @@ class Trainer {
  private:
   void resume();
   void evaluate();
+  struct Measured {
+    double loss;
+    TrainingTask::Figures figures;
+  };
+  Measured measure(Transformer& model) const;
+  double merit(const Measured& measured) const;  // the more the better
   void write_sample();
   void save();
   void write_model();

@@ -2,20 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fovea {
 
 WeightAverage::WeightAverage(Transformer& model, int64_t most)
     : model_(model), mean_(model.spec), most_(static_cast<size_t>(most)) {
-  Weights now;
+  std::map<std::string, Tensor> now;
   model.each([&](const std::string& name, Parameter& p) { now[name] = p.value; });
   mean_.each([&](const std::string& name, Parameter& p) { p.value = copy(now.at(name).detach()); });
 }
 
-void WeightAverage::add() {
-  Weights now;
-  model_.each([&](const std::string& name, Parameter& p) { now[name] = copy(p.value.detach()); });
-  kept_.push_back(std::move(now));
-  if (kept_.size() > most_) kept_.pop_front();
+void WeightAverage::add(double rank) {
+  if (kept_.size() == most_) {
+    const auto lowest = std::min_element(
+        kept_.begin(), kept_.end(),
+        [](const Weights& one, const Weights& other) { return one.rank < other.rank; });
+    if (lowest->rank > rank) return;
+    kept_.erase(lowest);
+  }
+  Weights& now = kept_.emplace_back(Weights{rank, {}});
+  model_.each(
+      [&](const std::string& name, Parameter& p) { now.by_name[name] = copy(p.value.detach()); });
   recompute();
 }
 
@@ -26,7 +34,7 @@ void WeightAverage::recompute() {
     for (int64_t i = 0; i < p.value.size(); ++i) {
       double sum = 0;
       for (const Weights& weights : kept_)
-        sum += static_cast<double>(weights.at(name).data_as<float>()[i]);
+        sum += static_cast<double>(weights.by_name.at(name).data_as<float>()[i]);
       out[i] = static_cast<float>(sum / static_cast<double>(kept_.size()));
     }
   });
@@ -35,21 +43,26 @@ void WeightAverage::recompute() {
 std::map<std::string, Tensor> WeightAverage::state() const {
   std::map<std::string, Tensor> tensors;
   for (size_t i = 0; i < kept_.size(); ++i)
-    for (const auto& [name, tensor] : kept_[i])
+    for (const auto& [name, tensor] : kept_[i].by_name)
       tensors[fmt::format("evaluated.{}.{}", i, name)] = tensor;
   return tensors;
 }
 
+std::vector<double> WeightAverage::ranks() const {
+  std::vector<double> ranks;
+  for (const Weights& weights : kept_) ranks.push_back(weights.rank);
+  return ranks;
+}
+
 void WeightAverage::restore(const Snapshot& snapshot) {
   kept_.clear();
-  for (size_t i = 0; i < most_; ++i) {
-    Weights weights;
+  const auto ranks = snapshot.state.value("average_ranks", std::vector<double>());
+  for (size_t i = 0; i < std::min(most_, ranks.size()); ++i) {
+    Weights& weights = kept_.emplace_back(Weights{ranks[i], {}});
     model_.each([&](const std::string& name, Parameter&) {
-      const std::string stored = fmt::format("evaluated.{}.{}", i, name);
-      if (snapshot.tensors.find(stored) != nullptr)
-        weights[name] = copy(snapshot.tensors.tensor(stored));
+      weights.by_name[name] =
+          copy(snapshot.tensors.tensor(fmt::format("evaluated.{}.{}", i, name)));
     });
-    if (!weights.empty()) kept_.push_back(std::move(weights));
   }
   if (!kept_.empty()) recompute();
 }

@@ -121,7 +121,7 @@ test("the map: a row's name, a cell under the pointer, the keyboard, a drag", { 
 
 test("all heads at a glance: a click shows one large; windows leave the rest blank", { skip }, async () => {
   const page = await view("token=15");
-  await page.waitForFunction(() => document.querySelectorAll(".thumbs canvas").length === 12);
+  await page.waitForFunction(() => document.querySelectorAll(".thumbs img").length === 12);
   await page.getByRole("button", { name: "Layer 1, head 3", exact: true }).click();
   await expectRow(page, 1, 3, 15);
   await page.waitForSelector("text=window of 8 tokens");
@@ -250,7 +250,7 @@ test("what a head is for: scores as trace's maps give them; switched off, the lo
   const after = await page.locator("#loss-after").textContent();
   assert.notEqual(after, before);
   assert.match(page.url(), /muted=self.0.1/);
-  assert.ok(await page.locator("[data-clearest=itself]").count() > 0);
+  await page.waitForSelector("[data-clearest=itself]");
   await page.getByRole("button", { name: "all on again" }).click();
   await page.waitForFunction(() => document.querySelector("#loss-after")?.textContent === "");
   assert.equal(await page.locator("#loss-before").textContent(), before);
@@ -342,7 +342,7 @@ test("hostile text is text", { skip }, async () => {
   await page.locator(".sentence button").nth(20).click();
   await page.waitForSelector("[data-weight]");
   assert.notEqual(await page.title(), "pwned");
-  assert.equal(await page.locator("main img").count(), 0);
+  assert.equal(await page.locator("img[src='x']").count(), 0);
   const html = join(folder, "hostile.html");
   execFileSync(fovea, ["inspect", model, hostile.replaceAll("\u0000", ""), "--out", html]);
   const alone = await opened(`file://${html}`);
@@ -354,8 +354,11 @@ test("hostile text is text", { skip }, async () => {
 
 test("a megabyte is refused with a sentence", { skip }, async () => {
   const page = await view("");
-  await page.getByLabel("Text that the model reads").evaluate((box) => { box.value = "x".repeat(1 << 20); });
-  await page.getByRole("button", { name: "Look inside" }).click();
+  await page.getByLabel("Text that the model reads").evaluate((box) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text", "x".repeat(1 << 20));
+    if (box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }))) throw new Error("it was let in");
+  });
   await page.waitForSelector("[role=alert]:has-text('expected at most')");
   await quiet(page);
   const answer = await fetch(`${server.address}api/run`, { method: "POST", body: JSON.stringify({ model: "0", text: "x".repeat(1 << 20) }) });
@@ -406,7 +409,7 @@ test("a thousand tokens: tiles of what is in sight, at the screen's resolution, 
   const asked = [];
   page.on("request", (request) => { if (request.url().includes("api/map")) asked.push(new URL(request.url()).searchParams); });
   await page.goto(`${server.address}#text=${encodeURIComponent("To be, or not to be: that is it. ".repeat(31).slice(0, 1000))}&layer=2`);
-  await page.waitForFunction(() => document.querySelectorAll(".thumbs canvas").length === 12);
+  await page.waitForFunction(() => document.querySelectorAll(".thumbs img").length === 12);
   await page.waitForTimeout(300);
   const cells = (span) => { const [first, end] = (span ?? "0-1000").split("-").map(Number); return end - first; };
   for (const query of asked) {

@@ -60,6 +60,7 @@ export async function opened(address, options = {}) {
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
+  page.setDefaultTimeout(120000); // a busy machine, not a broken page
   page.problems = [];
   page.on("console", (message) => { if (message.type() === "error" || message.type() === "warning") page.problems.push(message.text()); });
   page.on("pageerror", (error) => page.problems.push(error.message));

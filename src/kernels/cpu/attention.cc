@@ -86,6 +86,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
+  const int64_t values = std::min(columns.end, v.count) - columns.begin;  // the rest weighs 0
   float* scores = block.scores + columns.begin;
   multiply({block.q + row * padded, padded, 1, block.k + columns.begin, kTile, scores, kTile, rows,
             width, shape.width, false});
@@ -98,7 +99,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
     weigh_row(block, row + r, block.scores + r * kTile, columns);
   }
   multiply({scores, kTile, 1, v.data + columns.begin * v.stride, v.stride, block.y + row * padded,
-            padded, rows, padded, width, true});
+            padded, rows, padded, values, true});
 }
 
 void start(const Block& block, In q) {
@@ -163,18 +164,20 @@ void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
     all.merge(sights.back());
   }
   for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
-    if (seen_columns(all, tile).empty()) continue;
+    const Columns seen = seen_columns(all, tile);
+    if (seen.empty()) continue;
     const In k_here = tile_in(k, shape.key_pages, tile),
              v_here = tile_in(v, shape.value_pages, tile);
     const int64_t next = tile + kTile < shape.keys ? tile + kTile : tile;
     const In k_next = tile_in(k, shape.key_pages, next),
              v_next = tile_in(v, shape.value_pages, next);
-    transpose_tile(rows_of_tile(block.rows, k_here, queries, tile), padded, block.k);
-    TileRows values{block.rows, padded};
+    const TileRows keys = rows_of_tile(block.rows, k_here, queries, tile);
+    transpose_tile(keys, seen.end, padded, block.rows, block.k);
+    TileRows values{block.rows, padded, std::min(kTile, shape.keys - tile)};
     if (rows < kStrip) {  // copying would cost more than reading with a stride
       values = rows_of_tile(block.rows, v_here, queries, tile);
     } else {
-      load_tile(block.rows, v_here, queries, tile);
+      load_tile(block.rows, v_here, queries, tile, seen.end);
     }
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t end = std::min(row + kStrip, rows);

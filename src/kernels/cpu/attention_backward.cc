@@ -200,10 +200,10 @@ std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk
 
 void load_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
                        const Buffers& buffers, int64_t tile) {
-  const TileRows v = rows_of_tile(buffers.k, call.v, walk.queries, tile);
-  transpose_tile(v, buffers.padded, buffers.v_transposed);
+  const TileRows v = whole_tile(buffers.k, call.v, walk.queries, tile);
+  transpose_rows(v, kTile, buffers.padded, buffers.v_transposed);
   load_tile(buffers.k, call.k, walk.queries, tile);
-  transpose_tile({buffers.k, buffers.padded}, buffers.padded, buffers.k_transposed);
+  transpose_rows({buffers.k, buffers.padded, kTile}, kTile, buffers.padded, buffers.k_transposed);
   std::fill(buffers.dk, buffers.dk + kTile * buffers.padded, 0.0f);
   std::fill(buffers.dv, buffers.dv + kTile * buffers.padded, 0.0f);
 }

@@ -208,10 +208,12 @@ HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t st
   }
 }
 
-// out [padded, kTile] = the transpose of a tile, in squares of four.
-HWY_INLINE void transpose_tile(TileRows rows, int64_t padded, float* HWY_RESTRICT out) {
+// out [padded, kTile] = the transpose of the first `keys` rows, whole vectors of them, in squares
+// of four.
+HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
+                               float* HWY_RESTRICT out) {
   const Floats tag;
-  for (int64_t key = 0; key < kTile; key += vector_size()) {
+  for (int64_t key = 0; key < keys; key += vector_size()) {
     for (int64_t d = 0; d < padded; d += 4) {
       const auto row = [&](int64_t i) HWY_ATTR {
         return load_every_fourth(tag, rows.data + (key + i) * rows.stride + d, rows.stride);
@@ -226,6 +228,23 @@ HWY_INLINE void transpose_tile(TileRows rows, int64_t padded, float* HWY_RESTRIC
       hn::Store(hn::InterleaveUpper(tag, even2, odd2), tag, to + 3 * kTile);
     }
   }
+}
+
+// out [padded, kTile] = the transpose of a tile as far as `columns`; with zeros, by way of `copy`
+// [kLanes, padded], where there are no more rows.
+inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float* copy,
+                           float* out) {
+  const int64_t whole = std::min(columns, rows.count / kLanes * kLanes);
+  transpose_rows(rows, whole, padded, out);
+  if (whole == columns) return;
+  for (int64_t key = 0; key < kLanes; ++key) {
+    float* to = copy + key * padded;
+    if (whole + key < rows.count)
+      std::copy_n(rows.data + (whole + key) * rows.stride, padded, to);
+    else
+      std::fill_n(to, padded, 0.0f);
+  }
+  transpose_rows({copy, padded, kLanes}, kLanes, padded, out + whole);
 }
 
 // factors [kTile] = what dropout multiplies the weights of row `index` of [B, H, T] by, for the

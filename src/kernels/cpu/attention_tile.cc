@@ -106,21 +106,28 @@ void store_row(Out y, int64_t offset, const float* HWY_RESTRICT row, int64_t wid
   }
 }
 
-void load_tile(float* out, In x, const QueryRows& queries, int64_t tile) {
+void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows) {
   const int64_t width = queries.shape.width, padded = padded_width(queries.shape);
-  const int64_t keys = std::min(kTile, queries.shape.keys - tile);
+  const int64_t keys = std::min(rows, queries.shape.keys - tile);
   for (int64_t key = 0; key < keys; ++key)
     load_row(out + key * padded, x, queries.key_offset(tile + key), width, padded, 1.0f);
-  std::fill(out + keys * padded, out + kTile * padded, 0.0f);
+  std::fill(out + keys * padded, out + rows * padded, 0.0f);
 }
 
 TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
   const AttentionShape& shape = queries.shape;
-  if (x.dtype == DType::f32 && shape.width % kLanes == 0 && tile + kTile <= shape.keys)
+  if (x.dtype == DType::f32 && shape.width % kLanes == 0) {
     return {static_cast<const float*>(x.data) + queries.key_offset(tile),
-            shape.kv_heads * shape.width};
+            shape.kv_heads * shape.width, std::min(kTile, shape.keys - tile)};
+  }
   load_tile(copy, x, queries, tile);
-  return {copy, padded_width(shape)};
+  return {copy, padded_width(shape), kTile};
+}
+
+TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
+  if (tile + kTile <= queries.shape.keys) return rows_of_tile(copy, x, queries, tile);
+  load_tile(copy, x, queries, tile);
+  return {copy, padded_width(queries.shape), kTile};
 }
 
 void prefetch_keys(In x, const QueryRows& queries, Interval keys) {

@@ -88,17 +88,20 @@ void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int
 void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, float factor);
 // y[offset, offset + width) (+)= row * factor; nothing if y is not wanted.
 void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
-// out [kTile, padded] = a tile of keys or values; zeros past the last key.
-void load_tile(float* out, In x, const QueryRows& queries, int64_t tile);
+// out [rows, padded] = the first `rows` of a tile of keys or values; zeros past the last key.
+void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows = kTile);
 
-// The rows of a tile, `stride` apart, padded as load_tile does.
+// The rows of a tile, `stride` apart, of which `count` may be read; as load_tile has them.
 struct TileRows {
   const float* data;
-  int64_t stride;
+  int64_t stride, count;
 };
 
-// In place where they can be read as they are, else in `copy` [kTile, padded].
+// In place where they can be read as they are, perhaps less than a tile; else in `copy` [kTile,
+// padded].
 TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
+// The same, but always a whole tile, with zeros past the last key.
+TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
 
 // Asks for keys or values while there is something else to compute: read in steps of H vectors they
 // defeat the hardware's own guesses.

@@ -32,7 +32,7 @@ void score_tile(const Strip& strip, In k, const Sight& sight, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
   if (columns.empty()) return;
   const AttentionShape& shape = strip.queries.shape;
-  transpose_tile(rows_of_tile(strip.copy, k, strip.queries, tile), strip.padded, strip.k);
+  transpose_rows(whole_tile(strip.copy, k, strip.queries, tile), kTile, strip.padded, strip.k);
   multiply({strip.q, strip.padded, 1, strip.k + columns.begin, kTile, strip.scores + columns.begin,
             kTile, strip.rows, columns.end - columns.begin, shape.width, false});
   bend_scores(strip.scores, strip.queries, strip.first_row, strip.rows, tile, columns, nullptr);

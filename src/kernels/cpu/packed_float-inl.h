@@ -18,9 +18,10 @@ namespace fovea::cpu::HWY_NAMESPACE {
 using Words = hn::RebindToUnsigned<Floats>;
 constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
 
-// How far ahead of its use a stream of weights is asked for. Memory answers after some 100 ns, in
-// which a core that shares its bandwidth with others reads about this much.
-constexpr int64_t kPrefetchBytes = 1024;
+// Where the lines of memory lie, one behind the other, that a tile asks for while it computes: for
+// each panel one with each line of weights that it uses. See ahead_of() in packed_linear.cc.
+using Ahead = const uint8_t* const*;
+constexpr int64_t kLineBytes = 64;
 
 // The first kRows rows of the tile and kPanels panels: kRows * kPanels * kPanelVectors running sums
 // that live in registers.
@@ -58,9 +59,11 @@ struct FloatTiles {
 };
 
 struct F32Tiles : FloatTiles {
+  static constexpr int64_t kPanelBytes = 4 * kPanelOutputs;  // for each k
+
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* sums) {
+                                    float* sums, Ahead ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
@@ -75,7 +78,7 @@ struct F32Tiles : FloatTiles {
       for (int v = 0; v < kVectors; ++v) {
         const float* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Floats(), from + v % kPanelVectors * kLanes);
-        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + i * kLineBytes);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
@@ -99,9 +102,11 @@ HWY_INLINE Vector odd_of(hn::Vec<Words> pairs) {
 
 // bf16 weights widened in registers.
 struct Bf16Tiles : FloatTiles {
+  static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
+
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* sums) {
+                                    float* sums, Ahead ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
@@ -127,7 +132,7 @@ struct Bf16Tiles : FloatTiles {
         const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
         pairs[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
         weights[v] = even_of(pairs[v]);
-        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + i / 2 * kLineBytes);
       }
       add(i, weights);
       if (i + 1 == k.size()) break;  // an odd K ends within a pair
@@ -162,10 +167,11 @@ struct EmulatedPairs {
 template <class Pairs>
 struct Bf16PairTiles : FloatTiles {
   static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // of half the size
+  static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* sums) {
+                                    float* sums, Ahead ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
@@ -181,7 +187,7 @@ struct Bf16PairTiles : FloatTiles {
       for (int v = 0; v < kVectors; ++v) {
         const uint32_t* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
-        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes / 4);
+        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + i * kLineBytes);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {

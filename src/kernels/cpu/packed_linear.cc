@@ -31,7 +31,7 @@ constexpr int64_t kCarriedTiles = 512;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums);
+using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums, Ahead);
 
 // The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
 template <class Tiles, int kRows = Tiles::kMostRows>
@@ -57,6 +57,23 @@ void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, 
   }
 }
 
+// What a tile asks of memory while it computes. One that has the weights for itself: its own, so
+// far ahead as a core that shares its bandwidth with others reads in the 100 ns in which memory
+// answers. Several that share a block of weights, which only the first of them waits for: each some
+// panels of the block that comes next, so that memory does not rest while they compute.
+template <class Tiles>
+void ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
+              int64_t tile, const uint8_t** ahead) {
+  constexpr int64_t kNear = 1024;  // bytes
+  for (int64_t p = 0; p < panels; ++p) {
+    const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
+    const uint8_t* next = k.end < job.weight.width ? here + k.size() * Tiles::kPanelBytes
+                                                   : job.panel(panel + panels + p);
+    const bool mine = p % tiles.size() == tile - tiles.begin;
+    ahead[p] = tiles.size() == 1 ? here + kNear : mine ? next : here;
+  }
+}
+
 template <class Tiles>
 void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
                     float* carried) {
@@ -67,7 +84,9 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
-      TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums);
+      const uint8_t* ahead[4];  // panels at most
+      ahead_of<Tiles>(job, panel, panels, k, tiles, t, ahead);
+      TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums, ahead);
       if (k.end == K) StoreSums(job, rows, panel, panels, sums);
     }
     begin = k.end;

@@ -66,6 +66,8 @@ struct WholeTiles {
 
 template <WeightFormat kFormat>
 struct QuantizedTiles : WholeTiles {
+  static constexpr int64_t kPanelBytes = kPanelOutputs * bits_of(kFormat) / 8;
+
   template <int kRows, int kVectors>
   using WholeSums = WholeVector[kRows][kVectors];
 
@@ -90,7 +92,7 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kPanels>
   static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
                                    const uint8_t* const (&panels)[kPanels], int64_t at,
-                                   const int8_t* q, int64_t group) {
+                                   const int8_t* q, int64_t group, Ahead ahead) {
     constexpr bool kNibbles = kFormat == WeightFormat::int4;
     constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
@@ -102,7 +104,7 @@ struct QuantizedTiles : WholeTiles {
       for (int v = 0; v < kVectors; ++v) {
         const uint8_t* from = panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4;
         w[v] = hn::Load(bytes, from);
-        if (v % kPanelVectors == 0) hwy::Prefetch(from + kPrefetchBytes);
+        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + at);
         half[v] = hn::And(w[v], hn::Set(bytes, 15));
       }
       add<kRows, kVectors>(sums, kNibbles ? half : w, q);
@@ -118,7 +120,7 @@ struct QuantizedTiles : WholeTiles {
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* carried) {
+                                    float* carried, Ahead ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     const int64_t group = job.weight.group, first = k.begin / group;
     const int64_t groups = (k.end + group - 1) / group - first;
@@ -143,7 +145,8 @@ struct QuantizedTiles : WholeTiles {
         for (int v = 0; v < kVectors; ++v)
           whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[g * kRows + r]));
       }
-      add_group<kRows, kPanels>(whole, panels, g * group_bytes, q + g * group * kRows, group);
+      add_group<kRows, kPanels>(whole, panels, g * group_bytes, q + g * group * kRows, group,
+                                ahead);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +

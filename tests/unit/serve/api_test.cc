@@ -1,156 +1,18 @@
 #include "serve/api.h"
 
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <set>
 
-#include "fake_exchange.h"
+#include "api_fixture.h"
 #include "fovea/error.h"
-#include "fovea/train_tokenizer.h"
-#include "serve/embeddings.h"
 #include "serve/fields.h"
 #include "serve/tool_calls.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea::serve {
 namespace {
-
-// The API over an engine that writes what the test tells it, at once.
-class ApiTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    const TemporaryFolder folder;
-    const std::string path = folder.path() + "/text.txt";
-    std::ofstream(path) << "Some words, so that there is something to count. {\"name\": 1}\n";
-    TokenizerTraining options;
-    options.vocabulary = 270;
-    embedder_ = new Embedder(Embedder::open("tests/goldens/sentence_model"));
-    tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
-  }
-  static void TearDownTestSuite() {
-    delete tokenizer_;
-    delete embedder_;
-  }
-
-  void SetUp() override {
-    model_->facts = {"first", 1, 64, tokenizer_->size(), 1000, 8};
-    model_->tokenizer = *tokenizer_;
-    model_->ends = {tokenizer_->eos_id().value()};
-    model_->chat = ChatFormat{[this](const ChatRequest& request) {
-      conversation_ = request;
-      return "chat: " + request.messages;
-    }};
-    TextEngine engine;
-    engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                           Engine::Sink sink) { return submit(ids, options, sink); };
-    engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
-    engine.status = [] { return EngineStatus{}; };
-    model_->engine = engine;
-    other_->facts.name = "second/model";
-    other_->embedder = *embedder_;
-    other_->facts.vocabulary = other_->embedder->tokenizer().size();
-    router_ = api_.router();
-  }
-
-  uint64_t submit(const std::vector<int32_t>& ids, const GenerateOptions& options,
-                  const Engine::Sink& sink) {
-    prompts_.push_back(ids);
-    options_ = options;
-    if (busy_) return 0;
-    for (int64_t answer = 0; answer < options.answers && holding_ == false; ++answer) {
-      write(sink, answer, options.logprobs, static_cast<int64_t>(ids.size()));
-    }
-    if (holding_) sinks_.push_back(sink);
-    return prompts_.size();
-  }
-
-  void write(const Engine::Sink& sink, int64_t answer, int64_t logprobs, int64_t prompt_tokens) {
-    Generation whole;
-    whole.prompt_tokens = prompt_tokens;
-    whole.finish = finish_;
-    const TokenLogprob logprob = {-0.5f, {{65, -0.5f}, {66, -INFINITY}}};
-    for (const std::string& piece : pieces_) {
-      Event event;
-      event.answer = answer;
-      event.id = 65;
-      event.text = piece;
-      if (logprobs >= 0) event.logprob = &logprob;
-      whole.ids.push_back(65);
-      whole.text += piece;
-      if (logprobs >= 0) whole.logprobs.push_back(logprob);
-      if (!sink(event)) return;
-      if (!error_.empty()) {
-        Event broken;
-        broken.error = error_.c_str();
-        sink(broken);
-        return;
-      }
-    }
-    Event last;
-    last.answer = answer;
-    last.finished = &whole;
-    sink(last);
-  }
-
-  std::shared_ptr<FakeExchange> ask(const std::string& method, const std::string& path,
-                                    const std::string& body = "") {
-    auto exchange = std::make_shared<FakeExchange>();
-    Request request;
-    request.method = method;
-    request.path = path;
-    request.body = body;
-    const auto found = router_.find(request);
-    std::get<const Route*>(found)->handler(request, exchange);
-    return exchange;
-  }
-  std::shared_ptr<FakeExchange> post(const std::string& path, const Json& body) {
-    return ask("POST", path, body.dump());
-  }
-  static Json parsed(const std::shared_ptr<FakeExchange>& exchange) {
-    return Json::parse(exchange->answer.body, nullptr, false);
-  }
-  // The objects of a stream; "[DONE]" stays a string.
-  static std::vector<Json> events(const std::shared_ptr<FakeExchange>& exchange) {
-    std::vector<Json> all;
-    for (const std::string& piece : exchange->pieces) {
-      EXPECT_EQ(piece.substr(0, 6), "data: ");
-      EXPECT_EQ(piece.substr(piece.size() - 2), "\n\n");
-      const std::string data = piece.substr(6, piece.size() - 8);
-      all.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
-    }
-    return all;
-  }
-  void refused(const std::shared_ptr<FakeExchange>& exchange, int status, const Json& param,
-               const std::string& text = "") {
-    EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
-    const Json error = parsed(exchange)["error"];
-    EXPECT_EQ(error["param"], param) << error;
-    EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
-  }
-  static Json chat(Json more = Json::object()) {
-    more["messages"] = {{{"role", "user"}, {"content", "hi"}}};
-    return more;
-  }
-
-  static inline Tokenizer* tokenizer_ = nullptr;
-  static inline Embedder* embedder_ = nullptr;
-  const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
-  std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
-  std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
-  Api api_{{model_, other_}};
-  Router router_;
-
-  std::vector<std::string> pieces_ = {"Hel", "", "lo"};
-  std::string finish_ = "end", error_;
-  bool busy_ = false, holding_ = false;
-
-  std::vector<std::vector<int32_t>> prompts_;
-  GenerateOptions options_;
-  ChatRequest conversation_;
-  std::vector<uint64_t> cancelled_;
-  std::vector<Engine::Sink> sinks_;
-};
 
 TEST_F(ApiTest, ListsModels) {
   EXPECT_EQ(parsed(ask("GET", "/v1/models"))["data"][1]["id"], "second/model");
@@ -158,7 +20,7 @@ TEST_F(ApiTest, ListsModels) {
   refused(ask("GET", "/v1/models/none"), 404, "model");
   refused(post(kCompletionPath, {{"model", "none"}, {"prompt", "a"}}), 404, "model");
   refused(post(kCompletionPath, {{"model", "second/model"}, {"prompt", "a"}}), 400, "model");
-  refused(post("/v1/embeddings", {{"input", "a"}}), 400, "model", "vectors");
+  refused(post("/v1/embeddings", {{"model", "first"}, {"input", "a"}}), 400, "model", "vectors");
   EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
   EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
             std::string::npos);
@@ -241,7 +103,7 @@ TEST_F(ApiTest, GivesLogprobs) {
 }
 
 TEST_F(ApiTest, ABusyEngineIs429) {
-  busy_ = true;
+  most_taken_ = 0;
   const auto exchange = post(kChatPath, chat());
   EXPECT_EQ(exchange->answer.status, 429);
   EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
@@ -254,10 +116,18 @@ TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
   const std::vector<Json> all = events(exchange);
   EXPECT_EQ(all.back()["error"]["message"], "numbers went bad");
   EXPECT_TRUE(exchange->finished);
-  model_->engine->submit = [](const auto&, const auto&, const auto&) -> uint64_t {
+  model_->engine->submit = [](const auto&, const auto&, const auto&, const auto&) -> uint64_t {
     throw Error(ErrorKind::InvalidArgument, "too long");
   };
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+}
+
+TEST_F(ApiTest, AnAnswerMayTakeOnlySoLong) {
+  model_->most_seconds = 1e-9;
+  refused(post(kChatPath, chat()), 503, nullptr, "--max-time");
+  refused(post(kChatPath, chat({{"stream", true}})), 503, nullptr, "--max-time");
+  model_->most_seconds = 100;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
 }
 
 TEST_F(ApiTest, AClientThatLeavesCancels) {
@@ -304,14 +174,6 @@ TEST_F(ApiTest, FindsToolCalls) {
                chat({{"tools", tools},
                      {"tool_choice", {{"type", "function"}, {"function", {{"name", "g"}}}}}})),
           400, "tool_choice");
-}
-
-TEST(Embeddings, AreWrittenInBase64) {
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
-  EXPECT_EQ(base64("\xff\xfe\xfd"), "//79");
 }
 
 TEST(ToolCalls, AreFoundInTheCommonForms) {
@@ -368,6 +230,49 @@ TEST_F(ApiTest, TokenizesAndBack) {
   refused(post("/detokenize", {{"tokens", {tokenizer_->size()}}}), 400, "tokens");
 }
 
+TEST_F(ApiTest, ShowsWhatTheModelLooksAt) {
+  const Json attention = {{"layer", 2}, {"head", 1}, {"top_k", 2}};
+  const Json asked = {{"attention", attention}, {"hidden_states", {{"layer", 3}}}};
+  const Json choice = parsed(post(
+      kCompletionPath, {{"prompt", {83, 111}}, {"fovea", asked}, {"max_tokens", 3}}))["choices"][0];
+  EXPECT_EQ(watch_.attention->layer, 2);
+  EXPECT_EQ(watch_.attention->head, 1);
+  EXPECT_EQ(watch_.attention->top_k, 2);
+  EXPECT_EQ(watch_.hidden, 3);
+  const Json shown = choice["fovea"];
+  EXPECT_EQ(shown["attention"]["layer"], 2);
+  ASSERT_EQ(shown["attention"]["tokens"].size(), 3u);
+  const Json keys = {{{"place", 1}, {"token", tokenizer_->bytes_of(111)}, {"weight", 0.75}},
+                     {{"place", 0}, {"token", tokenizer_->bytes_of(83)}, {"weight", 0.25}}};
+  EXPECT_EQ(shown["attention"]["tokens"][1],
+            (Json{{"token", tokenizer_->bytes_of(65)}, {"keys", keys}}));
+  EXPECT_EQ(shown["hidden_states"]["tokens"][2]["values"], (Json{1.5, -2.0}));
+
+  size_t tokens = 0;
+  for (const Json& event : events(post(kChatPath, chat({{"stream", true}, {"fovea", asked}})))) {
+    if (event.is_string() || !event["choices"][0].contains("fovea")) continue;
+    tokens += event["choices"][0]["fovea"]["attention"]["tokens"].size();
+  }
+  EXPECT_EQ(tokens, 3u);
+  EXPECT_FALSE(parsed(post(kCompletionPath, {{"prompt", "a"}}))["choices"][0].contains("fovea"));
+}
+
+TEST_F(ApiTest, RefusesToShowWhatTheModelLacks) {
+  const auto ask_for = [&](const Json& asked) {
+    return post(kCompletionPath, {{"prompt", "a"}, {"fovea", asked}});
+  };
+  EXPECT_EQ(ask_for({{"attention", Json::object()}})->answer.status, 200);
+  EXPECT_EQ(watch_.attention->top_k, 8);
+  EXPECT_EQ(ask_for({{"attention", nullptr}})->answer.status, 200);
+  EXPECT_FALSE(watch_.attention);
+  refused(ask_for({{"attention", {{"layer", 3}}}}), 400, "fovea.attention.layer", "at most 2");
+  refused(ask_for({{"attention", {{"head", 2}}}}), 400, "fovea.attention.head", "at most 1");
+  refused(ask_for({{"attention", {{"top_k", 0}}}}), 400, "fovea.attention.top_k");
+  refused(ask_for({{"attention", 1}}), 400, "fovea.attention");
+  refused(ask_for({{"hidden_states", {{"layer", 4}}}}), 400, "fovea.hidden_states.layer");
+  refused(ask_for("attention"), 400, "fovea");
+}
+
 TEST_F(ApiTest, BodiesThatAreNoObjects) {
   for (const char* body :
        {"", "{", "[]", "null", "1e400", "{\"prompt\": NaN}", "{\"a\": \"\xff\"}"}) {
@@ -413,55 +318,89 @@ std::vector<Json> hostile_values(const Field& field) {
   return all;
 }
 
+// "a.b": the field b of the object a.
+Json& field_of(Json& body, std::string name) {
+  std::replace(name.begin(), name.end(), '.', '/');
+  return body[Json::json_pointer("/" + name)];
+}
+
+// A request of each route that is answered.
+Json sound_body(const std::string& path) {
+  const Json messages = {{{"role", "user"}, {"content", "hi"}}};
+  const std::map<std::string, Json> bodies = {
+      {"/v1/chat/completions", {{"messages", messages}}},
+      {"/v1/completions", {{"prompt", "a"}}},
+      {"/tokenize", {{"content", "a"}}},
+      {"/detokenize", {{"tokens", {1}}}},
+      {"/v1/embeddings", {{"model", "second/model"}, {"input", "a"}}},
+      {"/embed", {{"model", "second/model"}, {"inputs", "a"}}},
+      {"/rerank", {{"model", "third"}, {"query", "a"}, {"texts", {"b", "c"}}}},
+      {"/translate", {{"q", "a"}, {"source", "de"}, {"target", "en"}}}};
+  return bodies.at(path);
+}
+
 TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
   int count = 0;
   for (const Field& field : fields()) {
-    const std::pair<unsigned, std::string> routes[] = {{kChat, kChatPath},
-                                                       {kCompletion, kCompletionPath},
-                                                       {kTokenize, "/tokenize"},
-                                                       {kDetokenize, "/detokenize"},
-                                                       {kEmbeddings, "/v1/embeddings"}};
-    for (const auto& [bit, path] : routes) {
-      if ((field.of & bit) == 0) continue;
-      Json body = bit == kChat ? chat() : Json{{"prompt", "a"}, {"tokens", {1}}};
-      if (bit == kEmbeddings) body = {{"model", "second/model"}, {"input", "a"}};
+    for (const auto& [of, path] : routes_with_fields()) {
+      if ((field.of & of) == 0) continue;
+      Json body = sound_body(path);
+      EXPECT_EQ(post(path, body)->answer.status, 200) << path;
+      const bool names_model = field.name == std::string("model");
       for (const Json& value : hostile_values(field)) {
-        body[field.name] = value;
+        field_of(body, field.name) = value;
         const auto exchange = post(path, body);
         const int status = exchange->answer.status;
         ++count;
         if (status == 200) continue;
         const Json error = parsed(exchange)["error"];
         const std::string what = std::string(field.name) + " = " + value.dump().substr(0, 80);
-        EXPECT_TRUE(status == 400 || (status == 404 && field.name == std::string("model"))) << what;
-        ASSERT_TRUE(error["param"].is_string()) << what << ": " << error;
-        EXPECT_LT(error["message"].get<std::string>().size(), 500u) << what;
+        EXPECT_TRUE(status == 400 || status == 422 || (status == 404 && names_model)) << what;
+        const Json message = error.is_object() ? error["message"] : error;
+        ASSERT_TRUE(!error.is_object() || error["param"].is_string()) << what << ": " << error;
+        ASSERT_TRUE(message.is_string()) << what;
+        EXPECT_NE(message.get<std::string>().find(field.name), std::string::npos) << message;
+        EXPECT_LT(message.get<std::string>().size(), 500u) << what;
       }
-      if (field.name == std::string("model")) continue;  // which one answers then differs
-      body[field.name] = nullptr;
-      EXPECT_EQ(post(path, body)->answer.status, field.required ? 400 : 200) << field.name;
+      if (names_model) continue;  // which one answers then differs
+      const auto sound = [&] {
+        const int status = post(path, body)->answer.status;
+        return field.required ? status == 400 || status == 422 : status == 200;
+      };
+      field_of(body, field.name) = nullptr;
+      EXPECT_TRUE(sound()) << field.name << " of " << path;
+      body = sound_body(path);
       body.erase(field.name);
-      EXPECT_EQ(post(path, body)->answer.status, field.required ? 400 : 200) << field.name;
+      EXPECT_TRUE(sound()) << field.name << " of " << path;
     }
   }
-  EXPECT_GT(count, 2000);
+  EXPECT_GT(count, 3000);
 }
 
 TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
+  // What bounds these are the model or other fields.
+  const std::set<std::string> bounded = {"best_of",
+                                         "seed",
+                                         "dimensions",
+                                         "fovea.attention.layer",
+                                         "fovea.attention.head",
+                                         "fovea.hidden_states.layer"};
   for (const Field& field : fields()) {
     const bool whole = field.type == FieldType::integer;
-    if ((!whole && field.type != FieldType::number) || field.of == kEmbeddings) continue;
-    if (std::string(field.name) == "best_of" || std::abs(field.most) > 9e15) continue;
-    const bool of_chat = (field.of & kChat) != 0;
-    const auto status = [&](double value) {
-      Json body = of_chat ? chat({{"logprobs", true}}) : Json{{"prompt", "a"}};
-      body[field.name] = whole ? Json(static_cast<int64_t>(value)) : Json(value);
-      return post(of_chat ? kChatPath : kCompletionPath, body)->answer.status;
-    };
-    EXPECT_EQ(status(field.least), 200) << field.name;
-    EXPECT_EQ(status(field.most), 200) << field.name;
-    EXPECT_EQ(status(field.least - (whole ? 1 : 1e-7)), 400) << field.name;
-    EXPECT_EQ(status(field.most + (whole ? 1 : 1e-7)), 400) << field.name;
+    if ((!whole && field.type != FieldType::number) || bounded.contains(field.name)) continue;
+    for (const auto& [of, path] : routes_with_fields()) {
+      if ((field.of & of) == 0) continue;
+      const auto status = [&](double value) {
+        Json body = sound_body(path);
+        if (of == kChat) body["logprobs"] = true;
+        field_of(body, field.name) = whole ? Json(static_cast<int64_t>(value)) : Json(value);
+        return post(path, body)->answer.status;
+      };
+      EXPECT_EQ(status(field.least), 200) << field.name;
+      EXPECT_EQ(status(field.most), 200) << field.name;
+      EXPECT_EQ(status(field.least - (whole ? 1 : 1e-7)), 400) << field.name;
+      EXPECT_EQ(status(field.most + (whole ? 1 : 1e-7)), 400) << field.name;
+    }
   }
 }
 

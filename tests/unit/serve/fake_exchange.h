@@ -1,5 +1,9 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -11,7 +15,17 @@ namespace fovea::serve {
 // Keeps what a handler answers.
 class FakeExchange : public Exchange {
  public:
-  void send(Response response) override { answer = std::move(response); }
+  void send(Response response) override {
+    const std::lock_guard lock(mutex_);
+    answer = std::move(response);
+    answered_.notify_all();
+  }
+  // For those that answer on a thread of their own.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(
+        answered_.wait_for(lock, std::chrono::seconds(30), [this] { return answer.status != 0; }));
+  }
   void begin(Response head) override { answer = std::move(head), streamed = true; }
   bool write(std::string_view piece) override {
     pieces.emplace_back(piece);
@@ -33,6 +47,8 @@ class FakeExchange : public Exchange {
 
  private:
   std::function<void()> leave_;
+  std::mutex mutex_;
+  std::condition_variable answered_;
 };
 
 }  // namespace fovea::serve

@@ -159,6 +159,26 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsUsedAgain) {
   EXPECT_EQ(tensor_memory().held, before.held);
 }
 
+// Activations of batches that all have other shapes, freed in reverse as a backward does.
+TEST(Memory, OfManyShapesIsThatOfTheLargest) {
+  release_cached_memory();
+  const size_t before = tensor_memory().held;
+  reset_peak_memory();
+  const size_t live = tensor_memory().live;
+  for (int64_t batch = 0; batch < 50; ++batch) {
+    std::vector<Tensor> activations;
+    for (int64_t layer = 0; layer < 20; ++layer)
+      activations.push_back(empty({1000 * (100 + 7 * batch) + 4096 * layer}));
+    for (size_t i = 0; i < activations.size(); ++i)
+      for (size_t j = 0; j < i; ++j) EXPECT_NE(activations[i].data(), activations[j].data());
+    while (!activations.empty()) activations.pop_back();
+  }
+  const size_t most = tensor_memory().peak - live, segment = size_t{64} << 20;
+  EXPECT_LT(tensor_memory().held, before + most + segment);
+  release_cached_memory();
+  EXPECT_EQ(tensor_memory().held, before);
+}
+
 TEST(Memory, LivesAsLongAsItsLastUser) {
   const size_t live = tensor_memory().live;
   Tensor part;

@@ -56,6 +56,24 @@ TEST(Tokenizer, TurnsEachBadByteIntoAnUnknownCharacter) {
   EXPECT_EQ(tokenizer.unknown("\xFF"), (std::vector<std::string>{"\uFFFD"}));
 }
 
+TEST(Tokenizer, ReadsGuardedSpecialTokensAsText) {
+  const Tokenizer tokenizer = trained_on("<unk>|endoftx", {.separate_documents = true});
+  const std::string typed = "<unk><|endoftext|>k";
+  const std::string guarded = tokenizer.guarded(typed);
+  EXPECT_EQ(guarded, "\uFDD0<unk>\uFDD0<|endoftext|>k");
+  EXPECT_EQ(tokenizer.encode(guarded, SpecialTokens::guarded), tokenizer.encode(typed));
+  // Those of the text around it are parsed, also where they touch.
+  const int32_t end = *tokenizer.eos_id();
+  Ids expected = tokenizer.encode(typed);
+  expected.insert(expected.begin(), end);
+  expected.push_back(end);
+  EXPECT_EQ(tokenizer.encode("<|endoftext|>" + guarded + "<|endoftext|>", SpecialTokens::guarded),
+            expected);
+  EXPECT_EQ(tokenizer.guarded("no <unk|>"), "no <unk|>");
+  expect_error(ErrorKind::InvalidArgument, {"ids only"},
+               [&] { tokenizer.tokens(guarded, SpecialTokens::guarded); });
+}
+
 TEST(Tokenizer, KeepsNamesOfSpecialTokensInATextAsText) {
   const Tokenizer tokenizer = trained_on("<unk>", {.separate_documents = true});  // < > k n u
   EXPECT_EQ(tokenizer.encode("<unk>"), (Ids{0, 4, 3, 2, 1}));

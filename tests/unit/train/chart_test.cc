@@ -35,26 +35,26 @@ void expect_well_formed(const std::string& svg) {
 }
 
 TEST(Chart, HasASinglePoint) {
-  expect_well_formed(chart({{1, 2.5}}, {}));
-  expect_well_formed(chart({{1, 2.5}}, {{1, 2.6}}));
-  expect_well_formed(chart({}, {{100, 2.6}}));
+  expect_well_formed(chart({{{1, 2.5}}}));
+  expect_well_formed(chart({{{1, 2.5}}, {{1, 2.6}}, {{1, 12.5}}}));
+  expect_well_formed(chart({{}, {{100, 2.6}}}));
 }
 
 TEST(Chart, HasEqualLosses) {
   for (const double loss : {0.0, 1e-9, 2.5, 1e9, 1e30})
-    expect_well_formed(chart({{1, loss}, {2, loss}}, {{2, loss}}));
+    expect_well_formed(chart({{{1, loss}, {2, loss}}, {{2, loss}}}));
 }
 
 TEST(Chart, HasLossesOfAnySize) {
   for (const double first : {1e-6, 4.0, 1e4, 1e30})
-    expect_well_formed(chart({{1, first}, {2, 1}, {1000000, 0}}, {{2, 1.5}, {1000000, 0.5}}));
+    expect_well_formed(chart({{{1, first}, {2, 1}, {1000000, 0}}, {{2, 1.5}, {1000000, 0.5}}}));
 }
 
 TEST(Chart, StaysSmallForALongRun) {
   Curve curve;
   for (int64_t step = 1; step <= 100000; ++step)
     curve.emplace_back(step, 4 / std::sqrt(static_cast<double>(step)));
-  const std::string svg = chart(curve, {{100000, 1}});
+  const std::string svg = chart({curve, {{100000, 1}}});
   expect_well_formed(svg);
   EXPECT_LT(svg.size(), 50000u);
 }

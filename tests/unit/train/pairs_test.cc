@@ -85,6 +85,11 @@ TEST_F(Pairs, AreLearnt) {
   const TrainResult result = train(small_translator(), o);
   EXPECT_LT(result.best_loss, 0.5);  // of about 5.7, and 0.8 for words in any order
   EXPECT_GT(result.bits_per_byte, 0);
+  ASSERT_EQ(result.figures.size(), 2u);
+  EXPECT_EQ(result.figures[0].first, "bleu");
+  EXPECT_GT(result.figures[0].second, 50);
+  EXPECT_EQ(result.figures[1].first, "chrf");
+  EXPECT_LT(result.figures[1].second, 100.1);
 
   const ModelFiles files = open_model_files(o.out, Weights::mapped);
   EXPECT_STREQ(files.origin.family->model_type, "marian");
@@ -110,6 +115,39 @@ TEST_F(Pairs, GiveTheSameBitsForAnyThreadsAndAcrossAResume) {
   EXPECT_EQ(resumed.step, 20);
   EXPECT_EQ(state_bytes(o, 20), state);
   EXPECT_EQ(read_file(o.out + "/model.safetensors"), model);
+}
+
+// BLEU decides what is kept, and is the same after a resume; so are the best weights' ranks.
+TEST_F(Pairs, AreChosenByTheBleuOfTheirTranslations) {
+  TrainOptions o = options("once");
+  o.steps = 60;
+  o.batch_tokens = 256;
+  o.learning_rate = 1e-2;
+  o.average = 2;
+  o.average_of = Averaged::best;
+  o.evaluate_every = 6;
+  double best = -1;
+  const TrainResult whole = train(small_translator(), o, {}, [&](const TrainProgress& progress) {
+    for (const auto& [name, value] : progress.figures)
+      if (name == "bleu") best = std::max(best, value);
+    return true;
+  });
+  EXPECT_DOUBLE_EQ(whole.figures.at(0).second, best);
+  const std::string state = state_bytes(o, 60), model = read_file(o.out + "/model.safetensors");
+  EXPECT_NE(read_file(o.out + "/loss.svg").find("BLEU"), std::string::npos);
+  EXPECT_NE(read_file(o.out + "/log.jsonl").find("\"bleu\":"), std::string::npos);
+
+  o.out = runs_ / "stopped";
+  EXPECT_TRUE(train(small_translator(), o, {}, stop_after(33)).interrupted);
+  EXPECT_EQ(train(small_translator(), o).figures, whole.figures);
+  EXPECT_EQ(state_bytes(o, 60), state);
+  EXPECT_EQ(read_file(o.out + "/model.safetensors"), model);
+
+  o = options("other");
+  o.best_by = "accuracy";
+  expect_error(ErrorKind::InvalidArgument,
+               {"--best-by", "accuracy is not measured", "bleu or chrf or loss"},
+               [&] { train(small_translator(), o); });
 }
 
 TEST_F(Pairs, AreNotToldApartByPadding) {
@@ -182,18 +220,24 @@ TEST_F(Pairs, GoWithAnEncoderDecoderOnly) {
 }
 
 // The mean of two weights, and what a rate that falls with the root makes of a step.
-TEST(WeightAverage, IsTheMeanOfTheLastEvaluations) {
+TEST(WeightAverage, IsTheMeanOfThoseOfTheHighestRank) {
   Spec spec = small_spec();
   spec.vocabulary = 4;
   Transformer model(validated(spec));
   initialise(model, 1);
-  WeightAverage average(model, 2);
   Parameter& table = model.token_embedding;
-  for (const float value : {9.0f, 1.0f, 4.0f}) {
-    std::fill_n(table.value.data_as<float>(), table.value.size(), value);
-    average.add();
-  }
-  EXPECT_EQ(*average.mean().token_embedding.value.data_as<float>(), 2.5f);
+  const auto mean_of_two = [&](const std::vector<double>& ranks) {
+    WeightAverage average(model, 2);
+    size_t i = 0;
+    for (const float value : {9.0f, 1.0f, 4.0f}) {
+      std::fill_n(table.value.data_as<float>(), table.value.size(), value);
+      average.add(ranks[i++]);
+    }
+    EXPECT_EQ(average.ranks().size(), 2u);
+    return *average.mean().token_embedding.value.data_as<float>();
+  };
+  EXPECT_EQ(mean_of_two({1, 2, 3}), 2.5f);
+  EXPECT_EQ(mean_of_two({3, 2, 1}), 5.0f);
   EXPECT_EQ(*table.value.data_as<float>(), 4.0f);
 }
 

@@ -1,0 +1,109 @@
+#include "score.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fovea/generate.h"
+#include "terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Scored {
+  std::string text;
+  int64_t tokens = 0;
+  double logprob = 0;      // of all of them together
+  double probability = 0;  // among the candidates
+};
+
+double perplexity(double logprob, int64_t tokens) {
+  return tokens > 0 ? std::exp(-logprob / static_cast<double>(tokens)) : NAN;
+}
+
+Scored score_behind(const Model& model, std::vector<int32_t> ids, const std::string& candidate) {
+  const size_t before = ids.size();
+  model.tokenizer().encode(candidate, ids);
+  Scored scored{candidate, static_cast<int64_t>(ids.size() - before)};
+  const std::vector<TokenLogprob> scores = score(model, ids);
+  for (size_t i = before; i < scores.size(); ++i)
+    scored.logprob += static_cast<double>(scores[i].logprob);
+  return scored;
+}
+
+// softmax over the candidates' log-probabilities
+void share_probability(std::vector<Scored>& all) {
+  double most = -INFINITY, sum = 0;
+  for (const Scored& each : all) most = std::max(most, each.logprob);
+  for (const Scored& each : all) sum += std::exp(each.logprob - most);
+  for (Scored& each : all) each.probability = std::exp(each.logprob - most) / sum;
+}
+
+std::string print_candidates(const Model& model, const std::string& text,
+                             const std::vector<std::string>& candidates, bool json) {
+  std::vector<Scored> all;
+  for (const std::string& candidate : candidates)
+    all.push_back(score_behind(model, prompt_ids(model, text), candidate));
+  share_probability(all);
+  if (json) {
+    Json list = Json::array();
+    for (const Scored& each : all) {
+      list.push_back({{"text", each.text},
+                      {"logprob", each.logprob},
+                      {"tokens", each.tokens},
+                      {"perplexity", perplexity(each.logprob, each.tokens)},
+                      {"probability", each.probability}});
+    }
+    return Json{{"prompt", text}, {"candidates", list}}.dump() + "\n";
+  }
+  std::string out = fmt::format("{:>12}  {:>6}  {:>10}  {:>11}  candidate\n", "logprob", "tokens",
+                                "perplexity", "probability");
+  for (const Scored& each : all) {
+    out += fmt::format("{:12.4f}  {:6}  {:10.4g}  {:10.2f}%  {}\n", each.logprob, each.tokens,
+                       perplexity(each.logprob, each.tokens), 100 * each.probability,
+                       printable(Json(each.text).dump()));
+  }
+  return out;
+}
+
+std::string print_tokens(const Model& model, const std::string& text, bool json) {
+  const std::vector<int32_t> ids = prompt_ids(model, text);
+  const std::vector<TokenLogprob> scores = score(model, ids);
+  double sum = 0;
+  for (const TokenLogprob& each : scores) sum += static_cast<double>(each.logprob);
+  const auto told = std::ssize(ids) - 1;  // nothing stands before the first
+  if (json) {
+    Json tokens = Json::array();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      tokens.push_back({{"id", ids[i]},
+                        {"text", model.tokenizer().bytes_of(ids[i])},
+                        {"logprob", i == 0 ? Json() : Json(scores[i].logprob)}});
+    }
+    return Json{{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, told)}}.dump(
+               -1, ' ', false, Json::error_handler_t::replace) +
+           "\n";
+  }
+  std::string out = fmt::format("{:>12}  {:>7}  token\n", "logprob", "id");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string shown = Json(model.tokenizer().bytes_of(ids[i]))
+                                  .dump(-1, ' ', false, Json::error_handler_t::replace);
+    out += i == 0
+               ? fmt::format("{:>12}  {:7}  {}\n", "-", ids[i], printable(shown))
+               : fmt::format("{:12.4f}  {:7}  {}\n", scores[i].logprob, ids[i], printable(shown));
+  }
+  return out + fmt::format("{:12.4f}  in all, perplexity {:.4g} over {} tokens\n", sum,
+                           perplexity(sum, told), told);
+}
+
+}  // namespace
+
+void print_scores(const Model& model, const std::string& text,
+                  const std::vector<std::string>& candidates, bool json) {
+  print(candidates.empty() ? print_tokens(model, text, json)
+                           : print_candidates(model, text, candidates, json));
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,70 @@
+#include "serve/api_error.h"
+
+#include "fovea/error.h"
+#include "serve/answer_json.h"
+#include "serve/request_head.h"
+
+namespace fovea::serve {
+namespace {
+
+int status_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::InvalidArgument:
+    case ErrorKind::Unsupported: return 400;
+    case ErrorKind::OutOfMemory: return 503;
+    default: return 500;
+  }
+}
+
+// The types of text-embeddings-inference, and the status that each has there.
+Response embeddings_response(const ApiError& error) {
+  const auto response = [&](int status, const char* type) {
+    return Response{
+        status, "application/json", {}, dumped({{"error", error.message}, {"error_type", type}})};
+  };
+  if (error.code == "empty") return response(400, "Empty");
+  if (error.code == "wrong_model" || error.status == 500) return response(424, "Backend");
+  if (error.status == 429) return response(429, "Overloaded");
+  if (error.status == 503) return response(503, "Unhealthy");
+  return response(error.status == 400 ? 422 : error.status, "Validation");
+}
+
+}  // namespace
+
+Response error_response(ErrorShape shape, const ApiError& error) {
+  Response response;
+  switch (shape) {
+    case ErrorShape::openai:
+      response = error_response(error.status, error.message, error.param, error.code);
+      break;
+    case ErrorShape::embeddings: response = embeddings_response(error); break;
+    case ErrorShape::translate:
+      response.status = error.status;
+      response.body = dumped({{"error", error.message}});
+      break;
+  }
+  if (response.status == 429) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+ApiError api_error(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const ApiError& error) {
+    return error;
+  } catch (const Refusal& refusal) {
+    return {refusal.status, refusal.message, "", ""};
+  } catch (const Error& error) {
+    return {status_of(error.kind()), error.what(), "", ""};
+  } catch (const std::bad_alloc&) {
+    return {503, "no memory is left for this request", "", ""};
+  } catch (const std::exception& error) {  // a mistake of ours; others are served on
+    return {500, error.what(), "", ""};
+  }
+}
+
+ApiError too_busy() {
+  return {429, "too many requests are waiting; try again", "", "rate_limit_exceeded"};
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,134 @@
+#include "serve/open_served.h"
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
+#include "fovea/error.h"
+#include "fovea/plan.h"
+
+namespace fovea::serve {
+namespace {
+
+bool is_cross_encoder(const Spec& spec) {
+  return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
+}
+
+TextEngine text_engine(const std::shared_ptr<Engine>& engine) {
+  TextEngine text;
+  text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
+                         Engine::Sink sink, const Watch& watch) {
+    return engine->submit(ids, options, std::move(sink), watch);
+  };
+  text.cancel = [engine](uint64_t request) { engine->cancel(request); };
+  text.status = [engine] { return engine->status(); };
+  return text;
+}
+
+// "de-en" as {"de", "en"}; where it is empty what tokenizer_config.json says, as Marian's does.
+std::pair<std::string, std::string> languages_of(const std::string& folder,
+                                                 const std::string& languages) {
+  if (const size_t dash = languages.find('-'); dash != std::string::npos && dash > 0) {
+    if (dash + 1 < languages.size()) return {languages.substr(0, dash), languages.substr(dash + 1)};
+  }
+  if (!languages.empty()) {
+    throw Error(ErrorKind::InvalidArgument,
+                "--languages: " + languages + "; expected source-target, such as de-en");
+  }
+  std::ifstream file(folder + "/tokenizer_config.json", std::ios::binary);
+  const Json config = file ? Json::parse(file, nullptr, false) : Json();
+  const auto named = [&](const char* key) {
+    const auto found = config.is_object() ? config.find(key) : config.end();
+    return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  return {named("source_lang"), named("target_lang")};
+}
+
+Translator translator_of(const Model& model, const std::string& folder,
+                         const ServedOptions& options) {
+  Translator translator;
+  std::tie(translator.source, translator.target) = languages_of(folder, options.languages);
+  translator.most_hypotheses = options.engine.most_sequences;
+  translator.request = [model, most = options.engine.most_sequences](const std::string& line,
+                                                                     int64_t hypotheses) {
+    TranslateOptions asked;
+    asked.beams = std::min(std::max(asked.beams, hypotheses), most);
+    asked.best = hypotheses;
+    return translation_request(model, asked, line);
+  };
+  return translator;
+}
+
+void set_facts(const Spec& spec, const ServedOptions& options, ServedModel& served) {
+  served.facts = {.name = options.name,
+                  .created = std::time(nullptr),
+                  .context = spec.context,
+                  .vocabulary = spec.vocabulary,
+                  .parameters = plan(spec).parameters,
+                  .width = spec.width};
+}
+
+void open_writer(const std::string& folder, const ServedOptions& options,
+                 std::vector<std::string>& warnings, ServedModel& served) {
+  const Model model = Model::open(folder, &warnings, options.precision);
+  const Spec& spec = model.spec();
+  set_facts(spec, options, served);
+  served.facts.layers = spec.decoder->layers;
+  served.facts.heads = spec.decoder->attention.heads;
+  served.facts.encoder = spec.encoder.has_value();
+  if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
+  served.chat = chat_format(folder, options.template_file, served.tokenizer);
+  set_defaults(served, folder, options.flags);
+  served.most_seconds = options.most_seconds;
+  served.engine = text_engine(std::make_shared<Engine>(model, options.engine));
+  if (spec.encoder && served.tokenizer) {
+    served.translator = translator_of(model, folder, options);
+  }
+}
+
+void open_embedder(const std::string& folder, const ServedOptions& options,
+                   std::vector<std::string>& warnings, ServedModel& served) {
+  const Embedder embedder = Embedder::open(folder, &warnings, options.precision);
+  set_facts(embedder.spec(), options, served);
+  served.facts.context = embedder.max_tokens();
+  served.facts.width = embedder.width();
+  served.tokenizer = embedder.tokenizer();
+  served.embedder = embedder;
+  served.embed_queue = std::make_shared<EmbedQueue>(
+      embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
+}
+
+void open_reranker(const std::string& folder, const ServedOptions& options,
+                   std::vector<std::string>& warnings, ServedModel& served) {
+  const Reranker reranker = Reranker::open(folder, &warnings, options.precision);
+  set_facts(reranker.spec(), options, served);
+  served.facts.context = reranker.max_tokens();
+  served.rerank_queue = std::make_shared<RerankQueue>(
+      reranker, QueueOptions{.most_waiting = options.engine.most_waiting});
+}
+
+}  // namespace
+
+std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
+                                         const std::function<void(const std::string&)>& warn) {
+  auto served = std::make_shared<ServedModel>();
+  std::vector<std::string> warnings;
+  // Of a sentence-transformers directory the Transformer may lie in a folder of its own.
+  const bool sentences = std::filesystem::exists(folder + "/modules.json");
+  std::optional<Spec> spec;
+  if (!sentences || std::filesystem::exists(folder + "/config.json")) {
+    spec = read_model_spec(folder);
+  }
+  if (spec && is_cross_encoder(*spec)) {
+    open_reranker(folder, options, warnings, *served);
+  } else if (sentences || !spec->decoder) {
+    open_embedder(folder, options, warnings, *served);
+  } else {
+    open_writer(folder, options, warnings, *served);
+  }
+  for (const std::string& warning : warnings) warn(warning);
+  return served;
+}
+
+}  // namespace fovea::serve

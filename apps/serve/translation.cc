@@ -1,0 +1,218 @@
+#include "serve/translation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "serve/answer_json.h"
+#include "serve/api_error.h"
+#include "serve/request_head.h"
+#include "serve/submissions.h"
+
+namespace fovea::serve {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  while (true) {
+    const size_t end = text.find('\n', begin);
+    lines.push_back(text.substr(begin, end - begin));
+    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
+    if (end == std::string::npos) return lines;
+    begin = end + 1;
+  }
+}
+
+// The texts of one request on their way through the engine.
+class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
+ public:
+  TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
+                 std::shared_ptr<Exchange> exchange)
+      : request_(request),
+        model_(std::move(model)),
+        exchange_(std::move(exchange)),
+        submissions_(std::make_shared<Submissions>([served = model_](uint64_t number) {
+          if (served->engine) served->engine->cancel(number);
+        })),
+        ranks_(static_cast<size_t>(request.alternatives + 1)) {}
+
+  void start() {
+    for (const std::string& text : request_.texts) {
+      lines_.emplace_back();
+      for (const std::string& line : lines_of(text)) {
+        if (!line.empty()) {
+          asked_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
+                            model_->translator->request(line, request_.alternatives + 1)});
+        }
+        lines_.back().emplace_back(ranks_);
+      }
+    }
+    if (asked_.empty()) return finish();
+    submissions_->follow(*exchange_);
+    const std::lock_guard lock(mutex_);
+    if (!submit_more()) throw too_busy();
+  }
+
+ private:
+  struct Asked {
+    size_t text, line;
+    size_t left;  // hypotheses that are to come
+    TranslationRequest request;
+  };
+  // Lines that one request has in the engine's queue: a long text leaves room for others.
+  static constexpr size_t kAtOnce = 32;
+
+  // False where the engine takes nothing more and none of the lines is under way. `mutex_` is held.
+  bool submit_more() {
+    while (under_way_ < kAtOnce && next_ < asked_.size()) {
+      const uint64_t number = model_->needs_engine().submit(
+          asked_[next_].request.source, asked_[next_].request.options,
+          [self = shared_from_this(), line = next_](const Event& event) {
+            return self->take(self->asked_[line], event);
+          },
+          {});
+      if (number == 0) return under_way_ > 0;
+      ++next_;
+      ++under_way_;
+      if (!submissions_->add(number)) return true;
+    }
+    return true;
+  }
+
+  // On the engine's thread.
+  bool take(Asked& line, const Event& event) {
+    const std::lock_guard lock(mutex_);
+    if (failed_ || submissions_->cancelled()) return false;
+    if (event.error != nullptr) return fail({500, event.error, "", ""});
+    if (event.finished == nullptr) return true;
+    lines_[line.text][line.line][static_cast<size_t>(event.answer)] = event.finished->text;
+    if (--line.left > 0) return true;
+    --under_way_;
+    if (!submit_more()) return fail(too_busy());
+    if (under_way_ == 0) finish();
+    return true;
+  }
+
+  bool fail(const ApiError& error) {
+    failed_ = true;
+    exchange_->send(error_response(ErrorShape::translate, error));
+    return false;
+  }
+
+  // Of each line its hypothesis of this rank, as one text.
+  std::string joined(size_t text, size_t rank) const {
+    std::string out;
+    for (size_t i = 0; i < lines_[text].size(); ++i) {
+      if (i > 0) out += '\n';
+      out += lines_[text][i][rank];
+    }
+    return out;
+  }
+
+  // Those that differ from the translation and from each other.
+  Json alternatives(size_t text) const {
+    std::vector<std::string> found = {joined(text, 0)};
+    for (size_t rank = 1; rank < ranks_; ++rank) {
+      const std::string other = joined(text, rank);
+      if (std::find(found.begin(), found.end(), other) == found.end()) found.push_back(other);
+    }
+    return std::vector<std::string>(found.begin() + 1, found.end());
+  }
+
+  void finish() {
+    Json texts = Json::array(), others = Json::array(), languages = Json::array();
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      texts.push_back(joined(i, 0));
+      others.push_back(alternatives(i));
+      // Nothing is detected: it is the language that the model reads.
+      languages.push_back({{"confidence", 0.0}, {"language", model_->translator->source}});
+    }
+    const auto put = [&](Json& all) { return request_.many ? std::move(all) : std::move(all[0]); };
+    Json answer = {{"translatedText", put(texts)}};
+    if (request_.source == "auto") answer["detectedLanguage"] = put(languages);
+    if (request_.alternatives > 0) answer["alternatives"] = put(others);
+    exchange_->send({200, "application/json", {}, dumped(answer)});
+  }
+
+  const ApiRequest request_;
+  const std::shared_ptr<ServedModel> model_;
+  const std::shared_ptr<Exchange> exchange_;
+  const std::shared_ptr<Submissions> submissions_;
+  const size_t ranks_;  // hypotheses of each line
+
+  std::mutex mutex_;                                          // of what follows
+  std::vector<Asked> asked_;                                  // the lines that are not empty
+  std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
+  size_t next_ = 0, under_way_ = 0;                           // of asked_
+  bool failed_ = false;
+};
+
+}  // namespace
+
+void answer_translation(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                        const std::shared_ptr<Exchange>& exchange) {
+  if (request.alternatives >= model->translator->most_hypotheses) {
+    throw ApiError{
+        400,
+        fmt::format("alternatives: expected at most {}", model->translator->most_hypotheses - 1),
+        "alternatives", "out_of_range"};
+  }
+  std::make_shared<TranslationJob>(request, model, exchange)->start();
+}
+
+std::shared_ptr<ServedModel> translator(const std::vector<std::shared_ptr<ServedModel>>& models,
+                                        const ApiRequest& request) {
+  bool any = false;
+  for (const auto& model : models) {
+    if (!model->translator || (!request.model.empty() && request.model != model->facts.name)) {
+      continue;
+    }
+    any = true;
+    const auto fits = [](const std::string& own, const std::string& asked) {
+      return own.empty() || own == asked;
+    };
+    const Translator& own = *model->translator;
+    if ((request.source == "auto" || fits(own.source, request.source)) &&
+        fits(own.target, request.target)) {
+      return model;
+    }
+  }
+  if (!any) {
+    throw ApiError{400, "model: no model here translates; expected an encoder-decoder", "model",
+                   "wrong_model"};
+  }
+  throw ApiError{400,
+                 "source: no model here translates from this language into that one; GET "
+                 "/languages lists them",
+                 "source", "unknown_language"};
+}
+
+Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
+  std::map<std::string, std::set<std::string>> targets;  // of each source
+  for (const auto& model : models) {
+    if (!model->translator || model->translator->source.empty()) continue;
+    targets[model->translator->source].insert(model->translator->target);
+    targets[model->translator->target];
+  }
+  Json all = Json::array();
+  for (const auto& [code, into] : targets) {
+    all.push_back({{"code", code}, {"name", code}, {"targets", into}});
+  }
+  return all;
+}
+
+std::string json_of_form(const std::string& form) {
+  Json json = Json::object();
+  for (const auto& [name, value] : form_values(form, "body")) {
+    const bool number =
+        name == "alternatives" && !value.empty() && value.size() < 10 &&
+        std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
+    json[name] = number ? Json(std::stoi(value)) : Json(value);
+  }
+  return dumped(json);
+}
+
+}  // namespace fovea::serve

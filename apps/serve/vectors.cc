@@ -1,0 +1,178 @@
+#include "serve/vectors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "serve/answer_json.h"
+#include "serve/submissions.h"
+
+namespace fovea::serve {
+namespace {
+
+// Ids become the text that they stand for: the model adds its own special tokens.
+std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char* param,
+                                  const Tokenizer& tokenizer) {
+  std::vector<std::string> texts;
+  for (const Prompt& input : inputs) {
+    const auto* text = std::get_if<std::string>(&input);
+    texts.push_back(text ? *text : tokenizer.decode(std::get<std::vector<int32_t>>(input), true));
+    if (texts.back().empty()) {
+      throw ApiError{400, std::string(param) + ": expected at least one character in each text",
+                     param, "empty"};
+    }
+  }
+  return texts;
+}
+
+EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder) {
+  if (request.dimensions > embedder.width()) {
+    throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
+                   "dimensions", "out_of_range"};
+  }
+  const auto& prompts = embedder.prompts();
+  if (!request.prompt_name.empty() && !prompts.contains(request.prompt_name)) {
+    throw ApiError{400, "prompt_name: the model has no prompt of this name", "prompt_name",
+                   "invalid_value"};
+  }
+  EmbedOptions options;
+  options.dimensions = request.dimensions;
+  options.prompt_name = request.prompt_name;
+  options.normalise = request.normalise;
+  options.truncate = request.truncate;
+  return options;
+}
+
+// As text here, without a tree of values: vectors are long, and their shortest form is exact.
+void add_vector(std::string& out, const float* values, int64_t width, bool as_base64) {
+  const auto count = static_cast<size_t>(width);
+  if (as_base64) {
+    std::string bytes(count * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values, bytes.size());  // x86-64 is little-endian
+    out += '"' + base64(bytes) + '"';
+    return;
+  }
+  out += '[';
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0) out += ',';
+    fmt::format_to(std::back_inserter(out), "{}", values[i]);
+  }
+  out += ']';
+}
+
+std::string openai_body(const Embeddings& embeddings, bool as_base64, const std::string& model) {
+  std::string body = "{\"object\":\"list\",\"data\":[";
+  for (int64_t i = 0; i < embeddings.count; ++i) {
+    body += fmt::format(
+        "{}{{\"object\":\"embedding\",\"index\":{},\"embedding\":", i > 0 ? "," : "", i);
+    add_vector(body, embeddings.values.data() + i * embeddings.width, embeddings.width, as_base64);
+    body += '}';
+  }
+  const int64_t tokens =
+      std::accumulate(embeddings.tokens.begin(), embeddings.tokens.end(), int64_t{0});
+  return body +
+         fmt::format("],\"model\":{},\"usage\":{{\"prompt_tokens\":{},\"total_tokens\":{}}}}}",
+                     dumped(model), tokens, tokens);
+}
+
+std::string embed_body(const Embeddings& embeddings) {
+  std::string body;
+  for (int64_t i = 0; i < embeddings.count; ++i) {
+    body += i > 0 ? ',' : '[';
+    add_vector(body, embeddings.values.data() + i * embeddings.width, embeddings.width, false);
+  }
+  return body + ']';
+}
+
+std::string rerank_body(const std::vector<float>& scores, const std::vector<std::string>& texts) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  Json ranks = Json::array();
+  for (const size_t i : order) {
+    Json rank = {{"index", i}, {"score", scores[i]}};
+    if (!texts.empty()) rank["text"] = texts[i];
+    ranks.push_back(std::move(rank));
+  }
+  return dumped(ranks);
+}
+
+// Gives work to a queue and answers with what comes of it. submit(done) is the queue's; render
+// makes the body of its result.
+template <class Result, class Queue, class Submit, class Render>
+void answer_from(const std::shared_ptr<Queue>& queue, const std::shared_ptr<Exchange>& exchange,
+                 ErrorShape shape, const Submit& submit, Render render) {
+  const auto submissions =
+      std::make_shared<Submissions>([weak = std::weak_ptr<Queue>(queue)](uint64_t number) {
+        if (const auto alive = weak.lock()) alive->cancel(number);
+      });
+  submissions->follow(*exchange);
+  const uint64_t number = submit([=, kept = submissions](const Result* result, const char* error) {
+    if (error != nullptr) {
+      exchange->send(error_response(shape, ApiError{500, error, "", ""}));
+    } else {
+      exchange->send({200, "application/json", {}, render(*result)});
+    }
+  });
+  if (number == 0) throw too_busy();
+  submissions->add(number);
+}
+
+}  // namespace
+
+std::string base64(const std::string& bytes) {
+  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      three = three << 8 | (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0u);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      const bool padding = i + j > bytes.size();
+      out += padding ? '=' : kLetters[three >> (18 - 6 * j) & 63];
+    }
+  }
+  return out;
+}
+
+void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                              const std::shared_ptr<Exchange>& exchange) {
+  const Embedder& embedder = model->needs_embedder();
+  const EmbedOptions options = options_of(request, embedder);
+  const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
+  answer_from<Embeddings>(
+      model->embed_queue, exchange, ErrorShape::openai,
+      [&](auto done) { return model->embed_queue->submit(texts, options, done); },
+      [as_base64 = request.base64, name = model->facts.name](const Embeddings& embeddings) {
+        return openai_body(embeddings, as_base64, name);
+      });
+}
+
+void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                  const std::shared_ptr<Exchange>& exchange) {
+  const Embedder& embedder = model->needs_embedder();
+  const EmbedOptions options = options_of(request, embedder);
+  const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
+  answer_from<Embeddings>(
+      model->embed_queue, exchange, ErrorShape::embeddings,
+      [&](auto done) { return model->embed_queue->submit(texts, options, done); }, embed_body);
+}
+
+void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                   const std::shared_ptr<Exchange>& exchange) {
+  RerankQueue& queue = model->needs_reranker();
+  RerankOptions options;
+  options.raw = request.raw_scores;
+  options.truncate = request.truncate;
+  answer_from<std::vector<float>>(
+      model->rerank_queue, exchange, ErrorShape::embeddings,
+      [&](auto done) { return queue.submit(request.query, request.texts, options, done); },
+      [texts = request.return_text ? request.texts : std::vector<std::string>()](
+          const std::vector<float>& scores) { return rerank_body(scores, texts); });
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "serve/api_error.h"
+#include "serve/served_model.h"
+
+namespace fovea::serve {
+
+// Routes that turn texts into numbers. Each gives its texts to the model's queue and answers when
+// they are through it; throws ApiError for texts that cannot be.
+
+// /v1/embeddings: {"object": "list", "data": [{"object", "index", "embedding"}], "model", "usage"}
+void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                              const std::shared_ptr<Exchange>& exchange);
+// /embed: [[...], ...]
+void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                  const std::shared_ptr<Exchange>& exchange);
+// /rerank: [{"index", "score", "text"?}, ...], best first
+void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                   const std::shared_ptr<Exchange>& exchange);
+
+std::string base64(const std::string& bytes);
+
+}  // namespace fovea::serve

@@ -1,0 +1,116 @@
+#include "api/embed_parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "embed/batching.h"
+
+namespace fovea {
+namespace {
+
+// Its tokens that stand in front of a text's own: the special ones behind it do not.
+int64_t prompt_tokens(const TextFormat& format, const std::string& prompt) {
+  if (prompt.empty()) return 0;
+  return static_cast<int64_t>(format.text(prompt).ids.size()) - format.trailing();
+}
+
+std::string name_of(const EmbedOptions& options, size_t text) {
+  return options.name_of_text ? options.name_of_text(text) : fmt::format("text {}", text + 1);
+}
+
+void check_whole(const std::vector<TokenizedText>& texts, int64_t most,
+                 const EmbedOptions& options) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const TokenizedText& text = texts[i];
+    if (text.cut > 0)
+      fail(ErrorKind::InvalidArgument, "{}: has {} tokens; expected at most {}",
+           name_of(options, i), static_cast<int64_t>(text.ids.size()) + text.cut, most);
+  }
+}
+
+bool ends_normalised(const SentenceModules& modules) {
+  return !modules.after.empty() && std::holds_alternative<NormalizeModule>(modules.after.back());
+}
+
+}  // namespace
+
+std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options) {
+  if (options.prompt) return *options.prompt;
+  const std::string& name =
+      options.prompt_name.empty() ? modules.default_prompt : options.prompt_name;
+  if (name.empty()) return "";
+  const auto found = modules.prompts.find(name);
+  if (found == modules.prompts.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, prompt] : modules.prompts) names.push_back(known);
+    fail(ErrorKind::InvalidArgument, "prompt: the model has none named {}; expected {}", name,
+         names.empty() ? "no name" : fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  return found->second;
+}
+
+EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>& texts,
+                      const EmbedOptions& options) {
+  const int64_t width = model.modules.width;
+  check(options.dimensions >= 0 && options.dimensions <= width,
+        "dimensions: {}; expected 1 to {}, the model's", options.dimensions, width);
+  const std::string prompt = prompt_of(model.modules, options);
+  EmbedInput input;
+  input.texts = tokenize_all(texts.size(), [&](size_t i) {
+    return model.format.text(prompt.empty() ? texts[i] : prompt + texts[i]);
+  });
+  if (!options.truncate) check_whole(input.texts, model.format.most(), options);
+  input.prompt = prompt_tokens(model.format, prompt);
+  input.result.count = std::ssize(texts);
+  input.result.width = options.dimensions > 0 ? options.dimensions : width;
+  for (const TokenizedText& text : input.texts) {
+    input.result.tokens.push_back(std::ssize(text.ids));
+    input.result.cut.push_back(text.cut);
+  }
+  return input;
+}
+
+void check_finite(const Tensor& vectors, const EmbedOptions& options) {
+  const int64_t width = vectors.dim(1);
+  for (int64_t i = 0; i < vectors.size(); ++i)
+    if (!std::isfinite(vectors.data_as<float>()[i]))
+      fail(ErrorKind::Failed, "{}: its vector is not finite (element {}); expected a sound model",
+           name_of(options, static_cast<size_t>(i / width)), i % width);
+}
+
+Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOptions& options) {
+  const int64_t B = x.dim(0), C = x.dim(1);
+  const int64_t D = options.dimensions > 0 ? options.dimensions : C;
+  const bool normalised = ends_normalised(modules), wanted = options.normalise.value_or(normalised);
+  Tensor y = x;
+  if (D < C) {
+    y = empty({B, D});
+    for (int64_t b = 0; b < B; ++b)
+      std::copy_n(x.data_as<float>() + b * C, D, y.data_as<float>() + b * D);
+  }
+  return wanted && (D < C || !normalised) ? unit_length(y) : y;
+}
+
+std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
+                                      const std::vector<std::string>& texts,
+                                      const RerankOptions& options) {
+  std::vector<TokenizedText> pairs =
+      tokenize_all(texts.size(), [&](size_t i) { return model.format.pair(query, texts[i]); });
+  for (size_t i = 0; i < pairs.size() && !options.truncate; ++i)
+    check(pairs[i].cut == 0, "text {}: has {} tokens with the query; expected at most {}", i + 1,
+          std::ssize(pairs[i].ids) + pairs[i].cut, model.format.most());
+  return pairs;
+}
+
+std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
+                             const RerankOptions& options) {
+  const std::vector<float> scores =
+      to_floats(options.raw || !model.activation ? logits : activation(logits, *model.activation));
+  for (size_t i = 0; i < scores.size(); ++i)
+    if (!std::isfinite(scores[i]))
+      fail(ErrorKind::Failed, "text {}: its score is not finite; expected a sound model", i + 1);
+  return scores;
+}
+
+}  // namespace fovea

@@ -1,0 +1,87 @@
+#include "fovea/embed_queue.h"
+
+#include <algorithm>
+
+#include "api/embed_parts.h"
+#include "base/error.h"
+#include "embed/token_queue.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+// rows [N, width] of a queue as a tensor
+Tensor as_tensor(const std::vector<float>& rows, int64_t width) {
+  const Tensor x = empty({std::ssize(rows) / width, width});
+  std::copy(rows.begin(), rows.end(), x.data_as<float>());
+  return x;
+}
+
+}  // namespace
+
+EmbedQueue::EmbedQueue(const Embedder& embedder, const QueueOptions& options)
+    : embedder_(embedder),
+      // Texts behind prompts of the same length share batches: some models pool without them.
+      queue_(std::make_unique<TokenQueue>(
+          [this](const TokenBatch& batch, int64_t prompt) {
+            return embedder_.parts().model.embed(batch, prompt, DType::f32);
+          },
+          embedder.width(), options)) {}
+EmbedQueue::~EmbedQueue() = default;
+
+uint64_t EmbedQueue::submit(const std::vector<std::string>& texts, const EmbedOptions& options,
+                            Done done) {
+  if (queue_->full()) return 0;
+  const SentenceModules& modules = embedder_.parts().model.modules;
+  EmbedInput input = read_texts(embedder_.parts().model, texts, options);
+  auto finish = [&modules, options, result = std::move(input.result), done = std::move(done)](
+                    const std::vector<float>& rows, const char* error) mutable {
+    if (error != nullptr) return done(nullptr, error);
+    try {
+      const NoGradient off;
+      const Tensor vectors = finished(as_tensor(rows, modules.width), modules, options);
+      check_finite(vectors, options);
+      result.values = to_floats(vectors);
+    } catch (const Error& wrong) {
+      return done(nullptr, wrong.what());
+    }
+    done(&result, nullptr);
+  };
+  return queue_->add(std::move(input.texts), input.prompt, std::move(finish));
+}
+
+void EmbedQueue::cancel(uint64_t request) { queue_->cancel(request); }
+QueueStatus EmbedQueue::status() const { return queue_->status(); }
+
+RerankQueue::RerankQueue(const Reranker& reranker, const QueueOptions& options)
+    : reranker_(reranker),
+      queue_(std::make_unique<TokenQueue>(
+          [this](const TokenBatch& batch, int64_t) {
+            return reranker_.parts().model.logits(batch, DType::f32);
+          },
+          1, options)) {}
+RerankQueue::~RerankQueue() = default;
+
+uint64_t RerankQueue::submit(const std::string& query, const std::vector<std::string>& texts,
+                             const RerankOptions& options, Done done) {
+  if (queue_->full()) return 0;
+  const CrossEncoder& model = reranker_.parts().model;
+  auto finish = [&model, options, done = std::move(done)](const std::vector<float>& rows,
+                                                          const char* error) {
+    if (error != nullptr) return done(nullptr, error);
+    std::vector<float> scores;
+    try {
+      const NoGradient off;
+      scores = scores_of(as_tensor(rows, 1), model, options);
+    } catch (const Error& wrong) {
+      return done(nullptr, wrong.what());
+    }
+    done(&scores, nullptr);
+  };
+  return queue_->add(read_pairs(model, query, texts, options), 0, std::move(finish));
+}
+
+void RerankQueue::cancel(uint64_t request) { queue_->cancel(request); }
+QueueStatus RerankQueue::status() const { return queue_->status(); }
+
+}  // namespace fovea

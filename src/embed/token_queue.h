@@ -1,0 +1,88 @@
+#pragma once
+
+// Texts of many callers through one model: those that wait and are about as long share a batch,
+// whoever sent them.
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "embed/sentence_model.h"
+#include "fovea/embed_queue.h"
+
+namespace fovea {
+
+class TokenQueue {
+ public:
+  // [B, T] -> f32 [B, width]; the bits of a row do not depend on the others. Only texts of one
+  // `group` share a batch.
+  using Model = std::function<Tensor(const TokenBatch& batch, int64_t group)>;
+  // Row i, [width], is what the model made of text i; zeros where that has no tokens. Or why there
+  // is none. Called once, on the queue's thread, unless it was cancelled.
+  using Done = std::function<void(std::vector<float> rows, const char* error)>;
+
+  TokenQueue(Model model, int64_t width, const QueueOptions& options);
+  ~TokenQueue();  // what waits is dropped
+
+  bool full() const;
+  // The job's number, or 0 where too much waits.
+  uint64_t add(std::vector<TokenizedText> texts, int64_t group, Done done);
+  void cancel(uint64_t number);
+  QueueStatus status() const;
+
+ private:
+  struct Job {
+    std::vector<TokenizedText> texts;  // emptied as they are computed
+    std::vector<float> rows;
+    int64_t group = 0;
+    size_t left = 0, next = 0;  // texts without a result; none that waits stands before `next`
+    Done done;
+  };
+  // A text that waits; like ones are neighbours.
+  struct Place {
+    int64_t group, length;
+    uint64_t job;
+    size_t text;
+    auto operator<=>(const Place&) const = default;
+  };
+  using Places = std::set<Place>;
+  struct Batch {
+    std::set<uint64_t> jobs;
+    std::vector<Place> places;
+    std::vector<TokenizedText> texts;
+  };
+
+  using Jobs = std::map<uint64_t, Job>;
+
+  bool too_much() const;
+  void run();
+  Job taken_out(Jobs::iterator job);
+  Batch take();
+  Places::iterator next_text();
+  std::pair<Places::iterator, Places::iterator> like(Places::iterator text) const;
+  void compute(const Batch& batch);
+  void finish(const std::set<uint64_t>& jobs, const char* error);
+
+  const Model model_;
+  const int64_t width_;
+  const QueueOptions options_;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  Jobs jobs_;
+  std::deque<uint64_t> turns_;  // whose text the next batch is built around
+  Places waiting_;
+  uint64_t numbers_ = 0;
+  int64_t waiting_tokens_ = 0;
+  bool stopping_ = false;
+  QueueStatus status_;
+
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace fovea

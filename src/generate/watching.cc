@@ -1,0 +1,124 @@
+#include "generate/watching.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+Tensor in_f32(const Tensor& x) { return x.dtype() == DType::f32 ? x : cast(x, DType::f32); }
+
+// One head's query of one row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
+Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
+  const int64_t H = q.dim(-2), D = q.dim(-1);
+  const Tensor heads = q.view({q.size() / D, D});
+  return in_f32(heads.rows(row * H + head, row * H + head + 1)).view({1, 1, 1, D});
+}
+
+// One group's keys of a text, out of its pages -> f32 [1, S, 1, D]
+Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptions& options) {
+  const Tensor keys = empty({1, text.keys, 1, D}, options.pages);
+  const size_t bytes = static_cast<size_t>(D) * size_of(options.pages);
+  for (int64_t s = 0; s < text.keys; ++s) {
+    const auto place = static_cast<size_t>(s % kPageTokens * options.kv_heads + group);
+    std::memcpy(keys.data_as<char>() + static_cast<size_t>(s) * bytes,
+                static_cast<const char*>(text.key_pages[s / kPageTokens]) + place * bytes, bytes);
+  }
+  return in_f32(keys);
+}
+
+// What is added to the scores of a query at `place` -> [1, S]
+Tensor bias_of(const PagedOptions& options, int64_t head, int64_t place, int64_t S) {
+  const Tensor bias = empty({1, S});
+  std::copy_n(
+      options.bias.data_as<float>() + head * options.bias.dim(1) + options.bias_zero - place, S,
+      bias.data_as<float>());
+  return bias;
+}
+
+// The weights of one head for one row of a text -> [S]
+std::vector<float> weights_of(const Tensor& q, const PagedText& text, int64_t row, int64_t head,
+                              const PagedOptions& paged) {
+  const int64_t group = head / (q.dim(-2) / paged.kv_heads);
+  AttentionOptions options;
+  options.scale = paged.scale;
+  options.softcap = paged.softcap;
+  options.mask = text.mask;
+  options.mask.first_query += row - text.row;
+  if (paged.bias) options.bias = bias_of(paged, head, options.mask.first_query, text.keys);
+  return to_floats(
+      attention_weights(query_of(q, row, head), keys_of(text, group, q.dim(-1), paged), options));
+}
+
+std::vector<std::pair<int32_t, float>> strongest(const std::vector<float>& weights, int64_t count) {
+  std::vector<int32_t> order(weights.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto weight = [&](int32_t key) { return weights[static_cast<size_t>(key)]; };
+  const auto kept = order.begin() + std::min<int64_t>(count, std::ssize(order));
+  std::partial_sort(order.begin(), kept, order.end(), [&](int32_t a, int32_t b) {
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+  });
+  std::vector<std::pair<int32_t, float>> keys;
+  for (auto key = order.begin(); key != kept && weight(*key) > 0; ++key)
+    keys.emplace_back(*key, weight(*key));
+  return keys;
+}
+
+}  // namespace
+
+void check_watch(const Watch& watch, const StackSpec& decoder) {
+  if (watch.attention) {
+    const auto& [layer, head, top_k] = *watch.attention;
+    check(layer >= 0 && layer < decoder.layers, "attention: layer {}; expected 0 to {}", layer,
+          decoder.layers - 1);
+    check(head >= 0 && head < decoder.attention.heads, "attention: head {}; expected 0 to {}", head,
+          decoder.attention.heads - 1);
+    check(top_k >= 1, "attention: top_k {}; expected at least 1", top_k);
+  }
+  const int64_t hidden = watch.hidden.value_or(0);
+  check(hidden >= 0 && hidden <= decoder.layers, "hidden states: layer {}; expected 0 to {}",
+        hidden, decoder.layers);
+}
+
+void Watching::want(const Watch& watch, size_t member, int64_t first, int64_t rows) {
+  if (!watch.attention && !watch.hidden) return;
+  members_[member] = {watch, first, std::vector<Watched>(static_cast<size_t>(rows))};
+}
+
+void Watching::see(const std::string& name, const Tensor& value) {
+  for (auto& [number, member] : members_) {
+    if (!member.watch.hidden) continue;
+    // The decoder alone runs, by whichever name.
+    const std::string wanted = fmt::format("hidden.{}", *member.watch.hidden);
+    if (name != wanted && name != "decoder_" + wanted) continue;
+    const int64_t C = value.dim(-1);
+    for (size_t i = 0; i < member.rows.size(); ++i) {
+      const int64_t row = member.first + static_cast<int64_t>(i);
+      const std::vector<float> all =
+          to_floats(value.view({value.size() / C, C}).rows(row, row + 1));
+      member.rows[i].hidden = all;
+    }
+  }
+}
+
+void Watching::attend(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
+                      const PagedOptions& options) {
+  for (auto& [number, member] : members_) {
+    if (!member.watch.attention || member.watch.attention->layer != layer) continue;
+    for (size_t i = 0; i < member.rows.size(); ++i) {
+      const int64_t row = member.first + static_cast<int64_t>(i);
+      const auto weights = weights_of(q, texts[number], row, member.watch.attention->head, options);
+      member.rows[i].keys = strongest(weights, member.watch.attention->top_k);
+    }
+  }
+}
+
+std::vector<Watched> Watching::take(size_t member) {
+  const auto found = members_.find(member);
+  return found == members_.end() ? std::vector<Watched>() : std::move(found->second.rows);
+}
+
+}  // namespace fovea

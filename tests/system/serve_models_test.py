@@ -1,0 +1,152 @@
+"""fovea serve beside models that write: vectors, scores, translations, and what a model looks at."""
+import concurrent.futures
+import json
+import os
+import shutil
+import struct
+import subprocess
+import unittest
+
+from serving import ServeTest
+from support import ROOT, fovea
+
+SENTENCES = ROOT / "tests/goldens/sentence_model"
+PAIRS = ROOT / "tests/goldens/cross_encoder"
+
+
+def float32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def tensors(path):
+    """Of a .safetensors file: its float tensors as flat tuples, with their shapes."""
+    content = path.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    found = {}
+    for name, entry in header.items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            found[name] = entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", content[begin:end])
+    return found
+
+
+class ServeModels(ServeTest):
+    def vectors_of(self, *lines):
+        run = self.ok(fovea("embed", SENTENCES, "--format", "jsonl", input="".join(line + "\n" for line in lines).encode()))
+        return [[float32(x) for x in json.loads(line)["embedding"]] for line in run.stdout.splitlines()]
+
+    def test_embed_and_rerank(self):
+        self.serve(SENTENCES, PAIRS)
+        texts = ["the eye sees .", "a fox sleeps .", "the"]
+        vectors = self.good("/embed", {"inputs": texts})
+        self.assertEqual([[float32(x) for x in vector] for vector in vectors], self.vectors_of(*texts))
+        run = self.ok(fovea("rerank", PAIRS, "--query", "what sees ?", "--json", input="".join(text + "\n" for text in texts).encode()))
+        expected = [(each["index"], float32(each["score"])) for each in json.loads(run.stdout)["results"]]
+        ranks = self.good("/rerank", {"query": "what sees ?", "texts": texts, "return_text": True})
+        self.assertEqual([(rank["index"], float32(rank["score"])) for rank in ranks], expected)
+        self.assertEqual([rank["text"] for rank in ranks], [texts[rank["index"]] for rank in ranks])
+        status, _, answer = self.post("/embed", {"inputs": []})
+        self.assertEqual((status, answer["error_type"]), (400, "Empty"))
+        self.assertEqual(self.good("/v1/embeddings", {"input": "a"})["model"], "sentence_model", "the first that can")
+
+    def test_vectors_of_many_clients_are_those_of_one(self):
+        self.serve(SENTENCES)
+        texts = [("the eye " * (i % 6) + "fox " * (i % 5)).strip() or "a" for i in range(64)]
+        expected = self.vectors_of(*texts)
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            for _ in range(3):
+                answers = list(pool.map(lambda text: self.good("/embed", {"inputs": text})[0], texts))
+                self.assertEqual([[float32(x) for x in vector] for vector in answers], expected)
+        self.assertEqual(self.metric("fovea_queue_requests_total"), 192)
+
+    def test_many_texts_and_cancelled_clients(self):
+        self.serve(SENTENCES, "--queue", 2)
+        body = json.dumps({"inputs": ["the eye sees a fox ."] * 2000})
+        for _ in range(5):
+            connection = self.connect()
+            connection.sendall(f"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            connection.close()
+        for _ in range(50):
+            status, headers, answer = self.post("/embed", {"inputs": "the eye"})
+            if status == 200:
+                break
+            self.assertEqual((status, headers["Retry-After"], answer["error_type"]), (429, "1", "Overloaded"))
+        self.assertEqual(status, 200)
+        self.assertEqual(len(self.good("/embed", {"inputs": ["the eye sees a fox ."] * 2000})), 2000)
+
+    def test_translate(self):
+        german = self.file("train.de", "".join(f"das ist {word}\n" for word in ("gut", "neu", "alt", "klein")) * 50)
+        english = self.file("train.en", "".join(f"this is {word}\n" for word in ("good", "new", "old", "small")) * 50)
+        model = self.folder / "de-en"
+        self.ok(fovea("train", "--pairs", german, english, "--out", model, "--preset", "translate-tiny", "--width", 32, "--steps", 40,
+                      "--batch-tokens", 512, "--sample-every", 0, "--seed", 3, timeout=240))
+        lines = ["das ist gut", "", "das ist neu klein alt"]
+        run = self.ok(fovea("translate", model, input="".join(line + "\n" for line in lines).encode()))
+        expected = run.stdout.decode().rstrip("\n").split("\n")
+        self.serve(model, "--languages", "", "--languages", "de-en")
+        self.assertEqual(self.ask("GET", "/languages")[2],
+                         [{"code": "de", "name": "de", "targets": ["en"]}, {"code": "en", "name": "en", "targets": []}])
+        ask = {"source": "de", "target": "en"}
+        self.assertEqual(self.good("/translate", {"q": lines[0], **ask}), {"translatedText": expected[0]})
+        self.assertEqual(self.good("/translate", {"q": lines, **ask}), {"translatedText": expected})
+        self.assertEqual(self.good("/translate", {"q": "\n".join(lines), **ask}), {"translatedText": "\n".join(expected)})
+        found = self.good("/translate", {"q": lines[2], "source": "auto", "target": "en", "alternatives": 2})
+        self.assertEqual((found["translatedText"], found["detectedLanguage"]["language"]), (expected[2], "de"))
+        self.assertNotIn(expected[2], found["alternatives"])
+        status, _, answer = self.ask("POST", "/translate", "q=das+ist+gut&source=de&target=en",
+                                     headers={"Content-Type": "application/x-www-form-urlencoded"})
+        self.assertEqual((status, answer), (200, {"translatedText": expected[0]}))
+        status, _, answer = self.post("/translate", {"q": "a", "source": "fr", "target": "en"})
+        self.assertEqual(status, 400)
+        self.assertIn("/languages", answer["error"])
+        looking = {"attention": {"layer": 0, "top_k": 2}}
+        choice = self.good("/v1/completions", {"model": "de-en", "prompt": "das ist gut", "max_tokens": 4, "fovea": looking})["choices"][0]
+        if choice["text"]:
+            self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"place": 0, "token": "", "weight": 1.0}])
+
+    def test_weights_of_a_precision(self):
+        rounded = self.folder / "rounded"
+        self.ok(fovea("convert", self.served_model(), rounded, "--dtype", "bf16"))
+        self.serve(rounded, SENTENCES, "--dtype", "bf16")
+        ask = {"prompt": "The", "max_tokens": 8, "temperature": 0, "ignore_eos": True}
+        texts = {self.good("/v1/completions", {**ask, "model": name})["choices"][0]["text"] for name in ("model", "rounded")}
+        self.assertEqual(len(texts), 1, texts)
+        self.refused(fovea("serve", self.served_model(), "--dtype", "int3"), 2, "--dtype")
+        self.refused(fovea("serve", self.served_model(), "--languages", "german"), 2, "--languages")
+
+    def test_what_the_model_looks_at_is_what_trace_writes(self):
+        self.serve()
+        ask = {"prompt": "The eye of a fox", "max_tokens": 30, "temperature": 0, "ignore_eos": True, "return_token_ids": True}
+        plain = self.good("/v1/completions", ask)["choices"][0]
+        watched = {"attention": {"layer": 1, "head": 1, "top_k": 5}, "hidden_states": {"layer": 2}}
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            others = [pool.submit(self.good, "/v1/completions", {"prompt": "A fox " * i, "max_tokens": 20}) for i in range(1, 8)]
+            choice = self.good("/v1/completions", {**ask, "fovea": watched})["choices"][0]
+            for each in others:
+                each.result()
+        shown = choice.pop("fovea")
+        self.assertEqual(choice, plain, "looking changes nothing")
+        prompt = self.good("/tokenize", {"content": ask["prompt"]})["tokens"]
+        ids, out = prompt + plain["token_ids"], self.folder / "trace.safetensors"
+        self.ok(fovea("trace", self.served_model(), "--ids", ",".join(map(str, ids)), "--out", out))
+        (_, _, rows, keys), weights = tensors(out)["attention.1"]
+        (_, _, width), hidden = tensors(out)["hidden.2"]
+        self.assertEqual(len(shown["attention"]["tokens"]), 30)
+        for i, (looked, state) in enumerate(zip(shown["attention"]["tokens"], shown["hidden_states"]["tokens"])):
+            query = len(prompt) - 1 + i
+            row = weights[(rows + query) * keys:(rows + query + 1) * keys]
+            likeliest = sorted(range(keys), key=lambda key: (-row[key], key))[:5]
+            self.assertEqual([(key["place"], float32(key["weight"])) for key in looked["keys"]], [(key, row[key]) for key in likeliest])
+            self.assertEqual(tuple(map(float32, state["values"])), hidden[query * width:(query + 1) * width])
+
+    @unittest.skipIf(shutil.which("curl") is None, "needs curl")
+    def test_curl(self):
+        self.serve(SENTENCES)
+        run = subprocess.run(["curl", "-s", f"http://localhost:{self.port}/embed", "-d", '{"inputs": "the eye"}'], stdout=subprocess.PIPE,
+                             timeout=60, check=True)
+        self.assertEqual(len(json.loads(run.stdout)[0]), 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+"""Training a translator, translating with it, and its scores, as a user meets them."""
+import json
+import random
+import unittest
+
+from support import ROOT, FoveaTest, fovea
+
+WORDS = ["red", "dog", "sun", "tree", "book", "moon", "star", "hill"]
+
+
+def lines(count, seed):
+    """Sentences, and the same words in reverse."""
+    generator = random.Random(seed)
+    sources = [[generator.choice(WORDS) for _ in range(generator.randint(1, 5))] for _ in range(count)]
+    return "".join(" ".join(s) + "\n" for s in sources), "".join(" ".join(reversed(s)) + "\n" for s in sources)
+
+
+class TranslateTest(FoveaTest):
+    def setUp(self):
+        super().setUp()
+        for name, count, seed in (("train", 400, 1), ("test", 20, 2)):
+            source, target = lines(count, seed)
+            self.file(f"{name}.de", source)
+            self.file(f"{name}.en", target)
+        self.pairs = ["--pairs", self.folder / "test.de", self.folder / "test.en"]
+        self.out = self.folder / "model"
+
+    def train_translator(self):
+        self.told("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs",
+                self.folder / "train.de", self.folder / "train.en", "--validation-pairs", *self.pairs[1:],
+                "--steps", "120", "--evaluate-every", "60", "--bleu-lines", "10", "--tokenizer", "bpe:300", "--out", self.out)
+
+    def told(self, *arguments, **more):
+        return self.ok(fovea(*arguments, **more)).stdout
+
+    def test_scores_are_those_of_what_is_written(self):
+        self.train_translator()
+        log = [json.loads(line) for line in (self.out / "log.jsonl").read_text().splitlines()]
+        self.assertEqual([set(line) >= {"bleu", "chrf"} for line in log if "eval_loss" in line], [True, True])
+        self.assertIn("BLEU", (self.out / "loss.svg").read_text())
+
+        hypotheses = self.folder / "out.en"
+        hypotheses.write_bytes(self.told("translate", self.out, "--beams", "3", input=(self.folder / "test.de").read_bytes()))
+        told = json.loads(self.told("eval", self.out, *self.pairs, "--beams", "3", "--json"))
+        scored = json.loads(self.told("eval", "--hypotheses", hypotheses, "--references", self.folder / "test.en", "--json"))
+        for key in ("bleu", "chrf", "bleu_signature", "chrf_signature", "sequences"):
+            self.assertEqual(told[key], scored[key], key)
+        self.assertGreater(told["loss"], 0)
+        self.assertIn(b"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp", self.told("eval", self.out, *self.pairs))
+        self.assertNotIn(b"BLEU", self.told("eval", self.out, *self.pairs, "--beams", "0"))
+
+        timed = json.loads(self.told("bench", self.out, "--translate", self.folder / "test.de", "--beams", "2", "--tokens", "4",
+                                   "--runs", "1", "--json"))
+        self.assertEqual((timed["lines"], timed["tokens"]), (20, 80))
+        self.assertGreater(timed["tokens_per_second"], 0)
+
+    def test_two_tokenizers_stay_two(self):
+        files = ROOT / "tests/goldens/translation_tokenizers"
+        self.told("train", "--preset", "translate-tiny", "--pairs", self.folder / "train.de", self.folder / "train.en", "--steps", "4",
+                  "--tokenizer", files, "--evaluate-every", "0", "--bleu-lines", "4", "--out", self.out)
+        self.assertFalse((self.out / "tokenizer.json").exists())
+        for name in ("source.spm", "target.spm", "vocab.json"):
+            self.assertEqual((self.out / name).read_bytes(), (files / name).read_bytes(), name)
+        lines = self.told("translate", self.out, "--beams", "2", "--alignment", input=b"red dog\n\nsun\n")
+        self.assertEqual(lines.count(b"\n"), 3)
+        self.assertIn("chrf", json.loads(self.told("eval", self.out, *self.pairs, "--beams", "1", "--json")))
+        self.refused(fovea("translate", self.out, "--task", "translation_en_to_de", input=b"red\n"), 2, "--task", "task_specific_params")
+
+    def test_scores_want_as_many_lines(self):
+        self.file("short.en", "red\n")
+        self.refused(fovea("eval", "--hypotheses", self.folder / "short.en", "--references", self.folder / "test.en"), 2,
+                     "short.en: has 1 lines, ", "test.en has 20; expected as many")
+        self.refused(fovea("eval", "--hypotheses", self.folder / "short.en"), 2, "expected both")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <fstream>
+
+#include "fake_exchange.h"
+#include "fovea/train_tokenizer.h"
+#include "serve/api.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea::serve {
+
+// The API over an engine that writes what the test tells it, at once.
+class ApiTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/text.txt";
+    std::ofstream(path) << "Some words, so that there is something to count. {\"name\": 1}\n";
+    TokenizerTraining options;
+    options.vocabulary = 270;
+    embedder_ = new Embedder(Embedder::open("tests/goldens/sentence_model"));
+    reranker_ = new Reranker(Reranker::open("tests/goldens/cross_encoder"));
+    tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
+  }
+  static void TearDownTestSuite() {
+    delete tokenizer_;
+    delete embedder_;
+    delete reranker_;
+  }
+
+  void SetUp() override {
+    model_->facts = {"first", 1, 64, tokenizer_->size(), 1000, 8};
+    model_->facts.layers = 3;
+    model_->facts.heads = 2;
+    model_->tokenizer = *tokenizer_;
+    model_->ends = {tokenizer_->eos_id().value()};
+    model_->chat = ChatFormat{[this](const ChatRequest& request) {
+      conversation_ = request;
+      return "chat: " + request.messages;
+    }};
+    TextEngine engine;
+    engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
+                           Engine::Sink sink, const Watch& watch) {
+      watch_ = watch;
+      return submit(ids, options, sink);
+    };
+    engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
+    engine.status = [] { return EngineStatus{}; };
+    model_->engine = engine;
+    other_->facts.name = "second/model";
+    other_->embedder = *embedder_;
+    other_->embed_queue = std::make_shared<EmbedQueue>(*embedder_);
+    other_->facts.vocabulary = other_->embedder->tokenizer().size();
+    third_->facts.name = "third";
+    third_->rerank_queue = std::make_shared<RerankQueue>(*reranker_);
+    model_->translator = Translator{[](const std::string& line, int64_t hypotheses) {
+                                      TranslationRequest request;
+                                      request.source.assign(line.begin(), line.end());
+                                      request.options.answers = hypotheses;
+                                      return request;
+                                    },
+                                    "", "", 64};
+    router_ = api_.router();
+  }
+
+  uint64_t submit(const std::vector<int32_t>& ids, const GenerateOptions& options,
+                  const Engine::Sink& sink) {
+    prompts_.push_back(ids);
+    options_ = options;
+    if (static_cast<int64_t>(prompts_.size()) > most_taken_) return 0;
+    if (holding_) {
+      sinks_.push_back(sink);
+      return prompts_.size();
+    }
+    pending_.push_back([this, sink, options, length = ids.size()] {
+      for (int64_t answer = 0; answer < options.answers; ++answer) {
+        write(sink, answer, options.logprobs, static_cast<int64_t>(length));
+      }
+    });
+    return prompts_.size();
+  }
+
+  void write(const Engine::Sink& sink, int64_t answer, int64_t logprobs, int64_t prompt_tokens) {
+    Generation whole;
+    whole.prompt_tokens = prompt_tokens;
+    whole.finish = finish_;
+    const TokenLogprob logprob = {-0.5f, {{65, -0.5f}, {66, -INFINITY}}};
+    for (const std::string& piece : pieces_) {
+      Event event;
+      event.answer = answer;
+      event.id = 65;
+      event.text = piece;
+      if (logprobs >= 0) event.logprob = &logprob;
+      if (watch_.attention || watch_.hidden) event.watched = &watched_;
+      whole.ids.push_back(65);
+      whole.text += piece;
+      if (logprobs >= 0) whole.logprobs.push_back(logprob);
+      if (!sink(event)) return;
+      if (!error_.empty()) {
+        Event broken;
+        broken.error = error_.c_str();
+        sink(broken);
+        return;
+      }
+    }
+    Event last;
+    last.answer = answer;
+    last.finished = &whole;
+    sink(last);
+  }
+
+  std::shared_ptr<FakeExchange> ask(const std::string& method, const std::string& path,
+                                    const std::string& body = "",
+                                    const std::string& type = "application/json") {
+    auto exchange = std::make_shared<FakeExchange>();
+    Request request;
+    request.headers = {{"content-type", type}};
+    request.method = method;
+    request.path = path;
+    request.body = body;
+    const auto found = router_.find(request);
+    std::get<const Route*>(found)->handler(request, exchange);
+    while (!pending_.empty()) {
+      const auto next = std::move(pending_.front());
+      pending_.pop_front();
+      next();
+    }
+    if (!holding_ && !exchange->streamed) exchange->wait();
+    return exchange;
+  }
+  std::shared_ptr<FakeExchange> post(const std::string& path, const Json& body) {
+    return ask("POST", path, body.dump());
+  }
+  static Json parsed(const std::shared_ptr<FakeExchange>& exchange) {
+    return Json::parse(exchange->answer.body, nullptr, false);
+  }
+  // The objects of a stream; "[DONE]" stays a string.
+  static std::vector<Json> events(const std::shared_ptr<FakeExchange>& exchange) {
+    std::vector<Json> all;
+    for (const std::string& piece : exchange->pieces) {
+      EXPECT_EQ(piece.substr(0, 6), "data: ");
+      EXPECT_EQ(piece.substr(piece.size() - 2), "\n\n");
+      const std::string data = piece.substr(6, piece.size() - 8);
+      all.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
+    }
+    return all;
+  }
+  void refused(const std::shared_ptr<FakeExchange>& exchange, int status, const Json& param,
+               const std::string& text = "") {
+    EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
+    const Json error = parsed(exchange)["error"];
+    EXPECT_EQ(error["param"], param) << error;
+    EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
+  }
+  // Of routes whose errors are {"error": text}.
+  void refused_plainly(const std::shared_ptr<FakeExchange>& exchange, int status,
+                       const std::string& text, const Json& type = nullptr) {
+    EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
+    const Json json = parsed(exchange);
+    EXPECT_NE(json["error"].get<std::string>().find(text), std::string::npos) << json;
+    EXPECT_EQ(json.value("error_type", Json()), type);
+  }
+  static Json chat(Json more = Json::object()) {
+    more["messages"] = {{{"role", "user"}, {"content", "hi"}}};
+    return more;
+  }
+
+  static inline Tokenizer* tokenizer_ = nullptr;
+  static inline Embedder* embedder_ = nullptr;
+  static inline Reranker* reranker_ = nullptr;
+  const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
+  std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
+  std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
+  std::shared_ptr<ServedModel> third_ = std::make_shared<ServedModel>();
+  Api api_{{model_, other_, third_}};
+  Router router_;
+
+  std::vector<std::string> pieces_ = {"Hel", "", "lo"};
+  std::string finish_ = "end", error_;
+  bool holding_ = false;
+  int64_t most_taken_ = 1'000'000;  // requests; more are refused
+
+  std::deque<std::function<void()>> pending_;
+  std::vector<std::vector<int32_t>> prompts_;
+  GenerateOptions options_;
+  Watch watch_;
+  Watched watched_{{{1, 0.75f}, {0, 0.25f}}, {1.5f, -2}};
+  ChatRequest conversation_;
+  std::vector<uint64_t> cancelled_;
+  std::vector<Engine::Sink> sinks_;
+};
+
+}  // namespace fovea::serve

@@ -1,0 +1,138 @@
+// /translate and /languages.
+
+#include "serve/translation.h"
+
+#include "api_fixture.h"
+
+namespace fovea::serve {
+namespace {
+
+// The fake engine's every answer is "Hello".
+class TranslationTest : public ApiTest {
+ protected:
+  void SetUp() override {
+    ApiTest::SetUp();
+    model_->translator->source = "de";
+    model_->translator->target = "en";
+  }
+  static Json about(const Json& q, Json more = Json::object()) {
+    more.update({{"q", q}, {"source", "de"}, {"target", "en"}});
+    return more;
+  }
+  std::shared_ptr<FakeExchange> translated(const Json& body) { return post("/translate", body); }
+  std::string source(size_t i) const { return {prompts_[i].begin(), prompts_[i].end()}; }
+};
+
+TEST_F(TranslationTest, AnswersAsLibreTranslateDoes) {
+  EXPECT_EQ(parsed(translated(about("Hallo"))), (Json{{"translatedText", "Hello"}}));
+  EXPECT_EQ(source(0), "Hallo");
+  EXPECT_EQ(parsed(translated(about({"Hallo", "Du"}))),
+            (Json{{"translatedText", {"Hello", "Hello"}}}));
+  Json body = about("Hallo");
+  body["source"] = "auto";
+  EXPECT_EQ(parsed(translated(body))["detectedLanguage"],
+            (Json{{"confidence", 0.0}, {"language", "de"}}));
+  body["q"] = {"Hallo"};
+  EXPECT_EQ(parsed(translated(body))["detectedLanguage"].size(), 1u);
+}
+
+TEST_F(TranslationTest, TranslatesLineByLine) {
+  EXPECT_EQ(parsed(translated(about("Hallo\r\n\n Du\n")))["translatedText"], "Hello\n\nHello\n");
+  EXPECT_EQ(prompts_.size(), 2u);
+  EXPECT_EQ(source(1), " Du");
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "x\n";
+  const std::string text = parsed(translated(about(many)))["translatedText"];
+  EXPECT_EQ(std::count(text.begin(), text.end(), 'H'), 200);
+  EXPECT_EQ(parsed(translated(about("\n")))["translatedText"], "\n");
+}
+
+TEST_F(TranslationTest, GivesOtherTranslationsOnce) {
+  holding_ = true;
+  const auto exchange = translated(about("Hallo", {{"alternatives", 3}}));
+  Generation whole;
+  const std::vector<std::string> texts = {"Hello", "Hi", "Hello", "Hey"};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    whole.text = texts[i];
+    Event event;
+    event.answer = static_cast<int64_t>(i);
+    event.finished = &whole;
+    sinks_[0](event);
+  }
+  EXPECT_EQ(parsed(exchange), (Json{{"translatedText", "Hello"}, {"alternatives", {"Hi", "Hey"}}}));
+}
+
+TEST_F(TranslationTest, TakesForms) {
+  const auto form = [&](const std::string& body) {
+    return ask("POST", "/translate", body, "application/x-www-form-urlencoded; charset=utf-8");
+  };
+  EXPECT_EQ(parsed(form("q=Gr%C3%BC%C3%9Fe+an+alle&source=de&target=en&alternatives=1")),
+            (Json{{"translatedText", "Hello"}, {"alternatives", Json::array()}}));
+  EXPECT_EQ(source(0),
+            "Gr\xc3\xbc\xc3\x9f"
+            "e an alle");
+  EXPECT_EQ(form(about("Hallo").dump())->answer.status, 200) << "curl -d calls JSON a form";
+  refused_plainly(form("q=%zz&source=de&target=en"), 400, "hexadecimal");
+  refused_plainly(form("q=a&source=de&target=en&alternatives=x"), 400, "alternatives");
+}
+
+TEST_F(TranslationTest, RefusesWhatItCannot) {
+  refused_plainly(translated({{"source", "de"}, {"target", "en"}}), 400, "q: is missing");
+  refused_plainly(translated({{"q", "a"}, {"target", "en"}}), 400, "source");
+  refused_plainly(translated({{"q", "a"}, {"source", "de"}}), 400, "target");
+  refused_plainly(translated({{"q", "a"}, {"source", "fr"}, {"target", "en"}}), 400, "/languages");
+  refused_plainly(translated({{"q", "a"}, {"source", "de"}, {"target", "fr"}}), 400, "/languages");
+  refused_plainly(translated(about("a", {{"format", "html"}})), 400, "format");
+  refused_plainly(translated(about("a", {{"alternatives", 16}})), 400, "alternatives");
+  model_->translator->most_hypotheses = 3;
+  refused_plainly(translated(about("a", {{"alternatives", 3}})), 400, "at most 2");
+  EXPECT_EQ(translated(about("a", {{"alternatives", 2}}))->answer.status, 200);
+  error_ = "numbers went bad";
+  refused_plainly(translated(about("a")), 500, "numbers");
+  model_->translator.reset();
+  refused_plainly(translated(about("a")), 400, "translates");
+}
+
+TEST_F(TranslationTest, ABusyEngineIs429OnlyWhereNoLineIsUnderWay) {
+  most_taken_ = 1;
+  EXPECT_EQ(translated(about("a"))->answer.status, 200);
+  refused_plainly(translated(about("b")), 429, "too many");
+  most_taken_ = 3;
+  const auto exchange = translated(about("a\nb"));
+  refused_plainly(exchange, 429, "too many");
+  EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
+}
+
+TEST_F(TranslationTest, AClientThatLeavesCancels) {
+  holding_ = true;
+  const auto exchange = translated(about("a\nb"));
+  exchange->leave();
+  EXPECT_EQ(cancelled_, (std::vector<uint64_t>{1, 2}));
+  EXPECT_FALSE(sinks_[0](Event{}));
+}
+
+TEST_F(TranslationTest, TheLanguagesChooseTheModel) {
+  EXPECT_EQ(parsed(ask("GET", "/languages")),
+            (Json{{{"code", "de"}, {"name", "de"}, {"targets", {"en"}}},
+                  {{"code", "en"}, {"name", "en"}, {"targets", Json::array()}}}));
+  other_->engine = model_->engine;
+  other_->translator = model_->translator;
+  std::swap(other_->translator->source, other_->translator->target);
+  const auto chosen = [&](const std::string& source, const std::string& target,
+                          const std::string& name = "") {
+    ApiRequest request;
+    request.source = source;
+    request.target = target;
+    request.model = name;
+    return translator({model_, other_}, request);
+  };
+  EXPECT_EQ(chosen("en", "de"), other_);
+  EXPECT_EQ(chosen("auto", "de"), other_);
+  EXPECT_EQ(chosen("de", "en"), model_);
+  model_->translator->source = model_->translator->target = "";
+  EXPECT_EQ(chosen("en", "de"), model_) << "one that does not tell takes any";
+  EXPECT_EQ(chosen("en", "de", "second/model"), other_);
+}
+
+}  // namespace
+}  // namespace fovea::serve
