@@ -29,8 +29,8 @@ class EvalCommand : public Command {
                 "Measures a model by what its head is for. On text: loss (nats per token), "
                 "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
                 "loss of hidden tokens of an encoder (--one-by-one: its pseudo-perplexity); on "
-                "--pairs the loss of a translator, and BLEU "
-                "and chrF of what it writes; on --labels accuracy and F1 of a classifier. With "
+                "--pairs the loss of a translator, and BLEU and chrF of what it writes; on "
+                "--labels accuracy and F1 of a classifier. With "
                 "--hypotheses and --references: the scores of translations that are there.") {}
 
   void declare(OptionTable& table) override {

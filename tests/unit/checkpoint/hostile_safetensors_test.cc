@@ -193,9 +193,9 @@ TEST_F(HostileSafeTensors, Types) {
     size_t bytes;  // of eight elements
   };
   for (const auto& [dtype, bytes] :
-       {Case{"BOOL", 8}, Case{"I16", 16}, Case{"U16", 16},
-        Case{"U32", 32}, Case{"U64", 64}, Case{"C64", 64}, Case{"F8_E4M3", 8}, Case{"F8_E5M2", 8},
-        Case{"F8_E8M0", 8}, Case{"F6_E2M3", 6}, Case{"F4", 4}}) {
+       {Case{"BOOL", 8}, Case{"I16", 16}, Case{"U16", 16}, Case{"U32", 32}, Case{"U64", 64},
+        Case{"C64", 64}, Case{"F8_E4M3", 8}, Case{"F8_E5M2", 8}, Case{"F8_E8M0", 8},
+        Case{"F6_E2M3", 6}, Case{"F4", 4}}) {
     SCOPED_TRACE(dtype);
     write(file_of("{" + entry("a", "[8]", "[0," + std::to_string(bytes) + "]", dtype) + "," +
                       entry("b", "[1]", fmt::format("[{},{}]", bytes, bytes + 4)) + "}",

@@ -166,8 +166,8 @@ TEST(SafeTensors, WidensEveryHalfExactly) {
     if (exponent == 31 && mantissa != 0) {
       ASSERT_TRUE(std::isnan(got)) << bits;
       // The payload; the highest bit says that the NaN is quiet, which converting makes it.
-      EXPECT_EQ(std::bit_cast<uint32_t>(got) & 0x3fffff,
-                static_cast<uint32_t>(mantissa & 511) << 13);
+      EXPECT_EQ(std::bit_cast<uint32_t>(got) & 0x3fffff, static_cast<uint32_t>(mantissa & 511)
+                                                             << 13);
       continue;
     }
     const double magnitude = exponent == 31  ? INFINITY
