@@ -75,6 +75,11 @@ class Load:
             for key, _ in self.selector.select(0.1):
                 key.data.hear()
 
+    def close(self):
+        for key in list(self.selector.get_map().values()):
+            key.data.socket.close()
+        self.selector.close()
+
     def open(self, rate, seconds):
         """Asks at a rate, whatever comes back."""
         statuses, begin, sent = collections.Counter(), time.monotonic(), 0
@@ -115,7 +120,7 @@ def main():
     load = Load(options.url, requests)
     load.closed(options.clients, 1)  # warms up
     load.drain()
-    load.selector.close()
+    load.close()
     load = Load(options.url, requests)
     before = megabytes(options.pid) if options.pid else 0
     statuses, seconds = load.closed(options.clients, options.seconds)

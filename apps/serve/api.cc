@@ -86,7 +86,7 @@ void Api::chat(const Request& request, const Answer& answer) { generate(request,
 void Api::generate(const Request& request, const Answer& answer, bool chat) {
   const Json body = parse_body(request.body);
   const std::shared_ptr<ServedModel> served = model(body, writes);
-  served->needs_engine();
+  if (served->needs_engine().full()) throw too_busy();  // before its text is read
   ApiRequest asked;
   asked.options = served->defaults;
   constexpr int64_t kCompletionTokens = 16;  // as OpenAI's API has it; a chat may fill the context

@@ -15,8 +15,10 @@ bool is_cross_encoder(const Spec& spec) {
   return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
 }
 
-TextEngine text_engine(const std::shared_ptr<Engine>& engine) {
+TextEngine text_engine(const Model& model, const EngineOptions& engine_options) {
+  const auto engine = std::make_shared<Engine>(model, engine_options);
   TextEngine text;
+  text.most_waiting = engine_options.most_waiting;
   text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
                          Engine::Sink sink, const Watch& watch) {
     return engine->submit(ids, options, std::move(sink), watch);
@@ -81,7 +83,7 @@ void open_writer(const std::string& folder, const ServedOptions& options,
   served.chat = chat_format(folder, options.template_file, served.tokenizer);
   set_defaults(served, folder, options.flags);
   served.most_seconds = options.most_seconds;
-  served.engine = text_engine(std::make_shared<Engine>(model, options.engine));
+  served.engine = text_engine(model, options.engine);
   if (spec.encoder && served.tokenizer) {
     served.translator = translator_of(model, folder, options);
   }

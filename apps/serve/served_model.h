@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,9 @@ struct TextEngine {
       submit;
   std::function<void(uint64_t)> cancel;
   std::function<EngineStatus()> status;
+  int64_t most_waiting = std::numeric_limits<int64_t>::max();
+
+  bool full() const { return status().waiting >= most_waiting; }
 };
 
 // Puts a conversation into the text that the model was trained on.

@@ -107,6 +107,12 @@ TEST_F(ApiTest, ABusyEngineIs429) {
   const auto exchange = post(kChatPath, chat());
   EXPECT_EQ(exchange->answer.status, 429);
   EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
+  most_taken_ = 1'000'000;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  model_->engine->most_waiting = 0;
+  const size_t submitted = prompts_.size();
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 429);
+  EXPECT_EQ(prompts_.size(), submitted) << "not even read";
 }
 
 TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
