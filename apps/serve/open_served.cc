@@ -127,6 +127,11 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
   } else {
     open_writer(folder, options, warnings, *served);
   }
+  if (!options.languages.empty() && !served->translator) {
+    throw Error(ErrorKind::InvalidArgument,
+                "--languages: " + options.languages + " for " + folder +
+                    ", which does not translate; expected an empty one");
+  }
   for (const std::string& warning : warnings) warn(warning);
   return served;
 }

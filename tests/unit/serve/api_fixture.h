@@ -188,7 +188,7 @@ class ApiTest : public testing::Test {
   std::vector<std::vector<int32_t>> prompts_;
   GenerateOptions options_;
   Watch watch_;
-  Watched watched_{{{1, 0.75f}, {0, 0.25f}}, {1.5f, -2}};
+  Watched watched_{{{0, 0.75f}}, {1.5f, -2}};
   ChatRequest conversation_;
   std::vector<uint64_t> cancelled_;
   std::vector<Engine::Sink> sinks_;
