@@ -11,6 +11,20 @@ int64_t pages_for(int64_t tokens, int64_t texts) {
   return texts * ((tokens + kPageTokens - 1) / kPageTokens);
 }
 
+namespace {
+
+// Whether the keys of a text depend on nothing but the tokens up to them: not where an encoder read
+// something before, nor where rotations depend on how long the text will become.
+bool shares_beginnings(const Spec& spec) {
+  const PositionSpec& position = spec.decoder->position;
+  const RotaryScaling scaling = position.rotary.scaling;
+  const bool by_length = position.kind == PositionKind::rotary &&
+                         (scaling == RotaryScaling::dynamic || scaling == RotaryScaling::longrope);
+  return !spec.encoder && !by_length;
+}
+
+}  // namespace
+
 Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
                      const SchedulerOptions& options)
     : model_(model),
@@ -56,7 +70,7 @@ void Scheduler::admit() {
     const int64_t needed = pages_for(request.horizon() + 1, 1);
     if (!running_.empty() && needed > pool_.free_pages() + prefixes_.pages()) break;
     places -= request.most_branches();
-    if (!model_.spec.encoder) {
+    if (shares_beginnings(model_.spec)) {
       Branch& branch = request.branches()[0];
       prefixes_.begin(branch.text, branch.ids);
       request.count_cached(branch.text.length);
@@ -190,7 +204,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
     end += row.tokens;
     const Branch& branch = row.request->branches()[row.branch];
     const int64_t length = branch.text.length, pages = length / kPageTokens;
-    if (!model_.spec.encoder && pages > (length - row.tokens) / kPageTokens)
+    if (shares_beginnings(model_.spec) && pages > (length - row.tokens) / kPageTokens)
       prefixes_.keep(branch.text, branch.ids);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);

@@ -136,7 +136,7 @@ TEST_F(Quantized, ADirectoryKeepsEveryBit) {
 TEST_F(Quantized, HalvesStayHalvesAroundIt) {
   save(gpt2());
   ModelFiles files = open_model_files(folder_.path(), Weights::packed);
-  files.origin.dtype = DType::bf16;
+  files.origin.save_all_as(DType::bf16);
   save_model_files(quantized_.path(), files.model, 3, files.origin);
   ModelFiles halves = open(WeightFormat::int8, quantized_);
   EXPECT_EQ(halves.origin.dtype, DType::bf16);
@@ -156,7 +156,7 @@ TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
   for (const Spec& spec : specs()) {
     save(spec);
     ModelFiles files = open_model_files(folder_.path(), Weights::packed);
-    files.origin.dtype = DType::bf16;
+    files.origin.save_all_as(DType::bf16);
     save_model_files(quantized_.path(), files.model, 3, files.origin);
     const ModelFiles mapped = open_model_files(quantized_.path(), Weights::mapped);
     ModelFiles packed = open_model_files(quantized_.path(), Weights::packed);

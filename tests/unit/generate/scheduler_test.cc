@@ -146,6 +146,24 @@ TEST(Schedulers, ReadACommonBeginningOnce) {
   EXPECT_EQ(scheduler.status().cached_tokens, 192 + 64);
 }
 
+// Pages were once shared between texts on either side of the original context, whose keys are
+// turned differently.
+TEST(Schedulers, ShareNothingWhereRotationsDependOnTheLength) {
+  Spec spec = test::small_model(300).spec;
+  spec.decoder->position.kind = PositionKind::rotary;
+  spec.decoder->position.rotary.scaling = RotaryScaling::dynamic;
+  spec.decoder->position.rotary.factor = 3;
+  spec.decoder->position.rotary.original_context = 100;
+  const Transformer model = test::made(validated(spec));
+  std::vector<Asked> requests(2);
+  for (int i = 0; i < 80; ++i) requests[0].prompt.push_back(i % 11);
+  requests[1].prompt = requests[0].prompt;
+  requests[0].options = test::greedy(5);
+  requests[1].options = test::greedy(100);
+  const Answers expected = alone(model, requests, {});
+  EXPECT_EQ(answers_of(model, requests, {.pages = 20, .most_sequences = 1}, {}, 1), expected);
+}
+
 TEST(Schedulers, GiveBackEveryPage) {
   const Transformer model = test::small_model(150);
   Scheduler scheduler(model, {}, nullptr, {.pages = 30});
