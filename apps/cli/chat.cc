@@ -237,7 +237,7 @@ class ChatCommand : public Command {
   int precision_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
-  std::optional<LineEditor> editor_;  // once signals are caught
+  std::optional<LineEditor> editor_;
 };
 
 }  // namespace

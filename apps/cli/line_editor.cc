@@ -1,7 +1,7 @@
 #include "line_editor.h"
 
 #include <histedit.h>
-#include <signal.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,21 +17,17 @@ namespace {
 
 constexpr int kRemembered = 1000;  // lines that the arrow keys bring back
 
-// Lets a signal end the reading of a line, which would go on otherwise.
-void interrupt_reading(int signal) {
-  struct sigaction action = {};
-  sigaction(signal, nullptr, &action);
-  action.sa_flags &= ~SA_RESTART;
-  sigaction(signal, &action, nullptr);
-}
-
-// libedit's own reading of a character goes on after the first signal.
+// libedit's own reading of a character goes on after a signal. Looks now and then whether one came:
+// it may come at any moment, and to any thread.
 int read_character(EditLine*, wchar_t* character) {
+  constexpr int kLook = 50;  // milliseconds
   std::mbstate_t state = {};
-  while (true) {
+  while (!asked_to_stop()) {
+    pollfd input = {STDIN_FILENO, POLLIN, 0};
+    if (poll(&input, 1, kLook) <= 0) continue;
     char byte = 0;
     const ssize_t count = read(STDIN_FILENO, &byte, 1);
-    if (count < 0 && errno == EINTR && !asked_to_stop()) continue;
+    if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return static_cast<int>(count);
     const size_t used = std::mbrtowc(character, &byte, 1, &state);
     constexpr auto kBad = static_cast<size_t>(-1), kUnfinished = static_cast<size_t>(-2);
@@ -39,6 +35,7 @@ int read_character(EditLine*, wchar_t* character) {
     if (used == kBad) *character = L'?';
     return 1;
   }
+  return -1;
 }
 
 char* prompt_of(EditLine* editor) {
@@ -52,8 +49,6 @@ char* prompt_of(EditLine* editor) {
 LineEditor::LineEditor() {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return;
   std::setlocale(LC_CTYPE, "");  // or letters beyond ASCII could not be typed
-  interrupt_reading(SIGINT);
-  interrupt_reading(SIGTERM);
   editor_ = el_init("fovea", stdin, stderr, stderr);
   if (editor_ == nullptr) return;
   history_ = history_init();

@@ -12,7 +12,7 @@ namespace fovea::cli {
 // read as they come.
 class LineEditor {
  public:
-  LineEditor();  // after start_signals()
+  LineEditor();
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
