@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "command.h"
@@ -18,8 +17,6 @@
 
 namespace fovea::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
     "  /new            forget the conversation\n"
@@ -113,7 +110,7 @@ class ChatCommand : public Command {
     if (editor_->on_terminal()) note(dim("/help says what can be typed; Ctrl-D ends") + "\n");
     while (!asked_to_stop() && turn(conversation, engine)) {
     }
-    if (json) print(Json{{"messages", conversation.messages()}}.dump() + "\n");
+    if (json) print("{\"messages\":" + conversation.as_json() + "}\n");
     return asked_to_stop() ? stop_code() : 0;
   }
 

@@ -35,9 +35,14 @@ bool Conversation::take_back(bool question) {
   return true;
 }
 
+// Bytes that are no UTF-8 become U+FFFD, as the tokenizer has them.
+std::string Conversation::as_json() const {
+  return messages_.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::vector<int32_t> Conversation::encoded() const {
   ChatRequest request;
-  request.messages = messages_.dump();
+  request.messages = as_json();
   const Tokenizer& tokenizer = model_.tokenizer();
   return tokenizer.encode(format_.render(guarded(request, tokenizer)), SpecialTokens::guarded);
 }

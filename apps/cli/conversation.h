@@ -32,7 +32,7 @@ class Conversation {
   // question alone is too long.
   Prompt prompt();
 
-  const nlohmann::ordered_json& messages() const { return messages_; }
+  std::string as_json() const;  // [{"role": ..., "content": ...}, ...]
 
  private:
   bool has_system() const { return !messages_.empty() && messages_[0]["role"] == "system"; }

@@ -13,6 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 struct Scored {
   std::string text;
   int64_t tokens = 0;
@@ -57,14 +61,14 @@ std::string print_candidates(const Model& model, const std::string& text,
                       {"perplexity", perplexity(each.logprob, each.tokens)},
                       {"probability", each.probability}});
     }
-    return Json{{"prompt", text}, {"candidates", list}}.dump() + "\n";
+    return dumped({{"prompt", text}, {"candidates", list}}) + "\n";
   }
   std::string out = fmt::format("{:>12}  {:>6}  {:>10}  {:>11}  candidate\n", "logprob", "tokens",
                                 "perplexity", "probability");
   for (const Scored& each : all) {
     out += fmt::format("{:12.4f}  {:6}  {:10.4g}  {:10.2f}%  {}\n", each.logprob, each.tokens,
                        perplexity(each.logprob, each.tokens), 100 * each.probability,
-                       printable(Json(each.text).dump()));
+                       printable(dumped(each.text)));
   }
   return out;
 }
@@ -82,17 +86,14 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
                         {"text", model.tokenizer().bytes_of(ids[i])},
                         {"logprob", i == 0 ? Json() : Json(scores[i].logprob)}});
     }
-    return Json{{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, told)}}.dump(
-               -1, ' ', false, Json::error_handler_t::replace) +
+    return dumped({{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, told)}}) +
            "\n";
   }
   std::string out = fmt::format("{:>12}  {:>7}  token\n", "logprob", "id");
   for (size_t i = 0; i < ids.size(); ++i) {
-    const std::string shown = Json(model.tokenizer().bytes_of(ids[i]))
-                                  .dump(-1, ' ', false, Json::error_handler_t::replace);
-    out += i == 0
-               ? fmt::format("{:>12}  {:7}  {}\n", "-", ids[i], printable(shown))
-               : fmt::format("{:12.4f}  {:7}  {}\n", scores[i].logprob, ids[i], printable(shown));
+    const std::string shown = printable(dumped(model.tokenizer().bytes_of(ids[i])));
+    out += i == 0 ? fmt::format("{:>12}  {:7}  {}\n", "-", ids[i], shown)
+                  : fmt::format("{:12.4f}  {:7}  {}\n", scores[i].logprob, ids[i], shown);
   }
   return out + fmt::format("{:12.4f}  in all, perplexity {:.4g} over {} tokens\n", sum,
                            perplexity(sum, told), told);

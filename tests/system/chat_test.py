@@ -51,6 +51,14 @@ class Chat(FoveaTest):
         self.assertEqual(self.messages('"""a\n\nb"""\n')[0]["content"], "a\n\nb")
         self.assertIn("/nonsense: no such command", self.chat("/nonsense\n").stderr.decode())
 
+    def test_bytes_that_are_no_text_become_a_sign(self):
+        """One such byte ended the conversation."""
+        result = self.ok(fovea("chat", self.talker(), "-n", 2, "--greedy", "--json", input=b"a\xffb\nGo on\n"))
+        said = json.loads(result.stdout)["messages"]
+        self.assertEqual([m["content"] for m in said if m["role"] == "user"], ["a\ufffdb", "Go on"])
+        scored = fovea("eval", self.talker(), "--score", b"a\xff".decode(errors="surrogateescape"), "--json")
+        self.assertEqual(len(json.loads(self.ok(scored).stdout)["tokens"]), 4)  # U+FFFD has three bytes
+
     def test_special_tokens_that_people_type_are_text(self):
         note = self.chat("<|endoftext|>\n").stderr.decode()
         shorter = self.chat("\n".join(["x"]) + "\n").stderr.decode()
