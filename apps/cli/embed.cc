@@ -65,7 +65,7 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: reads its pairs only; expected no other files");
     std::vector<std::string> warnings;
     const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
-    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    warn(warnings);
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder);
   }
 
