@@ -81,7 +81,7 @@ class EmbedCommand : public Command {
 
   int embed(const Embedder& embedder) {
     catch_signals();
-    if (files_.empty()) files_.push_back("-");
+    if (files_.empty()) files_.emplace_back("-");
     VectorWriter writer(out_, format(), static_cast<VectorPrecision>(precision_));
     for (const std::string& file : files_) {
       LineReader reader(file);
