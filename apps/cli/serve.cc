@@ -231,9 +231,8 @@ class ServeCommand : public Command {
     if (i < languages_.size()) options.languages = languages_[i];
     if (i < drafts_.size()) options.draft = drafts_[i];
     options.draft_tokens = draft_tokens_;
-    return serve::open_served(models_[i], options, [](const std::string& warning) {
-      note("warning: " + printable(warning) + "\n");
-    });
+    return serve::open_served(models_[i], options,
+                              [](const std::string& warning) { warn({warning}); });
   }
 
   int serve_all() {
