@@ -58,8 +58,8 @@ struct TranslationDirection {
   std::string source, target;
   std::string source_prefix;  // see TranslateOptions
 };
-// What a model of several directions tells of them: T5's tasks "translation_en_to_de", and the
-// languages that its vocabulary has a code ">>deu<<" for, as Marian's. Empty for all others.
+// What a model of several directions tells of them: the tasks "translation_en_to_de" of its
+// config.json, and the languages that its vocabulary has a code ">>deu<<" for. Empty for others.
 std::vector<TranslationDirection> translation_directions(const Model& model);
 
 // Of translations against one reference each, as sacrebleu gives them.

@@ -20,6 +20,18 @@ int64_t first_read(int64_t context, int64_t length) {
   return (length - context + half - 1) / half * half;
 }
 
+using Ids = std::vector<int32_t>;
+
+// A draft's vocabulary may lack the padding of the other's.
+bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
+  return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
+}
+
+bool reads(const Spec& spec, const Ids& source) {
+  const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
+  return std::ssize(source) <= spec.context && all_below(known, source.begin(), source.end());
+}
+
 }  // namespace
 
 Drafter::Drafter(const Transformer& model, DType compute, int64_t pages)
@@ -39,7 +51,7 @@ bool Drafter::reserve(Text& text, int64_t tokens) {
 int64_t Drafter::begin(Wish& wish) {
   const Spec& spec = model_.spec;
   wish.most = std::min(wish.most, spec.context / 2);
-  if (wish.most == 0 || (spec.encoder && std::ssize(wish.source) > spec.context)) return 0;
+  if (wish.most == 0 || (spec.encoder && !reads(spec, wish.source))) return 0;
   if (!wish.text) wish.text = std::make_shared<Text>(pool_);
   Text& text = *wish.text;
   if (spec.encoder && !text.cached.memory) {
@@ -52,9 +64,7 @@ int64_t Drafter::begin(Wish& wish) {
   text.ids.assign(first, wish.ids.end());
   if (text.cached.length == 0 && shares_beginnings(spec)) prefixes_.begin(text.cached, text.ids);
   const auto unread = text.ids.begin() + text.cached.length;
-  const bool known =
-      std::all_of(unread, text.ids.end(), [&](const int32_t id) { return id < spec.vocabulary; });
-  return known ? text.ids.end() - unread : 0;
+  return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
 }
 
 // Reads the rows; those whose text is complete get a guess, and come again if they want more.
