@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fovea/error.h"
+#include "ranks.h"
 #include "terminal.h"
 
 namespace fovea::cli {
@@ -55,7 +56,8 @@ std::string read_text(const std::string& path, size_t most) {
 Model open_model(const std::string& folder, WeightPrecision precision) {
   std::vector<std::string> warnings;
   Model model = Model::open(folder, &warnings, precision);
-  for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+  for (const std::string& warning : Ranks::only_helps() ? std::vector<std::string>() : warnings)
+    note("warning: " + printable(warning) + "\n");
   return model;
 }
 
