@@ -88,7 +88,7 @@ const std::vector<Field> kFields = {
      "tokens to write at most; -1 = what the context has room for", put_max_tokens},
     {"max_completion_tokens", kChat, FieldType::integer, -1, kMostTokens, "model",
      "the newer name of max_tokens", put_max_tokens},
-    {"min_tokens", kBoth, FieldType::integer, 0, kMostTokens, "0", "no end before these",
+    {"min_tokens", kBoth, FieldType::integer, 0, kMostTokens, "model", "no end before these",
      [](const Json& v, ApiRequest& r) { r.options.min_tokens = v; }},
     {"n", kBoth, FieldType::integer, 1, 16, "1", "so many answers, drawn apart",
      [](const Json& v, ApiRequest& r) { r.options.answers = v; }},

@@ -19,6 +19,9 @@ struct Model::Parts {
   std::vector<int32_t> end_ids;
 };
 
+// InvalidArgument where the draft cannot guess for the model: its vocabulary is another one.
+void check_draft(const Model& model, const Model& draft);
+
 // Whether there is a tokenizer beside the weights, or in the .gguf file.
 bool comes_with_tokenizer(const std::string& path);
 
