@@ -67,8 +67,7 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: reads its pairs only; expected no other files");
     std::vector<std::string> warnings;
     const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
-    if (!Ranks::only_helps())
-      for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    warn(warnings);
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
   }
 
@@ -93,7 +92,8 @@ class EmbedCommand : public Command {
     LineJob job;
     job.files = files_;
     job.out = out_;
-    job.key = decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json"});
+    job.key =
+        decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
     job.key["--format"] = static_cast<int>(format());
     job.key["model"] = embedder.fingerprint();
     job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;

@@ -53,11 +53,19 @@ std::string read_text(const std::string& path, size_t most) {
   return read_all(descriptor, path, most);
 }
 
+bool strict = false;
+
+void warn(const std::vector<std::string>& warnings) {
+  if (strict && !warnings.empty())
+    throw Error(ErrorKind::BadFile, warnings[0] + "; expected nothing odd (--strict)");
+  if (Ranks::only_helps()) return;
+  for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+}
+
 Model open_model(const std::string& folder, WeightPrecision precision) {
   std::vector<std::string> warnings;
   Model model = Model::open(folder, &warnings, precision);
-  for (const std::string& warning : Ranks::only_helps() ? std::vector<std::string>() : warnings)
-    note("warning: " + printable(warning) + "\n");
+  warn(warnings);
   return model;
 }
 
