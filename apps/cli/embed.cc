@@ -92,7 +92,8 @@ class EmbedCommand : public Command {
     LineJob job;
     job.files = files_;
     job.out = out_;
-    job.key = decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json"});
+    job.key =
+        decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
     job.key["--format"] = static_cast<int>(format());
     job.key["model"] = embedder.fingerprint();
     job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;

@@ -80,7 +80,7 @@ class TranslateCommand : public Command {
     LineJob job;
     job.files = files_;
     job.out = out_;
-    job.key = decisive_options(table, {"--out", "--sequences", "--threads"});
+    job.key = decisive_options(table, {"--out", "--sequences", "--threads", "--strict"});
     job.key["model"] = model_fingerprint(model_);
     job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
     const auto start = std::chrono::steady_clock::now();
