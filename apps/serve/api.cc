@@ -19,14 +19,14 @@ Response json_response(const Json& json) {
 
 // What a handler throws becomes an answer.
 Handler guarded(Handler handler, ErrorShape shape) {
-  return
-      [handler = std::move(handler), shape](Request request, std::shared_ptr<Exchange> exchange) {
-        try {
-          handler(std::move(request), exchange);
-        } catch (...) {
-          exchange->send(error_response(shape, api_error(std::current_exception())));
-        }
-      };
+  return [handler = std::move(handler), shape](Request request,
+                                               const std::shared_ptr<Exchange>& exchange) {
+    try {
+      handler(std::move(request), exchange);
+    } catch (...) {
+      exchange->send(error_response(shape, api_error(std::current_exception())));
+    }
+  };
 }
 
 Json model_json(const ServedModel& model) {

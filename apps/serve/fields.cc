@@ -186,7 +186,7 @@ const std::vector<Field> kFields = {
      [](const Json&, ApiRequest&) {}},
     {"fovea.attention", kBoth, FieldType::object, 0, 16, "none",
      "the tokens that one head of the decoder looked at most",
-     [](const Json&, ApiRequest& r) { r.watch.attention.emplace(); }},
+     [](const Json&, ApiRequest& r) { r.watch.attention = Watch::Attention(); }},
     {"fovea.attention.layer", kBoth, FieldType::integer, 0, 65535, "0", "counted from 0",
      [](const Json& v, ApiRequest& r) { r.watch.attention->layer = v; }},
     {"fovea.attention.head", kBoth, FieldType::integer, 0, 65535, "0", "counted from 0",

@@ -24,6 +24,7 @@ struct TranslateOptions {
   std::string prefix;         // what every translation begins with
   bool alignment = false;     // also which words of the source each word came from
   bool refuse_long = false;   // InvalidArgument for a line over the context, instead of cutting it
+  std::function<std::string(size_t)> name_of_line;  // for errors; absent: "line 1", ...
   // Texts computed at a time, times their beams: more fill the machine, fewer take less memory.
   int64_t sequences = 128;
 };

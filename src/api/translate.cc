@@ -2,6 +2,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "fovea/doctor.h"
 #include "generate/translation.h"
 #include "metrics/bleu.h"
 #include "plan/machine.h"
@@ -89,7 +90,8 @@ TranslationScores score_translations(const std::vector<std::string>& hypotheses,
     bleu.add(hypotheses[i], references[i]);
     chrf.add(hypotheses[i], references[i]);
   }
-  return {bleu.score(), chrf.score(), Bleu::signature(), Chrf::signature()};
+  const std::string by = "|version:fovea-" + version();  // where sacrebleu has its own
+  return {bleu.score(), chrf.score(), Bleu::signature() + by, Chrf::signature() + by};
 }
 
 }  // namespace fovea

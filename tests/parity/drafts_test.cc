@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, DraftsOfFamilies,
                          ::testing::Values("gpt2", "gpt_neox", "opt", "bloom", "llama", "mistral",
                                            "mixtral", "qwen2", "qwen3_moe", "gemma2", "gemma3_text",
                                            "phi3", "olmo2", "t5", "bart", "marian"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& each) { return std::string(each.param); });
 
 }  // namespace
 }  // namespace fovea

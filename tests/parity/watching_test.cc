@@ -1,6 +1,7 @@
 // What an answer shows of hidden states is what a trace of the same text holds, for every family
 // that writes: the last states are those behind the final norm in both.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,7 +41,9 @@ Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t laye
     if (event.finished != nullptr || event.error != nullptr) done.set_value();
     return true;
   };
-  engine.submit(prompt, options, sink, {.hidden = layer});
+  Watch watch;
+  watch.hidden = layer;
+  engine.submit(prompt, options, sink, watch);
   done.get_future().wait();
   return shown;
 }
@@ -78,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenStatesOfFamilies,
                          ::testing::Values("gpt2", "gpt_neox", "gpt_neo", "opt", "bloom", "llama",
                                            "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe",
                                            "gemma2", "gemma3_text", "phi3", "olmo2"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& each) { return std::string(each.param); });
 
 }  // namespace
 }  // namespace fovea
