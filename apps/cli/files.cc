@@ -52,9 +52,15 @@ std::string read_text(const std::string& path, size_t most) {
   return read_all(descriptor, path, most);
 }
 
-Model open_model(const std::string& folder, WeightPrecision precision) {
+Option cache_option(int& value) {
+  return choice("--cache-dtype", {"--kv-cache-dtype", "--cache-type"},
+                "of keys and values; automatic = fp32 where the weights are, else bf16", value,
+                {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
+}
+
+Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
   std::vector<std::string> warnings;
-  Model model = Model::open(folder, &warnings, precision);
+  Model model = Model::open(folder, &warnings, precision, cache);
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
   return model;
 }

@@ -13,6 +13,7 @@ struct ServedOptions {
   std::string template_file;  // a chat template instead of the model's own
   std::string languages;      // "de-en", of a translation model; empty = as its files say
   WeightPrecision precision = WeightPrecision::stored;
+  CachePrecision cache = CachePrecision::automatic;
   EngineOptions engine;
   double most_seconds = 0;  // see ServedModel
   SamplingFlags flags;

@@ -122,7 +122,8 @@ void Request::take(size_t index, const float* logits, int64_t vocabulary,
 bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary,
                        const Watched* watched, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  std::vector<float> row(logits, logits + vocabulary);
+  thread_local std::vector<float> row;  // kept, for fresh memory costs more than the copy
+  row.assign(logits, logits + vocabulary);
   restrain(row.data(), vocabulary, {rules_, task_.options, counted_}, answer.ids());
   id = samplers_[static_cast<size_t>(branch.answer)](row.data(), vocabulary);
   TokenLogprob logprob;

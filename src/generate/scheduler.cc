@@ -31,7 +31,7 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       rules_(std::move(rules)),
       tokenizer_(tokenizer),
       options_(options),
-      pool_(PagePool::layout_for(*model.spec.decoder, options.compute), options.pages),
+      pool_(PagePool::layout_for(*model.spec.decoder, options.cache), options.pages),
       prefixes_(pool_) {}
 
 std::unique_ptr<Request> Scheduler::request(Task task) {
