@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "files.h"
 #include "terminal.h"
 
 namespace fovea::cli {
@@ -41,7 +42,7 @@ class ConvertCommand : public Command {
         from_, to_,
         {static_cast<FileDType>(dtype_), static_cast<Quantize>(quantize_), group_ == 0 ? 32 : 64},
         &warnings);
-    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    warn(warnings);
     print(json ? as_json(r) : as_text(r));
     return 0;
   }

@@ -65,7 +65,7 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: reads its pairs only; expected no other files");
     std::vector<std::string> warnings;
     const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
-    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    warn(warnings);
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder);
   }
 
@@ -81,7 +81,7 @@ class EmbedCommand : public Command {
 
   int embed(const Embedder& embedder) {
     catch_signals();
-    if (files_.empty()) files_.push_back("-");
+    if (files_.empty()) files_.emplace_back("-");
     VectorWriter writer(out_, format(), static_cast<VectorPrecision>(precision_));
     for (const std::string& file : files_) {
       LineReader reader(file);

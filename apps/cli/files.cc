@@ -52,6 +52,14 @@ std::string read_text(const std::string& path, size_t most) {
   return read_all(descriptor, path, most);
 }
 
+bool strict = false;
+
+void warn(const std::vector<std::string>& warnings) {
+  if (strict && !warnings.empty())
+    throw Error(ErrorKind::BadFile, warnings[0] + "; expected nothing odd (--strict)");
+  for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+}
+
 Option cache_option(int& value) {
   return choice("--cache-dtype", {"--kv-cache-dtype", "--cache-type"},
                 "of keys and values; automatic = fp32 where the weights are, else bf16", value,
@@ -61,7 +69,7 @@ Option cache_option(int& value) {
 Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
   std::vector<std::string> warnings;
   Model model = Model::open(folder, &warnings, precision, cache);
-  for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+  warn(warnings);
   return model;
 }
 

@@ -12,6 +12,11 @@ namespace fovea::cli {
 // `most`.
 std::string read_text(const std::string& path, size_t most);
 
+// Tells on standard error what is odd about a model's files; if `strict`, the first of it is a
+// BadFile.
+void warn(const std::vector<std::string>& warnings);
+extern bool strict;  // --strict
+
 // Opens a model and tells on standard error what is odd about its files.
 Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                  CachePrecision cache = CachePrecision::automatic);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "files.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "signals.h"
@@ -68,6 +69,9 @@ OptionTable table_of(Command& command, Common& common) {
                     "compute threads; 0 = as many as the cores given to us", common.threads, 0,
                     1024));
   table.add(flag("--json", {}, "print one JSON object as the result", command.json));
+  table.add(flag("--strict", {},
+                 "refuse to run a model whose files are odd (NaN in a weight, ...), not only warn",
+                 strict));
   table.add(flag("--help", {"-h"}, "show this", common.help));
   return table;
 }

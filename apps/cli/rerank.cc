@@ -45,7 +45,7 @@ class RerankCommand : public Command {
     options_.truncate = !whole_;
     std::vector<std::string> warnings;
     const Reranker reranker = Reranker::open(model_, &warnings, weight_precision(weights_));
-    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    warn(warnings);
     const std::vector<std::string> lines = read_lines();
     const std::vector<float> scores = reranker.score(query_, lines, options_);
 

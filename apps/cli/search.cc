@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "files.h"
 #include "fovea/error.h"
 #include "progress.h"
 #include "signals.h"
@@ -93,7 +94,7 @@ class SearchCommand : public Command {
   int search() const {
     std::vector<std::string> warnings;
     const SearchIndex index = SearchIndex::open(index_, model_, &warnings);
-    for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
+    warn(warnings);
     Json results = Json::array();
     std::string out;
     for (const FoundPassage& found : index.search(query_, top_)) {

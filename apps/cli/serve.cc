@@ -218,9 +218,8 @@ class ServeCommand : public Command {
     options.most_seconds = most_seconds_;
     options.flags = flags_;
     if (i < languages_.size()) options.languages = languages_[i];
-    return serve::open_served(models_[i], options, [](const std::string& warning) {
-      note("warning: " + printable(warning) + "\n");
-    });
+    return serve::open_served(models_[i], options,
+                              [](const std::string& warning) { warn({warning}); });
   }
 
   int serve_all() {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <string_view>
 
+#include "fovea/mapped_file.h"
+
 namespace fovea::cli {
 namespace {
 
@@ -31,6 +33,20 @@ void handle(int signal) {
   say("\n");
 }
 
+// A mapped file has lost the page that was read. Anything else is a bug, and ends as it always
+// does.
+void handle_lost_page(int, siginfo_t* info, void*) {
+  const char* const path = mapped_file_at(info->si_addr);
+  if (path == nullptr) {
+    signal(SIGBUS, SIG_DFL);
+    return;
+  }
+  say("\nfovea: error: ");
+  say(path);
+  say(": became shorter while it was read; expected a file that nobody changes\n");
+  _exit(1);
+}
+
 }  // namespace
 
 void start_signals() {
@@ -41,6 +57,10 @@ void start_signals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction lost_page = {};
+  lost_page.sa_sigaction = handle_lost_page;
+  lost_page.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &lost_page, nullptr);
 }
 
 void catch_signals(const char* notice) { gentle = notice; }

@@ -2,8 +2,9 @@
 
 namespace fovea::cli {
 
-// SIGPIPE is ignored from the start; until catch_signals() is called, SIGINT and SIGTERM leave at
-// once with 130 and 143.
+// SIGPIPE is ignored from the start, and a file that shrinks while it is mapped ends the program
+// with one line and 1; until catch_signals() is called, SIGINT and SIGTERM leave at once with 130
+// and 143.
 void start_signals();
 
 // From now on the first SIGINT or SIGTERM only asks to stop, which `notice` tells (nothing if it

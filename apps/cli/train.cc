@@ -64,8 +64,13 @@ class TrainCommand : public Command {
     }
     TrainPlan seen;
     TrainReport report;
+    const auto reading = [&](double fraction) {
+      report.reading(fraction);
+      return !asked_to_stop();
+    };
     const auto planned = [&](const TrainPlan& plan) {
       seen = plan;
+      report.end();
       note(plan_table(plan, request_.options));
       return !asked_to_stop();
     };
@@ -73,7 +78,7 @@ class TrainCommand : public Command {
       report.step(now);
       return !asked_to_stop();
     };
-    const TrainResult result = train(request_.spec, request_.options, planned, progress);
+    const TrainResult result = train(request_.spec, request_.options, planned, progress, reading);
     report.end();
     const bool moved = result.step > seen.first_step;
     if (moved) note(result_text(result, request_.options));

@@ -116,6 +116,12 @@ std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Most texts are read before anybody wonders.
+void TrainReport::reading(double fraction) {
+  if (std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+  line_.show(fraction, "reading", fmt::format("reading {:.0f}%", 100 * fraction));
+}
+
 void TrainReport::step(const TrainProgress& p) {
   if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
   if (!p.sample.empty())

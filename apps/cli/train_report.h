@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,13 @@ std::string plan_json(const TrainPlan& plan, const TrainOptions& options);
 // The run as it goes, on standard error.
 class TrainReport {
  public:
+  void reading(double fraction);  // of the texts, before the plan
   void step(const TrainProgress& progress);
   void end();
 
  private:
   ProgressLine line_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double validation_ = 0;
 };
 

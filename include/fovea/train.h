@@ -151,9 +151,11 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
 
 // Trains, and resumes where `options.out` holds a snapshot of the same run. `planned` is told the
 // plan before the first step (false = stop there), `progress` every step (false = save and leave).
-// Throws Error Failed if the numbers go bad.
+// `reading` is told before the plan, and more than once from 0 to 1, how far the texts are read
+// (false = stop there: nothing is left on disk). Throws Error Failed if the numbers go bad.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
-                  const std::function<bool(const TrainProgress&)>& progress = {});
+                  const std::function<bool(const TrainProgress&)>& progress = {},
+                  const std::function<bool(double fraction)>& reading = {});
 
 }  // namespace fovea

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "fovea/mapped_file.h"
 
 namespace fovea {
 namespace {
@@ -210,6 +212,38 @@ std::string read_file(const std::string& path, size_t limit) {
        limit);
 }
 
+namespace {
+
+// For signal handlers; those that find no place are only not named there.
+std::array<std::atomic<const MappedFile*>, 256> mapped_files;
+
+void take_place(const MappedFile* file) {
+  for (auto& place : mapped_files) {
+    const MappedFile* nothing = nullptr;
+    if (place.compare_exchange_strong(nothing, file)) return;
+  }
+}
+
+void leave_place(const MappedFile* file) {
+  for (auto& place : mapped_files) {
+    const MappedFile* here = file;
+    if (place.compare_exchange_strong(here, nullptr)) return;
+  }
+}
+
+}  // namespace
+
+const char* mapped_file_at(const void* address) noexcept {
+  for (const auto& place : mapped_files) {
+    const MappedFile* file = place;
+    if (file == nullptr) continue;
+    const auto offset =
+        reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(file->data());
+    if (offset < file->size()) return file->path().c_str();
+  }
+  return nullptr;
+}
+
 MappedFile::MappedFile(const std::string& path, Access access, Links links) : path_(path) {
   const File file(path, read_flags(links));
   size_ = size_of_regular(file, path, links);
@@ -222,6 +256,7 @@ MappedFile::MappedFile(const std::string& path, Access access, Links links) : pa
   }
   madvise(address, size_, access == Access::sequential ? MADV_SEQUENTIAL : MADV_RANDOM);
   data_ = static_cast<const char*>(address);
+  take_place(this);
 }
 
 void MappedFile::release(const char* begin, size_t bytes) const {
@@ -232,7 +267,9 @@ void MappedFile::release(const char* begin, size_t bytes) const {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+  if (data_ == nullptr) return;
+  leave_place(this);
+  munmap(const_cast<char*>(data_), size_);
 }
 
 void write_file_atomically(const std::string& path, const Pieces& pieces) {

@@ -199,6 +199,8 @@ void Corpus::read(const Use& use) {
     use(piece);
   };
   Hasher hasher;
+  const auto all = static_cast<double>(std::max<int64_t>(1, bytes()));
+  int64_t done = 0;
   for (const File& file : files_) {
     add_header(hasher, file);
     FileReader reader(file.path.string(), file.bytes);
@@ -207,6 +209,8 @@ void Corpus::read(const Use& use) {
       const std::string_view block = reader.next();
       hasher.add(block);
       parser.add(block, reader.at_end());
+      done += std::ssize(block);
+      if (watch_ && !watch_(static_cast<double>(done) / all)) throw ReadingStopped();
     } while (!reader.at_end());
   }
   const std::string first = files_[0].path.string();

@@ -6,9 +6,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea {
+
+// Somebody who watched a reading did not want the rest of it.
+struct ReadingStopped {};
 
 // The text to train on: text files, files of JSON lines ({"text": "..."}), folders of both (*.txt,
 // *.jsonl, *.json, all levels, sorted by name). Each text file and each JSON line is a document.
@@ -44,11 +48,16 @@ class Corpus {
   // changed.
   void read(const std::function<void(const Piece&)>& use);
 
+  // Told now and then which part of a reading is done; false ends it with ReadingStopped.
+  using Watch = std::function<bool(double fraction)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
+
   uint64_t hash();  // of the content: of its bytes and where its files begin, not of their names
 
  private:
   std::vector<File> files_;
   std::optional<uint64_t> hash_;  // once known
+  Watch watch_;
 };
 
 }  // namespace fovea

@@ -13,19 +13,16 @@ namespace {
 using Progress = TokenizerTrainingProgress;
 using OnProgress = std::function<bool(const Progress&)>;
 
-// Thrown through Corpus::read, which has no other way to stop.
-struct Stopped {};
-
 // Hands all text to use(piece) and tells how far it is; the number of bytes.
 template <class Use>
 int64_t read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
+  if (progress) {
+    corpus.watch([&](double fraction) { return progress({Progress::Stage::reading, fraction}); });
+  }
   int64_t bytes = 0;
   corpus.read([&](const Corpus::Piece& piece) {
     use(piece);
     bytes += static_cast<int64_t>(piece.text.size());
-    const double all = static_cast<double>(std::max<int64_t>(1, corpus.bytes()));
-    const Progress now{Progress::Stage::reading, std::min(1.0, static_cast<double>(bytes) / all)};
-    if (progress && !progress(now)) throw Stopped();
   });
   return bytes;
 }
@@ -58,7 +55,8 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
     });
     if (!tokenizer) return {};
     return TrainedTokenizer{*tokenizer, bytes, trainer.words(), trainer.forgotten()};
-  } catch (const Stopped&) {
+  } catch (const ReadingStopped&) {
+    if (!progress) throw;  // it was the corpus' own watcher
     return {};
   }
 }

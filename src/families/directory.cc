@@ -36,7 +36,6 @@ bool is_buffer(const Family& family, const std::string& name) {
                      [&](auto& end) { return name.ends_with(end); });
 }
 
-// Whether the parameter may stay bf16 where nothing is trained: its reader widens it.
 // What a tensor is packed as where nothing else is asked for. Two kinds of blocks are our own
 // formats, without loss; of the others bf16 holds all that their few bits tell.
 WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
@@ -46,6 +45,7 @@ WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
                                                               : WeightFormat::f32;
 }
 
+// Whether the parameter may stay bf16 where nothing is trained: its reader widens it.
 bool reads_bf16(const Parameter& p) {
   return p.role == Role::matrix || p.role == Role::residual_matrix ||
          p.role == Role::token_embedding;

@@ -212,7 +212,8 @@ nlohmann::ordered_json settings(const Job& job) {
   return s;
 }
 
-Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say) {
+Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
+            const std::function<bool(double fraction)>& reading) {
   check_options(options);
   Job job;
   job.options = options;
@@ -226,6 +227,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
     job.origin.save_all_as(DType::f32);
   }
   job.task = open_task(options, job.spec);
+  job.task->watch(reading);
   job.options.best_by = choose_best_by(job);
   const TranslationTokenizers tokenizers = choose_tokenizers(job, job.spec);
   job.tokenizer = tokenizers.source;

@@ -24,8 +24,10 @@ struct Job {
 };
 
 // Checks every option and the data and builds the job; with `read_only` nothing is written
-// anywhere. Errors name the option or the file; OutOfMemory if the plan needs more than there is.
-Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const Say& say);
+// anywhere. `reading` is told how far long texts are read; ReadingStopped if it ends that. Errors
+// name the option or the file; OutOfMemory if the plan needs more than there is.
+Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const Say& say,
+            const std::function<bool(double fraction)>& reading = {});
 
 // The settings that decide a run's numbers, as state.json keeps them: a resumed run must have the
 // same.

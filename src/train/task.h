@@ -19,6 +19,8 @@ class TrainingTask {
       : options_(options), purpose_(purpose) {}
   virtual ~TrainingTask() = default;
 
+  // Who is told how far the reading of long texts is, and may end it (ReadingStopped).
+  virtual void watch(const std::function<bool(double fraction)>&) {}
   // A tokenizer made from the data, as options.tokenizer says.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
   // Refuses a model that cannot do it; gives it the head that the task needs, and says so.

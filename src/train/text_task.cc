@@ -19,6 +19,8 @@ class TextTask : public TrainingTask {
         objective_(objective),
         corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
 
+  void watch(const std::function<bool(double fraction)>& watch) override { corpus_.watch(watch); }
+
   Tokenizer make_tokenizer(const Spec& spec) override {
     if (objective_ == Objective::next_token) {
       return fovea::make_tokenizer(corpus_, options_.tokenizer, options_.max_vocabulary,

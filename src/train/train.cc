@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files.h"
+#include "data/corpus.h"
 #include "plan/machine.h"
 #include "train/trainer.h"
 
@@ -79,14 +80,15 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options) {
 
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned,
-                  const std::function<bool(const TrainProgress&)>& progress) {
+                  const std::function<bool(const TrainProgress&)>& progress,
+                  const std::function<bool(double fraction)>& reading) try {
   std::vector<std::string> notes;
   const auto note = [&](std::string text) { notes.push_back(std::move(text)); };
   check(!options.out.empty(), "--out: no directory; expected one for the model");
   std::optional<SnapshotFolder> folder;  // from before its snapshots are read, if there is one
   if (is_folder(options.out)) folder.emplace(options.out);
   NewFolder created(options.out);
-  Job job = prepare(spec, options, false, note);
+  Job job = prepare(spec, options, false, note, reading);
   job.plan.notes = notes;
   const std::optional<TrainResult> finished = result_of_finished(job);
   if (!finished) job.plan.seconds = estimated_seconds(job);
@@ -101,6 +103,8 @@ TrainResult train(const Spec& spec, const TrainOptions& options,
     }
   }
   return Trainer(job, *folder, progress).run();
+} catch (const ReadingStopped&) {
+  return {.interrupted = true};
 }
 
 }  // namespace fovea

@@ -84,6 +84,7 @@ class HostileWeights(HostileTest):
     def test_not_finite(self):
         self.write("model.safetensors", weights(SHAPES, float("nan")))
         self.assertIn("not finite", self.accepted())
+        self.refused("not finite.*--strict", "trace", self.model, "--ids", "1,2", "--strict", "--out", self.folder / "out.safetensors", codes=(2,))
 
     def test_pickles(self):
         for name in ("pytorch_model.bin", "model.pt", "model.pth", "model.pkl", "model.ckpt", "tf_model.h5"):

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "fovea/mapped_file.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/faulty_calls.h"
 #include "unit/base/temporary_folder.h"
@@ -121,6 +122,21 @@ TEST(MappedFile, ShowsTheBytes) {
   EXPECT_EQ(file.bytes(), "0123456789");
   write_file_atomically(folder / "empty", "");
   EXPECT_EQ(MappedFile(folder / "empty").size(), 0u);
+}
+
+TEST(MappedFile, IsFoundByAnAddressInIt) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "0123456789");
+  const char* inside = nullptr;
+  {
+    const MappedFile file(folder / "f");
+    inside = file.data() + 9;
+    ASSERT_NE(mapped_file_at(inside), nullptr);
+    EXPECT_EQ(mapped_file_at(inside), file.path());
+    EXPECT_EQ(mapped_file_at(inside + 1), nullptr);
+    EXPECT_EQ(mapped_file_at(file.data() - 1), nullptr);
+  }
+  EXPECT_EQ(mapped_file_at(inside), nullptr);
 }
 
 TEST(MappedFile, RefusesLinksWhereAsked) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -72,6 +73,25 @@ TEST_F(CorpusTest, ReadsALargeLineInPiecesOfWholeCharacters) {
   });
   EXPECT_EQ(all, text);
   EXPECT_GE(pieces, 3);
+}
+
+TEST_F(CorpusTest, TellsHowFarItIsAndStopsWhereAsked) {
+  const std::string long_text(size_t{3} << 20, 'x');
+  Corpus corpus({write("a.txt", long_text), write("b.txt", long_text)});
+  std::vector<double> told;
+  corpus.watch([&](double fraction) {
+    told.push_back(fraction);
+    return true;
+  });
+  read(corpus);
+  EXPECT_GE(told.size(), 4u);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_LT(told.front(), 0.5);
+  EXPECT_EQ(told.back(), 1.0);
+  corpus.watch([](double fraction) { return fraction < 0.5; });
+  EXPECT_THROW(read(corpus), ReadingStopped);
+  corpus.watch({});
+  EXPECT_EQ(read(corpus).size(), 2u);
 }
 
 TEST_F(CorpusTest, ReadsJsonLines) {

@@ -67,6 +67,15 @@ TEST_F(Resume, NamesEverySettingThatChanged) {
   expect_error(ErrorKind::InvalidArgument, {"data was"}, [&] { train(small_spec(), options_); });
 }
 
+TEST_F(Resume, CanBeStoppedWhileItReads) {
+  const auto stop = [](double) { return false; };
+  const TrainResult result = train(small_spec(), options_, {}, {}, stop);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.step, 0);
+  EXPECT_FALSE(fs::exists(options_.out));
+  go_on();
+}
+
 TEST_F(Resume, AllowsChangesOnRequest) {
   stop_at(6);
   options_.learning_rate = 1e-4;
