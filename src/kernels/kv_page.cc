@@ -116,7 +116,8 @@ void get_from_page(const PageLayout& layout, PagePart part, const void* page, in
       case DType::f32: row[d] = reinterpret_cast<const float*>(begin)[i]; break;
       case DType::bf16: row[d] = widen(reinterpret_cast<const bf16*>(begin)[i]); break;
       case DType::f64: row[d] = reinterpret_cast<const double*>(begin)[i]; break;
-      default: row[d] = static_cast<double>(reinterpret_cast<const int8_t*>(begin)[i]) * scales[token];
+      default:
+        row[d] = static_cast<double>(reinterpret_cast<const int8_t*>(begin)[i]) * scales[token];
     }
   }
 }

@@ -140,8 +140,12 @@ void KvCache::end() {
 }
 
 std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
-  pointers_.clear();
+  size_t pages = 0;
+  for (const Member& member : members_) pages += member.text->pages.size();
+  pointers_.resize(2 * pages);
+  const void** next = pointers_.data();
   std::vector<PagedText> spans;
+  spans.reserve(members_.size());
   int64_t row = 0;
   for (size_t i = 0; i < members_.size(); ++i) {
     const auto& [text, tokens, horizon] = members_[i];
@@ -149,13 +153,10 @@ std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
     span = {.row = row, .queries = tokens, .keys = text->length + tokens, .mask = mask};
     span.mask.first_query = text->length;
     if (!mask.valid.empty()) span.mask.valid = {mask.valid[i]};
-    std::vector<const void*> keys, values;
-    for (const int32_t page : text->pages) {
-      keys.push_back(pool_->keys(layer, page));
-      values.push_back(pool_->values(layer, page));
-    }
-    span.key_pages = pointers_.emplace_back(std::move(keys)).data();
-    span.value_pages = pointers_.emplace_back(std::move(values)).data();
+    span.key_pages = next;
+    for (const int32_t page : text->pages) *next++ = pool_->keys(layer, page);
+    span.value_pages = next;
+    for (const int32_t page : text->pages) *next++ = pool_->values(layer, page);
     row += tokens;
   }
   return spans;
@@ -197,7 +198,11 @@ void KvCache::set_memory(int64_t layer, const Tensor& k, const Tensor& v,
 }
 
 std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
-  pointers_.clear();
+  size_t pages = 0;
+  for (const Member& member : members_)
+    pages += static_cast<size_t>(pages_for(member.text->memory->tokens));
+  pointers_.resize(2 * pages);
+  const void** next = pointers_.data();
   std::vector<PagedText> spans;
   int64_t row = 0;
   const CachedText::Memory* before = nullptr;
@@ -212,13 +217,10 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
     PagedText& span = spans.emplace_back();
     span = {.row = row, .queries = tokens, .keys = before->tokens, .mask = {}};
     span.mask.valid = before->valid;
-    std::vector<const void*> keys, values;
-    for (int64_t page = 0; page < k.dim(0); ++page) {
-      keys.push_back(k.data_as<char>() + page * k.dim(1));
-      values.push_back(v.data_as<char>() + page * v.dim(1));
-    }
-    span.key_pages = pointers_.emplace_back(std::move(keys)).data();
-    span.value_pages = pointers_.emplace_back(std::move(values)).data();
+    span.key_pages = next;
+    for (int64_t page = 0; page < k.dim(0); ++page) *next++ = k.data_as<char>() + page * k.dim(1);
+    span.value_pages = next;
+    for (int64_t page = 0; page < v.dim(0); ++page) *next++ = v.data_as<char>() + page * v.dim(1);
     row += tokens;
   }
   return spans;

@@ -72,7 +72,7 @@ class KvCache {
   PagePool* pool_;
   std::vector<Member> members_;
   int64_t capacity_;
-  std::vector<std::vector<const void*>> pointers_;  // to the pages of the spans asked for last
+  std::vector<const void*> pointers_;  // to the pages of the spans asked for last
 };
 
 // Takes pages until there is room for `length` tokens; false (and none taken) where the pool has

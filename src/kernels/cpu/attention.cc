@@ -333,6 +333,7 @@ void attention_of_spans(Out y, In q, const PagedAttention& paged,
   std::vector<AttentionShape> shapes;
   std::vector<PagedTask> tasks;
   shapes.reserve(spans.size());  // tasks point into it
+  tasks.reserve(spans.size() * static_cast<size_t>(paged.kv_heads));
   int64_t work = 0;
   for (const PagedText& span : spans) {
     const AttentionShape& shape = shapes.emplace_back(shape_of(paged, span));
