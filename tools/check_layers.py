@@ -15,6 +15,7 @@ FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/preset
 OWNED = {r"dnnl|oneapi": ("src/kernels/cpu/", "src/kernels/dispatch.cc", "bench/"),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/text/pattern",), r"utf8proc\.h": ("src/text/",),
+         r"mpi\.h": ("apps/cli/ranks.cc",),
          r"histedit\.h": ("apps/cli/line_editor.cc",),
          r"hnswlib": ("src/search/vector_graph.cc",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}

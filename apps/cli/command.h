@@ -19,6 +19,8 @@ class Command {
   virtual void declare(OptionTable& table) = 0;
   virtual void apply(OptionTable& table) { table.apply(); }
   virtual int run(const OptionTable& table) = 0;
+  // Whether the ranks that mpirun started can share its work.
+  virtual bool runs_on_ranks(const OptionTable&) const { return false; }
 
   const std::string& usage() const { return usage_; }
   const std::string& summary() const { return summary_; }

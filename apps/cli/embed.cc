@@ -7,7 +7,8 @@
 #include "command.h"
 #include "embed_train.h"
 #include "files.h"
-#include "lines.h"
+#include "line_job.h"
+#include "ranks.h"
 #include "signals.h"
 #include "terminal.h"
 #include "vectors.h"
@@ -27,7 +28,8 @@ class EmbedCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
     table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
-    table.add(text("--out", {"-o", "--output"}, "file to write; else standard output", out_));
+    table.add(text("--out", {"-o", "--output"},
+                   "file to write, over as many runs as it takes; else standard output", out_));
     table.add(choice("--format", {}, "automatic: by the end of --out (.npy, .jsonl), else text",
                      format_, {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
     table.add(choice("--precision", {}, "numbers of the vectors; binary = one bit each", precision_,
@@ -66,12 +68,17 @@ class EmbedCommand : public Command {
     std::vector<std::string> warnings;
     const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
     warn(warnings);
-    return table.given("--evaluate") ? evaluate(embedder) : embed(embedder);
+    return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
+  }
+
+  bool runs_on_ranks(const OptionTable& table) const override {
+    return !table.given("--train") && !table.given("--evaluate");
   }
 
  private:
-  // Lines that are sorted by length together: enough for batches of almost one length each.
-  static constexpr size_t kLinesAtOnce = 4096;
+  // Lines that are sorted by length together: enough for batches of almost one length each. Where
+  // others help, fewer, so that all have some.
+  static constexpr size_t kLinesAtOnce = 4096, kLinesOfRank = 512;
 
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;
@@ -79,43 +86,45 @@ class EmbedCommand : public Command {
     return format_ == 0 && out_.ends_with(".jsonl") ? VectorFormat::json_lines : VectorFormat::text;
   }
 
-  int embed(const Embedder& embedder) {
-    catch_signals();
-    if (files_.empty()) files_.emplace_back("-");
-    VectorWriter writer(out_, format(), static_cast<VectorPrecision>(precision_));
-    for (const std::string& file : files_) {
-      LineReader reader(file);
-      while (true) {
-        const size_t before = reader.lines_read();
-        const std::vector<std::string> lines = reader.next(kLinesAtOnce);
-        if (lines.empty()) break;
-        const Embeddings embeddings = embed_lines(embedder, reader.name(), before, lines);
-        writer.add(embeddings);
-        if (asked_to_stop()) return stop_code();
-      }
+  int embed(const Embedder& embedder, const OptionTable& table) {
+    const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
+    const int64_t width = options_.dimensions > 0 ? options_.dimensions : embedder.width();
+    LineJob job;
+    job.files = files_;
+    job.out = out_;
+    job.key =
+        decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
+    job.key["--format"] = static_cast<int>(format());
+    job.key["model"] = embedder.fingerprint();
+    job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
+    if (layout.has_header()) {
+      job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
+      job.opening = job.beginning(0);
     }
-    writer.finish(options_.dimensions > 0 ? options_.dimensions : embedder.width());
-    if (cut_ > 0)
-      note(fmt::format(
-          "warning: {} of more than {} tokens lost their end, the first at {}; "
-          "--no-truncate refuses such lines\n",
-          cut_ == 1 ? "1 line" : fmt::format("{} lines", cut_), embedder.max_tokens(), first_cut_));
+    const auto done = run_lines(
+        job, [&](const LineBlock& block) { return embed_block(embedder, layout, block); });
+    if (!done) return asked_to_stop() ? stop_code() : 0;
+    if (done->cut > 0)
+      note(
+          fmt::format("warning: {} of more than {} tokens lost their end, the first at {}; "
+                      "--no-truncate refuses such lines\n",
+                      done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut),
+                      embedder.max_tokens(), printable(done->first_cut)));
     return 0;
   }
 
-  // Errors count texts of the block; users count lines of the file.
-  Embeddings embed_lines(const Embedder& embedder, const std::string& name, size_t before,
-                         const std::vector<std::string>& lines) {
+  BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
+                          const LineBlock& block) const {
     EmbedOptions options = options_;
-    options.name_of_text = [&](size_t i) {
-      return fmt::format("{}: line {}", name, before + i + 1);
-    };
-    Embeddings embeddings = embedder.embed(lines, options);
+    options.name_of_text = [&](size_t i) { return block.name_of(i); };
+    const Embeddings embeddings = embedder.embed(block.lines, options);
+    BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
     for (size_t i = 0; i < embeddings.cut.size(); ++i) {
+      result.tokens += embeddings.tokens[i];
       if (embeddings.cut[i] == 0) continue;
-      if (cut_++ == 0) first_cut_ = printable(options.name_of_text(i));
+      if (result.cut++ == 0) result.first_cut = block.name_of(i);
     }
-    return embeddings;
+    return result;
   }
 
   int evaluate(const Embedder& embedder) const {
@@ -129,13 +138,12 @@ class EmbedCommand : public Command {
     return 0;
   }
 
-  std::string model_, out_, prompt_, pairs_, first_cut_;
+  std::string model_, out_, prompt_, pairs_;
   std::vector<std::string> files_;
   EmbedOptions options_;
   EmbedderTrainRequest training_;
   int format_ = 0, precision_ = 0, weights_ = 0;
   bool normalise_ = true, whole_ = false;
-  size_t cut_ = 0;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fovea/error.h"
+#include "ranks.h"
 #include "terminal.h"
 
 namespace fovea::cli {
@@ -57,6 +58,7 @@ bool strict = false;
 void warn(const std::vector<std::string>& warnings) {
   if (strict && !warnings.empty())
     throw Error(ErrorKind::BadFile, warnings[0] + "; expected nothing odd (--strict)");
+  if (Ranks::only_helps()) return;
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
 }
 

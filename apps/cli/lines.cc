@@ -74,6 +74,27 @@ std::vector<std::string> LineReader::next(size_t lines) {
   return block;
 }
 
+std::string LineBlock::name_of(size_t line) const {
+  return fmt::format("{}: line {}", file, in_file_at + line + 1);
+}
+
+BlockReader::BlockReader(std::vector<std::string> files) : files_(std::move(files)) {
+  if (files_.empty()) files_.push_back("-");
+}
+
+std::optional<LineBlock> BlockReader::next(size_t lines) {
+  while (reader_ != nullptr || opened_ < files_.size()) {
+    if (reader_ == nullptr) reader_ = std::make_unique<LineReader>(files_[opened_++]);
+    LineBlock block{reader_->name(), lines_read_, reader_->lines_read(), reader_->next(lines)};
+    if (!block.lines.empty()) {
+      lines_read_ += block.lines.size();
+      return block;
+    }
+    reader_.reset();
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> all_lines(const std::string& path) {
   constexpr size_t kBlock = 4096;
   LineReader reader(path);

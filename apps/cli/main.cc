@@ -7,11 +7,13 @@
 #include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "command.h"
 #include "files.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
+#include "ranks.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -96,6 +98,10 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
     print(help_text(command->usage(), command->summary(), table, terminal_width()));
     return 0;
   }
+  if (Ranks::current() != nullptr && !command->runs_on_ranks(table))
+    throw UsageError(
+        fmt::format("{}: mpirun started {} of it; expected one, or embed or translate of lines",
+                    verb.name, Ranks::current()->size()));
   command->arguments = std::move(arguments);
   command->apply(table);
   if (common.threads > 0) set_threads(static_cast<int>(common.threads));
@@ -139,14 +145,18 @@ int exit_code(ErrorKind kind) {
 int complain(const std::string& message, int code) {
   std::string line = printable(message);
   for (char& c : line) c = c == '\n' ? ' ' : c;
+  if (Ranks::current() != nullptr) Ranks::current()->fail(line, code);
   note("fovea: error: " + line + "\n");
   return code;
 }
 
 int guarded(const std::vector<std::string>& arguments) {
+  std::optional<Ranks> ranks;
   try {
+    if (Ranks::started() > 1) ranks.emplace();
     return dispatch(arguments);
   } catch (const OutputClosed&) {
+    if (ranks) ranks->leave(0);
     return 0;
   } catch (const UsageError& error) {
     return complain(error.what(), 2);
@@ -178,6 +188,7 @@ void wait_politely(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fovea::cli::Ranks::take_cores();  // before OpenMP's runtime counts them
   wait_politely(argv);
   const std::string missing = fovea::missing_cpu_features();
   if (!missing.empty()) {

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"
+#include "fovea/doctor.h"
+#include "line_job.h"
 #include "progress.h"
+#include "ranks.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -20,12 +22,15 @@ using Json = nlohmann::ordered_json;
 class TranslateCommand : public Command {
  public:
   TranslateCommand()
-      : Command("translate MODEL [OPTIONS] < SOURCE > TRANSLATION",
-                "Translates line by line, in the order of the lines; a file of any size passes "
-                "through. Only the translations go to standard output.") {}
+      : Command("translate MODEL [FILE...] [--out FILE] [OPTIONS]",
+                "Translates files, or standard input, line by line, in the order of the lines; "
+                "files of any size pass through. Only translations go to standard output.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
+    table.add(text("--out", {"-o", "--output"},
+                   "file to write, over as many runs as it takes; else standard output", out_));
     table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
                       "hypotheses kept at a time; 1 = greedy", options_.beams, 1, 1024));
     table.add(number("--length-penalty", {"--normalize"},
@@ -63,7 +68,9 @@ class TranslateCommand : public Command {
                       1 << 16));
   }
 
-  int run(const OptionTable&) override {
+  bool runs_on_ranks(const OptionTable&) const override { return true; }
+
+  int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (options_.best > options_.beams) {
       throw UsageError(fmt::format("--n-best: {}; expected at most {}, the beams", options_.best,
@@ -71,40 +78,61 @@ class TranslateCommand : public Command {
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
-    catch_signals();
+    LineJob job;
+    job.files = files_;
+    job.out = out_;
+    job.key = decisive_options(table, {"--out", "--sequences", "--threads", "--strict"});
+    job.key["model"] = model_fingerprint(model_);
+    job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
     const auto start = std::chrono::steady_clock::now();
-    translate(
-        model, options_,
-        [&]() -> std::optional<std::string> {
-          std::string line;
-          if (asked_to_stop() || !std::getline(std::cin, line)) return std::nullopt;
-          if (!line.empty() && line.back() == '\r') line.pop_back();
-          return line;
-        },
-        [&](const Translation& translation) {
-          print(json ? as_json(translation) : as_text(translation));
-          ++lines_;
-          cut_ += translation.cut;
-          tokens_ += std::ssize(translation.best[0].ids);
-          return !asked_to_stop();
-        });
+    const auto done =
+        run_lines(job, [&](const LineBlock& block) { return translate_block(model, block); });
+    if (!done) return asked_to_stop() ? stop_code() : 0;
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (cut_ > 0) {
-      note(fmt::format("note: {} lines were longer than the model's context of {} tokens and cut\n",
-                       cut_, model.spec().context));
+    if (done->cut > 0) {
+      note(
+          fmt::format("warning: {} of more than {} tokens, the model's context, lost their end, "
+                      "the first at {}; --refuse-long refuses such lines\n",
+                      done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut),
+                      model.spec().context, printable(done->first_cut)));
     }
-    note(dim(fmt::format("{} lines, {} tokens, {:.1f} s, {} tokens/s\n", lines_, tokens_, seconds,
-                         amount(seconds > 0 ? static_cast<double>(tokens_) / seconds : 0))));
-    return asked_to_stop() ? stop_code() : 0;
+    note(dim(fmt::format("{} lines, {} tokens, {:.1f} s, {} tokens/s\n", done->lines, done->tokens,
+                         seconds,
+                         amount(seconds > 0 ? static_cast<double>(done->tokens) / seconds : 0))));
+    return 0;
   }
 
  private:
+  // Lines that are sorted by length together. Where others help, fewer, so that all have some.
+  static constexpr size_t kLinesAtOnce = 1024, kLinesOfRank = 256;
+
+  BlockResult translate_block(const Model& model, const LineBlock& block) const {
+    size_t read = 0, written = 0;
+    BlockResult result;
+    TranslateOptions options = options_;
+    options.name_of_line = [&](size_t i) { return block.name_of(i); };
+    translate(
+        model, options,
+        [&]() -> std::optional<std::string> {
+          if (read == block.lines.size()) return std::nullopt;
+          return block.lines[read++];
+        },
+        [&](const Translation& translation) {
+          result.bytes += json ? as_json(translation) : as_text(translation, block.first + written);
+          result.tokens += std::ssize(translation.best[0].ids);
+          if (translation.cut && result.cut++ == 0) result.first_cut = block.name_of(written);
+          ++written;
+          return true;
+        });
+    return result;
+  }
+
   // Marian's layout: line ||| translation ||| score, once there are several of a line.
-  std::string as_text(const Translation& translation) const {
+  std::string as_text(const Translation& translation, size_t line) const {
     std::string text;
     for (const Generation& one : translation.best) {
-      if (options_.best > 1) text += fmt::format("{} ||| ", lines_);
+      if (options_.best > 1) text += fmt::format("{} ||| ", line);
       text += one_line(one.text);
       if (options_.alignment) text += " ||| " + pairs(translation);
       if (options_.best > 1) text += fmt::format(" ||| {:.4f}", one.score);
@@ -138,10 +166,10 @@ class TranslateCommand : public Command {
     return result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
-  std::string model_;
+  std::string model_, out_;
+  std::vector<std::string> files_;
   TranslateOptions options_;
   int precision_ = 0, cache_ = 0;
-  int64_t lines_ = 0, cut_ = 0, tokens_ = 0;
 };
 
 }  // namespace

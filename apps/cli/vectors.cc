@@ -14,16 +14,8 @@ bool is_signed(VectorPrecision precision) {
 
 }  // namespace
 
-VectorWriter::VectorWriter(const std::string& path, VectorFormat format, VectorPrecision precision)
-    : out_(path, format == VectorFormat::npy ? OutputFile::Beginning::known_at_the_end
-                                             : OutputFile::Beginning::as_written),
-      format_(format),
-      precision_(precision) {
-  if (format == VectorFormat::npy) out_.write(std::string(kHeaderBytes, ' '));
-}
-
 // NEP 1: magic, version 1.0, the length of what follows, a Python literal padded by spaces.
-std::string VectorWriter::npy_header(int64_t width) const {
+std::string VectorLayout::header(int64_t count, int64_t width) const {
   const char* type = is_float(precision_) ? "<f4" : is_signed(precision_) ? "|i1" : "|u1";
   const int64_t columns = is_float(precision_) ? width : bytes_of_vector(width, precision_);
   std::string header("\x93NUMPY\x01\x00", 8);
@@ -31,12 +23,12 @@ std::string VectorWriter::npy_header(int64_t width) const {
   header += static_cast<char>(rest);
   header += '\0';
   header += fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", type,
-                        count_, columns);
+                        count, columns);
   header.resize(kHeaderBytes - 1, ' ');
   return header + '\n';
 }
 
-std::string VectorWriter::numbers(const Embeddings& embeddings, const std::vector<uint8_t>& bytes,
+std::string VectorLayout::numbers(const Embeddings& embeddings, const std::vector<uint8_t>& bytes,
                                   int64_t row, const char* separator) const {
   std::string out;
   const auto add = [&](auto value) {
@@ -56,29 +48,22 @@ std::string VectorWriter::numbers(const Embeddings& embeddings, const std::vecto
   return out;
 }
 
-void VectorWriter::add(const Embeddings& embeddings) {
+std::string VectorLayout::bytes(const Embeddings& embeddings, int64_t first) const {
   const std::vector<uint8_t> bytes =
       quantise_vectors(embeddings.values.data(), embeddings.count, embeddings.width, precision_);
+  if (format_ == VectorFormat::npy)
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   std::string text;
-  for (int64_t row = 0; row < embeddings.count && format_ != VectorFormat::npy; ++row) {
+  for (int64_t row = 0; row < embeddings.count; ++row) {
     if (format_ == VectorFormat::text) {
       text += numbers(embeddings, bytes, row, " ") + "\n";
     } else {
-      text += fmt::format("{{\"index\":{},\"tokens\":{},\"embedding\":[{}]}}\n", count_ + row,
+      text += fmt::format("{{\"index\":{},\"tokens\":{},\"embedding\":[{}]}}\n", first + row,
                           embeddings.tokens[static_cast<size_t>(row)],
                           numbers(embeddings, bytes, row, ","));
     }
   }
-  if (format_ == VectorFormat::npy)
-    out_.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  else
-    out_.write(text);
-  count_ += embeddings.count;
-}
-
-void VectorWriter::finish(int64_t width) {
-  if (format_ == VectorFormat::npy) out_.rewrite_beginning(npy_header(width));
-  out_.finish();
+  return text;
 }
 
 }  // namespace fovea::cli

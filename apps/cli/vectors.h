@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "fovea/embed.h"
-#include "output_file.h"
 
 namespace fovea::cli {
 
@@ -12,22 +10,23 @@ namespace fovea::cli {
 // vector on a line.
 enum class VectorFormat { npy, json_lines, text };
 
-// Writes vectors as they come.
-class VectorWriter {
+// How vectors stand in a file.
+class VectorLayout {
  public:
-  VectorWriter(const std::string& path, VectorFormat format, VectorPrecision precision);
-  void add(const Embeddings& embeddings);
-  void finish(int64_t width);  // `width` counts where there was no vector
+  VectorLayout(VectorFormat format, VectorPrecision precision)
+      : format_(format), precision_(precision) {}
+  bool has_header() const { return format_ == VectorFormat::npy; }
+  // Of an array of so many vectors; as long for any number.
+  std::string header(int64_t count, int64_t width) const;
+  // The vectors of texts, before which there were `first`.
+  std::string bytes(const Embeddings& embeddings, int64_t first) const;
 
  private:
-  std::string npy_header(int64_t width) const;
   std::string numbers(const Embeddings& embeddings, const std::vector<uint8_t>& bytes, int64_t row,
                       const char* separator) const;
 
-  OutputFile out_;
   VectorFormat format_;
   VectorPrecision precision_;
-  int64_t count_ = 0;
 };
 
 }  // namespace fovea::cli

@@ -24,6 +24,7 @@ struct TranslateOptions {
   std::string prefix;         // what every translation begins with
   bool alignment = false;     // also which words of the source each word came from
   bool refuse_long = false;   // InvalidArgument for a line over the context, instead of cutting it
+  std::function<std::string(size_t)> name_of_line;  // for errors; absent: "line 1", ...
   // Texts computed at a time, times their beams: more fill the machine, fewer take less memory.
   int64_t sequences = 128;
 };
@@ -52,6 +53,15 @@ struct TranslationRequest {
 };
 TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
                                        const std::string& line);
+
+// From one language into another, by their codes; empty = the files do not say.
+struct TranslationDirection {
+  std::string source, target;
+  std::string source_prefix;  // see TranslateOptions
+};
+// What a model of several directions tells of them: the tasks "translation_en_to_de" of its
+// config.json, and the languages that its vocabulary has a code ">>deu<<" for. Empty for others.
+std::vector<TranslationDirection> translation_directions(const Model& model);
 
 // Of translations against one reference each, as sacrebleu gives them.
 struct TranslationScores {

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "embed/batching.h"
+#include "fovea/doctor.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -68,11 +69,8 @@ const std::string& Embedder::similarity_name() const {
 }
 
 uint64_t Embedder::fingerprint() const {
-  const std::string folder = transformer_folder(parts_->folder);
   Hasher hasher;
-  for (const std::string& name : list_files(folder))
-    if (name.ends_with(".json") || name.ends_with(".txt") || name.ends_with(".safetensors"))
-      hasher.add(MappedFile(folder + "/" + name).bytes());
+  hasher.add(hash_text(model_fingerprint(transformer_folder(parts_->folder))));
   hasher.add(hash_text(parts_->model.modules.hash));
   return hasher.hash();
 }

@@ -12,14 +12,17 @@
 namespace fovea {
 namespace {
 
+const Transformer* draft_of(const EngineOptions& options) {
+  return options.draft ? &options.draft->parts().transformer : nullptr;
+}
+
 int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
   const Transformer& model = parts.transformer;
   check(model.spec.decoder.has_value(), "engine: the model has no decoder; expected one");
   check(options.cache_bytes >= 0, "--cache-bytes: {}; expected 0 or more", options.cache_bytes);
   const int64_t bytes =
       options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);
-  const auto page =
-      static_cast<int64_t>(PagePool::layout_for(*model.spec.decoder, parts.cache).page_bytes());
+  const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), parts.cache));
   // More than every sequence can fill is of no use.
   const int64_t most = pages_for(model.spec.context, options.most_sequences);
   check(bytes >= page, "--cache-bytes: {}; expected at least {}, one page", bytes, page);
@@ -39,7 +42,8 @@ class Engine::Worker {
                    {.cache = model.parts().cache,
                     .pages = cache_pages(model.parts(), options),
                     .most_sequences = options.most_sequences,
-                    .step_tokens = options.step_tokens}),
+                    .step_tokens = options.step_tokens,
+                    .draft = draft_of(options)}),
         status_(scheduler_.status()),
         thread_([this] { run(); }) {}
 
@@ -130,8 +134,10 @@ class Engine::Worker {
   std::thread thread_;  // last: it uses the others
 };
 
-Engine::Engine(const Model& model, const EngineOptions& options)
-    : worker_(std::make_unique<Worker>(model, options)) {}
+Engine::Engine(const Model& model, const EngineOptions& options) {
+  if (options.draft) check_draft(model, *options.draft);
+  worker_ = std::make_unique<Worker>(model, options);
+}
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,

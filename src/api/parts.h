@@ -20,6 +20,9 @@ struct Model::Parts {
   DType cache = DType::f32;  // of keys and values while it writes
 };
 
+// InvalidArgument where the draft cannot guess for the model: its vocabulary is another one.
+void check_draft(const Model& model, const Model& draft);
+
 // Whether there is a tokenizer beside the weights, or in the .gguf file.
 bool comes_with_tokenizer(const std::string& path);
 

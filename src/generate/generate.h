@@ -13,6 +13,7 @@ struct Generator {
   GenerationRules rules = {};
   DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
   const Tokenizer* source = nullptr;               // of what an encoder reads, for translate()
+  const Transformer* draft = nullptr;              // with the same vocabulary
 };
 
 // The public functions of that name, for one request by itself; its keys and values take at most

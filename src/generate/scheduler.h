@@ -16,6 +16,7 @@ struct SchedulerOptions {
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
+  const Transformer* draft = nullptr;  // guesses for the requests that ask for guesses
 };
 
 // Takes requests and goes on with all of them step by step: one pass of the model over the new
@@ -40,7 +41,7 @@ class Scheduler {
     int64_t tokens;
   };
   void admit();
-  void encode(const std::vector<Request*>& requests);
+  void guess();
   std::vector<Row> plan();
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
@@ -54,6 +55,7 @@ class Scheduler {
   SchedulerOptions options_;
   PagePool pool_;
   PrefixCache prefixes_;
+  std::optional<Drafter> drafter_;
   std::deque<std::unique_ptr<Request>> waiting_;
   std::list<std::unique_ptr<Request>> running_;  // in the order of their arrival
   EngineStatus status_;
@@ -61,5 +63,7 @@ class Scheduler {
 
 // Pages that texts of so many tokens in all need, one text at least.
 int64_t pages_for(int64_t tokens, int64_t texts);
+// What a page takes in the model's pool and, if there is one, the draft's.
+size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache);
 
 }  // namespace fovea

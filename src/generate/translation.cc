@@ -30,16 +30,15 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
 
 // As the model reads a line, cut where it is longer than the context.
 std::vector<int32_t> source_of(const Generator& generator, const TranslateOptions& options,
-                               const std::string& line, bool& cut) {
+                               const std::string& line, size_t number, bool& cut) {
   EncodingOptions whole;
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = generator.source->encoding(options.source_prefix + line, whole).ids;
   const auto context = static_cast<size_t>(generator.model.spec.context);
   cut = ids.size() > context;
   if (!cut) return ids;
-  check(!options.refuse_long,
-        "translate: a line of {} tokens; expected at most {}, the model's "
-        "context",
+  check(!options.refuse_long, "{}: has {} tokens; expected at most {}, the model's context",
+        options.name_of_line ? options.name_of_line(number) : fmt::format("line {}", number + 1),
         ids.size(), context);
   const int32_t last = ids.back();  // the end, where the tokenizer adds one
   ids.resize(context);
@@ -54,11 +53,12 @@ class Translator {
         options_(options),
         scheduler_(make(generator, options, cache_bytes)) {}
 
-  std::vector<Translation> operator()(const std::vector<std::string>& lines) {
+  // `before`: lines that were translated before these.
+  std::vector<Translation> operator()(const std::vector<std::string>& lines, size_t before) {
     std::vector<Translation> translations(lines.size());
     std::vector<TranslationRequest> requests;
     for (size_t i = 0; i < lines.size(); ++i) {
-      requests.push_back(translation_request(generator_, options_, lines[i]));
+      requests.push_back(translation_request(generator_, options_, lines[i], before + i));
       translations[i].cut = requests[i].cut;
     }
     std::vector<size_t> order(lines.size());
@@ -120,10 +120,10 @@ class Translator {
 }  // namespace
 
 TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
-                                       const std::string& line) {
+                                       const std::string& line, size_t number) {
   check_options(options, generator);
   TranslationRequest request;
-  request.source = source_of(generator, options, line, request.cut);
+  request.source = source_of(generator, options, line, number, request.cut);
   GenerateOptions& generation = request.options;
   generation.beams = options.beams;
   generation.answers = options.best;
@@ -144,6 +144,7 @@ void translate(const Generator& generator, const TranslateOptions& options, uint
                const std::function<bool(const Translation&)>& put) {
   check_options(options, generator);
   Translator translator(generator, options, cache_bytes);
+  size_t before = 0;
   for (bool more = true; more;) {
     std::vector<std::string> lines;
     while (lines.size() < kWindow && more) {
@@ -153,8 +154,9 @@ void translate(const Generator& generator, const TranslateOptions& options, uint
         more = false;
       }
     }
-    for (const Translation& translation : translator(lines))
+    for (const Translation& translation : translator(lines, before))
       if (!put(translation)) return;
+    before += lines.size();
   }
 }
 

@@ -5,9 +5,9 @@
 
 namespace fovea {
 
-// The public function of that name.
+// The public function of that name; `number` counts the lines before this one, for errors.
 TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
-                                       const std::string& line);
+                                       const std::string& line, size_t number = 0);
 
 // The public function of that name; keys and values take at most `cache_bytes`. The generator has
 // both tokenizers.

@@ -46,7 +46,7 @@ class TranslateTest(FoveaTest):
         for key in ("bleu", "chrf", "bleu_signature", "chrf_signature", "sequences"):
             self.assertEqual(told[key], scored[key], key)
         self.assertGreater(told["loss"], 0)
-        self.assertIn(b"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp", self.told("eval", self.out, *self.pairs))
+        self.assertIn(b"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:fovea-", self.told("eval", self.out, *self.pairs))
         self.assertNotIn(b"BLEU", self.told("eval", self.out, *self.pairs, "--beams", "0"))
 
         timed = json.loads(self.told("bench", self.out, "--translate", self.folder / "test.de", "--beams", "2", "--tokens", "4",

@@ -1,0 +1,112 @@
+#include "journal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "fovea/error.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string value_of(const Json& job, const std::string& name) {
+  return job.contains(name) ? text_of(job[name]) : "none";
+}
+
+Json as_json(const Journal::Entry& entry) {
+  const JobProgress& p = entry.progress;
+  return {{"lines", p.lines}, {"bytes", entry.bytes},     {"tokens", p.tokens},
+          {"cut", p.cut},     {"first_cut", p.first_cut}, {"hash", p.lines_hash}};
+}
+
+Journal::Entry entry_of(const Json& line) {
+  Journal::Entry entry;
+  entry.bytes = line.at("bytes");
+  JobProgress& p = entry.progress;
+  p.lines = line.at("lines");
+  p.tokens = line.at("tokens");
+  p.cut = line.at("cut");
+  p.first_cut = line.at("first_cut");
+  p.lines_hash = line.at("hash");
+  return entry;
+}
+
+}  // namespace
+
+std::string difference(const Json& one, const Json& other) {
+  for (const Json* const job : {&one, &other})
+    for (const auto& [name, ignored] : job->items())
+      if (value_of(one, name) != value_of(other, name)) return name;
+  return "";
+}
+
+Journal::Journal(const std::string& path, const Json& job)
+    : output_(path), path_(path + ".journal"), job_(Json::parse(text_of(job))) {
+  const uint64_t whole = read();
+  if (entry_.progress.lines == 0) {
+    restart();
+    return;
+  }
+  if (truncate(path_.c_str(), static_cast<off_t>(whole)) != 0) cannot_write();
+  file_.open(path_, std::ios::binary | std::ios::app);
+}
+
+// The bytes of its whole lines.
+uint64_t Journal::read() {
+  std::ifstream file(path_, std::ios::binary);
+  std::string line;
+  uint64_t whole = 0;
+  const auto next = [&] {
+    if (!std::getline(file, line) || file.eof()) return false;  // the last one may be half
+    whole += line.size() + 1;
+    return true;
+  };
+  if (!next()) return 0;
+  try {
+    const Json begun = Json::parse(line);
+    while (next()) entry_ = entry_of(Json::parse(line));
+    const std::string other = difference(begun, job_);
+    if (entry_.progress.lines > 0 && !other.empty())
+      throw Error(ErrorKind::BadFile,
+                  fmt::format("{0}.part: was begun with {1} {2}, now {3}; expected the same, or "
+                              "{0}.part and {0}.journal deleted, to begin anew",
+                              output_, other, value_of(begun, other), value_of(job_, other)));
+  } catch (const Json::exception&) {
+    throw Error(ErrorKind::BadFile,
+                fmt::format("{0}: is no journal of this program; expected it and {1}.part deleted, "
+                            "to begin anew",
+                            path_, output_));
+  }
+  return whole;
+}
+
+void Journal::restart() {
+  entry_ = {};
+  file_.close();
+  file_.clear();
+  file_.open(path_, std::ios::binary | std::ios::trunc);
+  write(job_);
+}
+
+void Journal::add(const Entry& entry) {
+  write(as_json(entry));
+  entry_ = entry;
+}
+
+void Journal::write(const Json& line) {
+  file_ << text_of(line) << '\n' << std::flush;
+  if (!file_) cannot_write();
+}
+
+void Journal::cannot_write() const {
+  throw Error(ErrorKind::Failed, path_ + ": cannot be written; expected a folder with space left");
+}
+
+void Journal::remove() const { unlink(path_.c_str()); }
+
+}  // namespace fovea::cli

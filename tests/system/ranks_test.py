@@ -1,0 +1,221 @@
+"""Lines shared by the processes that mpirun starts: the same bytes as from one, whatever dies on the way; and a job that goes on."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from support import FOVEA, ROOT, FoveaTest, fovea
+
+MODEL = ROOT / "tests/goldens/sentence_model"
+TEXTS = json.loads((MODEL / "texts.json").read_text())
+# More ranks than cores, by root in a container: what users need not say.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("OMPI_")}
+BLOCK = 512  # lines that embed hands to a rank
+
+
+def command_of(ranks, *arguments):
+    return [*MPIRUN, "-n", str(ranks), FOVEA, *map(str, arguments)]
+
+
+def lines(count, seed=3):
+    generator = random.Random(seed)
+    return "".join(f"{generator.choice(TEXTS)} {i}\n" for i in range(count)).encode()
+
+
+@unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+class Ranks(FoveaTest):
+    def mpirun(self, ranks, *arguments, **more):
+        more.setdefault("input", b"")
+        return subprocess.run(command_of(ranks, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              env=ENVIRONMENT, check=False, **more)
+
+    def told_once(self, result, *mentions):
+        """One line of ours among what mpirun itself says."""
+        message = result.stderr.decode(errors="replace")
+        told = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
+        self.assertEqual(len(told), 1, message)
+        self.assertNotEqual(result.returncode, 0)
+        for mention in mentions:
+            self.assertIn(str(mention), told[0])
+
+    def translator(self):
+        """A model that translates badly, but the same everywhere."""
+        out = self.folder / "translator"
+        if not out.exists():
+            source = self.file("train.de", "red dog\nsun tree\n" * 40)
+            target = self.file("train.en", "dog red\ntree sun\n" * 40)
+            self.ok(fovea("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs", source, target,
+                          "--steps", "10", "--evaluate-every", "0", "--tokenizer", "bpe:270", "--out", out))
+        return out
+
+    def test_vectors_have_the_same_bytes(self):
+        text = self.file("many.txt", lines(5 * BLOCK + 3))
+        for name in ("v.npy", "v.jsonl", "v.txt"):
+            alone = self.folder / name
+            self.ok(fovea("embed", MODEL, text, "--out", alone))
+            for ranks in (1, 2, 3) if name == "v.npy" else (3,):
+                shared = self.folder / f"{ranks}-{name}"
+                self.ok(self.mpirun(ranks, "embed", MODEL, text, "--out", shared))
+                self.assertEqual(shared.read_bytes(), alone.read_bytes(), f"{ranks} ranks, {name}")
+        left = [path.name for path in self.folder.iterdir() if path.suffix in (".part", ".journal")]
+        self.assertEqual(left, [])
+
+    def test_standard_input_and_output(self):
+        text = lines(2 * BLOCK + 9)
+        for more in ((), ("--format", "npy"), ("--precision", "int8", "--format", "jsonl")):
+            alone = self.ok(fovea("embed", MODEL, *more, input=text)).stdout
+            self.assertEqual(self.ok(self.mpirun(2, "embed", MODEL, *more, input=text)).stdout, alone)
+
+    def test_fewer_lines_than_ranks(self):
+        for text in (b"", b"night\n", b"night", b"\n\n", b"a\r\nb\r\n"):
+            alone = self.ok(fovea("embed", MODEL, input=text))
+            shared = self.ok(self.mpirun(3, "embed", MODEL, input=text))
+            self.assertEqual(shared.stdout, alone.stdout, text)
+        self.assertEqual(self.ok(self.mpirun(3, "embed", MODEL, "--format", "npy")).stdout,
+                         self.ok(fovea("embed", MODEL, "--format", "npy", input=b"")).stdout)
+
+    def test_warnings_come_once_and_name_the_first_line(self):
+        text = self.file("long.txt", lines(BLOCK + 5) + b"fox " * 40 + b"\n")
+        alone, shared = fovea("embed", MODEL, text), self.mpirun(2, "embed", MODEL, text)
+        self.assertEqual(shared.stderr, alone.stderr)
+        self.assertIn(b"long.txt: line ", shared.stderr)
+        self.told_once(self.mpirun(2, "embed", MODEL, text, "--no-truncate"), "rank ", "long.txt: line ")
+
+    def test_translations_have_the_same_bytes(self):
+        model = self.translator()
+        words = ["red", "dog", "sun", "tree"]
+        generator = random.Random(5)
+        text = "".join(" ".join(generator.choice(words) for _ in range(generator.randint(0, 6))) + "\n" for _ in range(700)).encode()
+        for more in ((), ("--beams", "2", "--n-best", "2"), ("--beams", "1", "--alignment"), ("--beams", "2", "--json")):
+            arguments = ("translate", model, "--max-tokens", "8", *more)
+            alone = self.ok(fovea(*arguments, input=text)).stdout
+            for ranks in (2, 3):
+                self.assertEqual(self.ok(self.mpirun(ranks, *arguments, input=text)).stdout, alone, more)
+
+    def test_what_is_wrong_everywhere_is_said_once(self):
+        self.told_once(self.mpirun(3, "embed", self.folder / "none"), "rank 0 (", "none")
+        self.told_once(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank 0 (", "--format")
+        self.told_once(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank 0 (", "none")
+        self.told_once(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "mpirun started 2")
+        self.told_once(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "mpirun started 2")
+
+    def different_ranks(self, *commands):
+        """Each rank a command of its own, as on machines with other files."""
+        parts = []
+        for command in commands:
+            parts += [*([":"] if parts else []), "-n", "1", FOVEA, *map(str, command)]
+        return subprocess.run([*MPIRUN, *parts], input=lines(20), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              env=ENVIRONMENT, check=False)
+
+    def test_a_rank_without_the_model_is_named(self):
+        self.told_once(self.different_ranks(("embed", MODEL), ("embed", self.folder / "none")), "rank 1 (", "none")
+
+    def test_ranks_with_different_models_or_options_are_refused(self):
+        other = self.folder / "other"
+        shutil.copytree(MODEL, other)
+        weights = other / "2_Dense/model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1] + b"\x3e")
+        self.told_once(self.different_ranks(("embed", MODEL), ("embed", other)), "rank 1 (", "model")
+        self.told_once(self.different_ranks(("embed", MODEL), ("embed", MODEL, "--dimensions", "4")), "rank 1 (", "differs")
+
+
+@unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+class Deaths(FoveaTest):
+    def started(self, *command):
+        process = subprocess.Popen([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=ENVIRONMENT)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        return process
+
+    def until(self, true):
+        end = time.monotonic() + 60
+        while not true():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.005)
+
+    def rank_process(self, rank):
+        """The process that is this rank of our own mpirun."""
+        mark = f"OMPI_COMM_WORLD_RANK={rank}".encode()
+        for folder in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{folder}/cmdline", "rb") as command, open(f"/proc/{folder}/environ", "rb") as environment:
+                    if str(self.folder).encode() in command.read() and mark in environment.read().split(b"\0"):
+                        return int(folder)
+            except (OSError, ValueError):
+                pass
+        return None
+
+    def test_a_killed_rank_is_named_and_a_rerun_goes_on(self):
+        text = self.file("many.txt", lines(300 * BLOCK))
+        alone, out = self.folder / "alone.npy", self.folder / "v.npy"
+        self.ok(fovea("embed", MODEL, text, "--out", alone))
+        journal = self.folder / "v.npy.journal"
+        for killed in (1, 0):
+            process = self.started(*command_of(2, "embed", MODEL, text, "--out", out))
+            before = len(journal.read_bytes().splitlines()) if journal.exists() else 0
+            self.until(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > before + 3)
+            os.kill(self.rank_process(killed), signal.SIGKILL)
+            _, error = process.communicate(timeout=60)
+            self.assertNotEqual(process.returncode, 0)
+            self.assertIn(f"fovea: error: rank {killed} (".encode(), error)
+            self.assertFalse(out.exists())
+            self.assertTrue(journal.exists())
+        done = self.ok(fovea("embed", MODEL, text, "--out", out))
+        self.assertIn(b"goes on behind line", done.stderr)
+        self.assertEqual(out.read_bytes(), alone.read_bytes())
+        self.assertFalse(journal.exists())
+
+
+class GoingOn(FoveaTest):
+    """The same journal serves one process."""
+
+    def setUp(self):
+        super().setUp()
+        self.many = self.file("many.txt", lines(40000))
+        self.out = self.folder / "v.npy"
+        self.part, self.journal = self.folder / "v.npy.part", self.folder / "v.npy.journal"
+
+    def interrupted(self):
+        process = self.start("embed", MODEL, self.many, "--out", self.out)
+        end = time.monotonic() + 60
+        while not self.journal.exists() or self.journal.read_bytes().count(b"\n") < 3:
+            self.assertLess(time.monotonic(), end)
+            self.assertIsNone(process.poll(), "it was too fast to be interrupted")
+        code, rest = self.end(process)
+        self.assertEqual(code, 130)
+        self.assertIn("the same command goes on", rest)
+
+    def test_after_an_interrupt(self):
+        alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
+        self.interrupted()
+        self.refused(fovea("embed", MODEL, self.many, "--out", self.out, "--precision", "int8"), 2, "v.npy.part", "--precision", "int8")
+        self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "other lines")
+        # A kill leaves half a line, and bytes that the journal does not know.
+        with self.journal.open("ab") as journal, self.part.open("ab") as part:
+            journal.write(b'{"lines": 99')
+            part.write(b"half a vector")
+        self.assertIn(b"goes on behind line", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
+        self.assertEqual(self.out.read_bytes(), alone)
+        self.assertFalse(self.part.exists() or self.journal.exists())
+
+    def test_what_cannot_be_gone_on_with(self):
+        self.interrupted()
+        self.journal.write_bytes(b"no json\n")
+        self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal: is no journal")
+        self.part.write_bytes(b"")  # shorter than the journal says: from the beginning
+        self.journal.unlink()
+        self.assertNotIn(b"goes on", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
+
+    def test_a_device_is_written_as_it_is(self):
+        self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null"))
+        self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null", "--format", "npy"))
+        self.assertFalse(os.path.isfile("/dev/null"))
+
+
+if __name__ == "__main__":
+    unittest.main()
