@@ -71,7 +71,10 @@ void measure(const char* name, WeightFormat format, const Tensor& matrix, int64_
   double best = 1e9;
   for (int round = 0; round < 4; ++round) {
     const double begin = now();
-    for (const PackedMatrix& w : weights.matrices) kernels(x).packed_linear(y, x, {}, w, rows);
+    for (const PackedMatrix& w : weights.matrices) {
+      const PackedProduct product{y, {}, w};
+      kernels(x).packed_linear({&product, 1}, x, rows);
+    }
     best = std::min(best, (now() - begin) / static_cast<double>(weights.matrices.size()));
   }
   const PackedMatrix& w = weights.matrices[0];

@@ -32,6 +32,7 @@ class BenchCommand : public Command {
         choice("--dtype", {"--precision"},
                "precision of matrix products; of MODEL: of its weights, automatic = as stored",
                precision_, kWeightPrecisions));
+    table.add(cache_option(cache_));
     table.add(integer("--prompt", {}, "with MODEL: tokens of the prompt", prompt_, 1, 1 << 20));
     table.add(integer("--decode", {}, "with MODEL: tokens to write", decode_, 1, 1 << 20));
     table.add(text("--embed", {}, "with MODEL: times embedding the lines of this file", lines_));
@@ -85,7 +86,7 @@ class BenchCommand : public Command {
     if (model_.empty()) throw UsageError("--translate: needs a MODEL; expected a model directory");
     translation_.min_tokens = translation_.max_tokens = exact_;
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
-    const Model model = open_model(model_, weight_precision(precision_));
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     const TranslationBench r = bench_translation(model, all_lines(sources_), runs_, translation_);
     print(json ? nlohmann::ordered_json({{"model", model_},
                                          {"dtype", kPrecisionNames[precision_]},
@@ -110,7 +111,7 @@ class BenchCommand : public Command {
 
   int run_model() {
     const auto start = std::chrono::steady_clock::now();
-    const Model model = open_model(model_, weight_precision(precision_));
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const GenerationBench r =
@@ -186,7 +187,7 @@ class BenchCommand : public Command {
   std::string preset_ = "nano", lines_, sources_, model_;
   TranslateOptions translation_;
   int64_t exact_ = 0, runs_ = 5;
-  int precision_ = 0;
+  int precision_ = 0, cache_ = 0;
   int64_t steps_ = 50, batch_ = 0, prompt_ = 512, decode_ = 64;
 };
 

@@ -89,6 +89,7 @@ class ChatCommand : public Command {
                    "file with a chat template, instead of the model's own", template_));
     table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
                      precision_, kWeightPrecisions));
+    table.add(cache_option(cache_));
     generation_.options.max_tokens = -1;
     generation_.declare(table);
   }
@@ -101,7 +102,7 @@ class ChatCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model = open_model(model_, precision);
+    const Model model = open_model(model_, precision, cache_precision(cache_));
     generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     Conversation conversation(model, format_of(model), system_);
@@ -233,7 +234,7 @@ class ChatCommand : public Command {
   }
 
   std::string model_, system_, template_;
-  int precision_ = 0;
+  int precision_ = 0, cache_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
   std::optional<LineEditor> editor_;

@@ -39,12 +39,11 @@ std::string as_json(const Comparison& r) {
 
 }  // namespace
 
-int run_compare(const std::string& model, const std::string& against, int precision,
+int run_compare(const Model& model, const std::string& against,
                 const std::vector<std::string>& data, bool json) {
-  const Model rounded = open_model(model, weight_precision(precision));
   const Model full = open_model(against);
   ProgressLine line;
-  const Comparison result = compare(rounded, full, data, [&](double fraction) {
+  const Comparison result = compare(model, full, data, [&](double fraction) {
     line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
     return !asked_to_stop();
   });

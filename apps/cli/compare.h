@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "fovea/model.h"
+
 namespace fovea::cli {
 
-// `fovea eval MODEL DATA --against FULL [--dtype NAME]`: returns the exit code. `precision` is an
-// index into the choices of kWeightPrecisions.
-int run_compare(const std::string& model, const std::string& against, int precision,
+// `fovea eval MODEL DATA --against FULL`: returns the exit code.
+int run_compare(const Model& model, const std::string& against,
                 const std::vector<std::string>& data, bool json);
 
 }  // namespace fovea::cli

@@ -69,21 +69,25 @@ class EvalCommand : public Command {
     table.add(choice("--dtype", {"--precision"},
                      "precision of MODEL's weights, automatic = as stored", precision_,
                      kWeightPrecisions));
+    table.add(cache_option(cache_));
   }
 
   int run(const OptionTable& table) override {
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    const auto open = [this] {
+      return open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    };
     if (table.given("--score") || !candidates_.empty()) {
-      print_scores(open_model(model_, weight_precision(precision_)), score_, candidates_, json);
+      print_scores(open(), score_, candidates_, json);
       return 0;
     }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
           "DATA: not given; expected text files or folders, --pairs, --labels or --score");
     catch_signals();
-    if (!against_.empty()) return run_compare(model_, against_, precision_, data_.text, json);
-    const Model model = open_model(model_, weight_precision(precision_));
+    if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
+    const Model model = open();
     translation_.beams = beams_;
     translation_.sequences = std::max(translation_.sequences, beams_);
     if (beams_ > 0) data_.translation = translation_;
@@ -169,7 +173,7 @@ class EvalCommand : public Command {
   std::vector<std::string> candidates_;
   int64_t beams_ = 5;
   TranslateOptions translation_;
-  int precision_ = 0;
+  int precision_ = 0, cache_ = 0;
   EvaluationData data_;
 };
 

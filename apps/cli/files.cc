@@ -62,9 +62,15 @@ void warn(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
 }
 
-Model open_model(const std::string& folder, WeightPrecision precision) {
+Option cache_option(int& value) {
+  return choice("--cache-dtype", {"--kv-cache-dtype", "--cache-type"},
+                "of keys and values; automatic = fp32 where the weights are, else bf16", value,
+                {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
+}
+
+Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
   std::vector<std::string> warnings;
-  Model model = Model::open(folder, &warnings, precision);
+  Model model = Model::open(folder, &warnings, precision, cache);
   warn(warnings);
   return model;
 }

@@ -50,6 +50,7 @@ class GenerateCommand : public Command {
     table.add(flag("--echo", {}, "print the prompt too", echo_));
     table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
                      precision_, kWeightPrecisions));
+    table.add(cache_option(cache_));
     generation_.declare(table);
     GenerateOptions& options = generation_.options;
     table.add(integer("--answers", {"--num-return-sequences"},
@@ -78,7 +79,7 @@ class GenerateCommand : public Command {
     if (sources > 1) throw UsageError("--prompt, --file, --ids: expected one of them");
     if (!table.given("--ids")) read_prompt(table);
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model = open_model(model_, precision);
+    const Model model = open_model(model_, precision, cache_precision(cache_));
     generation_.settle(model, precision, *table_);
     if (!table.given("--ids")) warn_unknown(model);
     return write(model);
@@ -201,7 +202,7 @@ class GenerateCommand : public Command {
 
   std::string model_, prompt_, file_;
   std::vector<int64_t> ids_;
-  int precision_ = 0;
+  int precision_ = 0, cache_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
   bool echo_ = false;

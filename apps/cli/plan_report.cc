@@ -125,8 +125,9 @@ std::string memory_rows(const Plan& p) {
                           size(m.moments), size(m.activations.fp32), size(m.activations.bf16)));
   if (m.cache.fp32 > 0)
     rows += row("key-value cache",
-                fmt::format("{} in bf16 ({} in fp32); each further token {}", size(m.cache.bf16),
-                            size(m.cache.fp32), size(m.cache_per_token.bf16)));
+                fmt::format("{} in bf16 ({} in fp32, {} in int8); each further token {}",
+                            size(m.cache.bf16), size(m.cache.fp32), size(m.cache.int8),
+                            size(m.cache_per_token.bf16)));
   const char* const what = m.cache.fp32 > 0 ? "activations and cache" : "activations";
   return rows + row("", fmt::format("{}: batch {} x {} tokens", what, p.batch, grouped(p.length)));
 }

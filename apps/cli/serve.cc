@@ -57,6 +57,7 @@ class ServeCommand : public Command {
                    names_));
     table.add(choice("--dtype", {}, "precision of the models' weights; automatic = as stored",
                      weights_, kWeightPrecisions));
+    table.add(cache_option(cache_precision_));
     table.add(list("--languages", {},
                    "source-target of a translation model, such as de-en, in the order of the "
                    "models; else as its files say",
@@ -225,6 +226,7 @@ class ServeCommand : public Command {
     options.name = name_of(i);
     options.template_file = template_;
     options.precision = weight_precision(weights_);
+    options.cache = cache_precision(cache_precision_);
     options.engine = engine_;
     options.most_seconds = most_seconds_;
     options.flags = flags_;
@@ -284,7 +286,7 @@ class ServeCommand : public Command {
   uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = 4;
   double most_seconds_ = 0;
-  int weights_ = 0;
+  int weights_ = 0, cache_precision_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
   double temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
   double min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;

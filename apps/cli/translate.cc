@@ -51,6 +51,7 @@ class TranslateCommand : public Command {
     table.add(choice("--dtype", {"--precision"},
                      "precision of the model's weights; automatic = as stored", precision_,
                      kWeightPrecisions));
+    table.add(cache_option(cache_));
     table.add(number("--max-length-factor", {},
                      "a translation has at most so many tokens for each of the source's",
                      options_.length_factor, 0.01, 1000));
@@ -76,7 +77,7 @@ class TranslateCommand : public Command {
                                    options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
-    const Model model = open_model(model_, weight_precision(precision_));
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     LineJob job;
     job.files = files_;
     job.out = out_;
@@ -168,7 +169,7 @@ class TranslateCommand : public Command {
   std::string model_, out_;
   std::vector<std::string> files_;
   TranslateOptions options_;
-  int precision_ = 0;
+  int precision_ = 0, cache_ = 0;
 };
 
 }  // namespace

@@ -90,7 +90,7 @@ void set_facts(const Spec& spec, const ServedOptions& options, ServedModel& serv
 
 void open_writer(const std::string& folder, const ServedOptions& options,
                  std::vector<std::string>& warnings, ServedModel& served) {
-  const Model model = Model::open(folder, &warnings, options.precision);
+  const Model model = Model::open(folder, &warnings, options.precision, options.cache);
   const Spec& spec = model.spec();
   set_facts(spec, options, served);
   served.facts.layers = spec.decoder->layers;

@@ -15,6 +15,7 @@ struct ServedOptions {
   std::string draft;          // a smaller model that guesses ahead; empty = none
   int64_t draft_tokens = 0;   // that it guesses at a time
   WeightPrecision precision = WeightPrecision::stored;
+  CachePrecision cache = CachePrecision::automatic;
   EngineOptions engine;
   double most_seconds = 0;  // see ServedModel
   SamplingFlags flags;

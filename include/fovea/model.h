@@ -16,6 +16,10 @@ namespace fovea {
 // with quantised weights (quantization_config) keep those in any case.
 enum class WeightPrecision { full, stored, fp32, bf16, int8, int4 };
 
+// How a decoder keeps the keys and values of the tokens that it has read. automatic: as fp32 where
+// its weights are that, else as bf16; int8: with a scale for each head and token.
+enum class CachePrecision { automatic, fp32, bf16, int8 };
+
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Reading (generate,
 // evaluate, trace) is safe from several threads at a time; training is not.
 class Model {
@@ -24,7 +28,8 @@ class Model {
   // file. BadFile or Unsupported, in one line, where it does not hold together; `warnings` receives
   // what is odd but harmless.
   static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
-                    WeightPrecision precision = WeightPrecision::full);
+                    WeightPrecision precision = WeightPrecision::full,
+                    CachePrecision cache = CachePrecision::automatic);
   // Random weights; the Spec's vocabulary comes from the tokenizer where it is 0.
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);
 

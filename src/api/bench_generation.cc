@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
+#include "generate/scheduler.h"
 #include "plan/machine.h"
-#include "tensor/tape.h"
 
 namespace fovea {
 namespace {
@@ -20,50 +20,56 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Sequences of equal length on one cache.
-class Sequences {
+// Requests with prompts of random tokens, answered together as a server does.
+class Streams {
  public:
-  Sequences(const Transformer& model, int64_t batch, int64_t capacity)
-      : model_(model),
-        batch_(batch),
-        cache_(PagePool::layout_for(*model.spec.decoder, DType::f32), batch, capacity) {}
-
-  // Reads `count` tokens in each sequence, and computes the logits of the last.
-  void read(int64_t count) {
-    const NoGradient off;
-    const Tensor ids = empty({batch_, count}, DType::i32);
-    for (int64_t i = 0; i < ids.size(); ++i) {
-      ids.data_as<int32_t>()[i] =
-          static_cast<int32_t>(random_.word() % static_cast<uint64_t>(model_.spec.vocabulary));
+  Streams(const Model::Parts& model, int64_t count, int64_t prompt, int64_t tokens)
+      : scheduler_(model.transformer, {}, nullptr,
+                   {.cache = model.cache,
+                    .pages = pages_for(prompt + tokens + 1, count),
+                    .most_sequences = count}) {
+    GenerateOptions options;
+    options.sampling.temperature = 0;
+    options.max_tokens = tokens;
+    const auto V = static_cast<uint64_t>(model.transformer.spec.vocabulary);
+    Random random(1, Stream::sampling);
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<int32_t> ids(static_cast<size_t>(prompt));
+      for (int32_t& id : ids) id = static_cast<int32_t>(random.word() % V);
+      scheduler_.add(
+          scheduler_.request({static_cast<uint64_t>(i + 1), std::move(ids), options, {}, false}));
     }
-    Pass pass;
-    pass.cache = &cache_;
-    const Tensor hidden = model_.hidden(ids, pass);  // [B, T, C]
-    if (batch_ > 1 && count > 1) return;
-    const int64_t rows = batch_ * count;
-    model_.logits(hidden.view({rows, hidden.dim(2)}).rows(count == 1 ? 0 : rows - 1, rows));
   }
-  void clear() { cache_.clear(); }
+  // Goes on until there are `tokens` written ones, of all together, or no more.
+  void write(int64_t tokens) {
+    while (scheduler_.status().written_tokens < tokens && scheduler_.step()) {
+    }
+  }
+  int64_t written() const { return scheduler_.status().written_tokens; }
 
  private:
-  const Transformer& model_;
-  int64_t batch_;
-  KvCache cache_;
-  Random random_{1, Stream::sampling};
+  Scheduler scheduler_;
 };
+
+// Seconds that a model takes to read a prompt and write one token.
+double seconds_to_read(const Model::Parts& model, int64_t prompt) {
+  Streams one(model, 1, prompt, 1);
+  const auto start = std::chrono::steady_clock::now();
+  one.write(1);
+  return seconds_since(start);
+}
 
 }  // namespace
 
 GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode,
                                  int64_t batch) {
-  const Transformer& transformer = model.parts().transformer;
-  const Spec& spec = transformer.spec;
+  const Spec& spec = model.spec();
   check(spec.decoder && !spec.encoder,
         "bench: the model is no decoder; expected one that generates");
   check(prompt >= 1 && prompt <= spec.context,
         "--prompt: {}; expected 1 to {}, the model's context", prompt, spec.context);
-  check(decode >= 1 && decode + kBefore <= spec.context, "--decode: {}; expected 1 to {}", decode,
-        spec.context - kBefore);
+  check(decode >= 1 && decode + kBefore < spec.context, "--decode: {}; expected 1 to {}", decode,
+        spec.context - kBefore - 1);
   check(batch >= 1, "--batch: {}; expected at least 1", batch);
   GenerationBench result;
   result.isa = active_isa();
@@ -73,22 +79,18 @@ GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t dec
   result.batch = batch;
   result.weight_bytes = model.weight_bytes();
 
-  auto start = std::chrono::steady_clock::now();
-  Sequences one(transformer, 1, std::max(prompt, kBefore));
-  one.read(kBefore);
-  result.first_token_seconds = seconds_since(start);
-  one.clear();
-  start = std::chrono::steady_clock::now();
-  one.read(prompt);
-  result.prompt_seconds = seconds_since(start);
+  result.first_token_seconds = seconds_to_read(model.parts(), kBefore);
+  result.prompt_seconds = seconds_to_read(model.parts(), prompt);
   result.prompt_tokens_per_second = static_cast<double>(prompt) / result.prompt_seconds;
 
-  Sequences all(transformer, batch, kBefore + decode);
-  all.read(kBefore);
-  start = std::chrono::steady_clock::now();
-  for (int64_t i = 0; i < decode; ++i) all.read(1);
+  Streams all(model.parts(), batch, kBefore, 1 + decode);
+  all.write(batch);  // the first token of each
+  const int64_t before = all.written();
+  const auto start = std::chrono::steady_clock::now();
+  all.write(batch * (1 + decode));
   result.decode_seconds = seconds_since(start);
-  result.decode_tokens_per_second = static_cast<double>(batch * decode) / result.decode_seconds;
+  result.decode_tokens_per_second =
+      static_cast<double>(all.written() - before) / result.decode_seconds;
   result.peak_bytes = resident_peak();
   return result;
 }

@@ -44,15 +44,23 @@ TokenSums compare_row(const float* logits, const float* full_logits, int64_t siz
   return sums;
 }
 
+// As the model reads a prompt: keys and values go through its cache.   ids [1, T] -> [1, T, C]
+Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
+  KvCache cache(PagePool::layout_for(*model.spec.decoder, cache_type), 1, ids.size());
+  Pass pass;
+  pass.cache = &cache;
+  return model.hidden(ids, pass);
+}
+
 // Adds one window: each token but the last predicts the next.
-void add_window(const Transformer& model, const Transformer& full,
+void add_window(const Transformer& model, DType cache, const Transformer& full,
                 const std::vector<int32_t>& window, TokenSums& total) {
   const NoGradient off;
   const int64_t length = static_cast<int64_t>(window.size()) - 1, V = model.spec.vocabulary;
   const Tensor ids = empty({1, length}, DType::i32);
   std::copy_n(window.begin(), length, ids.data_as<int32_t>());
   const Shape rows{length, model.spec.width}, full_rows{length, full.spec.width};
-  const Tensor hidden = model.hidden(ids, {}).view(rows),
+  const Tensor hidden = read(model, cache, ids).view(rows),
                full_hidden = full.hidden(ids, {}).view(full_rows);
   for (int64_t begin = 0; begin < length; begin += kRows) {
     const int64_t count = std::min(kRows, length - begin);
@@ -99,7 +107,8 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
       fail(ErrorKind::Failed, "eval: interrupted");
     std::vector<int32_t> window(static_cast<size_t>(std::min(context, result.tokens - at) + 1));
     tokens.copy(at, static_cast<int64_t>(window.size()), window.data());
-    add_window(model.parts().transformer, full.parts().transformer, window, total);
+    add_window(model.parts().transformer, model.parts().cache, full.parts().transformer, window,
+               total);
   }
   const auto count = static_cast<double>(result.tokens);
   result.perplexity = std::exp(total.loss / count);

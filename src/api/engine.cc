@@ -16,12 +16,13 @@ const Transformer* draft_of(const EngineOptions& options) {
   return options.draft ? &options.draft->parts().transformer : nullptr;
 }
 
-int64_t cache_pages(const Transformer& model, const EngineOptions& options) {
+int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
+  const Transformer& model = parts.transformer;
   check(model.spec.decoder.has_value(), "engine: the model has no decoder; expected one");
   check(options.cache_bytes >= 0, "--cache-bytes: {}; expected 0 or more", options.cache_bytes);
   const int64_t bytes =
       options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);
-  const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), DType::f32));
+  const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), parts.cache));
   // More than every sequence can fill is of no use.
   const int64_t most = pages_for(model.spec.context, options.most_sequences);
   check(bytes >= page, "--cache-bytes: {}; expected at least {}, one page", bytes, page);
@@ -38,8 +39,8 @@ class Engine::Worker {
         options_(options),
         scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
                    model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
-                   {.compute = DType::f32,
-                    .pages = cache_pages(model.parts().transformer, options),
+                   {.cache = model.parts().cache,
+                    .pages = cache_pages(model.parts(), options),
                     .most_sequences = options.most_sequences,
                     .step_tokens = options.step_tokens,
                     .draft = draft_of(options)}),

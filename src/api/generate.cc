@@ -17,7 +17,7 @@ Generator generator_of(const Model& model, const Model* draft) {
   return {.model = parts.transformer,
           .tokenizer = parts.target_tokenizer ? &*parts.target_tokenizer : nullptr,
           .rules = rules_of(parts.origin, parts.end_ids),
-          .compute = DType::f32,
+          .cache = parts.cache,
           .draft = draft != nullptr ? &draft->parts().transformer : nullptr};
 }
 
@@ -87,7 +87,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
   constexpr int64_t kChunk = 256;  // logits of a whole text may take more memory than the model
-  KvCache cache(PagePool::layout_for(*spec.decoder, DType::f32), 1, std::ssize(ids));
+  KvCache cache(PagePool::layout_for(*spec.decoder, model.parts().cache), 1, std::ssize(ids));
   Pass pass;
   pass.cache = &cache;
   for (int64_t begin = 0; begin + 1 < std::ssize(ids); begin += kChunk) {

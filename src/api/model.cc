@@ -25,14 +25,30 @@ Packing packing_of(WeightPrecision precision) {
   return packing;
 }
 
+namespace {
+
+DType cache_type(Transformer& model, CachePrecision precision) {
+  if (precision == CachePrecision::int8) return DType::i8;
+  if (precision == CachePrecision::bf16) return DType::bf16;
+  if (precision == CachePrecision::fp32) return DType::f32;
+  bool rounded = false;
+  model.each([&](const std::string&, const Parameter& p) {
+    rounded |= p.packed && p.packed.matrix().format != WeightFormat::f32;
+  });
+  return rounded ? DType::bf16 : DType::f32;
+}
+
+}  // namespace
+
 Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
-                  WeightPrecision precision) {
+                  WeightPrecision precision, CachePrecision cache) {
   ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
   if (warnings != nullptr) *warnings = files.warnings;
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
+  parts->cache = cache_type(parts->transformer, cache);
   if (comes_with_tokenizer(folder)) {
     const TranslationTokenizers both = TranslationTokenizers::open(folder);
     parts->tokenizer = both.source;

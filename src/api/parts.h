@@ -17,6 +17,7 @@ struct Model::Parts {
   // Of what is read, and of what is written: two where the model translates between two.
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
+  DType cache = DType::f32;  // of keys and values while it writes
 };
 
 // InvalidArgument where the draft cannot guess for the model: its vocabulary is another one.

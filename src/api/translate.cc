@@ -36,8 +36,12 @@ std::string prefix_of_task(const Origin& origin, const std::string& task) {
 Generator generator_of(const Model& model) {
   const Model::Parts& parts = model.parts();
   check(model.has_tokenizer(), "translate: the model has no tokenizer; expected one");
-  return {parts.transformer, &*parts.target_tokenizer, rules_of(parts.origin, parts.end_ids),
-          DType::f32, &*parts.tokenizer};
+  return {parts.transformer,
+          &*parts.target_tokenizer,
+          rules_of(parts.origin, parts.end_ids),
+          DType::f32,
+          parts.cache,
+          &*parts.tokenizer};
 }
 
 // With the prefix of the task that was asked for.

@@ -34,10 +34,10 @@ bool reads(const Spec& spec, const Ids& source) {
 
 }  // namespace
 
-Drafter::Drafter(const Transformer& model, DType compute, int64_t pages)
+Drafter::Drafter(const Transformer& model, DType compute, DType cache, int64_t pages)
     : model_(model),
       compute_(compute),
-      pool_(PagePool::layout_for(*model.spec.decoder, compute), pages),
+      pool_(PagePool::layout_for(*model.spec.decoder, cache), pages),
       prefixes_(pool_) {}
 
 bool Drafter::reserve(Text& text, int64_t tokens) {

@@ -15,7 +15,7 @@ namespace fovea {
 class Drafter {
  public:
   // Keeps what it read of texts in at most so many pages; where they are full it guesses nothing.
-  Drafter(const Transformer& model, DType compute, int64_t pages);
+  Drafter(const Transformer& model, DType compute, DType cache, int64_t pages);
 
   // What it holds of one text. Not to outlive the Drafter.
   struct Text {

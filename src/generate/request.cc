@@ -120,7 +120,7 @@ void Request::take(size_t index, const float* logits, std::vector<Watched> watch
   if (std::all_of(waiting_.begin(), waiting_.end(), ready)) advance_beams();
 }
 
-int32_t Request::choose(std::vector<float> logits, const std::vector<int32_t>& written,
+int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
                         Sampler& sampler) const {
   restrain(logits.data(), std::ssize(logits), {rules_, task_.options, counted_}, written);
   return sampler(logits.data(), std::ssize(logits));
@@ -130,8 +130,9 @@ int32_t Request::choose(std::vector<float> logits, const std::vector<int32_t>& w
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
                        const Watched* watched, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  id = choose({logits, logits + vocabulary_}, answer.ids(),
-              samplers_[static_cast<size_t>(branch.answer)]);
+  thread_local std::vector<float> row;  // kept, for fresh memory costs more than the copy
+  row.assign(logits, logits + vocabulary_);
+  id = choose(row, answer.ids(), samplers_[static_cast<size_t>(branch.answer)]);
   if (guess != nullptr) {
     ++counts_.guessed, ++answer.result().guessed_tokens;
     counts_.accepted += id == *guess, answer.result().accepted_tokens += id == *guess;
@@ -207,7 +208,7 @@ Drafter::Draw Request::guessing(const Branch& branch) {
     logits.resize(static_cast<size_t>(vocabulary_), kLast);
     int32_t id = 0;
     try {
-      id = choose(std::move(logits), written, sampler);
+      id = choose(logits, written, sampler);
     } catch (const Error& error) {
       fail(std::string("draft: ") + error.what());
     }

@@ -74,7 +74,8 @@ class Request {
 
  private:
   void draw(Branch& branch, const float* logits);
-  int32_t choose(std::vector<float> logits, const std::vector<int32_t>& written,
+  // Restrains the logits, and draws from them.
+  int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
                  Sampler& sampler) const;
   bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const Watched* watched,
                 int32_t& id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
@@ -30,6 +31,54 @@ void sort_first(Candidates& candidates, size_t count) {
   }
   count = std::min(count, candidates.size());
   std::sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count), likelier);
+}
+
+// The largest of x [count], NaN where one is. Sixteen at a time, so that the loop becomes vectors:
+// a vocabulary has 100,000 logits and a server draws for many.
+float largest_of(const float* x, int64_t count) {
+  constexpr int64_t kLanes = 16;
+  float most[kLanes];
+  std::fill(most, most + kLanes, -std::numeric_limits<float>::infinity());
+  int32_t bad[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const float value = x[i + lane];
+      most[lane] = value > most[lane] ? value : most[lane];
+      bad[lane] |= value != value;
+    }
+  }
+  for (; i < count; ++i) {
+    most[0] = std::max(most[0], x[i]);
+    bad[0] |= x[i] != x[i];
+  }
+  if (std::any_of(bad, bad + kLanes, [](int32_t b) { return b != 0; })) return std::nanf("");
+  return *std::max_element(most, most + kLanes);
+}
+
+Candidates every_logit(const float* logits, int64_t V) {
+  Candidates all;
+  all.reserve(static_cast<size_t>(V));
+  for (int64_t token = 0; token < V; ++token)
+    all.push_back({static_cast<int32_t>(token), logits[token]});
+  return all;
+}
+
+// The `count` largest of logits [V], in order.
+Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
+  Candidates kept;  // a heap, in front the least likely
+  for (int64_t token = 0; token < V; ++token) {
+    const bool full = std::ssize(kept) == count;
+    if (full && !(logits[token] > kept.front().probability)) continue;
+    if (full) {
+      std::pop_heap(kept.begin(), kept.end(), likelier);
+      kept.pop_back();
+    }
+    kept.push_back({static_cast<int32_t>(token), logits[token]});
+    std::push_heap(kept.begin(), kept.end(), likelier);
+  }
+  std::sort_heap(kept.begin(), kept.end(), likelier);
+  return kept;
 }
 
 // Holtzman et al. 2020: the token that crosses the line is the last one in. Few tokens hold most
@@ -86,27 +135,24 @@ Sampler::Sampler(const Sampling& options, int64_t answer)
 
 std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
                                                       int64_t vocabulary) const {
-  for (int64_t i = 0; i < vocabulary; ++i) {
-    if (std::isnan(logits[i]))
-      fail(ErrorKind::Failed,
-           "generate: the model's logits are not numbers; expected finite weights");
+  const float highest = largest_of(logits, vocabulary);
+  if (std::isnan(highest)) {
+    fail(ErrorKind::Failed,
+         "generate: the model's logits are not numbers; expected finite weights");
   }
-  const float* const likeliest = std::max_element(logits, logits + vocabulary);
-  const float highest = *likeliest;
   if (!std::isfinite(highest)) {
     fail(ErrorKind::Failed, "generate: the highest logit is {}; expected finite weights", highest);
   }
-  if (options_.temperature == 0) return {{static_cast<int32_t>(likeliest - logits), 1.0f}};
-
-  Candidates candidates;
-  for (int64_t token = 0; token < vocabulary; ++token) {
-    const float weight = std::exp((logits[token] - highest) / options_.temperature);
-    if (weight > 0) candidates.push_back({static_cast<int32_t>(token), weight});
+  if (options_.temperature == 0) {
+    const float* const likeliest = std::find(logits, logits + vocabulary, highest);
+    return {{static_cast<int32_t>(likeliest - logits), 1.0f}};
   }
-  if (options_.top_k > 0 && static_cast<size_t>(options_.top_k) < candidates.size()) {
-    sort_first(candidates, static_cast<size_t>(options_.top_k));
-    candidates.resize(static_cast<size_t>(options_.top_k));
-  }
+  const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
+  Candidates candidates =
+      all ? every_logit(logits, vocabulary) : largest_logits(logits, vocabulary, options_.top_k);
+  for (Candidate& c : candidates)
+    c.probability = std::exp((c.probability - highest) / options_.temperature);
+  std::erase_if(candidates, [](const Candidate& c) { return c.probability == 0; });
   normalise(candidates);
   if (options_.top_p < 1) {
     keep_nucleus(candidates, options_.top_p);
@@ -142,13 +188,8 @@ TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int
   TokenLogprob result;
   result.logprob = logits[id] - all;
   if (count <= 0) return result;
-  Candidates candidates;
-  for (int64_t i = 0; i < vocabulary; ++i)
-    candidates.push_back({static_cast<int32_t>(i), logits[i]});
-  const auto kept = static_cast<size_t>(std::min(count, vocabulary));
-  sort_first(candidates, kept);
-  for (size_t i = 0; i < kept; ++i)
-    result.top.emplace_back(candidates[i].token, candidates[i].probability - all);
+  for (const auto& [token, logit] : largest_logits(logits, vocabulary, std::min(count, vocabulary)))
+    result.top.emplace_back(token, logit - all);
   return result;
 }
 

@@ -12,7 +12,7 @@
 namespace fovea {
 
 struct SchedulerOptions {
-  DType compute = DType::f32;
+  DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
@@ -64,6 +64,6 @@ class Scheduler {
 // Pages that texts of so many tokens in all need, one text at least.
 int64_t pages_for(int64_t tokens, int64_t texts);
 // What a page takes in the model's pool and, if there is one, the draft's.
-size_t page_bytes(const Transformer& model, const Transformer* draft, DType compute);
+size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache);
 
 }  // namespace fovea

@@ -87,13 +87,14 @@ class Translator {
  private:
   static Scheduler make(const Generator& generator, const TranslateOptions& options,
                         uint64_t cache_bytes) {
-    const auto layout = PagePool::layout_for(*generator.model.spec.decoder, generator.compute);
+    const auto layout = PagePool::layout_for(*generator.model.spec.decoder, generator.cache);
     const int64_t most = pages_for(generator.model.spec.context, options.sequences + 1);
     const auto room = static_cast<int64_t>(cache_bytes / layout.page_bytes());
     return {generator.model,
             generator.rules,
             generator.tokenizer,
             {.compute = generator.compute,
+             .cache = generator.cache,
              .pages = std::max<int64_t>(1, std::min(most, room)),
              .most_sequences = options.sequences,
              .step_tokens = 1024}};

@@ -1,10 +1,10 @@
 #include "generate/watching.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/kv_page.h"
 
 namespace fovea {
 namespace {
@@ -20,14 +20,16 @@ Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
 
 // One group's keys of a text, out of its pages -> f32 [1, S, 1, D]
 Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptions& options) {
-  const Tensor keys = empty({1, text.keys, 1, D}, options.pages);
-  const size_t bytes = static_cast<size_t>(D) * size_of(options.pages);
+  const Tensor keys = empty({1, text.keys, 1, D});
+  const PageLayout layout{options.kv_heads, D, options.pages};
+  std::vector<double> row(static_cast<size_t>(D));
   for (int64_t s = 0; s < text.keys; ++s) {
-    const auto place = static_cast<size_t>(s % kPageTokens * options.kv_heads + group);
-    std::memcpy(keys.data_as<char>() + static_cast<size_t>(s) * bytes,
-                static_cast<const char*>(text.key_pages[s / kPageTokens]) + place * bytes, bytes);
+    get_from_page(layout, PagePart::keys, text.key_pages[s / kPageTokens], s % kPageTokens, group,
+                  row.data());
+    std::transform(row.begin(), row.end(), keys.data_as<float>() + s * D,
+                   [](double x) { return static_cast<float>(x); });
   }
-  return in_f32(keys);
+  return keys;
 }
 
 // What is added to the scores of a query at `place` -> [1, S]

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,13 @@ struct PackedMatrix {
   int64_t group = 0;                 // int8 and int4: weights along k that share a scale, 32 or 64
   const void* panels = nullptr;      // on a cache line
   const uint16_t* scales = nullptr;  // f16; int8 and int4
+};
+
+// y [rows, N] (+)= x W^T, plus bias [N].
+struct PackedProduct {
+  Out y;
+  In bias;
+  PackedMatrix weight;
 };
 
 // Elements of a tensor of shape [R, C].
@@ -111,13 +119,10 @@ struct AttentionShape {
   // score of query row t and key s is entry s - t + bias_origin.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0;
-  // If there, k and v lie in pages; see PagedText.
-  const void* const* key_pages = nullptr;
-  const void* const* value_pages = nullptr;
 };
 
-// Tokens of a page of cached keys or values, [kPageTokens, G, D]: a tile of the attention kernels,
-// so that their walk is the same on pages.
+// Tokens of a page of cached keys or values, as kv_page.h lays it out: a tile of the attention
+// kernels, so that their walk is the same on pages.
 inline constexpr int64_t kPageTokens = 64;
 
 // One sequence of a ragged batch: its queries are the rows [row, row + queries) of q and y [rows,
@@ -131,7 +136,7 @@ struct PagedText {
 
 struct PagedAttention {
   int64_t heads = 0, kv_heads = 0, width = 0;
-  DType pages = DType::f32;
+  DType pages = DType::f32;  // the type of their numbers
   float scale = 1, softcap = 0;
   // As AttentionShape's, but by positions: for a query at p and key s it is entry s - p +
   // bias_zero.
@@ -154,9 +159,7 @@ inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& spa
           .softcap = paged.softcap,
           .bias = paged.bias,
           .bias_stride = paged.bias_stride,
-          .bias_origin = paged.bias_zero - span.mask.first_query,
-          .key_pages = span.key_pages,
-          .value_pages = span.value_pages};
+          .bias_origin = paged.bias_zero - span.mask.first_query};
 }
 
 struct AdamW {
@@ -177,12 +180,13 @@ struct Kernels {
   const char* device = "";
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
-  // y[rows, N] (+)= x[rows, K] W^T, plus bias[N]. f32 and bf16: one chain over ascending k, as in
-  // gemm. int8 and int4: each row of x is rounded, group by group, to whole numbers q of -127 to
-  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
-  // and the products (weight scale * scale) * sum are one chain over ascending groups. Where bf16
-  // products are native, x is rounded to bf16 for bf16 weights.
-  void (*packed_linear)(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) = nullptr;
+  // Products of the same x [rows, K] with weights of one format, width and group; which of them
+  // come together changes no bit. f32 and bf16: one chain over ascending k, as in gemm. int8 and
+  // int4: each row of x is rounded, group by group, to whole numbers q of -127 to 127 times a
+  // scale, largest magnitude / 127; the sum of q times weights within a group is exact, and the
+  // products (weight scale * scale) * sum are one chain over ascending groups. Where bf16 products
+  // are native, x is rounded to bf16 for bf16 weights.
+  void (*packed_linear)(std::span<const PackedProduct> products, In x, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
   void (*convert)(Out y, In x, int64_t size) = nullptr;              // y (+)= x, across dtypes
@@ -194,6 +198,8 @@ struct Kernels {
   // dx (+)= dy * (1 - tanh(x / cap)^2)
   void (*softcap_backward)(Out dx, In dy, In x, float cap, int64_t size) = nullptr;
   void (*activation)(Out y, In x, Activation kind, int64_t size) = nullptr;  // y = f(x)
+  // y = f(x) * factor
+  void (*gated_activation)(Out y, In x, In factor, Activation kind, int64_t size) = nullptr;
   // dx (+)= dy * f'(x)
   void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;
   // y (+)= drop(x); its own backward
@@ -241,8 +247,9 @@ struct Kernels {
   // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
   // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
-  // `attention` without lse for sequences whose keys and values lie in pages; their rows of y get
-  // the bits that it gives for each alone.
+  // `attention` without lse for sequences whose keys and values lie in pages of f32, bf16 or i8;
+  // their rows of y get the bits that it gives for each alone, on what the pages' numbers stand
+  // for where those are f32 or bf16.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
                           const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,

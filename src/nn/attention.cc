@@ -29,12 +29,11 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
       across(across_),
       place(place_) {}
 
-// x [B, T, C] -> [B, T, heads, D], normalised and turned
-Tensor Attention::heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
+// projected [B, T, heads D] -> [B, T, heads, D], normalised and turned
+Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
                            const Angles& angles, const Pass& pass) const {
-  const int64_t B = x.dim(0), T = x.dim(1), D = spec.head_width;
-  Tensor y = linear(x);  // [B, T, heads D]
-  if (spec.norm == QueryKeyNorm::all) y = norm(y, pass.compute);
+  const int64_t B = projected.dim(0), T = projected.dim(1), D = spec.head_width;
+  Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, pass.compute) : projected;
   y = y.view({B, T, heads, D});
   if (spec.norm == QueryKeyNorm::head) y = norm(y, pass.compute);
   if (!angles.cosines) return y;
@@ -42,14 +41,8 @@ Tensor Attention::heads_of(const Tensor& x, const Linear& linear, const Norm& no
 }
 
 Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pass) const {
-  return {heads_of(memory, key, key_norm, spec.kv_heads, {}, pass),
-          heads_of(memory, value, {}, spec.kv_heads, {}, pass)};
-}
-
-Attention::KeysValues Attention::of_tokens(const Tensor& x, const Pass& pass) const {
-  const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
-  return {heads_of(x, key, key_norm, spec.kv_heads, angles, pass),
-          heads_of(x, value, {}, spec.kv_heads, {}, pass)};
+  const auto [k, v] = all_of(memory, key, value);
+  return {heads_of(k, key_norm, spec.kv_heads, {}, pass), heads_of(v, {}, spec.kv_heads, {}, pass)};
 }
 
 Mask Attention::masked(const Pass& pass) const {
@@ -60,58 +53,69 @@ Mask Attention::masked(const Pass& pass) const {
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
-  const int64_t B = x.dim(0), T = x.dim(1), D = spec.head_width;
-  const Angles none;
-  const Angles& angles = across ? none : window > 0 ? pass.local_angles : pass.angles;
-  const Tensor q = heads_of(x, query, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
-  const Tensor mixed = pass.cache != nullptr ? attend_cached(q, x, pass) : attend(q, x, pass);
-  return output(mixed.view({B, T, spec.heads * D}));  // [B, T, C]
+  const Tensor mixed = across ? to_memory(x, pass) : to_one_another(x, pass);     // [B, T, H, D]
+  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.head_width}));  // [B, T, C]
 }
 
 float Attention::score_scale() const {
   return spec.scale > 0 ? spec.scale : 1.0f / std::sqrt(static_cast<float>(spec.head_width));
 }
 
-Tensor Attention::attend(const Tensor& q, const Tensor& x, const Pass& pass) const {
-  AttentionOptions options;
-  options.scale = score_scale();
-  options.softcap = spec.softcap;
-  options.dropout = pass.drop(place.probability, place.substream);
-  if (across) {
-    options.mask.valid = pass.memory_valid;
-  } else {
-    options.mask = masked(pass);
-    options.bias = pass.distance_bias;
-  }
-  const auto [k, v] = across ? of_memory(pass.memory, pass) : of_tokens(x, pass);  // [B, S, G, D]
-  const Tensor mixed = attention(q, k, v, options);                                // [B, T, H, D]
-  if (pass.probe != nullptr) show(*pass.probe, {q, k, v, options, mixed}, pass.stack);
-  return mixed;
-}
-
-// The tokens that came before are in the cache, and what the encoder made.
-Tensor Attention::attend_cached(const Tensor& q, const Tensor& x, const Pass& pass) const {
-  KvCache& cache = *pass.cache;
+PagedOptions Attention::paged(const KvCache& cache) const {
   PagedOptions options;
   options.kv_heads = spec.kv_heads;
   options.pages = cache.layout().dtype;
   options.scale = score_scale();
   options.softcap = spec.softcap;
-  if (across) {
-    if (!cache.has_memory(layer)) {
-      const auto [k, v] = of_memory(pass.memory, pass);
-      cache.set_memory(layer, k, v, pass.memory_valid);
-    }
-    return attention_paged(q, cache.memory_spans(layer), options);
+  return options;
+}
+
+Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
+  const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
+  const auto [all_q, all_k, all_v] = all_of(x, query, key, value);
+  const Tensor q = heads_of(all_q, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
+  const KeysValues kv = {heads_of(all_k, key_norm, spec.kv_heads, angles, pass),
+                         heads_of(all_v, {}, spec.kv_heads, {}, pass)};
+  if (pass.cache == nullptr) {
+    AttentionOptions options;
+    options.mask = masked(pass);
+    options.bias = pass.distance_bias;
+    return attend(q, kv, options, pass);
   }
+  // The tokens that came before are in the cache.
+  PagedOptions options = paged(*pass.cache);
   options.bias = pass.distance_bias;
   options.bias_zero = pass.bias_zero;
-  const auto [k, v] = of_tokens(x, pass);
-  cache.append(layer, k, v);
-  const std::vector<PagedText> texts = cache.spans(layer, masked(pass));
+  pass.cache->append(layer, kv.keys, kv.values);
+  const std::vector<PagedText> texts = pass.cache->spans(layer, masked(pass));
   if (pass.probe != nullptr && pass.probe->attend_paged)
     pass.probe->attend_paged(layer, q, texts, options);
   return attention_paged(q, texts, options);
+}
+
+Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {
+  const Tensor q = heads_of(query(x), query_norm, spec.heads, {}, pass);
+  if (pass.cache == nullptr) {
+    AttentionOptions options;
+    options.mask.valid = pass.memory_valid;
+    return attend(q, of_memory(pass.memory, pass), options, pass);
+  }
+  KvCache& cache = *pass.cache;
+  if (!cache.has_memory(layer)) {
+    const auto [k, v] = of_memory(pass.memory, pass);
+    cache.set_memory(layer, k, v, pass.memory_valid);
+  }
+  return attention_paged(q, cache.memory_spans(layer), paged(cache));
+}
+
+Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
+                         const Pass& pass) const {
+  options.scale = score_scale();
+  options.softcap = spec.softcap;
+  options.dropout = pass.drop(place.probability, place.substream);
+  const Tensor mixed = attention(q, kv.keys, kv.values, options);  // [B, T, H, D]
+  if (pass.probe != nullptr) show(*pass.probe, {q, kv.keys, kv.values, options, mixed}, pass.stack);
+  return mixed;
 }
 
 void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {

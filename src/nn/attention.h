@@ -39,12 +39,14 @@ struct Attention {
   }
 
  private:
-  Tensor heads_of(const Tensor& x, const Linear& linear, const Norm& norm, int64_t heads,
-                  const Angles& angles, const Pass& pass) const;
-  Tensor attend(const Tensor& q, const Tensor& x, const Pass& pass) const;
-  Tensor attend_cached(const Tensor& q, const Tensor& x, const Pass& pass) const;
+  Tensor heads_of(const Tensor& projected, const Norm& norm, int64_t heads, const Angles& angles,
+                  const Pass& pass) const;
+  Tensor to_one_another(const Tensor& x, const Pass& pass) const;
+  Tensor to_memory(const Tensor& x, const Pass& pass) const;
+  Tensor attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
+                const Pass& pass) const;
+  PagedOptions paged(const KvCache& cache) const;
   void show(const Probe& probe, const Attending& here, const char* stack) const;
-  KeysValues of_tokens(const Tensor& x, const Pass& pass) const;
   Mask masked(const Pass& pass) const;
   float score_scale() const;
 };

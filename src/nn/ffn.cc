@@ -43,7 +43,10 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer)
 
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
   if (!experts.empty()) return mix(x, pass);
-  if (gated) return down(multiply(activation(gate(x), kind), up(x)));
+  if (gated) {
+    const auto [g, u] = all_of(x, gate, up);
+    return down(gated_activation(g, u, kind));
+  }
   return down(activation(up(x), kind));
 }
 
@@ -73,8 +76,9 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
                           : grouped_linear(y, groups.counts, packed, biases);
   };
   const Tensor sorted = embedding(groups.rows, tokens);  // [R k, C]
-  Tensor inner = activation(through(sorted, gated ? &Expert::gate : &Expert::up), kind);
-  if (gated) inner = multiply(inner, through(sorted, &Expert::up));
+  const Tensor first = through(sorted, gated ? &Expert::gate : &Expert::up);
+  const Tensor inner =
+      gated ? gated_activation(first, through(sorted, &Expert::up), kind) : activation(first, kind);
   const Tensor y =
       combine(through(inner, &Expert::down), groups.places, routing.weights);  // [R, C]
   return cast(y, x.dtype()).view(x.shape());

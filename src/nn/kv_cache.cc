@@ -1,9 +1,10 @@
 #include "nn/kv_cache.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
+#include "base/threads.h"
+#include "ops/place.h"
 
 namespace fovea {
 namespace {
@@ -19,7 +20,7 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length) {
   if (needed + copies > pool.free_pages()) return false;
   if (copies) {
     const int32_t own = pool.take();
-    pool.copy(text.pages.back(), own, text.length % kPageTokens);
+    pool.copy(text.pages.back(), own);
     pool.release(text.pages.back());
     text.pages.back() = own;
   }
@@ -99,27 +100,36 @@ Tensor KvCache::places() const {
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
-  const PagePool::Layout& l = layout();
-  const int64_t width = l.kv_heads * l.head_width;
-  check(
-      k.size() == v.size() && k.size() % width == 0 && k.dtype() == l.dtype && v.dtype() == l.dtype,
-      "KV cache: keys are {} [{}], values {} [{}]; expected {} [rows, {}, {}]", name_of(k.dtype()),
-      fmt::join(k.shape(), ", "), name_of(v.dtype()), fmt::join(v.shape(), ", "), name_of(l.dtype),
-      l.kv_heads, l.head_width);
-  const auto token = static_cast<size_t>(width) * size_of(l.dtype);
-  const char* from_k = k.data_as<char>();
-  const char* from_v = v.data_as<char>();
+  const PageLayout page = layout().of_layer();
+  const int64_t width = page.heads * page.width;
+  check(k.size() == v.size() && k.size() % width == 0 && k.dtype() == v.dtype(),
+        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] both", name_of(k.dtype()),
+        describe(k.shape()), name_of(v.dtype()), describe(v.shape()), page.heads, page.width);
+  struct Piece {  // of a text's new tokens, on one page
+    int32_t page;
+    int64_t token, row, count;
+  };
+  std::vector<Piece> pieces;
+  int64_t row = 0;
   for (const Member& member : members_) {
     for (int64_t t = member.text->length, end = t + member.tokens; t < end;) {
-      const int32_t page = member.text->pages[static_cast<size_t>(t / kPageTokens)];
       const int64_t count = std::min(end - t, kPageTokens - t % kPageTokens);
-      const size_t offset = static_cast<size_t>(t % kPageTokens) * token;
-      const size_t bytes = static_cast<size_t>(count) * token;
-      std::memcpy(pool_->keys(layer, page) + offset, from_k, bytes);
-      std::memcpy(pool_->values(layer, page) + offset, from_v, bytes);
-      from_k += bytes, from_v += bytes, t += count;
+      pieces.push_back(
+          {member.text->pages[static_cast<size_t>(t / kPageTokens)], t % kPageTokens, row, count});
+      row += count, t += count;
     }
   }
+  constexpr int64_t kGrain = 8192;  // numbers that are worth a second thread
+  const int64_t count = std::ssize(pieces);
+  parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& piece = pieces[static_cast<size_t>(i)];
+      put_in_page(page, PagePart::keys, pool_->keys(layer, piece.page), piece.token,
+                  at(In(k), piece.row * width), piece.count);
+      put_in_page(page, PagePart::values, pool_->values(layer, piece.page), piece.token,
+                  at(In(v), piece.row * width), piece.count);
+    }
+  });
 }
 
 void KvCache::end() {
@@ -130,8 +140,12 @@ void KvCache::end() {
 }
 
 std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
-  pointers_.clear();
+  size_t pages = 0;
+  for (const Member& member : members_) pages += member.text->pages.size();
+  pointers_.resize(2 * pages);
+  const void** next = pointers_.data();
   std::vector<PagedText> spans;
+  spans.reserve(members_.size());
   int64_t row = 0;
   for (size_t i = 0; i < members_.size(); ++i) {
     const auto& [text, tokens, horizon] = members_[i];
@@ -139,13 +153,10 @@ std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
     span = {.row = row, .queries = tokens, .keys = text->length + tokens, .mask = mask};
     span.mask.first_query = text->length;
     if (!mask.valid.empty()) span.mask.valid = {mask.valid[i]};
-    std::vector<const void*> keys, values;
-    for (const int32_t page : text->pages) {
-      keys.push_back(pool_->keys(layer, page));
-      values.push_back(pool_->values(layer, page));
-    }
-    span.key_pages = pointers_.emplace_back(std::move(keys)).data();
-    span.value_pages = pointers_.emplace_back(std::move(values)).data();
+    span.key_pages = next;
+    for (const int32_t page : text->pages) *next++ = pool_->keys(layer, page);
+    span.value_pages = next;
+    for (const int32_t page : text->pages) *next++ = pool_->values(layer, page);
     row += tokens;
   }
   return spans;
@@ -154,6 +165,18 @@ std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
 bool KvCache::has_memory(int64_t layer) const {
   const auto& memory = members_.at(0).text->memory;
   return memory != nullptr && std::ssize(memory->layers) > layer;
+}
+
+// Pages with x [S, G, D], u8 [pages, bytes].
+Tensor KvCache::paged(PagePart part, const Tensor& x) const {
+  const PageLayout page = layout().of_layer();
+  const int64_t S = x.dim(0);
+  Tensor pages = empty({pages_for(S), page.page_bytes()}, DType::u8);
+  for (int64_t t = 0; t < S; t += kPageTokens) {
+    put_in_page(page, part, pages.data_as<char>() + t / kPageTokens * page.page_bytes(), 0,
+                at(In(x), t * page.heads * page.width), std::min(kPageTokens, S - t));
+  }
+  return pages;
 }
 
 void KvCache::set_memory(int64_t layer, const Tensor& k, const Tensor& v,
@@ -167,13 +190,19 @@ void KvCache::set_memory(int64_t layer, const Tensor& k, const Tensor& v,
     if (text.memory == nullptr) text.memory = std::make_shared<CachedText::Memory>();
     check(layer == std::ssize(text.memory->layers), "KV cache: memory of layer {}; expected {}",
           layer, text.memory->layers.size());
-    text.memory->layers.push_back({k.rows(row, row + 1).view(one), v.rows(row, row + 1).view(one)});
+    text.memory->layers.push_back({paged(PagePart::keys, k.rows(row, row + 1).view(one)),
+                                   paged(PagePart::values, v.rows(row, row + 1).view(one))});
+    text.memory->tokens = k.dim(1);
     if (!valid.empty()) text.memory->valid = {valid[b]};
   }
 }
 
 std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
-  pointers_.clear();
+  size_t pages = 0;
+  for (const Member& member : members_)
+    pages += static_cast<size_t>(pages_for(member.text->memory->tokens));
+  pointers_.resize(2 * pages);
+  const void** next = pointers_.data();
   std::vector<PagedText> spans;
   int64_t row = 0;
   const CachedText::Memory* before = nullptr;
@@ -184,35 +213,17 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
       continue;
     }
     before = text->memory.get();
-    const auto& [k, v] = text->memory->layers[static_cast<size_t>(layer)];
+    const auto& [k, v] = before->layers[static_cast<size_t>(layer)];
     PagedText& span = spans.emplace_back();
-    span = {.row = row, .queries = tokens, .keys = k.dim(0), .mask = {}};
-    span.mask.valid = text->memory->valid;
-    std::vector<const void*> keys, values;
-    for (int64_t t = 0; t < k.dim(0); t += kPageTokens) {
-      keys.push_back(k.rows(t, t + 1).data());
-      values.push_back(v.rows(t, t + 1).data());
-    }
-    span.key_pages = pointers_.emplace_back(std::move(keys)).data();
-    span.value_pages = pointers_.emplace_back(std::move(values)).data();
+    span = {.row = row, .queries = tokens, .keys = before->tokens, .mask = {}};
+    span.mask.valid = before->valid;
+    span.key_pages = next;
+    for (int64_t page = 0; page < k.dim(0); ++page) *next++ = k.data_as<char>() + page * k.dim(1);
+    span.value_pages = next;
+    for (int64_t page = 0; page < v.dim(0); ++page) *next++ = v.data_as<char>() + page * v.dim(1);
     row += tokens;
   }
   return spans;
-}
-
-Tensor KvCache::keys(int64_t layer, int64_t member) const {
-  const PagePool::Layout& l = layout();
-  const auto& [text, tokens, horizon] = members_[static_cast<size_t>(member)];
-  const int64_t length = text->length + tokens;
-  const Tensor k = empty({1, length, l.kv_heads, l.head_width}, l.dtype);
-  const auto token = static_cast<size_t>(l.kv_heads * l.head_width) * size_of(l.dtype);
-  for (int64_t t = 0; t < length; t += kPageTokens) {
-    const auto count = static_cast<size_t>(std::min(kPageTokens, length - t));
-    std::memcpy(k.data_as<char>() + static_cast<size_t>(t) * token,
-                pool_->keys(layer, text->pages[static_cast<size_t>(t / kPageTokens)]),
-                count * token);
-  }
-  return k;
 }
 
 }  // namespace fovea

@@ -16,9 +16,10 @@ struct CachedText {
   // What cross-attention looks at: the same in every step, and for every fork.
   struct Memory {
     struct Layer {
-      Tensor keys, values;  // [S, G, D]
+      Tensor keys, values;  // pages, u8 [pages, bytes]
     };
     std::vector<Layer> layers;
+    int64_t tokens = 0;           // S
     std::vector<Interval> valid;  // the part that is no padding, if not all
   };
   std::shared_ptr<Memory> memory;
@@ -57,21 +58,21 @@ class KvCache {
 
   std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention
   std::vector<PagedText> memory_spans(int64_t layer);             // cross-attention
-  // k and v [B, S, G, D] of what an encoder made, a row for each text; `valid` as in Pass.
+  // k and v [B, S, G, D] of what an encoder made, for each text; `valid` as in Pass.
   bool has_memory(int64_t layer) const;
   void set_memory(int64_t layer, const Tensor& k, const Tensor& v,
                   const std::vector<Interval>& valid);
   const PagePool::Layout& layout() const { return pool_->layout(); }
-  // The keys of member i, in one piece: [1, S, G, D]
-  Tensor keys(int64_t layer, int64_t member) const;
 
  private:
+  Tensor paged(PagePart part, const Tensor& x) const;
+
   std::shared_ptr<PagePool> owned_pool_;
   std::vector<std::shared_ptr<CachedText>> owned_texts_;
   PagePool* pool_;
   std::vector<Member> members_;
   int64_t capacity_;
-  std::vector<std::vector<const void*>> pointers_;  // to the pages of the spans asked for last
+  std::vector<const void*> pointers_;  // to the pages of the spans asked for last
 };
 
 // Takes pages until there is room for `length` tokens; false (and none taken) where the pool has

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "nn/parameter.h"
 #include "ops/ops.h"
 
@@ -27,5 +30,15 @@ struct Linear {
     visit(f, name + ".bias", bias);
   }
 };
+
+// Several layers on the same x, in one product where they are packed.
+template <class... Layers>
+std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
+  if (!(layers.weight.packed && ...)) return {layers(x)...};
+  std::vector<Tensor> y = linear(x, {{layers.weight.packed, layers.bias.value}...}, x.dtype());
+  std::array<Tensor, sizeof...(Layers)> results;
+  std::move(y.begin(), y.end(), results.begin());
+  return results;
+}
 
 }  // namespace fovea

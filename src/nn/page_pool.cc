@@ -4,16 +4,10 @@
 
 namespace fovea {
 
-size_t PagePool::Layout::page_bytes() const {
-  return static_cast<size_t>(2 * layers * kPageTokens * kv_heads * head_width) * size_of(dtype);
-}
-
 PagePool::PagePool(const Layout& layout, int64_t pages)
     : layout_(layout),
-      plane_bytes_(kPageTokens * layout.kv_heads * layout.head_width *
-                   static_cast<int64_t>(size_of(layout.dtype))),
-      memory_(empty({2 * layout.layers, pages, kPageTokens, layout.kv_heads, layout.head_width},
-                    layout.dtype)),
+      plane_bytes_(layout.of_layer().page_bytes()),
+      memory_(empty({pages, 2 * layout.layers, plane_bytes_}, DType::u8)),
       users_(static_cast<size_t>(pages)) {
   // The lowest come first, so that a pool that is never full stays small.
   for (int64_t page = pages; page-- > 0;) free_.push_back(static_cast<int32_t>(page));
@@ -31,10 +25,8 @@ void PagePool::release(int32_t page) {
   if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
 }
 
-void PagePool::copy(int32_t from, int32_t to, int64_t tokens) const {
-  const auto bytes = static_cast<size_t>(plane_bytes_ / kPageTokens * tokens);
-  for (int64_t plane = 0; plane < 2 * layout_.layers; ++plane)
-    std::memcpy(at(plane, to), at(plane, from), bytes);
+void PagePool::copy(int32_t from, int32_t to) const {
+  std::memcpy(at(0, to), at(0, from), layout_.page_bytes());
 }
 
 }  // namespace fovea

@@ -3,19 +3,23 @@
 #include <vector>
 
 #include "fovea/spec.h"
+#include "kernels/kv_page.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
 // Memory for keys and values in pages (Kwon et al. 2023). A page holds those of kPageTokens tokens
-// for every layer of a decoder, [kPageTokens, G, D] each, and may have several users: texts that
-// begin alike. What was never written takes no memory.
+// for every layer of a decoder, each as kernels/kv_page.h lays it out, and may have several users:
+// texts that begin alike. What was never written takes no memory.
 class PagePool {
  public:
   struct Layout {
     int64_t layers = 0, kv_heads = 0, head_width = 0;
     DType dtype = DType::f32;
-    size_t page_bytes() const;  // of one page, all layers
+    PageLayout of_layer() const { return {kv_heads, head_width, dtype}; }
+    size_t page_bytes() const {  // of one page, all layers
+      return static_cast<size_t>(2 * layers * of_layer().page_bytes());
+    }
   };
 
   static Layout layout_for(const StackSpec& decoder, DType dtype) {
@@ -32,19 +36,19 @@ class PagePool {
   void share(int32_t page) { ++users_[static_cast<size_t>(page)]; }
   void release(int32_t page);  // by one of its users
   int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
-  void copy(int32_t from, int32_t to, int64_t tokens) const;  // the first ones
+  void copy(int32_t from, int32_t to) const;
 
   char* keys(int64_t layer, int32_t page) const { return at(2 * layer, page); }
   char* values(int64_t layer, int32_t page) const { return at(2 * layer + 1, page); }
 
  private:
   char* at(int64_t plane, int32_t page) const {
-    return memory_.data_as<char>() + (plane * pages() + page) * plane_bytes_;
+    return memory_.data_as<char>() + (page * 2 * layout_.layers + plane) * plane_bytes_;
   }
 
   Layout layout_;
   int64_t plane_bytes_;  // of a page, one layer's keys or values
-  Tensor memory_;        // [2 layers, pages, kPageTokens, G, D]
+  Tensor memory_;        // u8 [pages, 2 layers, bytes]
   std::vector<int64_t> users_;
   std::vector<int32_t> free_;
 };

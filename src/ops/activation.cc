@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "ops/ops.h"
 #include "tensor/tape.h"
 
@@ -10,6 +11,16 @@ Tensor activation(const Tensor& x, Activation kind) {
   return record(y, {x}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
     kernels(dy).activation_backward(d[x], dy, x.elements(), kind, size);  // dx = dy * f'(x)
   });
+}
+
+Tensor gated_activation(const Tensor& x, const Tensor& factor, Activation kind) {
+  // In bf16 the activation is rounded too, whether it is recorded or not.
+  if (recording() || x.dtype() == DType::bf16) return multiply(activation(x, kind), factor);
+  check(x.shape() == factor.shape(), "gated_activation: {} and {}; expected equal shapes",
+        x.shape(), factor.shape());
+  Tensor y = empty_like(x);
+  kernels(x).gated_activation(y, x, factor, kind, x.size());
+  return y;
 }
 
 }  // namespace fovea

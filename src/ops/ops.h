@@ -69,6 +69,9 @@ Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairi
 // relu_squared, sigmoid.
 Tensor activation(const Tensor& x, Activation kind);
 
+// y = f(x) * factor, elementwise: the hidden layer of a GLU (Shazeer 2020).
+Tensor gated_activation(const Tensor& x, const Tensor& factor, Activation kind);
+
 // y = a + b, of a's dtype: a is the residual stream.
 Tensor add(const Tensor& a, const Tensor& b);
 

@@ -61,17 +61,34 @@ Tensor PackedWeight::floats() const {
   return y;
 }
 
-Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out) {
-  const PackedMatrix& w = weight.matrix();
-  check(x.rank() >= 1 && x.dim(-1) == w.width && (!bias || bias.shape() == Shape{w.outputs}),
-        "linear: the packed weight is [{}, {}], x is {}, bias is {}; expected [..., C] and [N]",
-        w.outputs, w.width, x.shape(), bias.shape());
+std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out) {
   refuse_gradient(x);
-  Shape shape = x.shape();
-  shape.back() = w.outputs;
-  Tensor y = empty(shape, out);
-  kernels(x).packed_linear(y, x, bias, w, rows_of(y).count);
-  return y;
+  std::vector<Tensor> results;
+  std::vector<PackedProduct> products;
+  for (const auto& [weight, bias] : layers) {
+    const PackedMatrix& w = weight.matrix();
+    check(x.rank() >= 1 && x.dim(-1) == w.width && (!bias || bias.shape() == Shape{w.outputs}),
+          "linear: the packed weight is [{}, {}], x is {}, bias is {}; expected [..., C] and [N]",
+          w.outputs, w.width, x.shape(), bias.shape());
+    Shape shape = x.shape();
+    shape.back() = w.outputs;
+    const Tensor& y = results.emplace_back(empty(std::move(shape), out));
+    products.push_back({y, bias, w});
+  }
+  const auto alike = [](const PackedProduct& a, const PackedProduct& b) {
+    return a.weight.format == b.weight.format && a.weight.group == b.weight.group;
+  };
+  const int64_t rows = rows_of(x).count;
+  const std::span<const PackedProduct> all = products;
+  for (size_t begin = 0, end = 1; begin < all.size(); begin = end++) {
+    while (end < all.size() && alike(all[begin], all[end])) ++end;
+    kernels(x).packed_linear(all.subspan(begin, end - begin), x, rows);
+  }
+  return results;
+}
+
+Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out) {
+  return linear(x, {{weight, bias}}, out)[0];
 }
 
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
@@ -82,8 +99,9 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
   int64_t begin = 0;
   for (size_t e = 0; e < counts.size(); ++e) {
     if (counts[e] == 0) continue;
-    kernels(x).packed_linear(at(Out(y), begin * outputs), at(In(x), begin * width),
-                             biases.empty() ? In{} : In(biases[e]), weights[e].matrix(), counts[e]);
+    const PackedProduct product{at(Out(y), begin * outputs), biases.empty() ? In{} : In(biases[e]),
+                                weights[e].matrix()};
+    kernels(x).packed_linear({&product, 1}, at(In(x), begin * width), counts[e]);
     begin += counts[e];
   }
   return y;

@@ -37,6 +37,12 @@ class PackedWeight {
 
 // y = x weight^T + bias.   x [..., C], bias [N] or absent -> [..., N] of dtype `out`
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
+// The same of several layers on one x, in one go where their weights are packed alike.
+struct PackedLayer {
+  const PackedWeight& weight;
+  const Tensor& bias;
+};
+std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out);
 
 // The next counts[e] rows of x through weights[e] and biases[e]: see ops.h.
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,

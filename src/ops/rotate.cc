@@ -18,6 +18,7 @@ Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairi
   Rotation rotation{rows, angle_rows, x.dim(2), x.dim(3), rotated, pairing, false};
   Tensor y = empty_like(x);
   kernels(x).rotate(y, x, cosines, sines, rotation);
+  if (!recording()) return y;
   rotation.inverse = true;
   return record(y, {x}, [=, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
     kernels(dy).rotate(d[x], dy, cosines, sines, rotation);  // turned back

@@ -24,6 +24,17 @@ class Convert(FoveaTest):
                 r = self.result("bench", out, "--prompt", "8", "--decode", "2", "--batch", "2")
                 self.assertGreater(r["decode_tokens_per_second"], 0)
 
+    def test_a_rounded_cache_is_near_and_a_full_one_exact(self):
+        def divergence(*options):
+            return self.result("eval", self.model(), self.text, "--against", self.model(), *options)["divergence"]
+        self.assertLess(abs(divergence("--cache-dtype", "fp32")), 1e-9)
+        self.assertEqual(divergence(), divergence("--cache-dtype", "fp32"))  # the weights are fp32
+        for name, most in (("bf16", 1e-4), ("int8", 1e-3)):
+            with self.subTest(name):
+                self.assertGreater(divergence("--cache-dtype", name), 0)
+                self.assertLess(divergence("--cache-dtype", name), most)
+                self.ok(fovea("generate", self.model(), "-p", "The", "-n", "5", "--cache-dtype", name))
+
     def test_what_cannot_be(self):
         out = self.folder / "out"
         self.ok(fovea("convert", self.model(), out, "--quantize", "int8"))

@@ -111,6 +111,12 @@ void forward_with(Out y, In x, int64_t size) {
 }
 
 template <class F>
+void gated_with(Out y, In x, In factor, int64_t size) {
+  map_all(
+      y, size, [](Vector v, Vector w) HWY_ATTR { return hn::Mul(F::value(v), w); }, x, factor);
+}
+
+template <class F>
 void backward_with(Out dx, In dy, In x, int64_t size) {
   map_all(
       dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
@@ -126,6 +132,19 @@ void activate(Out y, In x, Activation kind, int64_t size) {
     case Activation::quick_gelu: return forward_with<QuickGelu>(y, x, size);
     case Activation::relu_squared: return forward_with<ReluSquared>(y, x, size);
     case Activation::sigmoid: return forward_with<Logistic>(y, x, size);
+  }
+}
+
+void activate_gated(Out y, In x, In factor, Activation kind, int64_t size) {
+  switch (kind) {
+    case Activation::relu: return gated_with<Relu>(y, x, factor, size);
+    case Activation::gelu: return gated_with<Gelu>(y, x, factor, size);
+    case Activation::gelu_tanh: return gated_with<GeluTanh>(y, x, factor, size);
+    case Activation::silu: return gated_with<Silu>(y, x, factor, size);
+    case Activation::tanh: return gated_with<Tanh>(y, x, factor, size);
+    case Activation::quick_gelu: return gated_with<QuickGelu>(y, x, factor, size);
+    case Activation::relu_squared: return gated_with<ReluSquared>(y, x, factor, size);
+    case Activation::sigmoid: return gated_with<Logistic>(y, x, factor, size);
   }
 }
 
@@ -149,11 +168,17 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 
 HWY_EXPORT(activate);
+HWY_EXPORT(activate_gated);
 HWY_EXPORT(activate_backward);
 
 void activation(Out y, In x, Activation kind, int64_t size) {
   check_stored_types(y, x);
   HWY_DYNAMIC_DISPATCH(activate)(y, x, kind, size);
+}
+
+void gated_activation(Out y, In x, In factor, Activation kind, int64_t size) {
+  check_stored_types(y, x, factor);
+  HWY_DYNAMIC_DISPATCH(activate_gated)(y, x, factor, kind, size);
 }
 
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size) {

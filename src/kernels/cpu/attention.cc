@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/kv_page.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
@@ -60,46 +61,75 @@ HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores
     hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
 }
 
-// Turns a row of scores into weights relative to 2^pivot, and sums them before dropout.
+// Turns a row of scores into weights relative to 2^pivot, and sums them before their factors.
 HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
-                          Columns columns) {
+                          Columns columns, const float* HWY_RESTRICT factors) {
   const Floats tag;
   const float pivot = block.pivots[row];
   // Where all was hidden so far, weights of 0.
   const Vector shift = hn::Set(tag, pivot == kHidden ? 0.0f : pivot);
-  const float* HWY_RESTRICT factors = block.factors;
   for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
     float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
     Vector sum = hn::Load(tag, sums);
     for (int64_t c = columns.begin + lane; c < columns.end; c += kLanes) {
       const Vector weight = exp2(hn::Sub(hn::Load(tag, scores + c), shift));
       sum = hn::Add(sum, weight);
-      hn::Store(hn::Mul(weight, hn::Load(tag, factors + c)), tag, scores + c);
+      hn::Store(hn::Mul(weight, hn::LoadU(tag, factors + c)), tag, scores + c);
     }
     hn::Store(sum, tag, sums);
   }
 }
 
+// scores [rows, kTile] *= scales [kTile]
+HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns columns,
+                             const float* HWY_RESTRICT scales) {
+  const Floats tag;
+  for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+    const Vector scale = hn::LoadU(tag, scales + c);
+    for (int64_t r = 0; r < rows; ++r) {
+      float* score = scores + r * kTile + c;
+      hn::Store(hn::Mul(hn::Load(tag, score), scale), tag, score);
+    }
+  }
+}
+
+// A tile of keys and values as the products read them.
+template <class Element>
+struct Tile {
+  const Element* keys;  // transposed, [D, kLanes] in panels
+  int64_t key_inner, key_panel;
+  const Element* values;  // [count, stride]
+  int64_t value_stride, count;
+  // What whole numbers are multiplied by [kTile]; null where they are no such.
+  const float* key_scales = nullptr;
+  const float* value_scales = nullptr;
+};
+
+template <class Element>
 void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sight& sight,
-                       TileRows v, int64_t tile) {
+                       const Tile<Element>& here, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
-  const int64_t values = std::min(columns.end, v.count) - columns.begin;  // the rest weighs 0
+  const int64_t values = std::min(columns.end, here.count) - columns.begin;  // the rest weighs 0
   float* scores = block.scores + columns.begin;
-  multiply({block.q + row * padded, padded, 1, block.k + columns.begin, kTile, scores, kTile, rows,
-            width, shape.width, false});
+  multiply<Element>({block.q + row * padded, padded, 1,
+                     here.keys + columns.begin / kLanes * here.key_panel, here.key_inner, scores,
+                     kTile, rows, width, shape.width, false, here.key_panel});
+  if (here.key_scales != nullptr) scale_scores(block.scores, rows, columns, here.key_scales);
   bend_scores(block.scores, block.queries, row, rows, tile, columns, nullptr);
   if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
   for (int64_t r = 0; r < rows; ++r) raise_pivot(block, row + r, block.scores + r * kTile, columns);
   for (int64_t r = 0; r < rows; ++r) {
     if (shape.dropout.probability > 0)
       dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
-    weigh_row(block, row + r, block.scores + r * kTile, columns);
+    weigh_row(block, row + r, block.scores + r * kTile, columns,
+              here.value_scales != nullptr ? here.value_scales : block.factors);
   }
-  multiply({scores, kTile, 1, v.data + columns.begin * v.stride, v.stride, block.y + row * padded,
-            padded, rows, padded, values, true});
+  multiply<Element>({scores, kTile, 1, here.values + columns.begin * here.value_stride,
+                     here.value_stride, block.y + row * padded, padded, rows, padded, values,
+                     true});
 }
 
 void start(const Block& block, In q) {
@@ -145,49 +175,108 @@ int64_t block_floats(int64_t rows, int64_t padded) {
   return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 2 * padded);
 }
 
-// Where the rows of a tile lie: keys or values in one piece, or that tile's page.
-In tile_in(In x, const void* const* pages, int64_t tile) {
-  return pages == nullptr ? x : In{pages[tile / kTile], x.dtype};
-}
+// Tiles of keys and values in one piece, [B, capacity, G, D].
+struct RowTiles {
+  const Block& block;
+  In k, v;
+
+  // The first `columns` of a tile.
+  Tile<float> at(int64_t tile, int64_t columns) const {
+    const QueryRows& queries = block.queries;
+    const int64_t padded = block.padded, count = std::min(kTile, queries.shape.keys - tile);
+    const TileRows keys = rows_of_tile(block.rows, k, queries, tile);
+    transpose_tile(keys, columns, padded, block.rows, block.k);
+    TileRows values{block.rows, padded, count};
+    if (queries.rows() < kStrip) {  // copying would cost more than reading with a stride
+      values = rows_of_tile(block.rows, v, queries, tile);
+    } else {
+      load_tile(block.rows, v, queries, tile, columns);
+    }
+    return {block.k, kTile, kLanes, values.data, values.stride, values.count};
+  }
+  // Asks for keys and values that come next.
+  void prefetch(Interval keys) const {
+    prefetch_keys(k, block.queries, keys);
+    prefetch_keys(v, block.queries, keys);
+  }
+};
+
+// Those of a text in pages, as they lie there.
+template <class Element>
+struct PageTiles {
+  const Block& block;
+  const PagedText& text;
+  const PageLayout& layout;
+
+  Tile<Element> at(int64_t tile, int64_t) const {
+    const int64_t head = block.queries.kv_head * layout.head_bytes();
+    const char* keys = static_cast<const char*>(text.key_pages[tile / kTile]) + head;
+    const char* values = static_cast<const char*>(text.value_pages[tile / kTile]) + head;
+    Tile<Element> here{
+        reinterpret_cast<const Element*>(keys),   kLanes,       kLanes * layout.width,
+        reinterpret_cast<const Element*>(values), layout.row(), std::min(kTile, text.keys - tile)};
+    if (std::is_same_v<Element, int8_t>) {
+      here.key_scales = reinterpret_cast<const float*>(keys + layout.scales_at());
+      here.value_scales = reinterpret_cast<const float*>(values + layout.scales_at());
+    }
+    return here;
+  }
+  void prefetch(Interval) const {}  // a head's part of a page is in one piece
+};
+
+// The same made floats, for many queries.
+template <class Element>
+struct WidenedTiles {
+  const Block& block;
+  const PagedText& text;
+  const PageLayout& layout;
+
+  Tile<float> at(int64_t tile, int64_t columns) const {
+    const auto page = PageTiles<Element>{block, text, layout}.at(tile, columns);
+    widen(page.keys, columns * layout.width, block.k);
+    widen(page.values, page.count * layout.row(), block.rows);
+    return {block.k,           page.key_inner, page.key_panel,  block.rows,
+            page.value_stride, page.count,     page.key_scales, page.value_scales};
+  }
+  void prefetch(Interval) const {}
+
+ private:
+  static void widen(const Element* from, int64_t count, float* to) {
+    for (int64_t i = 0; i < count; i += vector_size())
+      hn::Store(load_floats(from + i), Floats(), to + i);
+  }
+};
 
 // Lets a block of rows walk the keys.
-void attend(Out y, Out lse, In q, In k, In v, const QueryRows& queries) {
-  const AttentionShape& shape = queries.shape;
-  const int64_t rows = queries.rows(), padded = padded_width(shape);
-  Scratch scratch(block_floats(rows, padded));
-  const Block block = make_block(queries, scratch);
-  start(block, q);
+template <class Tiles>
+void walk(const Block& block, const Tiles& tiles) {
+  const int64_t rows = block.queries.rows();
   std::vector<Sight> sights;
   Sight all;
   for (int64_t row = 0; row < rows; row += kStrip) {
-    sights.push_back(sight_of(queries, row, std::min(kStrip, rows - row)));
+    sights.push_back(sight_of(block.queries, row, std::min(kStrip, rows - row)));
     all.merge(sights.back());
   }
   for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
     const Columns seen = seen_columns(all, tile);
     if (seen.empty()) continue;
-    const In k_here = tile_in(k, shape.key_pages, tile),
-             v_here = tile_in(v, shape.value_pages, tile);
-    const int64_t next = tile + kTile < shape.keys ? tile + kTile : tile;
-    const In k_next = tile_in(k, shape.key_pages, next),
-             v_next = tile_in(v, shape.value_pages, next);
-    const TileRows keys = rows_of_tile(block.rows, k_here, queries, tile);
-    transpose_tile(keys, seen.end, padded, block.rows, block.k);
-    TileRows values{block.rows, padded, std::min(kTile, shape.keys - tile)};
-    if (rows < kStrip) {  // copying would cost more than reading with a stride
-      values = rows_of_tile(block.rows, v_here, queries, tile);
-    } else {
-      load_tile(block.rows, v_here, queries, tile, seen.end);
-    }
+    const auto here = tiles.at(tile, seen.end);
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t end = std::min(row + kStrip, rows);
-      const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
-      prefetch_keys(k_next, queries, ahead);
-      prefetch_keys(v_next, queries, ahead);
-      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], values,
+      tiles.prefetch({tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows});
+      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], here,
                         tile);
     }
   }
+}
+
+template <class Tiles, class... Sources>
+void attend(Out y, Out lse, In q, const QueryRows& queries, const Sources&... sources) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  Scratch scratch(block_floats(rows, padded));
+  const Block block = make_block(queries, scratch);
+  start(block, q);
+  walk(block, Tiles{block, sources...});
   finish(block, y, lse);
 }
 
@@ -209,7 +298,8 @@ void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& s
     // From the back: under a causal mask the last ones take longest.
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
-    attend(y, lse, q, k, v, {shape, batch, head, begin, std::min(block, shape.queries - begin)});
+    const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
+    attend<RowTiles>(y, lse, q, queries, k, v);
   });
 }
 
@@ -220,11 +310,30 @@ struct PagedTask {
   int64_t kv_head, begin, count;
 };
 
+template <class Element>
+void attend_pages(Out y, In q, const QueryRows& queries, const PagedText& text,
+                  const PageLayout& layout) {
+  if (queries.rows() < kStrip)  // widening would cost more than it saves
+    attend<PageTiles<Element>>(y, {}, q, queries, text, layout);
+  else
+    attend<WidenedTiles<Element>>(y, {}, q, queries, text, layout);
+}
+
+void attend_text(Out y, In q, const QueryRows& queries, const PagedText& text,
+                 const PageLayout& layout) {
+  switch (layout.dtype) {
+    case DType::bf16: return attend_pages<bf16>(y, q, queries, text, layout);
+    case DType::i8: return attend_pages<int8_t>(y, q, queries, text, layout);
+    default: return attend<PageTiles<float>>(y, {}, q, queries, text, layout);
+  }
+}
+
 void attention_of_spans(Out y, In q, const PagedAttention& paged,
                         const std::vector<PagedText>& spans) {
   std::vector<AttentionShape> shapes;
   std::vector<PagedTask> tasks;
   shapes.reserve(spans.size());  // tasks point into it
+  tasks.reserve(spans.size() * static_cast<size_t>(paged.kv_heads));
   int64_t work = 0;
   for (const PagedText& span : spans) {
     const AttentionShape& shape = shapes.emplace_back(shape_of(paged, span));
@@ -235,15 +344,15 @@ void attention_of_spans(Out y, In q, const PagedAttention& paged,
         tasks.push_back({&span, &shape, head, begin, std::min(block, shape.queries - begin)});
   }
   const int64_t row = paged.heads * paged.width;
+  const PageLayout layout = pages_of(paged);
   share_out(work, std::ssize(tasks), [&](int64_t i) {
     const PagedTask& task = tasks[static_cast<size_t>(i)];
     const int64_t first = task.span->row * row;
-    attend({static_cast<char*>(y.data) + first * static_cast<int64_t>(size_of(y.dtype)), y.dtype},
-           {},
-           {static_cast<const char*>(q.data) + first * static_cast<int64_t>(size_of(q.dtype)),
-            q.dtype},
-           {nullptr, paged.pages}, {nullptr, paged.pages},
-           {*task.shape, 0, task.kv_head, task.begin, task.count});
+    attend_text(
+        {static_cast<char*>(y.data) + first * static_cast<int64_t>(size_of(y.dtype)), y.dtype},
+        {static_cast<const char*>(q.data) + first * static_cast<int64_t>(size_of(q.dtype)),
+         q.dtype},
+        {*task.shape, 0, task.kv_head, task.begin, task.count}, *task.span, layout);
   });
 }
 

@@ -26,27 +26,44 @@ HWY_INLINE constexpr int64_t vector_size() {
   return HWY_LANES(float) < kLanes ? HWY_LANES(float) : kLanes;
 }
 
+// A vector of numbers as floats, however they are stored.
+HWY_INLINE Vector load_floats(const float* from) { return hn::LoadU(Floats(), from); }
+HWY_INLINE Vector load_floats(const bf16* from) {
+  const hn::Rebind<uint16_t, Floats> halves;
+  const hn::RebindToUnsigned<Floats> words;
+  const auto bits = hn::PromoteTo(words, hn::LoadU(halves, &from->bits));
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(bits));
+}
+HWY_INLINE Vector load_floats(const int8_t* from) {
+  const hn::Rebind<int8_t, Floats> bytes;
+  const hn::RebindToSigned<Floats> words;
+  return hn::ConvertTo(Floats(), hn::PromoteTo(words, hn::LoadU(bytes, from)));
+}
+
 // c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
 // `inner`, whatever the sizes. a is read one number at a time, so its strides are free (a transpose
-// costs nothing); b (of any alignment) and c by vectors, and `columns` is a multiple of kLanes.
+// costs nothing); b (of any alignment, and of f32, bf16 or i8) and c by vectors, and `columns` is a
+// multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` from each other.
+template <class Element>
 struct TileProduct {
   const float* a;
   int64_t a_row, a_inner;
-  const float* b;
+  const Element* b;
   int64_t b_inner;
   float* c;
   int64_t c_row;
   int64_t rows, columns, inner;
   bool accumulate;
+  int64_t b_panel = kLanes;  // plain rows
 };
 
 // One block of c, held in registers.
-template <int kRows, int kVectors>
-HWY_INLINE void multiply_block(const TileProduct& product, int64_t row, int64_t column) {
+template <int kRows, int kVectors, class Element>
+HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row, int64_t column) {
   const Floats tag;
-  constexpr int64_t kSize = vector_size();
+  constexpr int64_t kSize = vector_size(), kOfPanel = kLanes / kSize;
   const float* HWY_RESTRICT a = product.a + row * product.a_row;
-  const float* HWY_RESTRICT b = product.b + column;
+  const Element* HWY_RESTRICT b = product.b + column / kLanes * product.b_panel;
   float* HWY_RESTRICT c = product.c + row * product.c_row + column;
   Vector sums[kRows][kVectors];
 #pragma GCC unroll 8
@@ -59,7 +76,8 @@ HWY_INLINE void multiply_block(const TileProduct& product, int64_t row, int64_t 
   for (int64_t i = 0; i < product.inner; ++i, a += product.a_inner, b += product.b_inner) {
     Vector factors[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) factors[v] = hn::LoadU(tag, b + v * kSize);
+    for (int v = 0; v < kVectors; ++v)
+      factors[v] = load_floats(b + v / kOfPanel * product.b_panel + v % kOfPanel * kSize);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vector factor = hn::Set(tag, a[r * product.a_row]);
@@ -75,31 +93,34 @@ HWY_INLINE void multiply_block(const TileProduct& product, int64_t row, int64_t 
   }
 }
 
-// All rows of a panel of kVectors vectors; kRows is halved for what is left over.
-template <int kRows, int kVectors>
-HWY_INLINE void multiply_panel(const TileProduct& product, int64_t row, int64_t column) {
+// All rows of kVectors vectors of columns; what is left over goes in one block if it is few rows,
+// as queries of one token are.
+template <int kRows, int kVectors, class Element>
+HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
     multiply_block<kRows, kVectors>(product, row, column);
   if constexpr (kRows > 1) {
-    if (row < product.rows) multiply_panel<kRows / 2, kVectors>(product, row, column);
+    constexpr int kFewer = kRows > 4 ? kRows / 2 : kRows - 1;
+    if (row < product.rows) multiply_columns<kFewer, kVectors>(product, row, column);
   }
 }
 
 // Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
 // AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2, or 2 x 4 for the
 // few rows of decoding).
-inline void multiply(const TileProduct& product) {
+template <class Element = float>
+void multiply(const TileProduct<Element>& product) {
   int64_t column = 0;
   if constexpr (vector_size() == kLanes) {
     for (; column + 4 * kLanes <= product.columns; column += 4 * kLanes)
-      multiply_panel<4, 4>(product, 0, column);
+      multiply_columns<4, 4>(product, 0, column);
     for (; column + 2 * kLanes <= product.columns; column += 2 * kLanes)
-      multiply_panel<8, 2>(product, 0, column);
-    if (column < product.columns) multiply_panel<8, 1>(product, 0, column);
+      multiply_columns<8, 2>(product, 0, column);
+    if (column < product.columns) multiply_columns<8, 1>(product, 0, column);
   } else {
     for (; product.rows < 4 && column + 2 * kLanes <= product.columns; column += 2 * kLanes)
-      multiply_panel<2, 4>(product, 0, column);
-    for (; column < product.columns; column += kLanes) multiply_panel<4, 2>(product, 0, column);
+      multiply_columns<2, 4>(product, 0, column);
+    for (; column < product.columns; column += kLanes) multiply_columns<4, 2>(product, 0, column);
   }
 }
 

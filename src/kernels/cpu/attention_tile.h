@@ -48,9 +48,7 @@ struct QueryRows {
   int64_t index(int64_t row) const {  // in [B, H, T]
     return (batch * shape.heads + head(row)) * shape.queries + position(row);
   }
-  int64_t key_offset(int64_t key) const {  // in k, v, or in the page that holds the key
-    if (shape.key_pages != nullptr)
-      return ((key % kPageTokens) * shape.kv_heads + kv_head) * shape.width;
+  int64_t key_offset(int64_t key) const {  // in k, v
     return ((batch * shape.capacity + key) * shape.kv_heads + kv_head) * shape.width;
   }
 };

@@ -10,7 +10,7 @@ namespace fovea::cpu {
 // gemm.cc
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
 // packed_linear.cc
-void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows);
+void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
 // elementwise.cc
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);
@@ -19,6 +19,7 @@ void scale(Out y, In x, float factor, int64_t size);
 void shift(Out y, In x, float offset, int64_t size);
 // activation.cc
 void activation(Out y, In x, Activation kind, int64_t size);
+void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
 // softcap.cc
 void softcap(Out y, In x, float cap, int64_t size);

@@ -71,7 +71,8 @@ struct F32Tiles : FloatTiles {
     const float* w[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p)
-      w[p] = reinterpret_cast<const float*>(job.panel(panel + p)) + k.begin * kPanelOutputs;
+      w[p] = reinterpret_cast<const float*>(job.panel(panel + p)) +
+             (k.begin - job.first_k) * kPanelOutputs;
     for (int64_t i = 0; i < k.size(); ++i) {
       Vector weights[kVectors];
 #pragma GCC unroll 8
@@ -143,6 +144,19 @@ struct Bf16Tiles : FloatTiles {
     sum.store(sums);
   }
 };
+
+// to [k.size()][16] = a panel's weights of these k, an even number of them at least, as F32Tiles
+// reads them.
+HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
+  const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
+  for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
+    for (int64_t lane = 0; lane < kPanelOutputs; lane += kLanes) {
+      const auto pairs = hn::Load(Words(), from + lane);
+      hn::Store(even_of(pairs), Floats(), to + lane);
+      hn::Store(odd_of(pairs), Floats(), to + kPanelOutputs + lane);
+    }
+  }
+}
 
 // sum + odd * odd + even * even, each step rounded once, as AVX512-BF16 does for pairs of bf16.
 struct NativePairs {

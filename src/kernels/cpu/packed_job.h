@@ -9,13 +9,14 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-// One product as its tiles see it: activations as the format wants them, weights, and a widened
-// bias. Rows are dealt out to tiles of as equal sizes as can be, whatever threads there are.
+// One product as its tiles see it: activations as the format wants them, and weights. Rows are
+// dealt out to tiles of as equal sizes as can be, whatever threads there are.
 struct PackedJob {
   PackedMatrix weight;
   int64_t panel_size, groups;
+  int64_t first_k;  // of a panel's first line: 0, but where a block of panels was widened
   int64_t rows, tiles;
-  const float* bias;  // null where there is none
+  In bias;  // null where there is none
   Out y;
 
   int64_t stride;       // elements of a row of activations
@@ -29,6 +30,14 @@ struct PackedJob {
   const float* scales;
   const int32_t* corrections;
 
+  // The same activations with other weights.
+  PackedJob of(const PackedProduct& product) const {
+    PackedJob job = *this;
+    job.weight = product.weight;
+    job.bias = product.bias;
+    job.y = product.y;
+    return job;
+  }
   Range rows_of(int64_t tile) const { return {rows * tile / tiles, rows * (tile + 1) / tiles}; }
   const uint8_t* panel(int64_t index) const {
     return static_cast<const uint8_t*>(weight.panels) + index * panel_size;
@@ -43,7 +52,7 @@ struct PackedJob {
 enum class Bf16Products { widened, native, emulated };
 
 // cpu::packed_linear with a choice.
-void packed_linear_with(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows);
 
 }  // namespace fovea::cpu

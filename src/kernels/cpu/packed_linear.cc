@@ -52,8 +52,16 @@ void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, 
   const int64_t first = panel * kPanelOutputs;
   const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
   for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
-    if (job.bias) add_floats(sums, job.bias + first, columns);
-    narrow_into(job.y, row * job.weight.outputs + first, columns, sums);
+    if (job.bias.data != nullptr) {
+      float room[4 * kPanelOutputs];  // panels at most
+      add_floats(sums, widened(job.bias, first, columns, room), columns);
+    }
+    const int64_t at = row * job.weight.outputs + first;
+    if (job.y.dtype == DType::f32 && !job.y.add)  // two vectors or four: a call costs more
+      map(
+          static_cast<float*>(job.y.data) + at, columns, [](Vector v) HWY_ATTR { return v; }, sums);
+    else
+      narrow_into(job.y, at, columns, sums);
   }
 }
 
@@ -74,19 +82,42 @@ void ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Rang
   }
 }
 
+// Tiles that share a block of bf16 weights: from so many on it is widened once for all of them.
+constexpr int64_t kManyTiles = 4;
+
+// A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another.
+template <class Tiles>
+PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
+  constexpr int64_t kBlockFloats = Tiles::kBlock * kPanelOutputs;
+  for (int64_t p = 0; p < panels; ++p)
+    widen_panel(job.panel(panel + p), k, blocks + p * kBlockFloats);
+  PackedJob wide = job;
+  wide.weight.panels = blocks;
+  wide.panel_size = kBlockFloats * static_cast<int64_t>(sizeof(float));
+  wide.first_k = k.begin;
+  return wide;
+}
+
 template <class Tiles>
 void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
                     float* carried) {
   const int64_t K = job.weight.width, first = job.rows_of(tiles.begin).begin;
+  const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
+  float* blocks =
+      widens ? gemm_scratch(GemmScratch::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
   int64_t begin = 0;
   do {  // at least once: without products y is still set to the bias
     const Range k = {begin, std::min(K, begin + Tiles::kBlock)};
+    const PackedJob wide = widens ? Widened<Tiles>(job, panel, panels, k, blocks) : job;
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       const uint8_t* ahead[4];  // panels at most
       ahead_of<Tiles>(job, panel, panels, k, tiles, t, ahead);
-      TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums, ahead);
+      if (widens)
+        TileOf<F32Tiles>(rows.size(), panels)(wide, rows.begin, 0, k, sums, ahead);
+      else
+        TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums, ahead);
       if (k.end == K) StoreSums(job, rows, panel, panels, sums);
     }
     begin = k.end;
@@ -109,28 +140,33 @@ void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
   }
 }
 
+// The panels of all products, one behind the other, are shared out.
 template <class Tiles>
-void MultiplyPacked(const PackedJob& job) {
-  const int64_t panels = panels_of(job.weight);
-  const int64_t work = job.rows * job.weight.outputs * std::max<int64_t>(1, job.weight.width);
+void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> products) {
+  int64_t panels = 0, outputs = 0;
+  for (const PackedProduct& product : products) {
+    panels += panels_of(product.weight);
+    outputs += product.weight.outputs;
+  }
+  const int64_t work = job.rows * outputs * std::max<int64_t>(1, job.weight.width);
   const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
   const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
   const int64_t panel_shares = std::min(panels, threads / tile_shares);
   parallel_for(tile_shares * panel_shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
       const int64_t t = share / panel_shares, p = share % panel_shares;
-      MultiplyShare<Tiles>(job, {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares},
-                           {panels * p / panel_shares, panels * (p + 1) / panel_shares});
+      const Range tiles = {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares};
+      const Range mine = {panels * p / panel_shares, panels * (p + 1) / panel_shares};
+      int64_t first = 0;
+      for (const PackedProduct& product : products) {
+        const int64_t count = panels_of(product.weight);
+        const Range part = {std::max<int64_t>(mine.begin - first, 0),
+                            std::min(mine.end - first, count)};
+        if (part.begin < part.end) MultiplyShare<Tiles>(job.of(product), tiles, part);
+        first += count;
+      }
     }
   });
-}
-
-const float* WidenBias(In bias, int64_t outputs) {
-  if (bias.data == nullptr) return nullptr;
-  float* room = bias.dtype == DType::f32
-                    ? nullptr
-                    : gemm_scratch(GemmScratch::bias, static_cast<size_t>(outputs));
-  return widened(bias, 0, outputs, room);
 }
 
 void QuantizeRows(PackedJob& job, In x) {
@@ -142,16 +178,21 @@ void QuantizeRows(PackedJob& job, In x) {
   float* scales = gemm_scratch(GemmScratch::scales, cells);
   auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
-  parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+  // Threads share the groups, not the rows, of which a tile's lie in the same cache lines.
+  constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds' worth
+  const int64_t grain = kGrain / (job.rows * job.weight.group) + 1;
+  parallel_for(job.groups, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    const int64_t first = begin * job.weight.group,
+                  count = std::min(K, end * job.weight.group) - first;
     float* room = x.dtype == DType::f32
                       ? nullptr
-                      : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(K));
-    for (int64_t t = begin; t < end; ++t) {
+                      : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(count));
+    for (int64_t t = 0; t < job.tiles; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
-        quantize_row(widened(x, r * K, K, room), K, job.weight.group, offset, r - tile.begin,
-                     tile.size(), bytes + tile.begin * job.stride, scales + tile.begin * job.groups,
-                     corrections + tile.begin * job.groups);
+        quantize_row(widened(x, r * K + first, count, room), {begin, end}, K, job.weight.group,
+                     offset, r - tile.begin, tile.size(), bytes + tile.begin * job.stride,
+                     scales + tile.begin * job.groups, corrections + tile.begin * job.groups);
       }
     }
   });
@@ -197,36 +238,35 @@ void WidenRows(PackedJob& job, In x) {
   job.floats = floats;
 }
 
-void MultiplyBf16(Bf16Products products, PackedJob& job, In x) {
-  if (products == Bf16Products::widened) {
+void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduct> products, In x) {
+  if (how == Bf16Products::widened) {
     WidenRows(job, x);
-    return MultiplyPacked<Bf16Tiles>(job);
+    return MultiplyPacked<Bf16Tiles>(job, products);
   }
   PairRows(job, x);
-  if (products == Bf16Products::emulated) return MultiplyPacked<Bf16PairTiles<EmulatedPairs>>(job);
-  MultiplyPacked<Bf16PairTiles<NativePairs>>(job);
+  if (how == Bf16Products::emulated)
+    return MultiplyPacked<Bf16PairTiles<EmulatedPairs>>(job, products);
+  MultiplyPacked<Bf16PairTiles<NativePairs>>(job, products);
 }
 
-void PackedLinear(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
-                  int64_t rows) {
+void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In x, int64_t rows) {
+  const PackedMatrix& weight = products.front().weight;  // all have its format, width and group
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
   const int most = is_quantized(weight.format) ? WholeTiles::kMostRows : FloatTiles::kMostRows;
   job.tiles = CeilDiv(rows, most);
-  job.y = y;
-  job.bias = WidenBias(bias, weight.outputs);
   job.panel_size = panel_bytes(weight);
-  if (weight.format == WeightFormat::bf16) return MultiplyBf16(products, job, x);
+  if (weight.format == WeightFormat::bf16) return MultiplyBf16(how, job, products, x);
   if (weight.format == WeightFormat::f32) {
     WidenRows(job, x);
-    return MultiplyPacked<F32Tiles>(job);
+    return MultiplyPacked<F32Tiles>(job, products);
   }
   job.groups = groups_of(weight);
   QuantizeRows(job, x);
   return weight.format == WeightFormat::int8
-             ? MultiplyPacked<QuantizedTiles<WeightFormat::int8>>(job)
-             : MultiplyPacked<QuantizedTiles<WeightFormat::int4>>(job);
+             ? MultiplyPacked<QuantizedTiles<WeightFormat::int8>>(job, products)
+             : MultiplyPacked<QuantizedTiles<WeightFormat::int4>>(job, products);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -236,20 +276,24 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 HWY_EXPORT(PackedLinear);
 
-void packed_linear_with(Bf16Products products, Out y, In x, In bias, const PackedMatrix& weight,
+void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows) {
-  check_stored_types(y, x);
-  if (bias.data) check_stored(bias.dtype);
-  if (rows == 0 || weight.outputs == 0) return;
+  int64_t outputs = 0;
+  for (const PackedProduct& product : products) {
+    check_stored_types(product.y, x);
+    if (product.bias.data) check_stored(product.bias.dtype);
+    outputs += product.weight.outputs;
+  }
+  if (rows == 0 || outputs == 0) return;
   // Whole numbers without VNNI are multiplied 256 bits at a time, AVX-512 or not.
-  if (is_quantized(weight.format) && !__builtin_cpu_supports("avx512vnni"))
-    return N_AVX2::PackedLinear(products, y, x, bias, weight, rows);
-  HWY_DYNAMIC_DISPATCH(PackedLinear)(products, y, x, bias, weight, rows);
+  if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
+    return N_AVX2::PackedLinear(how, products, x, rows);
+  HWY_DYNAMIC_DISPATCH(PackedLinear)(how, products, x, rows);
 }
 
-void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows) {
-  packed_linear_with(native_bf16() ? Bf16Products::native : Bf16Products::widened, y, x, bias,
-                     weight, rows);
+void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows) {
+  packed_linear_with(native_bf16() ? Bf16Products::native : Bf16Products::widened, products, x,
+                     rows);
 }
 
 }  // namespace fovea::cpu

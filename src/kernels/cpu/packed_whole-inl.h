@@ -9,6 +9,8 @@
 
 #include <immintrin.h>
 
+#include <bit>
+
 #include "kernels/cpu/packed_float-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,30 +93,37 @@ struct QuantizedTiles : WholeTiles {
   // One group's sums: its bytes are `at` in each panel, its activations q.
   template <int kRows, int kPanels>
   static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
-                                   const uint8_t* const (&panels)[kPanels], int64_t at,
-                                   const int8_t* q, int64_t group, Ahead ahead) {
+                                   const uint8_t* const (&panels)[kPanels],
+                                   const uint8_t* const (&ahead)[kPanels], int64_t at,
+                                   const int8_t* q, int64_t group) {
     constexpr bool kNibbles = kFormat == WeightFormat::int4;
     constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
     const hn::Repartition<uint16_t, Floats> pairs;
-    const int64_t lines = group / (kNibbles ? 8 : 4);
-    for (int64_t line = 0; line < lines; ++line, at += kLine, q += kRows * 4) {
-      ByteVector w[kVectors], half[kVectors];
+    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // of 32 numbers: a group is one or two such
+    for (const int64_t end = at + group / 32 * kLines * kLine; at < end;
+         at += kLines * kLine, q += kLines * kRows * 4) {
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const uint8_t* from = panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4;
-        w[v] = hn::Load(bytes, from);
-        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + at);
-        half[v] = hn::And(w[v], hn::Set(bytes, 15));
-      }
-      add<kRows, kVectors>(sums, kNibbles ? half : w, q);
-      if (!kNibbles) continue;
+      for (int line = 0; line < kLines; ++line) {
+        const int64_t here = at + line * kLine;
+        const int8_t* factors = q + line * kRows * 4;
+        ByteVector w[kVectors], half[kVectors];
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const auto shifted = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, w[v])));
-        half[v] = hn::And(shifted, hn::Set(bytes, 15));
+        for (int v = 0; v < kVectors; ++v) {
+          const uint8_t* from = panels[v / kPanelVectors] + here + v % kPanelVectors * kLanes * 4;
+          w[v] = hn::Load(bytes, from);
+          if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + here);
+          half[v] = hn::And(w[v], hn::Set(bytes, 15));
+        }
+        add<kRows, kVectors>(sums, kNibbles ? half : w, factors);
+        if (!kNibbles) continue;
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          const auto shifted = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, w[v])));
+          half[v] = hn::And(shifted, hn::Set(bytes, 15));
+        }
+        add<kRows, kVectors>(sums, half, factors + group / 2 * kRows);
       }
-      add<kRows, kVectors>(sums, half, q + group / 2 * kRows);
     }
   }
 
@@ -125,10 +134,11 @@ struct QuantizedTiles : WholeTiles {
     const int64_t group = job.weight.group, first = k.begin / group;
     const int64_t groups = (k.end + group - 1) / group - first;
     const int64_t group_bytes = group * kPanelOutputs * bits_of(kFormat) / 8;
-    const uint8_t* panels[kPanels];
+    const uint8_t *panels[kPanels], *next[kPanels];
     const uint16_t* panel_scales[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
+      next[p] = ahead[p];
       panels[p] = job.panel(panel + p) + first * group_bytes;
       panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
     }
@@ -145,8 +155,7 @@ struct QuantizedTiles : WholeTiles {
         for (int v = 0; v < kVectors; ++v)
           whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[g * kRows + r]));
       }
-      add_group<kRows, kPanels>(whole, panels, g * group_bytes, q + g * group * kRows, group,
-                                ahead);
+      add_group<kRows, kPanels>(whole, panels, next, g * group_bytes, q + g * group * kRows, group);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
@@ -172,15 +181,12 @@ struct QuantizedTiles : WholeTiles {
 // scale.
 HWY_INLINE float quantize_whole(const float* x, int64_t group, int8_t* q, int32_t& sum) {
   const hn::Rebind<int8_t, Floats> narrow_bytes;
-  // What is not finite has no whole number: the scale, by which all is multiplied, carries it on.
-  Vector largest = all(0), bad = all(0);
-  for (int64_t i = 0; i < group; i += kLanes) {
-    const Vector v = hn::LoadU(Floats(), x + i);
-    largest = hn::Max(largest, hn::Abs(v));
-    bad = hn::MulAdd(v, all(0), bad);
-  }
-  const float most = hn::GetLane(hn::MaxOfLanes(Floats(), largest));
-  const float not_finite = hn::GetLane(hn::SumOfLanes(Floats(), bad));
+  // Magnitudes compare as their bits do, and infinity and NaN come last. What is not finite has no
+  // whole number: the scale, by which all is multiplied, carries it on.
+  WholeVector largest = hn::Zero(Wholes());
+  for (int64_t i = 0; i < group; i += kLanes)
+    largest = hn::Max(largest, hn::BitCast(Wholes(), hn::Abs(hn::LoadU(Floats(), x + i))));
+  const float most = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), largest)));
   const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
   WholeVector sums = hn::Zero(Wholes());
   for (int64_t i = 0; i < group; i += kLanes) {
@@ -191,18 +197,19 @@ HWY_INLINE float quantize_whole(const float* x, int64_t group, int8_t* q, int32_
     hn::StoreU(hn::DemoteTo(narrow_bytes, bounded), narrow_bytes, q + i);
   }
   sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
-  return most * (1.0f / 127) + not_finite;
+  return most * (1.0f / 127);
 }
 
-// Row `row` of a tile of `rows`, as PackedJob has it: x [width] to its places in the tile's q,
-// scales and corrections. `offset` is that of the weights.
-HWY_INLINE void quantize_row(const float* x, int64_t width, int64_t group, int32_t offset,
-                             int64_t row, int64_t rows, int8_t* q, float* scales,
+// The groups `groups` of row `row` of a tile of `rows`, as PackedJob has it: x, which begins with
+// them and ends with the row, to its places in the tile's q, scales and corrections. `offset` is
+// that of the weights.
+HWY_INLINE void quantize_row(const float* x, Range groups, int64_t width, int64_t group,
+                             int32_t offset, int64_t row, int64_t rows, int8_t* q, float* scales,
                              int32_t* corrections) {
   float padded[64];
   int8_t whole[64];
-  for (int64_t g = 0; g * group < width; ++g) {
-    const float* from = x + g * group;
+  for (int64_t g = groups.begin; g < groups.end; ++g, x += group) {
+    const float* from = x;
     if (const int64_t rest = width - g * group; rest < group) {
       std::copy_n(from, rest, padded);
       std::fill(padded + rest, padded + group, 0.0f);

@@ -15,6 +15,7 @@ const Kernels& cpu_kernels() {
       .softcap = cpu::softcap,
       .softcap_backward = cpu::softcap_backward,
       .activation = cpu::activation,
+      .gated_activation = cpu::gated_activation,
       .activation_backward = cpu::activation_backward,
       .dropout = cpu::dropout,
       .sum_rows = cpu::sum_rows,

@@ -56,6 +56,10 @@ void activation(Out y, In x, Activation kind, int64_t size) {
   for (int64_t i = 0; i < size; ++i) put(y, i, value(kind, get(x, i)));
 }
 
+void gated_activation(Out y, In x, In factor, Activation kind, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) put(y, i, value(kind, get(x, i)) * get(factor, i));
+}
+
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
   for (int64_t i = 0; i < size; ++i) put(dx, i, get(dy, i) * derivative(kind, get(x, i)));
 }

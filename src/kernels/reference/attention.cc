@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "kernels/kv_page.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 
@@ -117,12 +118,14 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
 }
 
 // Keys or values of one sequence, in one piece.
-std::vector<double> gathered(const void* const* pages, const PagedAttention& paged, int64_t keys) {
-  const int64_t width = paged.kv_heads * paged.width;
-  std::vector<double> rows;
+std::vector<double> gathered(const void* const* pages, PagePart part, const PagedAttention& paged,
+                             int64_t keys) {
+  const PageLayout layout = pages_of(paged);
+  std::vector<double> rows(static_cast<size_t>(keys * layout.heads * layout.width));
   for (int64_t key = 0; key < keys; ++key)
-    for (int64_t i = 0; i < width; ++i)
-      rows.push_back(get({pages[key / kPageTokens], paged.pages}, key % kPageTokens * width + i));
+    for (int64_t head = 0; head < layout.heads; ++head)
+      get_from_page(layout, part, pages[key / kPageTokens], key % kPageTokens, head,
+                    rows.data() + (key * layout.heads + head) * layout.width);
   return rows;
 }
 
@@ -130,8 +133,8 @@ void attention_paged(Out y, In q, const PagedAttention& paged,
                      const std::vector<PagedText>& spans) {
   const int64_t row = paged.heads * paged.width;
   for (const PagedText& span : spans) {
-    const std::vector<double> keys = gathered(span.key_pages, paged, span.keys);
-    const std::vector<double> values = gathered(span.value_pages, paged, span.keys);
+    const auto keys = gathered(span.key_pages, PagePart::keys, paged, span.keys);
+    const auto values = gathered(span.value_pages, PagePart::values, paged, span.keys);
     std::vector<double> queries, results(static_cast<size_t>(span.queries * row));
     for (int64_t i = 0; i < span.queries * row; ++i) queries.push_back(get(q, span.row * row + i));
     attention({results.data(), DType::f64}, {}, {queries.data(), DType::f64},

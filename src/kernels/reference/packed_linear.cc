@@ -32,9 +32,8 @@ std::vector<double> rounded_row(In x, int64_t row, const PackedMatrix& w) {
   return values;
 }
 
-}  // namespace
-
-void packed_linear(Out y, In x, In bias, const PackedMatrix& w, int64_t rows) {
+void multiply(const PackedProduct& product, In x, int64_t rows) {
+  const PackedMatrix& w = product.weight;
   std::vector<std::vector<double>> inputs;
   for (int64_t r = 0; r < rows; ++r) inputs.push_back(rounded_row(x, r, w));
   std::vector<float> weights(static_cast<size_t>(w.width));
@@ -44,9 +43,16 @@ void packed_linear(Out y, In x, In bias, const PackedMatrix& w, int64_t rows) {
       double sum = 0;
       for (size_t k = 0; k < weights.size(); ++k)
         sum += inputs[static_cast<size_t>(r)][k] * double{weights[k]};
-      put(y, r * w.outputs + n, sum + (bias.data == nullptr ? 0 : get(bias, n)));
+      const double bias = product.bias.data == nullptr ? 0 : get(product.bias, n);
+      put(product.y, r * w.outputs + n, sum + bias);
     }
   }
+}
+
+}  // namespace
+
+void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows) {
+  for (const PackedProduct& product : products) multiply(product, x, rows);
 }
 
 }  // namespace fovea::reference

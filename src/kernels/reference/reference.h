@@ -8,7 +8,7 @@
 namespace fovea::reference {
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
-void packed_linear(Out y, In x, In bias, const PackedMatrix& weight, int64_t rows);
+void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);
 void multiply(Out y, In a, In b, int64_t size);
@@ -17,6 +17,7 @@ void shift(Out y, In x, float offset, int64_t size);
 void softcap(Out y, In x, float cap, int64_t size);
 void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
 void activation(Out y, In x, Activation kind, int64_t size);
+void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 void sum_rows(Out y, In x, Rows rows);

@@ -15,6 +15,7 @@ const Kernels& reference_kernels() {
       .softcap = reference::softcap,
       .softcap_backward = reference::softcap_backward,
       .activation = reference::activation,
+      .gated_activation = reference::gated_activation,
       .activation_backward = reference::activation_backward,
       .dropout = reference::dropout,
       .sum_rows = reference::sum_rows,

@@ -70,11 +70,11 @@ Answers answers_of(const Transformer& model, const std::vector<Asked>& requests,
 }
 
 Answers alone(const Transformer& model, const std::vector<Asked>& requests,
-              const GenerationRules& rules) {
+              const GenerationRules& rules, DType cache = DType::f32) {
   Answers answers;
   for (size_t i = 0; i < requests.size(); ++i) {
-    const auto results = generate({model, nullptr, rules}, requests[i].prompt, requests[i].options,
-                                  {}, test::kPlenty);
+    const auto results = generate({model, nullptr, rules, DType::f32, cache}, requests[i].prompt,
+                                  requests[i].options, {}, test::kPlenty);
     for (size_t a = 0; a < results.size(); ++a)
       answers[i + 1][static_cast<int64_t>(a)] = results[a].ids;
   }
@@ -108,15 +108,34 @@ TEST(Schedulers, AnswerTheSameAloneAndInCompany) {
   }
 }
 
+TEST(Schedulers, AnswerTheSameFromARoundedCacheAloneAndInCompany) {
+  const Transformer model = test::small_model(150);
+  std::vector<Asked> requests = some_requests(24, 150);
+  limit(requests, 150);
+  const GenerationRules rules{.ends = {4}};
+  for (const DType cache : {DType::bf16, DType::i8}) {
+    const Answers expected = alone(model, requests, rules, cache);
+    for (const int64_t pages : {9, 400}) {
+      const SchedulerOptions options{
+          .cache = cache, .pages = pages, .most_sequences = 16, .step_tokens = 16};
+      EXPECT_EQ(answers_of(model, requests, options, rules, 1), expected)
+          << name_of(cache) << ", " << pages << " pages";
+    }
+  }
+}
+
 TEST(Schedulers, TranslateTheSameAloneAndInCompany) {
   const Transformer model = test::small_translator();
   std::vector<Asked> requests = some_requests(20, 40);
   for (Asked& asked : requests) asked.options.max_tokens = 20;
   const GenerationRules rules{.ends = {4}, .start = 0};
-  const Answers expected = alone(model, requests, rules);
-  for (const int64_t pages : {6, 100}) {
-    const SchedulerOptions options{.pages = pages, .most_sequences = 16, .step_tokens = 64};
-    EXPECT_EQ(answers_of(model, requests, options, rules, 1), expected) << pages;
+  for (const DType cache : {DType::f32, DType::bf16, DType::i8}) {
+    const Answers expected = alone(model, requests, rules, cache);
+    for (const int64_t pages : {6, 100}) {
+      const SchedulerOptions options{
+          .cache = cache, .pages = pages, .most_sequences = 16, .step_tokens = 64};
+      EXPECT_EQ(answers_of(model, requests, options, rules, 1), expected) << pages;
+    }
   }
 }
 

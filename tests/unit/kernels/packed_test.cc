@@ -51,13 +51,14 @@ struct Packed {
   }
 };
 
-using Multiply = void (*)(Out, In, In, const PackedMatrix&, int64_t);
+using Multiply = decltype(Kernels::packed_linear);
 
 std::vector<float> product(Multiply multiply, const Packed& packed, const std::vector<float>& x,
                            int64_t rows, const std::vector<float>& bias = {}) {
   std::vector<float> y(static_cast<size_t>(rows * packed.w.outputs), NAN);
-  multiply({y.data(), DType::f32}, {x.data(), DType::f32},
-           {bias.empty() ? nullptr : bias.data(), DType::f32}, packed.w, rows);
+  const PackedProduct one{
+      {y.data(), DType::f32}, {bias.empty() ? nullptr : bias.data(), DType::f32}, packed.w};
+  multiply({&one, 1}, {x.data(), DType::f32}, rows);
   return y;
 }
 
@@ -117,10 +118,11 @@ TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
     for (const float value : random_floats(3 * 70, 1)) x.push_back(narrow(value));
     std::vector<float> wide, expected(3 * 35, 2), wide_bias(35, 0.5f);
     for (const bf16 value : x) wide.push_back(widen(value));
-    cpu::packed_linear({expected.data(), DType::f32, true}, {wide.data(), DType::f32},
-                       {wide_bias.data(), DType::f32}, packed.w, 3);
-    cpu::packed_linear({y.data(), DType::bf16, true}, {x.data(), DType::bf16},
-                       {bias.data(), DType::bf16}, packed.w, 3);
+    const PackedProduct floats{
+        {expected.data(), DType::f32, true}, {wide_bias.data(), DType::f32}, packed.w};
+    const PackedProduct halves{{y.data(), DType::bf16, true}, {bias.data(), DType::bf16}, packed.w};
+    cpu::packed_linear({&floats, 1}, {wide.data(), DType::f32}, 3);
+    cpu::packed_linear({&halves, 1}, {x.data(), DType::bf16}, 3);
     for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i].bits, narrow(expected[i]).bits);
   }
 }
@@ -165,8 +167,9 @@ TEST_F(PackedTest, PairsOfBf16GiveTheBitsOfTheirChain) {
       for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 26}) {
         const auto x = random_floats(rows * width, 1);
         std::vector<float> y(static_cast<size_t>(rows * outputs));
-        cpu::packed_linear_with(cpu::Bf16Products::emulated, {y.data(), DType::f32},
-                                {x.data(), DType::f32}, {}, packed.w, rows);
+        const PackedProduct one{{y.data(), DType::f32}, {}, packed.w};
+        cpu::packed_linear_with(cpu::Bf16Products::emulated, {&one, 1}, {x.data(), DType::f32},
+                                rows);
         int wrong = 0;
         for (int64_t n = 0; n < outputs; ++n) {
           unpack_row(packed.w, n, row.data());
@@ -210,6 +213,35 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyCompanyOnAnyThreadsAndVectors) {
           const auto got = bits(product(cpu::packed_linear, packed, x, rows));
           EXPECT_TRUE(std::equal(got.begin(), got.end(), alone.begin()))
               << static_cast<int>(format) << " " << isa << " " << threads << " " << rows;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndApart) {
+  const int64_t width = 130;
+  for (const WeightFormat format : kFormats) {
+    const Packed weights[] = {
+        {format, 83, width}, {format, 0, width}, {format, 5, width}, {format, 64, width}};
+    for (const int64_t rows : {1, 3, 20}) {
+      const auto x = random_floats(rows * width, 1), bias = random_floats(83, 3);
+      for (const std::string& isa : available_isas()) {
+        use_isa(isa);
+        for (const int threads : {1, 2, 5}) {
+          set_thread_count(threads);
+          std::vector<std::vector<float>> y;
+          std::vector<PackedProduct> products;
+          for (const Packed& packed : weights) {
+            y.emplace_back(static_cast<size_t>(rows * packed.w.outputs), NAN);
+            products.push_back(
+                {{y.back().data(), DType::f32}, {bias.data(), DType::f32}, packed.w});
+          }
+          cpu::packed_linear(products, {x.data(), DType::f32}, rows);
+          for (size_t i = 0; i < y.size(); ++i) {
+            EXPECT_EQ(bits(y[i]), bits(product(cpu::packed_linear, weights[i], x, rows, bias)))
+                << isa << " " << threads << " " << rows << " of " << i;
+          }
         }
       }
     }

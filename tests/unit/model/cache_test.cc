@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/threads.h"
@@ -113,6 +114,45 @@ TEST_P(ReadingTest, FromTheCacheGivesTheBitsOfTheWhole) {
         SCOPED_TRACE(fmt::format("{} {} pieces {}", name, name_of(compute), n));
         expect_same(model, ids, causal_pass(compute), kPieces[n]);
       }
+    }
+  }
+}
+
+// Through a cache of another type than the products': the same bits in any pieces, and about those
+// of a full cache.
+TEST_P(ReadingTest, FromARoundedCacheGivesTheSameBitsInAnyPieces) {
+  const Tensor ids = some_ids({2, kTokens}, small().vocabulary);
+  for (const auto& [name, spec] : test::mixtures(small())) {
+    const Transformer model = made(spec);
+    const auto full = to_floats(read_whole(model, ids, causal_pass()));
+    for (const DType dtype : {DType::bf16, DType::i8}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, name_of(dtype)));
+      std::vector<float> expected;
+      for (const std::vector<int64_t>& ends :
+           {{kTokens}, one_by_one(), {64, kTokens}, {7, 73, 75}}) {
+        KvCache cache = cache_for(spec, 2, dtype);
+        Pass pass = causal_pass();
+        pass.cache = &cache;
+        std::vector<float> actual(full.size());
+        int64_t begin = 0;
+        for (const int64_t end : ends) {
+          const Tensor part = read_whole(model, piece(ids, begin, end), pass);
+          const int64_t count = (end - begin) * spec.vocabulary;
+          for (const int64_t b : {0, 1})
+            std::copy_n(part.data_as<float>() + b * count, count,
+                        actual.begin() + (b * kTokens + begin) * spec.vocabulary);
+          begin = end;
+        }
+        if (expected.empty()) expected = actual;
+        ASSERT_EQ(actual, expected) << ends.size() << " pieces";
+      }
+      double difference = 0, size = 0;
+      for (size_t i = 0; i < full.size(); ++i) {
+        difference += std::pow(full[i] - expected[i], 2);
+        size += std::pow(full[i], 2);
+      }
+      EXPECT_GT(difference, 0);
+      EXPECT_LT(std::sqrt(difference / size), 0.02);
     }
   }
 }

@@ -52,7 +52,7 @@ TEST(KvCaches, RefuseWhatDoesNotFit) {
                [&] { cache.begin(1, 4); });
   cache.begin(2, 4);
   for (const Tensor& wrong : {zeros({2, 4, 3, 5}), zeros({2, 4, 3, 4}, DType::bf16)}) {
-    expect_error(ErrorKind::InvalidArgument, {"KV cache", "expected fp32 [rows, 3, 4]"},
+    expect_error(ErrorKind::InvalidArgument, {"KV cache", "expected [rows, 3, 4] both"},
                  [&] { cache.append(0, k, wrong); });
   }
 }
@@ -66,17 +66,30 @@ Tensor numbered(int64_t begin, int64_t end) {
   return k;
 }
 
+// Token t of a text: [3 heads * 4]
+std::vector<double> held(const PagedText& text, PagePart part, int64_t t) {
+  std::vector<double> all(12);
+  const auto* pages = part == PagePart::keys ? text.key_pages : text.value_pages;
+  for (int64_t head = 0; head < 3; ++head)
+    get_from_page(kLayout.of_layer(), part, pages[t / kPageTokens], t % kPageTokens, head,
+                  all.data() + 4 * head);
+  return all;
+}
+
 TEST(KvCaches, PutTokensBehindTheEarlierOnesOfTheirRow) {
   KvCache cache(kLayout, 2, 200);
   int64_t begin = 0;
   for (const int64_t end : {3, 64, 65, 130, 200}) {
     cache.begin(2, end - begin);
     cache.append(1, numbered(begin, end), numbered(begin, end));
-    for (const int64_t row : {0, 1}) {
-      const Tensor keys = cache.keys(1, row);
-      ASSERT_EQ(keys.shape(), (Shape{1, end, 3, 4}));
-      for (int64_t i = 0; i < keys.size(); ++i)
-        ASSERT_EQ(keys.data_as<float>()[i], static_cast<float>(1000 * row + i / 12));
+    const std::vector<PagedText> texts = cache.spans(1, {});
+    for (size_t row = 0; row < 2; ++row) {
+      ASSERT_EQ(texts[row].keys, end);
+      for (int64_t t = 0; t < end; ++t) {
+        const double expected = 1000.0 * static_cast<double>(row) + static_cast<double>(t);
+        for (const PagePart part : {PagePart::keys, PagePart::values})
+          for (const double x : held(texts[row], part, t)) ASSERT_EQ(x, expected);
+      }
     }
     cache.end();
     begin = end;

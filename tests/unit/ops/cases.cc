@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/kv_page.h"
+
 namespace fovea::test {
 
 Tensor rounded(Shape shape, uint64_t seed, double deviation) {
@@ -164,6 +166,14 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
                  false});
 }
 
+// A page of one head of width 4, of x [kPageTokens, 1, 4].
+std::vector<char> page_of(const Tensor& x, PagePart part) {
+  const PageLayout layout{1, 4, x.dtype()};
+  std::vector<char> page(static_cast<size_t>(layout.page_bytes()));
+  put_in_page(layout, part, page.data(), 0, x, kPageTokens);
+  return page;
+}
+
 // Two texts in a ragged batch: the first three tokens of one, and the ninth of another.
 void add_paged_attention(std::vector<Case>& all) {
   const Tensor q = rounded({4, 2, 4}, 1), k = rounded({kPageTokens, 1, 4}, 2);
@@ -172,8 +182,10 @@ void add_paged_attention(std::vector<Case>& all) {
                  "of two texts",
                  {q, k, v},
                  [](auto& in) {
-                   const void* const keys = in[1].data();
-                   const void* const values = in[2].data();
+                   const std::vector<char> key_page = page_of(in[1], PagePart::keys);
+                   const std::vector<char> value_page = page_of(in[2], PagePart::values);
+                   const void* const keys = key_page.data();
+                   const void* const values = value_page.data();
                    PagedText first{.row = 0, .queries = 3, .keys = 3, .mask = {}};
                    PagedText second{.row = 3, .queries = 1, .keys = 9, .mask = {}};
                    first.mask.causal = second.mask.causal = true;

@@ -127,6 +127,18 @@ TEST(Activation, IsThatOfTransformers) {
               {0.1192029f, 0.3775407f, 0.5f, 0.5621765f, 0.9525741f});
 }
 
+// Where nothing is recorded it is one step, else two.
+TEST(GatedActivation, HasTheBitsOfItsTwoSteps) {
+  const Tensor x = test::normal({3, 70}, 1), factor = test::normal({3, 70}, 2);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor a = convert(x, dtype), b = convert(factor, dtype);
+    const NoGradient off;
+    for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::relu})
+      EXPECT_EQ(to_floats(gated_activation(a, b, kind)),
+                to_floats(multiply(activation(a, kind), b)));
+  }
+}
+
 // Experts without rows take no part: no gradient comes, not even of zeros.
 TEST(GroupedLinear, GivesNoGradientToWhatWasNotUsed) {
   Tensor used = full({2, 3}, 1).want_gradient(), unused = full({2, 3}, 1).want_gradient();

@@ -1,0 +1,48 @@
+#pragma once
+
+// How a page holds the keys or values of one layer, head by head, as attention reads them:
+//
+//   keys    [kPageTokens / 16][D][16]  in panels of 16 tokens, so that the lanes of a vector are
+//                                      keys, and a query's scores need no transposing
+//   values  [kPageTokens][D']          D' = D rounded up to 16, with zeros
+//
+// of a stored type; i8 stands for whole numbers of -127 to 127 times a scale, the largest magnitude
+// of a token's head / 127. The scales, f32 [kPageTokens], lie behind the head's numbers.
+
+#include "kernels/kernels.h"
+
+namespace fovea {
+
+constexpr int64_t kPanelTokens = 16;
+
+struct PageLayout {
+  int64_t heads = 0, width = 0;  // G, D
+  DType dtype = DType::f32;
+
+  int64_t row() const { return (width + kPanelTokens - 1) / kPanelTokens * kPanelTokens; }  // D'
+  int64_t scales_at() const { return kPageTokens * row() * static_cast<int64_t>(size_of(dtype)); }
+  int64_t head_bytes() const {
+    return scales_at() + (dtype == DType::i8 ? kPageTokens * int64_t{sizeof(float)} : 0);
+  }
+  int64_t page_bytes() const { return heads * head_bytes(); }
+
+  int64_t key_at(int64_t token, int64_t d) const {  // in elements of the head
+    return (token / kPanelTokens * width + d) * kPanelTokens + token % kPanelTokens;
+  }
+  int64_t value_at(int64_t token, int64_t d) const { return token * row() + d; }
+};
+
+inline PageLayout pages_of(const PagedAttention& paged) {
+  return {paged.kv_heads, paged.width, paged.pages};
+}
+
+enum class PagePart : uint8_t { keys, values };
+
+// Puts x [count, G, D] at the tokens [token, token + count) of a page, rounded to its type.
+void put_in_page(const PageLayout& layout, PagePart part, void* page, int64_t token, In x,
+                 int64_t count);
+// What a page holds of one token and head: row [D].
+void get_from_page(const PageLayout& layout, PagePart part, const void* page, int64_t token,
+                   int64_t head, double* row);
+
+}  // namespace fovea

@@ -1,0 +1,233 @@
+// Attention on pages of keys and values: as the reference has it, with the bits of attention on
+// rows in one piece, whoever else is in the batch.
+
+#include <gtest/gtest.h>
+
+#include "kernels/kv_page.h"
+#include "unit/kernels/attention_calls.h"
+
+namespace fovea {
+namespace {
+
+using namespace attention_test;
+
+using PagedAttentionTest = EveryIsa;
+INSTANTIATE_TEST_SUITE_P(EveryIsa, PagedAttentionTest, ::testing::ValuesIn(available_isas()),
+                         name_of_isa);
+
+struct Heads {
+  int64_t heads, kv_heads, width;
+};
+constexpr Heads kHeads[] = {{1, 1, 1}, {3, 3, 5}, {9, 3, 64}, {14, 2, 16}, {4, 4, 80}, {40, 1, 33}};
+constexpr DType kPages[] = {DType::f32, DType::bf16, DType::i8};
+
+// Keys and values of a text, in one piece and in pages.
+struct Text {
+  int64_t queries, keys;
+  Mask mask;
+  Array k, v;
+  std::vector<std::vector<char>> memory;
+  std::vector<const void*> key_pages, value_pages;
+
+  Text(int64_t T, int64_t S, Mask m, const PageLayout& layout, uint64_t seed)
+      : queries(T), keys(S), mask(std::move(m)) {
+    const int64_t row = layout.heads * layout.width;
+    k = random_array(DType::f32, S * row, seed);
+    v = random_array(DType::f32, S * row, seed + 1);
+    for (int64_t t = 0; t < S; t += kPageTokens) {
+      for (const PagePart part : {PagePart::keys, PagePart::values}) {
+        // What was never written is NaN in every type that has one.
+        memory.emplace_back(static_cast<size_t>(layout.page_bytes()), '\xff');
+        const Array& x = part == PagePart::keys ? k : v;
+        const int64_t count = std::min(kPageTokens, S - t);
+        put_in_page(layout, part, memory.back().data(), 0, x.slice(t * row, (t + count) * row).in(),
+                    count);
+        (part == PagePart::keys ? key_pages : value_pages).push_back(memory.back().data());
+      }
+    }
+  }
+  PagedText span(int64_t row) const {
+    return {row, queries, keys, mask, key_pages.data(), value_pages.data()};
+  }
+  // What the pages stand for, in one piece.
+  Array held(const PageLayout& layout, PagePart part) const {
+    Array all(DType::f32, keys * layout.heads * layout.width);
+    std::vector<double> row(static_cast<size_t>(layout.width));
+    for (int64_t t = 0; t < keys; ++t) {
+      for (int64_t h = 0; h < layout.heads; ++h) {
+        const auto page = static_cast<size_t>(t / kPageTokens);
+        get_from_page(layout, part, part == PagePart::keys ? key_pages[page] : value_pages[page],
+                      t % kPageTokens, h, row.data());
+        for (int64_t d = 0; d < layout.width; ++d)
+          all.set((t * layout.heads + h) * layout.width + d, row[static_cast<size_t>(d)]);
+      }
+    }
+    return all;
+  }
+};
+
+PagedAttention paged_of(const Heads& h, DType pages) {
+  PagedAttention paged;
+  paged.heads = h.heads;
+  paged.kv_heads = h.kv_heads;
+  paged.width = h.width;
+  paged.pages = pages;
+  paged.scale = 1 / std::sqrt(static_cast<float>(h.width));
+  return paged;
+}
+
+// Whole prompts, a piece of one, single tokens; a window, keys that are padding.
+std::vector<Text> some_texts(const PageLayout& layout) {
+  std::vector<Text> texts;
+  Mask padded = causal(129);
+  padded.valid = {{70, 130}};
+  const struct {
+    int64_t queries, keys;
+    Mask mask;
+  } all[] = {{1, 1, causal()},       {1, 64, causal(63)}, {1, 65, causal(64)},
+             {1, 200, causal(199)},  {70, 70, causal()},  {30, 130, causal(100)},
+             {5, 90, causal(85, 7)}, {1, 130, padded},    {2, 33, Mask()}};
+  for (const auto& [queries, keys, mask] : all)
+    texts.emplace_back(queries, keys, mask, layout, 10 * texts.size() + 1);
+  return texts;
+}
+
+Array run(decltype(Kernels::attention_paged) kernel, const PagedAttention& paged, const Array& q,
+          const std::vector<Text>& texts, DType out = DType::f32) {
+  std::vector<PagedText> spans;
+  int64_t row = 0;
+  for (const Text& text : texts) {
+    spans.push_back(text.span(row));
+    row += text.queries;
+  }
+  Array y(out, q.size());
+  kernel(y.out(), q.in(), paged, spans);
+  return y;
+}
+
+int64_t rows_of(const std::vector<Text>& texts) {
+  int64_t rows = 0;
+  for (const Text& text : texts) rows += text.queries;
+  return rows;
+}
+
+TEST_P(PagedAttentionTest, MatchesTheReference) {
+  for (const Heads& h : kHeads) {
+    for (const DType dtype : kPages) {
+      SCOPED_TRACE(testing::Message() << h.heads << " heads over " << h.kv_heads << " of "
+                                      << h.width << ' ' << name_of(dtype));
+      PagedAttention paged = paged_of(h, dtype);
+      const std::vector<Text> texts = some_texts(pages_of(paged));
+      const Array q = random_array(DType::f32, rows_of(texts) * h.heads * h.width, 3);
+      expect_near(run(cpu::attention_paged, paged, q, texts),
+                  run(reference::attention_paged, paged, q, texts, DType::f64), "y");
+      const Array bias = random_array(DType::f32, h.heads * 400, 4);
+      paged.softcap = 2;
+      paged.bias = bias.in();
+      paged.bias_stride = 400;
+      paged.bias_zero = 199;
+      expect_near(run(cpu::attention_paged, paged, q, texts),
+                  run(reference::attention_paged, paged, q, texts, DType::f64), "y, bent");
+    }
+  }
+}
+
+// Those of i8 have scales, which come in elsewhere.
+TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfRowsInOnePiece) {
+  for (const Heads& h : kHeads) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const PagedAttention paged = paged_of(h, dtype);
+      const PageLayout layout = pages_of(paged);
+      const std::vector<Text> texts = some_texts(layout);
+      const int64_t row = h.heads * h.width;
+      const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
+      const Array y = run(cpu::attention_paged, paged, q, texts);
+      int64_t begin = 0;
+      for (const Text& text : texts) {
+        const Array mine = q.slice(begin * row, (begin + text.queries) * row);
+        const Array k = text.held(layout, PagePart::keys), v = text.held(layout, PagePart::values);
+        Array expected(DType::f32, mine.size());
+        cpu::attention(expected.out(), {}, mine.in(), k.in(), v.in(),
+                       fovea::shape_of(paged, text.span(0)));
+        EXPECT_TRUE(y.slice(begin * row, (begin + text.queries) * row) == expected)
+            << h.width << ' ' << name_of(dtype) << ", text at " << begin;
+        begin += text.queries;
+      }
+    }
+  }
+}
+
+// A token has the same bits in a long piece, which is widened first, and as the only one.
+TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyCompany) {
+  for (const Heads& h : kHeads) {
+    for (const DType dtype : kPages) {
+      const PagedAttention paged = paged_of(h, dtype);
+      const std::vector<Text> texts = some_texts(pages_of(paged));
+      const int64_t row = h.heads * h.width;
+      const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
+      set_thread_count(3);
+      const Array y = run(cpu::attention_paged, paged, q, texts);
+      set_thread_count(1);
+      use_isa(available_isas().back());
+      int64_t begin = 0;
+      for (const Text& text : texts) {
+        for (int64_t t = 0; t < text.queries; ++t) {
+          const Array mine = q.slice((begin + t) * row, (begin + t + 1) * row);
+          PagedText span = text.span(0);
+          span.queries = 1;
+          span.mask.first_query += t;
+          Array alone(DType::f32, row);
+          cpu::attention_paged(alone.out(), mine.in(), paged, {span});
+          ASSERT_TRUE(y.slice((begin + t) * row, (begin + t + 1) * row) == alone)
+              << h.width << ' ' << name_of(dtype) << ", token " << t << " of the text at " << begin;
+        }
+        begin += text.queries;
+      }
+      use_isa(GetParam());
+    }
+  }
+}
+
+TEST(KvPages, HoldRowsAsTheirTypeRoundsThem) {
+  const int64_t heads = 3, width = 21, tokens = kPageTokens;
+  const Array x = random_array(DType::f32, tokens * heads * width, 1);
+  std::vector<double> row(static_cast<size_t>(width));
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i8}) {
+    const PageLayout layout{heads, width, dtype};
+    for (const PagePart part : {PagePart::keys, PagePart::values}) {
+      std::vector<char> page(static_cast<size_t>(layout.page_bytes()));
+      for (int64_t t = 0; t < tokens; t += 7) {  // piece by piece, as tokens come
+        const int64_t count = std::min<int64_t>(7, tokens - t);
+        put_in_page(layout, part, page.data(), t,
+                    x.slice(t * heads * width, (t + count) * heads * width).in(), count);
+      }
+      for (int64_t i = 0; i < tokens * heads; ++i) {
+        get_from_page(layout, part, page.data(), i / heads, i % heads, row.data());
+        double largest = 0;
+        for (int64_t d = 0; d < width; ++d)
+          largest = std::max(largest, std::abs(x.get(i * width + d)));
+        const double error = dtype == DType::i8     ? largest / 127 * 0.50001
+                             : dtype == DType::bf16 ? largest * 0x1p-8
+                                                    : 0;
+        for (int64_t d = 0; d < width; ++d)
+          ASSERT_NEAR(row[static_cast<size_t>(d)], x.get(i * width + d), error) << name_of(dtype);
+      }
+    }
+  }
+}
+
+TEST(KvPages, WhatIsNotFiniteStaysSo) {
+  const PageLayout layout{1, 20, DType::i8};
+  std::vector<double> row(20);
+  for (const float bad : {INFINITY, -INFINITY, NAN}) {
+    std::vector<float> x(20, 1.0f);
+    x[3] = bad;
+    std::vector<char> page(static_cast<size_t>(layout.page_bytes()));
+    put_in_page(layout, PagePart::keys, page.data(), 9, {x.data(), DType::f32}, 1);
+    get_from_page(layout, PagePart::keys, page.data(), 9, 0, row.data());
+    for (const double value : row) EXPECT_FALSE(std::isfinite(value));
+  }
+}
+
+}  // namespace
+}  // namespace fovea
