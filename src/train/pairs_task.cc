@@ -111,8 +111,12 @@ class PairsTask : public TrainingTask {
     TranslateOptions greedy;
     greedy.beams = 1;
     translate(
-        {model, &tokenizers_->target, rules_, compute, &tokenizers_->source}, greedy,
-        available_memory() / 2,
+        {.model = model,
+         .tokenizer = &tokenizers_->target,
+         .rules = rules_,
+         .compute = compute,
+         .source = &tokenizers_->source},
+        greedy, available_memory() / 2,
         [&]() -> std::optional<std::string> {
           if (read == count) return std::nullopt;
           return validation_.sources[read++];
