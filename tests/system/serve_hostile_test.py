@@ -16,12 +16,6 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Hostile(ServeTest):
-    def wait_until(self, holds, seconds=15):
-        end = time.monotonic() + seconds
-        while not holds():
-            self.assertLess(time.monotonic(), end, self.log()[-2000:])
-            time.sleep(0.02)
-
     def test_bad_requests_are_refused_and_nothing_behind_them_is_read(self):
         self.serve()
         body = json.dumps({"prompt": "hidden"})

@@ -1,6 +1,7 @@
 """fovea serve over time: slow clients by the hundred, prompts that must stay apart, caches that must not grow, and what a key's timing
 tells. The suite runs them for seconds; FOVEA_SOAK=1 (`./run soak`) for minutes."""
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import math
@@ -30,47 +31,35 @@ class ServeLong(ServeTest):
         """The time limits hold for a request's head, its body and the taking of the answer, however the bytes trickle."""
         clients, limits = (500, []) if SOAK else (90, ["--timeout", 1])
         self.serve("--max-connections", 1000, *limits)
-        idle = self.pace(300)
+        idle, before = self.pace(300), self.descriptors()
         # The answer is far longer than what the sockets hold.
-        body = json.dumps({"content": "A fox. " * 100_000, "with_pieces": True}).encode()
+        body = json.dumps({"content": "A fox. " * 20_000, "with_pieces": True}).encode()
         slow = []
         for i in range(clients):
             connection = socket.socket()
             self.addCleanup(connection.close)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", self.port))
-            reads = i % 3 == 2 and i < 24  # each of these holds an answer of some megabytes
-            if reads:
+            if i % 3 == 2 and i < 60:  # each of these holds an answer of some megabytes
                 connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             else:
                 connection.sendall(HEAD if i % 3 == 0 else HEAD + b"Content-Length: 9999\r\n\r\n")
-            slow.append((connection, reads))
-        began, left = time.monotonic(), list(slow)
-        while left and time.monotonic() - began < (90 if SOAK else 60):
+            connection.setblocking(False)
+            slow.append(connection)
+        self.wait_until(lambda: self.descriptors() > before + clients // 2)
+        # What counts is that the server lets go of them: a client may go on reading what its own socket holds.
+        end = time.monotonic() + (120 if SOAK else 60)
+        while self.descriptors() > before + 2:
+            self.assertLess(time.monotonic(), end, self.log()[-2000:])
+            for connection in slow:
+                with contextlib.suppress(OSError):
+                    connection.send(b"x")
+                with contextlib.suppress(OSError):
+                    connection.recv(1)
             time.sleep(1 if SOAK else 0.2)
-            left = [each for each in left if self.trickles(*each)]
-        self.assertEqual(left, [], "cut off")
         if SOAK:  # a bound on time is none of the suite's matters
             self.assertLess(self.pace(300), max(2 * idle, 0.01))
-        for connection, _ in slow:
-            connection.close()
         self.still_well()
-        self.assertLess(self.descriptors(), 40)
-
-    @staticmethod
-    def trickles(connection, reads):
-        """One byte more; False once the server has closed."""
-        try:
-            if not reads:
-                connection.send(b"x")
-                connection.setblocking(False)
-            # What a reader that takes a byte at a time was sent is not lost with the connection: a reset ends it.
-            return connection.recv(1) != b"" if reads else connection.recv(4096) != b""
-        except BlockingIOError:
-            connection.setblocking(True)
-            return True
-        except OSError:
-            return False
 
     def test_secrets_stay_with_their_prompts(self):
         """Answers of 64 clients at once, some of whom leave, with beginnings in common: each is what its prompt alone gives."""
@@ -102,10 +91,10 @@ class ServeLong(ServeTest):
             return "".join(draw.choice("abcdefghij") for _ in range(14))
 
         def fill():
-            for _ in range(25):
+            for _ in range(10):
                 text = " ".join(word() for _ in range(40))  # of about 300 KB of keys and values
                 self.good("/v1/completions", {"prompt": text, "max_tokens": 1})
-                self.good("/tokenize", {"content": " ".join(word() for _ in range(4000))})
+                self.good("/tokenize", {"content": " ".join(word() for _ in range(10_000))})
                 schema = {"type": "object", "properties": {word(): {"enum": [word() for _ in range(20)]}}}
                 self.good("/v1/chat/completions", {
                     "messages": [{"role": "user", "content": word()}], "max_tokens": 8, "chat_template_kwargs": {word(): 1},

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 
 from support import FOVEA, ROOT, FoveaTest, fovea
 
@@ -102,6 +103,12 @@ class ServeTest(FoveaTest):
     def still_well(self):
         self.assertEqual(self.ask("GET", "/health")[0], 200)
         self.assertEqual(len(self.good("/v1/completions", {"prompt": "The", "max_tokens": 3, "ignore_eos": True})["choices"]), 1)
+
+    def wait_until(self, holds, seconds=15):
+        end = time.monotonic() + seconds
+        while not holds():
+            self.assertLess(time.monotonic(), end, self.log()[-2000:])
+            time.sleep(0.02)
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
