@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "families/directory.h"
-#include "fovea/model.h"
+#include "fovea/translate.h"
 
 namespace fovea {
 
@@ -18,6 +18,9 @@ struct Model::Parts {
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
 };
+
+// What stands in front of every source: as the options say, or the checkpoint for their task.
+std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
 // Whether there is a tokenizer beside the weights, or in the .gguf file.
 bool comes_with_tokenizer(const std::string& path);

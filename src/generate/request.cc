@@ -55,7 +55,10 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     answers_.emplace_back(tokenizer, options, rules, options.max_tokens);
     samplers_.emplace_back(options.sampling, answer);
   }
-  if (options.beams > 1) beams_.emplace(rules_, options, counted_);
+  if (options.beams > 1) {
+    beams_.emplace(rules_, options, counted_);
+    found_.resize(1);
+  }
 }
 
 Request::~Request() {
@@ -99,7 +102,6 @@ void Request::take(size_t index, const float* logits, int64_t vocabulary,
   watched_ = std::move(watched);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
-    waiting_.resize(1);
     // All answers go on from the prompt.
     for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
       Branch next = branches_[0];
@@ -113,18 +115,21 @@ void Request::take(size_t index, const float* logits, int64_t vocabulary,
     }
   }
   if (!beams_) return draw(branches_[index], logits, vocabulary);
-  waiting_[index].assign(logits, logits + vocabulary);
-  const auto ready = [](const std::vector<float>& row) { return !row.empty(); };
-  if (std::all_of(waiting_.begin(), waiting_.end(), ready)) advance_beams(vocabulary);
+  const auto ready = [](const auto& continuations) { return !continuations.empty(); };
+  if (std::all_of(found_.begin(), found_.end(), ready)) advance_beams();
+}
+
+void Request::weigh(size_t branch, const float* logits, int64_t vocabulary) {
+  if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary);
 }
 
 // The token behind the branch's ids; false where the answer ends with it.
 bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary,
                        const Watched* watched, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  std::vector<float> row(logits, logits + vocabulary);
-  restrain(row.data(), vocabulary, {rules_, task_.options, counted_}, answer.ids());
-  id = samplers_[static_cast<size_t>(branch.answer)](row.data(), vocabulary);
+  row_.assign(logits, logits + vocabulary);
+  restrain(row_.data(), vocabulary, {rules_, task_.options, counted_}, answer.ids());
+  id = samplers_[static_cast<size_t>(branch.answer)](row_.data(), vocabulary);
   TokenLogprob logprob;
   const bool wanted = task_.options.logprobs >= 0;
   if (wanted) logprob = logprob_of(logits, vocabulary, id, task_.options.logprobs);
@@ -184,11 +189,9 @@ void Request::put(Branch& branch, int32_t id) {
   branch.guesses = std::ssize(guessed);
 }
 
-void Request::advance_beams(int64_t vocabulary) {
+void Request::advance_beams() {
   if (task_.options.max_tokens == 0) return finish_beams();
-  std::vector<const float*> rows;
-  for (const auto& row : waiting_) rows.push_back(row.data());
-  beams_->advance(rows, vocabulary);
+  beams_->advance(found_);
   ++written_;
   if (beams_->done()) return finish_beams();
   std::vector<Branch> next;
@@ -200,7 +203,7 @@ void Request::advance_beams(int64_t vocabulary) {
   }
   for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
   branches_ = std::move(next);
-  waiting_.assign(branches_.size(), {});
+  found_.assign(branches_.size(), {});
 }
 
 void Request::finish_beams() {

@@ -53,6 +53,8 @@ class Request {
   int64_t horizon() const { return horizon_; }
   int64_t written() const { return written_; }
 
+  // What of take() needs no other branch: safe for several requests at a time.
+  void weigh(size_t branch, const float* logits, int64_t vocabulary);
   // The logits [V] behind the last token of a branch, and before it behind those that its guesses
   // stand behind: rows [1 + guesses, V]. `watched` has an entry for each row, or none.
   void take(size_t branch, const float* logits, int64_t vocabulary,
@@ -67,7 +69,7 @@ class Request {
   bool draw_one(Branch& branch, const float* logits, int64_t vocabulary, const Watched* watched,
                 int32_t& id);
   void guess(Branch& branch) const;
-  void advance_beams(int64_t vocabulary);
+  void advance_beams();
   void finish_beams();
   void put(Branch& branch, int32_t id);
   void end(Branch& branch);
@@ -85,8 +87,10 @@ class Request {
   std::vector<Answer> answers_;
   std::vector<Sampler> samplers_;
   std::optional<BeamSearch> beams_;
-  std::vector<std::vector<float>> waiting_;  // logits of beams, until all have theirs
-  std::vector<Watched> watched_;             // of the rows that are drawn from now
+  // How each beam may go on, until all know.
+  std::vector<std::vector<BeamSearch::Continuation>> found_;
+  std::vector<float> row_;        // [V]: logits that are restrained
+  std::vector<Watched> watched_;  // of the rows that are drawn from now
   const Tokenizer* tokenizer_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
