@@ -100,11 +100,12 @@ class ChatCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    const Model model = open_model(model_, weight_precision(precision_));
-    generation_.settle(model, *table_);
+    const WeightPrecision precision = weight_precision(precision_);
+    const Model model = open_model(model_, precision);
+    generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     Conversation conversation(model, format_of(model), system_);
-    Engine engine(model, {.most_sequences = 1});
+    Engine engine(model, {.most_sequences = 1, .draft = generation_.draft});
     catch_signals("");
     editor_.emplace();
     if (editor_->on_terminal()) note(dim("/help says what can be typed; Ctrl-D ends") + "\n");
@@ -222,10 +223,11 @@ class ChatCommand : public Command {
     };
     const int64_t read = answer.prompt_tokens - answer.cached_tokens;
     note(dim(fmt::format("prompt: {} tokens ({} read before), {} tokens/s; answer: {} tokens, {} "
-                         "tokens/s{}",
+                         "tokens/s{}{}",
                          answer.prompt_tokens, answer.cached_tokens,
                          rate(read, answer.prompt_seconds), answer.ids.size(),
                          rate(std::ssize(answer.ids), answer.generation_seconds),
+                         guesses_line(answer.guessed_tokens, answer.accepted_tokens),
                          answer.finish == "length" ? "; cut off at its longest" : "")) +
          "\n");
   }

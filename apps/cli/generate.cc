@@ -77,8 +77,9 @@ class GenerateCommand : public Command {
     const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
     if (sources > 1) throw UsageError("--prompt, --file, --ids: expected one of them");
     if (!table.given("--ids")) read_prompt(table);
-    const Model model = open_model(model_, weight_precision(precision_));
-    generation_.settle(model, *table_);
+    const WeightPrecision precision = weight_precision(precision_);
+    const Model model = open_model(model_, precision);
+    generation_.settle(model, precision, *table_);
     if (!table.given("--ids")) warn_unknown(model);
     return write(model);
   }
@@ -128,10 +129,10 @@ class GenerateCommand : public Command {
       if (streams) put(piece);
       return !closed && !asked_to_stop();
     };
-    const std::vector<Generation> answers =
-        ids_.empty()
-            ? generate(model, prompt_, options, sink)
-            : generate(model, std::vector<int32_t>(ids_.begin(), ids_.end()), options, sink);
+    std::vector<int32_t> ids(ids_.begin(), ids_.end());
+    if (ids.empty()) ids = prompt_ids(model, prompt_);
+    const Model* const draft = generation_.draft ? &*generation_.draft : nullptr;
+    const std::vector<Generation> answers = generate(model, ids, options, sink, draft);
     if (json) print(as_json(answers));
     for (const Generation& answer : answers) {
       if (streams) break;
@@ -166,6 +167,13 @@ class GenerateCommand : public Command {
                    {"finish", answer.finish},
                    {"tokens", answer.ids.size()}};
     if (generation_.options.beams > 1) result["score"] = answer.score;
+    if (generation_.options.guesses > 0) {
+      const int64_t guessed = answer.guessed_tokens, accepted = answer.accepted_tokens;
+      result["guessed_tokens"] = guessed;
+      result["accepted_tokens"] = accepted;
+      if (guessed > 0)
+        result["acceptance_rate"] = static_cast<double>(accepted) / static_cast<double>(guessed);
+    }
     if (generation_.options.logprobs < 0) return result;
     result["logprobs"] = Json::array();
     for (const TokenLogprob& token : answer.logprobs) {
@@ -178,12 +186,16 @@ class GenerateCommand : public Command {
 
   static void report(const std::vector<Generation>& answers) {
     const Generation& first = answers.front();
-    int64_t written = 0;
-    for (const Generation& answer : answers) written += std::ssize(answer.ids);
-    note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s",
+    int64_t written = 0, guessed = 0, accepted = 0;
+    for (const Generation& answer : answers) {
+      written += std::ssize(answer.ids);
+      guessed += answer.guessed_tokens, accepted += answer.accepted_tokens;
+    }
+    note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s{}",
                          first.prompt_tokens,
                          amount(rate(first.prompt_tokens, first.prompt_seconds)), written,
-                         amount(rate(written, answers.back().generation_seconds)))) +
+                         amount(rate(written, answers.back().generation_seconds)),
+                         guesses_line(guessed, accepted))) +
          "\n");
   }
 

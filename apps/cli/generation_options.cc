@@ -6,10 +6,13 @@
 #include <limits>
 #include <random>
 
+#include "files.h"
+
 namespace fovea::cli {
 namespace {
 
 constexpr int64_t kMost = 1'000'000'000;
+constexpr int64_t kMostGuesses = 64;  // far beyond what pays
 
 // "1234:-2.5" or "1234=-inf"
 std::pair<int32_t, float> bias_of(const std::string& typed) {
@@ -45,7 +48,13 @@ void GenerationOptions::declare(OptionTable& table) {
   table.add(integer("--guess", {"--speculate", "--prompt-lookup"},
                     "guess so many tokens ahead from what followed the same words before: faster "
                     "where a text repeats itself, the same text; 0 = none",
-                    options.guesses, 0, 64));
+                    guesses_, 0, kMostGuesses));
+  table.add(text("--draft", {"--model-draft", "--assistant-model"},
+                 "a smaller model with the same vocabulary that guesses ahead: faster where it "
+                 "guesses well, the same text",
+                 draft_));
+  table.add(integer("--draft-tokens", {"--draft-max", "--num-assistant-tokens"},
+                    "--draft: so many tokens ahead", draft_tokens_, 1, kMostGuesses));
 }
 
 void GenerationOptions::declare_filters(OptionTable& table) {
@@ -84,7 +93,7 @@ void GenerationOptions::declare_penalties(OptionTable& table) {
                  biases_));
 }
 
-void GenerationOptions::settle(const Model& model, OptionTable& table) {
+void GenerationOptions::settle(const Model& model, WeightPrecision precision, OptionTable& table) {
   options = generation_defaults(model);
   biases_.clear();
   table.apply();
@@ -94,7 +103,26 @@ void GenerationOptions::settle(const Model& model, OptionTable& table) {
   for (const std::string& bias : biases_) options.sampling.logit_bias.push_back(bias_of(bias));
   options.stop_ids.assign(stop_ids_.begin(), stop_ids_.end());
   if (greedy_) options.sampling.temperature = 0;
+  options.guesses = guesses_;
+  take_draft(precision, table);
   options.sampling.seed = seed_ < 0 ? std::random_device{}() : static_cast<uint64_t>(seed_);
+}
+
+void GenerationOptions::take_draft(WeightPrecision precision, const OptionTable& table) {
+  if (draft_.empty()) {
+    if (table.given("--draft-tokens")) throw UsageError("--draft-tokens: expected --draft too");
+    return;
+  }
+  if (guesses_ > 0) throw UsageError("--draft, --guess: expected one of them");
+  if (options.beams > 1) throw UsageError("--draft: beside a beam search; expected --beams 1");
+  draft = open_model(draft_, precision);
+  options.guesses = draft_tokens_;
+}
+
+std::string guesses_line(int64_t guessed, int64_t accepted) {
+  if (guessed == 0) return {};
+  return fmt::format("; guesses: {} of {} right ({}%)", accepted, guessed,
+                     100 * accepted / guessed);
 }
 
 }  // namespace fovea::cli

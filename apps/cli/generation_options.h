@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "fovea/generate.h"
@@ -13,18 +14,24 @@ class GenerationOptions {
  public:
   void declare(OptionTable& table);
   // Once the model is known; UsageError for what cannot be.
-  void settle(const Model& model, OptionTable& table);
+  void settle(const Model& model, WeightPrecision precision, OptionTable& table);
 
   GenerateOptions options;
+  std::optional<Model> draft;
 
  private:
   void declare_filters(OptionTable& table);
   void declare_penalties(OptionTable& table);
+  void take_draft(WeightPrecision precision, const OptionTable& table);
 
-  int64_t seed_ = -1;
+  int64_t seed_ = -1, guesses_ = 0, draft_tokens_ = 4;
   bool greedy_ = false;
+  std::string draft_;
   std::vector<std::string> biases_;
   std::vector<int64_t> stop_ids_;
 };
+
+// What became of the guesses, for the line at the end; empty where there were none.
+std::string guesses_line(int64_t guessed, int64_t accepted);
 
 }  // namespace fovea::cli

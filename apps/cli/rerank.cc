@@ -61,7 +61,7 @@ class RerankCommand : public Command {
  private:
   std::vector<std::string> read_lines() {
     constexpr size_t kLinesAtOnce = 4096;
-    if (files_.empty()) files_.push_back("-");
+    if (files_.empty()) files_.emplace_back("-");
     std::vector<std::string> lines;
     for (const std::string& file : files_) {
       LineReader reader(file);

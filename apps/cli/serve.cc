@@ -65,6 +65,7 @@ class ServeCommand : public Command {
                    "file with a chat template, instead of the models' own", template_));
     declare_network(table);
     declare_engine(table);
+    declare_drafts(table);
     declare_defaults(table);
   }
 
@@ -79,6 +80,9 @@ class ServeCommand : public Command {
     }
     if (languages_.size() > models_.size()) {
       throw UsageError("--languages: more pairs than models; expected one for each");
+    }
+    if (drafts_.size() > models_.size()) {
+      throw UsageError("--draft: more drafts than models; expected one for each");
     }
     http_.access = access();
     take_flags(table);
@@ -123,6 +127,15 @@ class ServeCommand : public Command {
     table.add(integer("--step-tokens", {"--max-batch-tokens"},
                       "tokens computed at a time; long prompts are cut into such pieces",
                       engine_.step_tokens, 1, 65536));
+  }
+
+  void declare_drafts(OptionTable& table) {
+    table.add(list("--draft", {"--model-draft"},
+                   "a smaller model with the same vocabulary that guesses ahead while few answers "
+                   "are written, in the order of the models; the answers stay the same",
+                   drafts_));
+    table.add(integer("--draft-tokens", {"--draft-max", "--num-speculative-tokens"},
+                      "--draft: so many tokens ahead", draft_tokens_, 1, 64));
   }
 
   void declare_defaults(OptionTable& table) {
@@ -216,6 +229,8 @@ class ServeCommand : public Command {
     options.most_seconds = most_seconds_;
     options.flags = flags_;
     if (i < languages_.size()) options.languages = languages_[i];
+    if (i < drafts_.size()) options.draft = drafts_[i];
+    options.draft_tokens = draft_tokens_;
     return serve::open_served(models_[i], options,
                               [](const std::string& warning) { warn({warning}); });
   }
@@ -261,13 +276,13 @@ class ServeCommand : public Command {
 
   static constexpr int64_t kMost = 1'000'000'000;
 
-  std::vector<std::string> models_, names_, origins_, languages_;
+  std::vector<std::string> models_, names_, origins_, languages_, drafts_;
   std::string template_, key_file_;
   serve::HttpOptions http_;
   serve::SamplingFlags flags_;
   EngineOptions engine_;
   uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
-  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0;
+  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = 4;
   double most_seconds_ = 0;
   int weights_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;

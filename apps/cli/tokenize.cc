@@ -91,7 +91,7 @@ class TokenizeCommand : public Command {
       throw UsageError("--check: reads its cases only; expected no other files");
     const Tokenizer tokenizer = Tokenizer::open(model_);
     if (table.given("--check")) return check_cases(tokenizer);
-    if (files_.empty()) files_.push_back("-");
+    if (files_.empty()) files_.emplace_back("-");
     for (const std::string& file : files_) {
       for_each_line(file, [&](const Line& line) {
         out_ += decode_ ? decoded(tokenizer, line) : encoded(tokenizer, line);

@@ -98,13 +98,18 @@ std::string sse_event(const std::string& data) { return "data: " + data + "\n\n"
 Json timings_json(const Generation& generation) {
   const auto written = static_cast<int64_t>(generation.ids.size());
   const int64_t computed = generation.prompt_tokens - generation.cached_tokens;
-  return {{"cache_n", generation.cached_tokens},
-          {"prompt_n", computed},
-          {"prompt_ms", generation.prompt_seconds * 1000},
-          {"prompt_per_second", rate(computed, generation.prompt_seconds)},
-          {"predicted_n", written},
-          {"predicted_ms", generation.generation_seconds * 1000},
-          {"predicted_per_second", rate(written, generation.generation_seconds)}};
+  Json timings = {{"cache_n", generation.cached_tokens},
+                  {"prompt_n", computed},
+                  {"prompt_ms", generation.prompt_seconds * 1000},
+                  {"prompt_per_second", rate(computed, generation.prompt_seconds)},
+                  {"predicted_n", written},
+                  {"predicted_ms", generation.generation_seconds * 1000},
+                  {"predicted_per_second", rate(written, generation.generation_seconds)}};
+  if (generation.guessed_tokens > 0) {
+    timings["draft_n"] = generation.guessed_tokens;
+    timings["draft_n_accepted"] = generation.accepted_tokens;
+  }
+  return timings;
 }
 
 const char* finish_reason(const std::string& finish) {

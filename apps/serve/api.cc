@@ -19,14 +19,14 @@ Response json_response(const Json& json) {
 
 // What a handler throws becomes an answer.
 Handler guarded(Handler handler, ErrorShape shape) {
-  return
-      [handler = std::move(handler), shape](Request request, std::shared_ptr<Exchange> exchange) {
-        try {
-          handler(std::move(request), exchange);
-        } catch (...) {
-          exchange->send(error_response(shape, api_error(std::current_exception())));
-        }
-      };
+  return [handler = std::move(handler), shape](Request request,
+                                               const std::shared_ptr<Exchange>& exchange) {
+    try {
+      handler(std::move(request), exchange);
+    } catch (...) {
+      exchange->send(error_response(shape, api_error(std::current_exception())));
+    }
+  };
 }
 
 Json model_json(const ServedModel& model) {
@@ -83,15 +83,23 @@ void Api::complete(const Request& request, const Answer& answer) {
 }
 void Api::chat(const Request& request, const Answer& answer) { generate(request, answer, true); }
 
-void Api::generate(const Request& request, const Answer& answer, bool chat) {
+Api::Asked Api::read(const Request& request, Able able, unsigned route, Defaults defaults) const {
   const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body, writes);
-  if (served->needs_engine().full()) throw too_busy();  // before its text is read
-  ApiRequest asked;
-  asked.options = served->defaults;
-  constexpr int64_t kCompletionTokens = 16;  // as OpenAI's API has it; a chat may fill the context
-  asked.options.max_tokens = served->max_tokens.value_or(chat ? -1 : kCompletionTokens);
-  read_fields(body, chat ? kChat : kCompletion, served->facts.vocabulary, asked);
+  Asked asked{model(body, able), {}};
+  if (defaults) asked.request = defaults(*asked.model);
+  read_fields(body, route, asked.model->facts.vocabulary, asked.request);
+  return asked;
+}
+
+void Api::generate(const Request& request, const Answer& answer, bool chat) {
+  auto [served, asked] = read(request, writes, chat ? kChat : kCompletion, [&](ServedModel& model) {
+    if (model.needs_engine().full()) throw too_busy();  // before its text is read
+    ApiRequest defaults;
+    defaults.options = model.defaults;
+    constexpr int64_t kCompletionTokens = 16;  // as OpenAI's API has it; a chat fills the context
+    defaults.options.max_tokens = model.max_tokens.value_or(chat ? -1 : kCompletionTokens);
+    return defaults;
+  });
   const PreparedPrompts prompts = prepare(asked, chat, *served);
   const auto job =
       std::make_shared<GenerationJob>(std::move(asked), chat, served, answer, metrics_);
@@ -99,27 +107,21 @@ void Api::generate(const Request& request, const Answer& answer, bool chat) {
 }
 
 void Api::openai_embeddings(const Request& request, const Answer& answer) {
-  const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body, embeds);
-  ApiRequest asked;
-  read_fields(body, kEmbeddings, served->facts.vocabulary, asked);
+  const auto [served, asked] = read(request, embeds, kEmbeddings);
   answer_openai_embeddings(asked, served, answer);
 }
 
 void Api::embed(const Request& request, const Answer& answer) {
-  const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body, embeds);
-  ApiRequest asked;
-  asked.normalise = true;
-  read_fields(body, kEmbed, served->facts.vocabulary, asked);
+  const auto [served, asked] = read(request, embeds, kEmbed, [](const ServedModel&) {
+    ApiRequest defaults;
+    defaults.normalise = true;
+    return defaults;
+  });
   answer_embed(asked, served, answer);
 }
 
 void Api::rerank(const Request& request, const Answer& answer) {
-  const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body, reranks);
-  ApiRequest asked;
-  read_fields(body, kRerank, served->facts.vocabulary, asked);
+  const auto [served, asked] = read(request, reranks, kRerank);
   answer_rerank(asked, served, answer);
 }
 
@@ -129,7 +131,7 @@ void Api::translate(const Request& request, const Answer& answer) {
                     request.body.substr(0, 1) != "{";  // curl -d calls everything a form
   ApiRequest asked;
   read_fields(parse_body(form ? json_of_form(request.body) : request.body), kTranslate, 0, asked);
-  answer_translation(asked, translator(models_, asked), answer);
+  answer_translation(asked, models_, answer);
 }
 
 void Api::languages(const Request&, const Answer& answer) {
@@ -137,10 +139,7 @@ void Api::languages(const Request&, const Answer& answer) {
 }
 
 void Api::tokenize(const Request& request, const Answer& answer) {
-  const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body, reads_text);
-  ApiRequest asked;
-  read_fields(body, kTokenize, served->facts.vocabulary, asked);
+  const auto [served, asked] = read(request, reads_text, kTokenize);
   const Tokenizer& tokenizer = served->needs_tokenizer();
   EncodingOptions options;
   options.add_special_tokens = asked.add_special;
@@ -160,10 +159,7 @@ void Api::tokenize(const Request& request, const Answer& answer) {
 }
 
 void Api::detokenize(const Request& request, const Answer& answer) {
-  const Json body = parse_body(request.body);
-  const std::shared_ptr<ServedModel> served = model(body, reads_text);
-  ApiRequest asked;
-  read_fields(body, kDetokenize, served->facts.vocabulary, asked);
+  const auto [served, asked] = read(request, reads_text, kDetokenize);
   const std::string text = served->needs_tokenizer().decode(asked.ids, asked.skip_special);
   answer->send(json_response({{"content", text}}));
 }

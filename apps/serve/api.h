@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,14 @@ class Api {
   void tokenize(const Request& request, const Answer& answer);
   void detokenize(const Request& request, const Answer& answer);
   void generate(const Request& request, const Answer& answer, bool chat);
+
+  // What a body of a route asks of which model; fields that it lacks are as `defaults` has them.
+  struct Asked {
+    std::shared_ptr<ServedModel> model;
+    ApiRequest request;
+  };
+  using Defaults = std::function<ApiRequest(ServedModel& model)>;
+  Asked read(const Request& request, Able able, unsigned route, Defaults defaults = {}) const;
 
   // The one that the request names; where it names none the first that is able to, or the first of
   // all. Throws ApiError 404.

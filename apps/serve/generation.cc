@@ -174,8 +174,8 @@ void GenerationJob::send_chunk(Json choice) {
   exchange_->write(sse_event(dumped(object)));
 }
 
-void GenerationJob::add_extras(Json& json, Choice& choice, std::vector<int32_t> ids) {
-  if (request_.return_ids) json["token_ids"] = std::move(ids);
+void GenerationJob::add_extras(Json& json, Choice& choice, const std::vector<int32_t>& ids) {
+  if (request_.return_ids) json["token_ids"] = ids;
   if (Json watched = choice.watched.take(); !watched.is_null()) json["fovea"] = std::move(watched);
 }
 

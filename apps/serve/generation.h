@@ -40,7 +40,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void stream_end(size_t index, const Generation& generation);
   void send_chunk(Json choice);
   // What a choice says beside its text: token ids and what was watched.
-  void add_extras(Json& json, Choice& choice, std::vector<int32_t> ids);
+  void add_extras(Json& json, Choice& choice, const std::vector<int32_t>& ids);
   void begin_choice(size_t index);
   Json whole_choice(size_t index, const Generation& generation);
   void fail(int status, const std::string& message);

@@ -66,7 +66,7 @@ LiveExchange::~LiveExchange() {
   }
 }
 
-void LiveExchange::put(std::string bytes, bool last) {
+void LiveExchange::put(const std::string& bytes, bool last) {
   {
     const std::lock_guard lock(outbox_->mutex);
     if (outbox_->last || outbox_->cut) return;
@@ -91,7 +91,7 @@ void LiveExchange::send(Response response) {
   }
   std::string bytes = response_head(response, to_, close, Framing::length);
   if (!to_.head_only) bytes += response.body;
-  put(std::move(bytes), true);
+  put(bytes, true);
 }
 
 void LiveExchange::begin(Response head) {

@@ -55,7 +55,7 @@ class LiveExchange : public Exchange {
   void on_gone(std::function<void()> call) override;
 
  private:
-  void put(std::string bytes, bool last);
+  void put(const std::string& bytes, bool last);
   std::string framed(std::string_view piece) const;
 
   std::shared_ptr<Outbox> outbox_;

@@ -36,6 +36,10 @@ constexpr Gauge<EngineStatus> kEngineGauges[] = {
      &EngineStatus::cached_tokens},
     {"fovea_generated_tokens_total", "counter", "Tokens written.", &EngineStatus::written_tokens},
     {"fovea_steps_total", "counter", "Passes through the model.", &EngineStatus::steps},
+    {"fovea_guessed_tokens_total", "counter", "Guesses that were checked.",
+     &EngineStatus::guessed_tokens},
+    {"fovea_accepted_tokens_total", "counter", "Guesses that were right.",
+     &EngineStatus::accepted_tokens},
 };
 
 // Of models that make vectors or scores.

@@ -3,7 +3,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <tuple>
 
 #include "fovea/error.h"
 #include "fovea/plan.h"
@@ -28,33 +27,51 @@ TextEngine text_engine(const Model& model, const EngineOptions& engine_options) 
   return text;
 }
 
-// "de-en" as {"de", "en"}; where it is empty what tokenizer_config.json says, as Marian's does.
-std::pair<std::string, std::string> languages_of(const std::string& folder,
-                                                 const std::string& languages) {
-  if (const size_t dash = languages.find('-'); dash != std::string::npos && dash > 0) {
-    if (dash + 1 < languages.size()) return {languages.substr(0, dash), languages.substr(dash + 1)};
-  }
-  if (!languages.empty()) {
+// "de-en" as {"de", "en"}
+TranslationDirection direction_of(const std::string& languages) {
+  const size_t dash = languages.find('-');
+  if (dash == std::string::npos || dash == 0 || dash + 1 == languages.size()) {
     throw Error(ErrorKind::InvalidArgument,
                 "--languages: " + languages + "; expected source-target, such as de-en");
   }
+  return {languages.substr(0, dash), languages.substr(dash + 1), ""};
+}
+
+// What tokenizer_config.json says, as Marian's does.
+TranslationDirection direction_in(const std::string& folder) {
   std::ifstream file(folder + "/tokenizer_config.json", std::ios::binary);
   const Json config = file ? Json::parse(file, nullptr, false) : Json();
   const auto named = [&](const char* key) {
     const auto found = config.is_object() ? config.find(key) : config.end();
     return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  return {named("source_lang"), named("target_lang")};
+  return {named("source_lang"), named("target_lang"), ""};
+}
+
+// `languages` chooses among what the model's files tell, or says what they do not.
+std::vector<TranslationDirection> directions_of(const Model& model, const std::string& folder,
+                                                const std::string& languages) {
+  std::vector<TranslationDirection> told = translation_directions(model);
+  const TranslationDirection one =
+      languages.empty() ? direction_in(folder) : direction_of(languages);
+  for (TranslationDirection& each : told) {
+    if (each.source.empty()) each.source = one.source;
+    if (!languages.empty() && each.source == one.source && each.target == one.target) return {each};
+  }
+  if (told.empty() || !languages.empty()) return {one};
+  return told;
 }
 
 Translator translator_of(const Model& model, const std::string& folder,
                          const ServedOptions& options) {
   Translator translator;
-  std::tie(translator.source, translator.target) = languages_of(folder, options.languages);
+  translator.directions = directions_of(model, folder, options.languages);
   translator.most_hypotheses = options.engine.most_sequences;
-  translator.request = [model, most = options.engine.most_sequences](const std::string& line,
-                                                                     int64_t hypotheses) {
+  translator.request = [model, most = options.engine.most_sequences](
+                           const std::string& line, const std::string& source_prefix,
+                           int64_t hypotheses) {
     TranslateOptions asked;
+    asked.source_prefix = source_prefix;
     asked.beams = std::min(std::max(asked.beams, hypotheses), most);
     asked.best = hypotheses;
     return translation_request(model, asked, line);
@@ -81,9 +98,15 @@ void open_writer(const std::string& folder, const ServedOptions& options,
   served.facts.encoder = spec.encoder.has_value();
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
   served.chat = chat_format(folder, options.template_file, served.tokenizer);
-  set_defaults(served, folder, options.flags);
+  served.ends = end_ids(model);
+  set_defaults(served, generation_defaults(model, program_defaults()), options.flags);
   served.most_seconds = options.most_seconds;
-  served.engine = text_engine(model, options.engine);
+  EngineOptions engine = options.engine;
+  if (!options.draft.empty()) {
+    engine.draft = Model::open(options.draft, &warnings, options.precision);
+    served.defaults.guesses = options.draft_tokens;
+  }
+  served.engine = text_engine(model, engine);
   if (spec.encoder && served.tokenizer) {
     served.translator = translator_of(model, folder, options);
   }
@@ -133,6 +156,10 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
     throw Error(ErrorKind::InvalidArgument,
                 "--languages: " + options.languages + " for " + folder +
                     ", which does not translate; expected an empty one");
+  }
+  if (!options.draft.empty() && !served->engine) {
+    throw Error(ErrorKind::InvalidArgument, "--draft: " + options.draft + " for " + folder +
+                                                ", which writes no text; expected an empty one");
   }
   for (const std::string& warning : warnings) warn(warning);
   return served;

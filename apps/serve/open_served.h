@@ -12,6 +12,8 @@ struct ServedOptions {
   std::string name;           // in the API
   std::string template_file;  // a chat template instead of the model's own
   std::string languages;      // "de-en", of a translation model; empty = as its files say
+  std::string draft;          // a smaller model that guesses ahead; empty = none
+  int64_t draft_tokens = 0;   // that it guesses at a time
   WeightPrecision precision = WeightPrecision::stored;
   EngineOptions engine;
   double most_seconds = 0;  // see ServedModel

@@ -1,6 +1,5 @@
 #include "serve/served_model.h"
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -17,40 +16,9 @@ std::optional<std::string> file_text(const std::string& path) {
   return text.str();
 }
 
-template <class T, class Value>
-void take(const Json& config, const char* key, Value& value) {
-  const auto found = config.find(key);
-  if (found != config.end() && found->is_number()) value = static_cast<T>(found->get<double>());
-}
-
 template <class Value, class Flag>
 void take(const std::optional<Flag>& flag, Value& value) {
   if (flag) value = static_cast<Value>(*flag);
-}
-
-void take_ends(const Json& config, ServedModel& model) {
-  const auto found = config.find("eos_token_id");
-  if (found == config.end()) return;
-  const Json ends = found->is_array() ? *found : Json::array({*found});
-  for (const Json& end : ends) {
-    if (!end.is_number_integer()) continue;
-    const auto id = end.get<int64_t>();
-    if (id < 0 || id >= model.facts.vocabulary) continue;
-    model.ends.push_back(static_cast<int32_t>(id));
-  }
-}
-
-void take_config(const Json& config, ServedModel& model) {
-  Sampling& sampling = model.defaults.sampling;
-  take<float>(config, "temperature", sampling.temperature);
-  take<int64_t>(config, "top_k", sampling.top_k);
-  take<float>(config, "top_p", sampling.top_p);
-  take<float>(config, "min_p", sampling.min_p);
-  take<float>(config, "typical_p", sampling.typical_p);
-  take<float>(config, "repetition_penalty", sampling.repetition_penalty);
-  take<int64_t>(config, "no_repeat_ngram_size", sampling.no_repeat_ngram);
-  take<int64_t>(config, "max_new_tokens", model.max_tokens);
-  take_ends(config, model);
 }
 
 std::string token_text(const std::optional<Tokenizer>& tokenizer, bool begin) {
@@ -115,11 +83,17 @@ std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {
   return json_vocabulary_;
 }
 
-void set_defaults(ServedModel& model, const std::string& folder, const SamplingFlags& flags) {
-  if (const auto text = file_text(folder + "/generation_config.json")) {
-    const Json config = Json::parse(*text, nullptr, false);
-    if (config.is_object()) take_config(config, model);
-  }
+GenerateOptions program_defaults() {
+  GenerateOptions options;
+  options.max_tokens = -1;
+  return options;
+}
+
+void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags) {
+  model.defaults = of_model;
+  model.defaults.beams =
+      1;  // answers are streamed and drawn; translations ask for beams themselves
+  if (of_model.max_tokens >= 0) model.max_tokens = of_model.max_tokens;
   Sampling& sampling = model.defaults.sampling;
   take(flags.temperature, sampling.temperature);
   take(flags.top_k, sampling.top_k);

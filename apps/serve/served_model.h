@@ -40,8 +40,10 @@ struct ChatFormat {
 // Of an encoder-decoder that reads one language and writes another.
 struct Translator {
   // One line as the engine has to be asked for it, with so many hypotheses.
-  std::function<TranslationRequest(const std::string& line, int64_t hypotheses)> request;
-  std::string source, target;  // codes of the languages; empty = not told
+  std::function<TranslationRequest(const std::string& line, const std::string& source_prefix,
+                                   int64_t hypotheses)>
+      request;
+  std::vector<TranslationDirection> directions;  // at least one; empty languages are any
   int64_t most_hypotheses = 1;
 };
 
@@ -58,9 +60,9 @@ class ServedModel {
  public:
   ModelFacts facts;
   std::optional<Tokenizer> tokenizer;
-  std::optional<ChatFormat> chat;  // none: the model has no chat template
-  GenerateOptions defaults;        // flags over generation_config.json over the program's
-  std::vector<int32_t> ends;       // the tokens that end a text, as generation_config.json has them
+  std::optional<ChatFormat> chat;     // none: the model has no chat template
+  GenerateOptions defaults;           // flags over generation_config.json over the program's
+  std::vector<int32_t> ends;          // the tokens that end a text
   std::optional<int64_t> max_tokens;  // where a flag or generation_config.json says
   double most_seconds = 0;            // that an answer may take; 0 = as long as it likes
   // One of these: a model that writes (and perhaps translates), one that turns texts into vectors,
@@ -91,8 +93,11 @@ struct SamplingFlags {
   std::optional<int64_t> top_k, max_tokens;
 };
 
-// Fills in defaults from generation_config.json of a model's directory, then from flags.
-void set_defaults(ServedModel& model, const std::string& folder, const SamplingFlags& flags);
+// The program's options, where flags and generation_config.json say nothing: max_tokens = -1 tells
+// that they do not.
+GenerateOptions program_defaults();
+// What generation_config.json made of them, then flags.
+void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags);
 
 // The chat format of a model's directory, or of a template's own file; nothing where the directory
 // has none.

@@ -30,9 +30,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
   TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
-                 std::shared_ptr<Exchange> exchange)
+                 TranslationDirection direction, std::shared_ptr<Exchange> exchange)
       : request_(request),
         model_(std::move(model)),
+        direction_(std::move(direction)),
         exchange_(std::move(exchange)),
         submissions_(std::make_shared<Submissions>([served = model_](uint64_t number) {
           if (served->engine) served->engine->cancel(number);
@@ -45,7 +46,8 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       for (const std::string& line : lines_of(text)) {
         if (!line.empty()) {
           asked_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
-                            model_->translator->request(line, request_.alternatives + 1)});
+                            model_->translator->request(line, direction_.source_prefix,
+                                                        request_.alternatives + 1)});
         }
         lines_.back().emplace_back(ranks_);
       }
@@ -128,7 +130,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       texts.push_back(joined(i, 0));
       others.push_back(alternatives(i));
       // Nothing is detected: it is the language that the model reads.
-      languages.push_back({{"confidence", 0.0}, {"language", model_->translator->source}});
+      languages.push_back({{"confidence", 0.0}, {"language", direction_.source}});
     }
     const auto put = [&](Json& all) { return request_.many ? std::move(all) : std::move(all[0]); };
     Json answer = {{"translatedText", put(texts)}};
@@ -139,6 +141,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
 
   const ApiRequest request_;
   const std::shared_ptr<ServedModel> model_;
+  const TranslationDirection direction_;
   const std::shared_ptr<Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
   const size_t ranks_;  // hypotheses of each line
@@ -150,34 +153,27 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool failed_ = false;
 };
 
-}  // namespace
-
-void answer_translation(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                        const std::shared_ptr<Exchange>& exchange) {
-  if (request.alternatives >= model->translator->most_hypotheses) {
-    throw ApiError{
-        400,
-        fmt::format("alternatives: expected at most {}", model->translator->most_hypotheses - 1),
-        "alternatives", "out_of_range"};
-  }
-  std::make_shared<TranslationJob>(request, model, exchange)->start();
+bool fits(const TranslationDirection& own, const ApiRequest& request) {
+  const bool reads = own.source.empty() || request.source == "auto" || own.source == request.source;
+  return reads && (own.target.empty() || own.target == request.target);
 }
 
-std::shared_ptr<ServedModel> translator(const std::vector<std::shared_ptr<ServedModel>>& models,
-                                        const ApiRequest& request) {
+struct Chosen {
+  std::shared_ptr<ServedModel> model;
+  TranslationDirection direction;
+};
+
+// The first that translates from the request's source into its target; a model that does not tell
+// its languages takes any. Throws ApiError.
+Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const ApiRequest& request) {
   bool any = false;
   for (const auto& model : models) {
     if (!model->translator || (!request.model.empty() && request.model != model->facts.name)) {
       continue;
     }
     any = true;
-    const auto fits = [](const std::string& own, const std::string& asked) {
-      return own.empty() || own == asked;
-    };
-    const Translator& own = *model->translator;
-    if ((request.source == "auto" || fits(own.source, request.source)) &&
-        fits(own.target, request.target)) {
-      return model;
+    for (const TranslationDirection& direction : model->translator->directions) {
+      if (fits(direction, request)) return {model, direction};
     }
   }
   if (!any) {
@@ -190,12 +186,30 @@ std::shared_ptr<ServedModel> translator(const std::vector<std::shared_ptr<Served
                  "source", "unknown_language"};
 }
 
+}  // namespace
+
+void answer_translation(const ApiRequest& request,
+                        const std::vector<std::shared_ptr<ServedModel>>& models,
+                        const std::shared_ptr<Exchange>& exchange) {
+  const auto [model, direction] = choose(models, request);
+  if (request.alternatives >= model->translator->most_hypotheses) {
+    throw ApiError{
+        400,
+        fmt::format("alternatives: expected at most {}", model->translator->most_hypotheses - 1),
+        "alternatives", "out_of_range"};
+  }
+  std::make_shared<TranslationJob>(request, model, direction, exchange)->start();
+}
+
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
   std::map<std::string, std::set<std::string>> targets;  // of each source
   for (const auto& model : models) {
-    if (!model->translator || model->translator->source.empty()) continue;
-    targets[model->translator->source].insert(model->translator->target);
-    targets[model->translator->target];
+    if (!model->translator) continue;
+    for (const auto& [source, target, prefix] : model->translator->directions) {
+      if (source.empty()) continue;
+      targets[source].insert(target);
+      targets[target];
+    }
   }
   Json all = Json::array();
   for (const auto& [code, into] : targets) {

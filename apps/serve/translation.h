@@ -11,13 +11,9 @@ namespace fovea::serve {
 // /translate as LibreTranslate has it: {"translatedText", "alternatives"?, "detectedLanguage"?}, or
 // arrays of these for an array of texts. Lines of a text are translated one by one. Throws
 // ApiError.
-void answer_translation(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+void answer_translation(const ApiRequest& request,
+                        const std::vector<std::shared_ptr<ServedModel>>& models,
                         const std::shared_ptr<Exchange>& exchange);
-
-// The model that translates from the request's source into its target. Throws ApiError where none
-// does. A model that does not tell its languages takes any.
-std::shared_ptr<ServedModel> translator(const std::vector<std::shared_ptr<ServedModel>>& models,
-                                        const ApiRequest& request);
 
 // /languages: [{"code", "name", "targets"}]
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models);

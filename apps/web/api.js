@@ -104,9 +104,43 @@ export function forgetRuns() {
 /**
  * @typedef {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} MapQuery
  */
-/** @param {MapQuery} query @returns {Promise<WeightMap>} */
-export async function askMap(query) {
-  return captured ? mapFromCapture(query) : asMap(await askBytes("api/map", query));
+// Cells of a map: one of so many is asked for whole, and what is asked of it next is here already.
+const SMALL = 256 * 256;
+
+/** @param {MapQuery} query @param {number} [cells] of the whole map @returns {Promise<WeightMap>} */
+export async function askMap(query, cells = Infinity) {
+  if (captured) return mapFromCapture(query);
+  const { q, k, ...whole } = query;
+  if (cells > SMALL || query.step) return asMap(await askBytes("api/map", query));
+  return cut(asMap(await askBytes("api/map", whole)), q, k);
+}
+
+/** Asks for the small maps that are likely to be wanted next. @param {MapQuery[]} queries @param {number} cells of each */
+export async function foresee(queries, cells) {
+  if (captured || cells > SMALL) return;
+  for (const query of queries) await askMap(query, cells);
+}
+
+/** @param {string | undefined} span @param {number} all @returns {[number, number]} */
+function ends(span, all) {
+  const [first, end] = span ? span.split("-").map(Number) : [0, all];
+  return [first, end];
+}
+
+/** @param {WeightMap} whole @param {string} [q] @param {string} [k] @returns {WeightMap} */
+function cut(whole, q, k) {
+  const [q0, q1] = ends(q, whole.rows);
+  const [k0, k1] = ends(k, whole.keys);
+  const map = { heads: whole.heads, rows: q1 - q0, keys: k1 - k0, weights: whole.weights };
+  if (map.rows === whole.rows && map.keys === whole.keys) return map;
+  map.weights = new Float32Array(map.heads * map.rows * map.keys);
+  for (let head = 0; head < map.heads; ++head) {
+    for (let row = 0; row < map.rows; ++row) {
+      const from = (head * whole.rows + q0 + row) * whole.keys;
+      map.weights.set(whole.weights.subarray(from + k0, from + k1), (head * map.rows + row) * map.keys);
+    }
+  }
+  return map;
 }
 
 /** @param {ArrayBuffer} bytes @returns {WeightMap} */
@@ -122,8 +156,8 @@ async function mapFromCapture(query) {
   const whole = asMap(await askBytes(pooled ? `${name}&step=${query.step}` : name, {}));
   const step = pooled ? 1 : query.step ?? 1;
   const heads = query.heads.split(",").map(Number);
-  const [q0, q1] = pooled || !query.q ? [0, whole.rows] : query.q.split("-").map(Number);
-  const [k0, k1] = pooled || !query.k ? [0, whole.keys] : query.k.split("-").map(Number);
+  const [q0, q1] = ends(pooled ? undefined : query.q, whole.rows);
+  const [k0, k1] = ends(pooled ? undefined : query.k, whole.keys);
   const map = { heads: query.mean ? 1 : heads.length, rows: Math.ceil((q1 - q0) / step), keys: Math.ceil((k1 - k0) / step), weights: new Float32Array() };
   map.weights = new Float32Array(map.heads * map.rows * map.keys);
   for (let q = q0; q < q1; ++q) {

@@ -60,6 +60,11 @@ function decorate(element, properties) {
   }
 }
 
+/** Sets an attribute where it changes: setting thousands to what they are makes the browser look at all of them again. @param {Element} element @param {string} name @param {string} value */
+export function put(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
 /** A number for people: four figures, true minus. @param {number} x @param {number} [digits] */
 export function figure(x, digits = 4) {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
@@ -105,6 +110,11 @@ export function oneStop(root, columns = 1, first = 0) {
     all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
   });
   return root;
+}
+
+/** Done when what is drawn in the next frame is on the screen. @returns {Promise<void>} */
+export function onScreen() {
+  return new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 }
 
 /** Calls once for many calls within a frame. @param {() => void} call */

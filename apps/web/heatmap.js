@@ -2,7 +2,7 @@
 // the screen: two thousand tokens pan as smoothly as ten.
 
 import { headColor, paint } from "./colors.js";
-import { figure, h, onceAFrame, replace, shown } from "./dom.js";
+import { figure, h, onScreen, onceAFrame, replace, shown } from "./dom.js";
 
 const TILE = 256; // samples on a side
 const LARGEST = 40; // CSS pixels of a cell
@@ -21,6 +21,8 @@ const HIGHEST = 640; // pixels of the whole
  * @property {(query: number, key: number) => boolean} sees
  * @property {number[]} heads what is drawn over one another, each in its colour where they are several
  */
+
+/** @typedef {{canvas: HTMLCanvasElement | null, map: import("./api.js").WeightMap | null, come: Promise<void>}} Tile `come`: it is there, or will not be */
 
 export class Heatmap {
   /** @param {HTMLElement} root @param {{onRow: (row: number) => void}} events */
@@ -54,7 +56,7 @@ export class Heatmap {
     window.addEventListener("theme", this.repaint);
     /** @type {Map<number, PointerEvent>} */
     this.pressed = new Map();
-    /** @type {Map<string, {canvas: HTMLCanvasElement | null, map: import("./api.js").WeightMap | null}>} */
+    /** @type {Map<string, Tile>} */
     this.tiles = new Map();
     /** @type {Source | null} */
     this.source = null;
@@ -72,7 +74,7 @@ export class Heatmap {
     window.removeEventListener("theme", this.repaint);
   }
 
-  /** @param {Source} source @param {number} chosen a row, or -1 */
+  /** Done when it is on the screen. @param {Source} source @param {number} chosen a row, or -1 */
   show(source, chosen) {
     const fits = this.source?.rows !== source.rows || this.source.rowSpan.join() !== source.rowSpan.join()
       || this.source.keySpan.join() !== source.keySpan.join();
@@ -83,7 +85,9 @@ export class Heatmap {
     this.source = source;
     this.chosen = chosen;
     if (fits) this.fit();
+    const asked = this.visible().map(([row, key, step]) => this.tile(row, key, step).come);
     this.draw();
+    return Promise.all(asked).then(onScreen);
   }
 
   get left() {
@@ -123,8 +127,7 @@ export class Heatmap {
     to.clearRect(0, 0, width, height);
     const style = getComputedStyle(this.frame);
     const left = this.left;
-    const right = Math.min(width, left + (source.keySpan[1] - this.x) * this.size);
-    const bottom = Math.min(height, TOP + (source.rowSpan[1] - this.y) * this.size);
+    const { right, bottom } = this.ends();
     to.save();
     to.beginPath();
     to.rect(left, TOP, right - left, bottom - TOP);
@@ -132,28 +135,45 @@ export class Heatmap {
     to.fillStyle = style.getPropertyValue("--blank");
     to.fillRect(left, TOP, right - left, bottom - TOP);
     to.imageSmoothingEnabled = false;
-    this.paintTiles(to, right, bottom);
+    this.paintTiles(to);
     this.paintCursor(to, style);
     to.restore();
     this.paintKeys(to, style, right);
     this.placeLabels(bottom);
   }
 
-  /** @param {CanvasRenderingContext2D} to @param {number} right @param {number} bottom */
-  paintTiles(to, right, bottom) {
+  /** Where the map ends on the canvas. */
+  ends() {
+    const source = /** @type {Source} */ (this.source);
+    return {
+      right: Math.min(this.frame.clientWidth, this.left + (source.keySpan[1] - this.x) * this.size),
+      bottom: Math.min(this.frame.clientHeight, TOP + (source.rowSpan[1] - this.y) * this.size),
+    };
+  }
+
+  /** The tiles in sight: first row, first key, step. @returns {[number, number, number][]} */
+  visible() {
     const source = /** @type {Source} */ (this.source);
     const step = this.step;
     const span = TILE * step;
+    const { right, bottom } = this.ends();
     const lastRow = this.y + (bottom - TOP) / this.size;
     const lastKey = this.x + (right - this.left) / this.size;
-    for (let row = source.rowSpan[0] + Math.floor((this.y - source.rowSpan[0]) / span) * span; row < lastRow; row += span) {
-      for (let key = source.keySpan[0] + Math.floor((this.x - source.keySpan[0]) / span) * span; key < lastKey; key += span) {
-        const tile = this.tile(row, key, step);
-        if (!tile.canvas || !tile.map) continue;
-        const x = this.left + (key - this.x) * this.size;
-        const y = TOP + (row - this.y) * this.size;
-        to.drawImage(tile.canvas, x, y, tile.map.keys * step * this.size, tile.map.rows * step * this.size);
-      }
+    /** @type {[number, number, number][]} */
+    const all = [];
+    for (let row = source.rowSpan[0] + Math.floor((this.y - source.rowSpan[0]) / span) * span; row < lastRow; row += span)
+      for (let key = source.keySpan[0] + Math.floor((this.x - source.keySpan[0]) / span) * span; key < lastKey; key += span) all.push([row, key, step]);
+    return all;
+  }
+
+  /** @param {CanvasRenderingContext2D} to */
+  paintTiles(to) {
+    for (const [row, key, step] of this.visible()) {
+      const tile = this.tile(row, key, step);
+      if (!tile.canvas || !tile.map) continue;
+      const x = this.left + (key - this.x) * this.size;
+      const y = TOP + (row - this.y) * this.size;
+      to.drawImage(tile.canvas, x, y, tile.map.keys * step * this.size, tile.map.rows * step * this.size);
     }
   }
 
@@ -163,16 +183,16 @@ export class Heatmap {
     const name = `${step}/${row}/${key}`;
     const found = this.tiles.get(name);
     if (found) return found;
-    /** @type {{canvas: HTMLCanvasElement | null, map: import("./api.js").WeightMap | null}} */
-    const tile = { canvas: null, map: null };
+    /** @type {Tile} */
+    const tile = { canvas: null, map: null, come: Promise.resolve() };
     this.tiles.set(name, tile);
     if (this.tiles.size > 96) this.tiles.delete(/** @type {string} */ (this.tiles.keys().next().value));
     const until = (/** @type {number} */ from, /** @type {number} */ end) => `${from}-${Math.min(from + TILE * step, end)}`;
-    source.load(until(row, source.rowSpan[1]), until(key, source.keySpan[1]), step).then((map) => {
+    tile.come = source.load(until(row, source.rowSpan[1]), until(key, source.keySpan[1]), step).then((map) => {
       tile.map = map;
       tile.canvas = pixels(map, (r, k) => source.sees(row + r * step + step - 1, key + k * step));
       this.draw();
-    }, () => this.tiles.delete(name));
+    }, () => void this.tiles.delete(name));
     return tile;
   }
 

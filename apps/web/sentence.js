@@ -1,9 +1,9 @@
 // Click a word: where it looks, who looks at it; the whole map; every head at a glance.
 
-import { askMap, ask } from "./api.js";
+import { ask, askMap, foresee } from "./api.js";
 import { drawArcs } from "./arcs.js";
 import { color, headColor, ink, tint } from "./colors.js";
-import { announce, figure, h, oneStop, replace, shown } from "./dom.js";
+import { announce, figure, h, onScreen, oneStop, put, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap } from "./heatmap.js";
 import { drawThumbnails } from "./thumbnails.js";
@@ -30,16 +30,20 @@ export function sentenceView(root) {
       if (!session) return;
       const mine = ++turn;
       drawHeadBar(bar, session, state, {});
-      showMap(map, session, state);
-      const told = lookUp(session, state).then((found) => {
+      // The map first, then the words, then the overview.
+      const mapped = showMap(map, session, state);
+      const told = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
         drawList(list, session, state, found);
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
-      // What was clicked comes first, and the map, which asks in the next frame; then the overview.
-      const free = told.then(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
+      const free = told.then(onScreen);
       void drawThumbnails(thumbs, session, state, before, free);
-      void free.then(() => { if (mine === turn) void drawExperts(experts, session, state); });
+      void free.then(() => {
+        if (mine !== turn) return;
+        void drawExperts(experts, session, state);
+        foreseeHeads(session, state);
+      });
     },
   };
 }
@@ -67,7 +71,7 @@ async function lookUp(session, state) {
   if (token >= size) return null;
   const span = `${token}-${token + 1}`;
   const map = await askMap({ run: session.run.run, look: state.look, layer: Number(state.layer), heads: state.heads, mean: state.mean ? 1 : undefined,
-    ...(to ? { q: span } : { k: span }) });
+    ...(to ? { q: span } : { k: span }) }, rows.length * keys.length);
   const others = to ? keys : rows;
   const heads = state.mean ? [-1] : numbers(state.heads);
   return { heads, others, weights: heads.map((_, n) => map.weights.slice(n * others.length, (n + 1) * others.length)) };
@@ -79,12 +83,20 @@ function showMap(map, session, state) {
   const { run } = session.run;
   const layer = Number(state.layer);
   const query = { run, look: state.look, layer, heads: state.heads, mean: state.mean ? 1 : undefined };
-  map.show({
+  return map.show({
     name: JSON.stringify(query), rows, keys,
     rowSpan: span(rows, Boolean(state.hide)), keySpan: span(keys, Boolean(state.hide)),
-    load: (q, k, step) => askMap({ ...query, q, k, step: step === 1 ? undefined : step }),
+    load: (q, k, step) => askMap({ ...query, q, k, step: step === 1 ? undefined : step }, rows.length * keys.length),
     sees: session.shape.mask(state.look, layer), heads: state.mean ? [-1] : numbers(state.heads),
   }, state.token !== "" && state.direction === "to" ? Number(state.token) : -1);
+}
+
+/** The layer's other heads, so that going from one to the next need not wait. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+function foreseeHeads(session, state) {
+  const { rows, keys } = sides(session, state.look);
+  const { heads } = session.shape.stack(state.look).attention;
+  const queries = Array.from({ length: heads }, (_, head) => ({ run: session.run.run, look: state.look, layer: Number(state.layer), heads: String(head) }));
+  foresee(queries, rows.length * keys.length).catch(() => {}); // who wants one will ask again, and be told
 }
 
 /** Without the special tokens at both ends. @param {Token[]} tokens @param {boolean} hide @returns {[number, number]} */
@@ -174,10 +186,11 @@ function paintTokens(root, { tokens, chosen, weights, clickable }) {
     const i = Number(button.dataset.token);
     const weight = weights ? weights[i] : -1;
     const share = Math.sqrt(Math.max(weight, 0)); // the root, as in the map
-    button.style.background = share > 0.02 ? tint("accent", share) : "";
-    button.title = weight >= 0 ? `${figure(weight)} · token ${tokens[i].id}` : `token ${tokens[i].id}`;
-    if (clickable) button.setAttribute("aria-pressed", String(i === chosen));
-    if (chosen >= 0) button.tabIndex = i === chosen ? 0 : -1;
+    const background = share > 0.02 ? tint("accent", share) : "";
+    if (button.style.background !== background) button.style.background = background;
+    put(button, "title", weight >= 0 ? `${figure(weight)} · token ${tokens[i].id}` : `token ${tokens[i].id}`);
+    if (clickable) put(button, "aria-pressed", String(i === chosen));
+    if (chosen >= 0) put(button, "tabindex", i === chosen ? "0" : "-1");
   }
 }
 

@@ -1,7 +1,7 @@
 // All layers x heads as small maps.
 
 import { askMap } from "./api.js";
-import { h, oneStop, replace } from "./dom.js";
+import { h, oneStop, put, replace } from "./dom.js";
 import { pixels } from "./heatmap.js";
 import { change, numbers } from "./state.js";
 import { sides } from "./sentence.js";
@@ -28,7 +28,7 @@ export async function drawThumbnails(root, session, state, before, free) {
 /** @param {HTMLElement} root @param {import("./state.js").State} state */
 function mark(root, state) {
   const chosen = new Set(numbers(state.heads).map((head) => `${state.layer}.${head}`));
-  for (const button of root.querySelectorAll("button")) button.setAttribute("aria-pressed", String(chosen.has(button.dataset.place ?? "")));
+  for (const button of root.querySelectorAll("button")) put(button, "aria-pressed", String(chosen.has(button.dataset.place ?? "")));
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */

@@ -18,6 +18,9 @@ struct EngineOptions {
   int64_t most_waiting = 256;   // requests; one more is refused
   // Tokens of one step: long prompts are read in chunks, so that others go on meanwhile.
   int64_t step_tokens = 512;
+  // A smaller model with the same vocabulary, for requests that ask for guesses. Where many are
+  // under way there are fewer guesses for each, down to none.
+  std::optional<Model> draft = {};
 };
 
 // What of the model is to be seen at each token that a request writes. It is computed for these
@@ -54,6 +57,7 @@ struct EngineStatus {
   int64_t cache_bytes = 0, cache_used_bytes = 0;
   // Since the start.
   int64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, written_tokens = 0, steps = 0;
+  int64_t guessed_tokens = 0, accepted_tokens = 0;
 };
 
 // Answers many requests at once: their tokens are rows of the same products (continuous batching,

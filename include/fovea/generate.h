@@ -50,13 +50,15 @@ struct GenerateOptions {
   // What the answer of an encoder-decoder begins with.
   std::vector<int32_t> forced;
 
-  // Guesses so many tokens at a time, from what followed the same words before, and checks them in
-  // one pass: faster where texts repeat themselves, and the answer is the same. 0 = none.
+  // Guesses so many tokens at a time and checks them in one pass (Leviathan et al. 2023): faster
+  // where many are right, and the answer is the same. They come from a draft, a smaller model, or
+  // without one from what followed the same words before. 0 = none.
   int64_t guesses = 0;
 
   // -1 = no log-probabilities; n = that of each token and of the n likeliest in its place.
   int64_t logprobs = -1;
-  // May change the logits [V] for the token behind `written`, as a grammar does; -inf forbids.
+  // May change the logits [V] for the token behind `written`, as a grammar does; -inf forbids. Is
+  // asked for what a draft guesses too, of which the answer may know nothing later.
   std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>
       constrain;
 };
@@ -74,7 +76,8 @@ struct Generation {
   std::vector<TokenLogprob> logprobs;  // of each of ids, if asked for
   float score = 0;  // of a beam: log-probability, its end included, / length ^ penalty
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt, that were not computed again
+  int64_t cached_tokens = 0;                        // of the prompt, that were not computed again
+  int64_t guessed_tokens = 0, accepted_tokens = 0;  // guesses that were checked, that were right
   double prompt_seconds = 0, generation_seconds = 0;
 };
 
@@ -84,16 +87,21 @@ using TextSink = std::function<bool(std::string_view piece)>;
 
 // Continues `prompt`; an encoder-decoder reads it and answers. Past a decoder's context the oldest
 // half is dropped and read again. An empty prompt begins with the end-of-text token if there is
-// one, else with a newline or the vocabulary's first character.
+// one, else with a newline or the vocabulary's first character. InvalidArgument where the draft's
+// vocabulary is not the model's.
 std::vector<Generation> generate(const Model& model, const std::string& prompt,
-                                 const GenerateOptions& options, const TextSink& stream = {});
+                                 const GenerateOptions& options, const TextSink& stream = {},
+                                 const Model* draft = nullptr);
 // The same on token ids; texts stay empty without a tokenizer.
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
-                                 const GenerateOptions& options, const TextSink& stream = {});
+                                 const GenerateOptions& options, const TextSink& stream = {},
+                                 const Model* draft = nullptr);
 
-// The options with what the model's generation_config.json says in place of the program's
-// defaults. An encoder-decoder answers greedily unless it says otherwise.
-GenerateOptions generation_defaults(const Model& model);
+// The program's options with what the model's generation_config.json says in their place. An
+// encoder-decoder answers greedily unless it says otherwise.
+GenerateOptions generation_defaults(const Model& model, const GenerateOptions& program = {});
+// The tokens that end the model's texts.
+const std::vector<int32_t>& end_ids(const Model& model);
 
 // The ids that a model reads of a prompt: with the special tokens that its tokenizer adds in front.
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);

@@ -55,6 +55,15 @@ struct TranslationRequest {
 TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
                                        const std::string& line);
 
+// From one language into another, by their codes; empty = the files do not say.
+struct TranslationDirection {
+  std::string source, target;
+  std::string source_prefix;  // see TranslateOptions
+};
+// What a model of several directions tells of them: the tasks "translation_en_to_de" of its
+// config.json, and the languages that its vocabulary has a code ">>deu<<" for. Empty for others.
+std::vector<TranslationDirection> translation_directions(const Model& model);
+
 // Of translations against one reference each, as sacrebleu gives them.
 struct TranslationScores {
   double bleu = 0;  // Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing

@@ -12,13 +12,16 @@
 namespace fovea {
 namespace {
 
+const Transformer* draft_of(const EngineOptions& options) {
+  return options.draft ? &options.draft->parts().transformer : nullptr;
+}
+
 int64_t cache_pages(const Transformer& model, const EngineOptions& options) {
   check(model.spec.decoder.has_value(), "engine: the model has no decoder; expected one");
   check(options.cache_bytes >= 0, "--cache-bytes: {}; expected 0 or more", options.cache_bytes);
   const int64_t bytes =
       options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);
-  const auto page =
-      static_cast<int64_t>(PagePool::layout_for(*model.spec.decoder, DType::f32).page_bytes());
+  const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), DType::f32));
   // More than every sequence can fill is of no use.
   const int64_t most = pages_for(model.spec.context, options.most_sequences);
   check(bytes >= page, "--cache-bytes: {}; expected at least {}, one page", bytes, page);
@@ -38,7 +41,8 @@ class Engine::Worker {
                    {.compute = DType::f32,
                     .pages = cache_pages(model.parts().transformer, options),
                     .most_sequences = options.most_sequences,
-                    .step_tokens = options.step_tokens}),
+                    .step_tokens = options.step_tokens,
+                    .draft = draft_of(options)}),
         status_(scheduler_.status()),
         thread_([this] { run(); }) {}
 
@@ -129,8 +133,10 @@ class Engine::Worker {
   std::thread thread_;  // last: it uses the others
 };
 
-Engine::Engine(const Model& model, const EngineOptions& options)
-    : worker_(std::make_unique<Worker>(model, options)) {}
+Engine::Engine(const Model& model, const EngineOptions& options) {
+  if (options.draft) check_draft(model, *options.draft);
+  worker_ = std::make_unique<Worker>(model, options);
+}
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,

@@ -12,30 +12,66 @@
 namespace fovea {
 namespace {
 
-Generator generator_of(const Model& model) {
+Generator generator_of(const Model& model, const Model* draft) {
   const Model::Parts& parts = model.parts();
-  return {parts.transformer, parts.target_tokenizer ? &*parts.target_tokenizer : nullptr,
-          rules_of(parts.origin, parts.end_ids), DType::f32};
+  return {.model = parts.transformer,
+          .tokenizer = parts.target_tokenizer ? &*parts.target_tokenizer : nullptr,
+          .rules = rules_of(parts.origin, parts.end_ids),
+          .compute = DType::f32,
+          .draft = draft != nullptr ? &draft->parts().transformer : nullptr};
+}
+
+void check_same(const Tokenizer& model, const Tokenizer& draft) {
+  check(model.size() == draft.size(),
+        "--draft: a vocabulary of {} tokens; expected the model's, which has {}", draft.size(),
+        model.size());
+  for (int32_t id = 0; id < model.size(); ++id) {
+    check(model.text_of(id) == draft.text_of(id),
+          "--draft: token {} is \"{}\"; expected the model's vocabulary, where it is \"{}\"", id,
+          draft.text_of(id), model.text_of(id));
+  }
 }
 
 }  // namespace
 
-GenerateOptions generation_defaults(const Model& model) {
-  return defaults_of(model.parts().origin, model.spec());
+void check_draft(const Model& model, const Model& draft) {
+  const Spec &mine = model.spec(), &its = draft.spec();
+  check(its.decoder.has_value(), "--draft: an encoder alone; expected a model that writes");
+  check(mine.encoder.has_value() == its.encoder.has_value(),
+        "--draft: {} an encoder; expected the model's kind, {} one",
+        its.encoder ? "with" : "without", mine.encoder ? "with" : "without");
+  if (!model.has_tokenizer() || !draft.has_tokenizer()) {
+    const bool same =
+        mine.vocabulary == its.vocabulary && mine.source_vocabulary == its.source_vocabulary;
+    check(same, "--draft: a vocabulary of {} tokens; expected the model's, which has {}",
+          its.vocabulary, mine.vocabulary);
+    return;
+  }
+  check_same(*model.parts().tokenizer, *draft.parts().tokenizer);
+  check_same(*model.parts().target_tokenizer, *draft.parts().target_tokenizer);
 }
+
+GenerateOptions generation_defaults(const Model& model, const GenerateOptions& program) {
+  return defaults_of(model.parts().origin, model.spec(), program);
+}
+
+const std::vector<int32_t>& end_ids(const Model& model) { return model.parts().end_ids; }
 
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt) {
   return prompt_ids(model.tokenizer(), model.spec(), prompt);
 }
 
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
-                                 const GenerateOptions& options, const TextSink& stream) {
-  return generate(generator_of(model), prompt, options, stream, available_memory() / 2);
+                                 const GenerateOptions& options, const TextSink& stream,
+                                 const Model* draft) {
+  if (draft != nullptr) check_draft(model, *draft);
+  return generate(generator_of(model, draft), prompt, options, stream, available_memory() / 2);
 }
 
 std::vector<Generation> generate(const Model& model, const std::string& prompt,
-                                 const GenerateOptions& options, const TextSink& stream) {
-  return generate(model, prompt_ids(model, prompt), options, stream);
+                                 const GenerateOptions& options, const TextSink& stream,
+                                 const Model* draft) {
+  return generate(model, prompt_ids(model, prompt), options, stream, draft);
 }
 
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,

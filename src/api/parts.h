@@ -22,6 +22,9 @@ struct Model::Parts {
 // What stands in front of every source: as the options say, or the checkpoint for their task.
 std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
+// InvalidArgument where the draft cannot guess for the model: its vocabulary is another one.
+void check_draft(const Model& model, const Model& draft);
+
 // Whether there is a tokenizer beside the weights, or in the .gguf file.
 bool comes_with_tokenizer(const std::string& path);
 

@@ -68,8 +68,8 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
     input.ids = row_of(ids);
   }
   const Origin& origin = model.parts().origin;
-  input.start = special_id(origin, "decoder_start_token_id").value_or(0);
-  input.padding = special_id(origin, "pad_token_id").value_or(0);
+  input.start = configured_id(origin, "decoder_start_token_id").value_or(0);
+  input.padding = configured_id(origin, "pad_token_id").value_or(0);
   if (options.gradients && !input.labels) input.labels = input.ids;
 
   // A model of its own, so that gradients do not touch the caller's weights.

@@ -23,6 +23,14 @@ std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key) {
   return ids;
 }
 
+std::optional<int32_t> first_id_under(const std::vector<nlohmann::json>& files, const char* key) {
+  for (const nlohmann::json& json : files) {
+    if (!json.is_object()) continue;
+    if (const auto ids = ids_under(json, key); !ids.empty()) return ids[0];
+  }
+  return std::nullopt;
+}
+
 std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& config) {
   const std::string path = folder + "/generation_config.json";
   if (is_file(path)) {
@@ -264,11 +272,10 @@ void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json
 }  // namespace
 
 std::optional<int32_t> special_id(const Origin& origin, const char* key) {
-  for (const nlohmann::json json : {origin.generation, origin.carried}) {
-    if (!json.is_object()) continue;
-    if (const auto ids = ids_under(json, key); !ids.empty()) return ids[0];
-  }
-  return std::nullopt;
+  return first_id_under({origin.generation, origin.carried}, key);
+}
+std::optional<int32_t> configured_id(const Origin& origin, const char* key) {
+  return first_id_under({origin.carried, origin.generation}, key);
 }
 
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,

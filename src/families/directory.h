@@ -31,8 +31,10 @@ struct Origin {
   }
 };
 
-// A token id that generation_config.json or config.json names.
+// A token id that generation_config.json or config.json names: writing goes by the first of the two
+// where both do, and what labels are shifted and padded with by config.json, as in transformers.
 std::optional<int32_t> special_id(const Origin& origin, const char* key);
+std::optional<int32_t> configured_id(const Origin& origin, const char* key);
 
 struct ModelFiles {
   Transformer model;

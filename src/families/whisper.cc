@@ -11,6 +11,7 @@ void config(Config& io, Spec& s) {
   d.position.kind = PositionKind::learned;
   d.attention.key_bias = false;
   bart_sizes(io, s);
+  s.scaled_embedding = false;  // transformers reads scale_embedding and scales nothing by it
   s.encoder->position = {.kind = PositionKind::sinusoidal, .waves = Waves::spread, .stored = true};
   s.input.kind = InputKind::audio;
   io("num_mel_bins", s.input.bins, 80);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,9 @@ class Answer {
   std::string finish(const char* why);
 
   bool done() const { return !result_.finish.empty(); }
+  int64_t left() const {  // tokens that it may still have
+    return limit_ < 0 ? std::numeric_limits<int64_t>::max() : limit_ - std::ssize(result_.ids);
+  }
   bool at_limit() const { return std::ssize(result_.ids) == limit_; }
   const std::vector<int32_t>& ids() const { return result_.ids; }
   Generation& result() { return result_; }

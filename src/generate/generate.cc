@@ -15,7 +15,7 @@ int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOption
   const int64_t tokens = std::min(spec.context, most) + options.guesses;
   const int64_t streams = std::max(options.answers, options.beams);
   const int64_t pages = pages_for(tokens, 1) + (streams - 1) * (pages_for(tokens, 1) + 1);
-  const auto page = PagePool::layout_for(*spec.decoder, generator.compute).page_bytes();
+  const size_t page = page_bytes(generator.model, generator.draft, generator.compute);
   const auto room = static_cast<int64_t>(cache_bytes / page);
   if (room < 1) {
     fail(ErrorKind::OutOfMemory,
@@ -56,7 +56,8 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
                       {.compute = generator.compute,
                        .pages = pages_of(generator, prompt.size(), options, cache_bytes),
-                       .most_sequences = std::max(options.answers, options.beams)});
+                       .most_sequences = std::max(options.answers, options.beams),
+                       .draft = generator.draft});
   std::vector<Generation> results(static_cast<size_t>(options.answers));
   std::string error;
   const auto sink = [&](const Event& event) {

@@ -12,7 +12,8 @@ struct Generator {
   const Tokenizer* tokenizer = nullptr;  // of what is written; none: ids alone
   GenerationRules rules = {};
   DType compute = DType::f32;
-  const Tokenizer* source = nullptr;  // of what an encoder reads, for translate()
+  const Tokenizer* source = nullptr;   // of what an encoder reads, for translate()
+  const Transformer* draft = nullptr;  // with the same vocabulary
 };
 
 // The public functions of that name, for one request by itself; its keys and values take at most

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "generate/guesses.h"
 
 namespace fovea {
 namespace {
@@ -26,6 +25,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
       rules_(rules),
       pool_(pool),
       context_(spec.context),
+      vocabulary_(spec.vocabulary),
       tokenizer_(tokenizer) {
   GenerateOptions& options = task_.options;
   check_options(options, spec.vocabulary);
@@ -66,7 +66,10 @@ Request::~Request() {
 }
 
 void Request::release_pages() {
-  for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
+  for (Branch& branch : branches_) {
+    guess(branch, {});
+    shorten(pool_, branch.text, 0);
+  }
 }
 
 double Request::seconds() const {
@@ -97,8 +100,7 @@ void Request::end(Branch& branch) {
           std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
 }
 
-void Request::take(size_t index, const float* logits, int64_t vocabulary,
-                   std::vector<Watched> watched) {
+void Request::take(size_t index, const float* logits, std::vector<Watched> watched) {
   watched_ = std::move(watched);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
@@ -110,33 +112,42 @@ void Request::take(size_t index, const float* logits, int64_t vocabulary,
       branches_.push_back(std::move(next));
     }
     if (!beams_) {
-      for (Branch& branch : branches_) draw(branch, logits, vocabulary);
+      for (Branch& branch : branches_) draw(branch, logits);
       return;
     }
   }
-  if (!beams_) return draw(branches_[index], logits, vocabulary);
+  if (!beams_) return draw(branches_[index], logits);
   const auto ready = [](const auto& continuations) { return !continuations.empty(); };
   if (std::all_of(found_.begin(), found_.end(), ready)) advance_beams();
 }
 
-void Request::weigh(size_t branch, const float* logits, int64_t vocabulary) {
-  if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary);
+void Request::weigh(size_t branch, const float* logits) {
+  if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary_);
+}
+
+int32_t Request::choose(std::vector<float> logits, const std::vector<int32_t>& written,
+                        Sampler& sampler) const {
+  restrain(logits.data(), std::ssize(logits), {rules_, task_.options, counted_}, written);
+  return sampler(logits.data(), std::ssize(logits));
 }
 
 // The token behind the branch's ids; false where the answer ends with it.
-bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary,
+bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
                        const Watched* watched, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  row_.assign(logits, logits + vocabulary);
-  restrain(row_.data(), vocabulary, {rules_, task_.options, counted_}, answer.ids());
-  id = samplers_[static_cast<size_t>(branch.answer)](row_.data(), vocabulary);
+  id = choose({logits, logits + vocabulary_}, answer.ids(),
+              samplers_[static_cast<size_t>(branch.answer)]);
+  if (guess != nullptr) {
+    ++counts_.guessed, ++answer.result().guessed_tokens;
+    counts_.accepted += id == *guess, answer.result().accepted_tokens += id == *guess;
+  }
   TokenLogprob logprob;
   const bool wanted = task_.options.logprobs >= 0;
-  if (wanted) logprob = logprob_of(logits, vocabulary, id, task_.options.logprobs);
+  if (wanted) logprob = logprob_of(logits, vocabulary_, id, task_.options.logprobs);
   const auto before = std::ssize(answer.ids());
   const std::string text = answer.add(id, wanted ? &logprob : nullptr);
   const bool counts = std::ssize(answer.ids()) > before;
-  written_ += counts;
+  counts_.written += counts;
   Event event{.answer = branch.answer, .text = text};
   if (counts) {
     event.id = id;
@@ -154,7 +165,7 @@ bool Request::draw_one(Branch& branch, const float* logits, int64_t vocabulary,
   return false;
 }
 
-void Request::draw(Branch& branch, const float* logits, int64_t vocabulary) {
+void Request::draw(Branch& branch, const float* logits) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
   if (answer.at_limit()) {  // none was asked for, or the prompt fills the context
     const std::string text = answer.finish("length");
@@ -166,9 +177,10 @@ void Request::draw(Branch& branch, const float* logits, int64_t vocabulary) {
   for (int64_t i = 0;; ++i) {
     int32_t id = -1;
     const Watched* const watched = watched_.empty() ? nullptr : &watched_[static_cast<size_t>(i)];
-    if (!draw_one(branch, logits + i * vocabulary, vocabulary, watched, id)) return end(branch);
     const auto place = static_cast<size_t>(certain + i);
-    if (i < guesses && branch.ids[place] == id) continue;
+    const int32_t* const guess = i < guesses ? &branch.ids[place] : nullptr;
+    if (!draw_one(branch, logits + i * vocabulary_, guess, watched, id)) return end(branch);
+    if (guess != nullptr && *guess == id) continue;
     branch.ids.resize(place);
     shorten(pool_, branch.text, certain + i);
     return put(branch, id);
@@ -180,19 +192,45 @@ void Request::put(Branch& branch, int32_t id) {
   if (std::ssize(branch.ids) > context_) {
     branch.ids.erase(branch.ids.begin(), branch.ids.end() - std::max<int64_t>(1, context_ / 2));
     shorten(pool_, branch.text, 0);
-    return;
   }
-  if (task_.options.guesses == 0) return;
+}
+
+int64_t Request::most_guesses(const Branch& branch) const {
+  if (first_ || beams_ || branch.pending() != 1) return 0;
   const int64_t room = std::min(task_.options.guesses, context_ - std::ssize(branch.ids));
-  const std::vector<int32_t> guessed = guess_from(branch.ids, room);
-  branch.ids.insert(branch.ids.end(), guessed.begin(), guessed.end());
-  branch.guesses = std::ssize(guessed);
+  // The last token is drawn behind the guesses.
+  return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
+}
+
+Drafter::Draw Request::guessing(const Branch& branch) {
+  const auto answer = static_cast<size_t>(branch.answer);
+  return [this, sampler = samplers_[answer],
+          written = answers_[answer].ids()](std::vector<float> logits) mutable {
+    // Either vocabulary may be padded. What the draft lacks comes last, but is not forbidden: the
+    // rules may forbid all else.
+    constexpr float kLast = -1e30f;
+    logits.resize(static_cast<size_t>(vocabulary_), kLast);
+    int32_t id = 0;
+    try {
+      id = choose(std::move(logits), written, sampler);
+    } catch (const Error& error) {
+      fail(std::string("draft: ") + error.what());
+    }
+    written.push_back(id);
+    return id;
+  };
+}
+
+void Request::guess(Branch& branch, const std::vector<int32_t>& ids) const {
+  branch.ids.resize(branch.ids.size() - static_cast<size_t>(branch.guesses));
+  branch.ids.insert(branch.ids.end(), ids.begin(), ids.end());
+  branch.guesses = std::ssize(ids);
 }
 
 void Request::advance_beams() {
   if (task_.options.max_tokens == 0) return finish_beams();
   beams_->advance(found_);
-  ++written_;
+  ++counts_.written;
   if (beams_->done()) return finish_beams();
   std::vector<Branch> next;
   for (size_t i = 0; i < beams_->hypotheses().size(); ++i) {

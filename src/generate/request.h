@@ -7,6 +7,7 @@
 #include "fovea/engine.h"
 #include "generate/answer.h"
 #include "generate/beam_search.h"
+#include "generate/drafter.h"
 #include "generate/sampler.h"
 #include "nn/kv_cache.h"
 
@@ -19,6 +20,7 @@ struct Branch {
   CachedText text;
   std::vector<int32_t> ids;
   int64_t guesses = 0;  // ids at the end that are only guessed
+  std::shared_ptr<Drafter::Text> draft = {};
   int64_t answer = 0;
   bool done = false;
 
@@ -51,24 +53,33 @@ class Request {
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
   bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
-  int64_t written() const { return written_; }
+  struct Counts {  // of tokens, all answers together
+    int64_t written = 0, guessed = 0, accepted = 0;
+  };
+  const Counts& counts() const { return counts_; }
 
   // What of take() needs no other branch: safe for several requests at a time.
-  void weigh(size_t branch, const float* logits, int64_t vocabulary);
+  void weigh(size_t branch, const float* logits);
   // The logits [V] behind the last token of a branch, and before it behind those that its guesses
   // stand behind: rows [1 + guesses, V]. `watched` has an entry for each row, or none.
-  void take(size_t branch, const float* logits, int64_t vocabulary,
-            std::vector<Watched> watched = {});
+  void take(size_t branch, const float* logits, std::vector<Watched> watched = {});
+  // How many tokens may be guessed behind a branch now: none while it has others to read.
+  int64_t most_guesses(const Branch& branch) const;
+  // Draws from another model's logits what this one may draw behind the branch: by the same rules,
+  // with the same random numbers. For as long as the branch does not go on.
+  Drafter::Draw guessing(const Branch& branch);
+  void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // in place of earlier ones
   const Watch& watch() const { return task_.watch; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
   void release_pages();               // what was read must be read again
   void fail(const std::string& why);  // ends it with an error
 
  private:
-  void draw(Branch& branch, const float* logits, int64_t vocabulary);
-  bool draw_one(Branch& branch, const float* logits, int64_t vocabulary, const Watched* watched,
+  void draw(Branch& branch, const float* logits);
+  int32_t choose(std::vector<float> logits, const std::vector<int32_t>& written,
+                 Sampler& sampler) const;
+  bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const Watched* watched,
                 int32_t& id);
-  void guess(Branch& branch) const;
   void advance_beams();
   void finish_beams();
   void put(Branch& branch, int32_t id);
@@ -80,7 +91,7 @@ class Request {
   Task task_;
   const GenerationRules& rules_;
   PagePool& pool_;
-  int64_t context_;
+  int64_t context_, vocabulary_;
   int64_t horizon_ = 0;
   std::vector<int32_t> counted_;  // what penalties count besides the written
   std::vector<Branch> branches_;
@@ -89,12 +100,12 @@ class Request {
   std::optional<BeamSearch> beams_;
   // How each beam may go on, until all know.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
-  std::vector<float> row_;        // [V]: logits that are restrained
   std::vector<Watched> watched_;  // of the rows that are drawn from now
   const Tokenizer* tokenizer_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
-  int64_t cached_ = 0, written_ = 0;
+  int64_t cached_ = 0;
+  Counts counts_;
   bool first_ = true, done_ = false;
 };
 

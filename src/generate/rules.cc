@@ -100,8 +100,9 @@ GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_i
   return rules;
 }
 
-GenerateOptions defaults_of(const Origin& origin, const Spec& spec) {
-  GenerateOptions o;
+GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
+                            const GenerateOptions& program) {
+  GenerateOptions o = program;
   Sampling& s = o.sampling;
   const auto read = [&](const char* key, auto& value) {
     const nlohmann::ordered_json* json = value_under(origin, key);

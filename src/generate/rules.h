@@ -36,7 +36,8 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
 
 // generation_config.json's options, over the program's.
-GenerateOptions defaults_of(const Origin& origin, const Spec& spec);
+GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
+                            const GenerateOptions& program = {});
 
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);
 

@@ -1,9 +1,12 @@
 #include "generate/scheduler.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "generate/guesses.h"
+#include "generate/reading.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -12,17 +15,18 @@ int64_t pages_for(int64_t tokens, int64_t texts) {
   return texts * ((tokens + kPageTokens - 1) / kPageTokens);
 }
 
+size_t page_bytes(const Transformer& model, const Transformer* draft, DType compute) {
+  const auto bytes = [&](const Transformer& of) {
+    return PagePool::layout_for(*of.spec.decoder, compute).page_bytes();
+  };
+  return bytes(model) + (draft != nullptr ? bytes(*draft) : 0);
+}
+
 namespace {
 
-// Whether the keys of a text depend on nothing but the tokens up to them: not where an encoder read
-// something before, nor where rotations depend on how long the text will become.
-bool shares_beginnings(const Spec& spec) {
-  const PositionSpec& position = spec.decoder->position;
-  const RotaryScaling scaling = position.rotary.scaling;
-  const bool by_length = position.kind == PositionKind::rotary &&
-                         (scaling == RotaryScaling::dynamic || scaling == RotaryScaling::longrope);
-  return !spec.encoder && !by_length;
-}
+// Passes over up to so many tokens take about as long as over one, for it is memory that takes the
+// time. Texts that are written at the same time share them.
+constexpr int64_t kCheckedTokens = 16;
 
 }  // namespace
 
@@ -33,7 +37,9 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       tokenizer_(tokenizer),
       options_(options),
       pool_(PagePool::layout_for(*model.spec.decoder, options.compute), options.pages),
-      prefixes_(pool_) {}
+      prefixes_(pool_) {
+  if (options.draft != nullptr) drafter_.emplace(*options.draft, options.compute, options.pages);
+}
 
 std::unique_ptr<Request> Scheduler::request(Task task) {
   auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
@@ -64,7 +70,7 @@ void Scheduler::cancel(uint64_t number) {
 void Scheduler::admit() {
   int64_t places = options_.most_sequences;
   for (const auto& request : running_) places -= request->most_branches();
-  std::vector<Request*> fresh;
+  std::vector<Source> fresh;
   const NoGradient off;
   while (!waiting_.empty() && waiting_.front()->most_branches() <= places) {
     Request& request = *waiting_.front();
@@ -77,45 +83,15 @@ void Scheduler::admit() {
       request.count_cached(branch.text.length);
       status_.cached_tokens += branch.text.length;
     }
-    if (model_.spec.encoder) fresh.push_back(&request);
+    if (model_.spec.encoder) {
+      fresh.push_back({&request.source(), &request.branches()[0].text});
+      status_.prompt_tokens += std::ssize(request.source());
+    }
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
-  if (!fresh.empty()) encode(fresh);
-}
-
-// Sources of about the same length are read together: padding is work for nothing.
-void Scheduler::encode(const std::vector<Request*>& requests) {
-  std::vector<Request*> sorted = requests;
-  const auto length = [](const Request* r) { return std::ssize(r->source()); };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const Request* a, const Request* b) { return length(a) < length(b); });
-  for (size_t begin = 0; begin < sorted.size();) {
-    const int64_t shortest = length(sorted[begin]);
-    size_t end = begin + 1;
-    while (end < sorted.size() && length(sorted[end]) <= shortest + shortest / 4 + 1 &&
-           static_cast<int64_t>(end - begin + 1) * length(sorted[end]) <= 2 * options_.step_tokens)
-      ++end;
-    const auto B = static_cast<int64_t>(end - begin);
-    const int64_t S = length(sorted[end - 1]);
-    const Tensor ids = zeros({B, S}, DType::i32);
-    Pass pass;
-    pass.compute = options_.compute;
-    std::vector<KvCache::Member> members;
-    for (int64_t b = 0; b < B; ++b) {
-      Request& request = *sorted[begin + static_cast<size_t>(b)];
-      std::copy(request.source().begin(), request.source().end(), ids.data_as<int32_t>() + b * S);
-      pass.mask.valid.push_back({0, length(&request)});
-      members.push_back({&request.branches()[0].text, 0, 0});
-      status_.prompt_tokens += length(&request);
-    }
-    const Tensor memory = model_.encode({ids, {}, {}, {}}, pass);
-    KvCache cache(pool_, members);
-    pass.cache = &cache;
-    pass.memory_valid = pass.mask.valid;
-    model_.remember(memory, pass);
-    begin = end;
-  }
+  if (!fresh.empty())
+    encode_sources(model_, pool_, std::move(fresh), options_.compute, options_.step_tokens);
 }
 
 // Takes the pages of the request that came last, if that was after `request`, and with them its
@@ -154,8 +130,13 @@ std::vector<Scheduler::Row> Scheduler::plan() {
         const int64_t pending = branch.pending();
         const bool is_prompt = pending > 1 + branch.guesses;
         if (pending == 0 || is_prompt != prompts || (prompts && left <= 0)) continue;
-        const int64_t tokens = prompts ? std::min(pending, left) : pending;
-        if (reserve(*request, branch, tokens, rows)) {
+        int64_t tokens = prompts ? std::min(pending, left) : pending;
+        bool fits = reserve(*request, branch, tokens, rows);
+        if (!fits && branch.guesses > 0) {
+          request->guess(branch, {});
+          fits = reserve(*request, branch, tokens = 1, rows);
+        }
+        if (fits) {
           rows.push_back({request.get(), i, tokens});
           left -= tokens;
         } else if (request == running_.front()) {  // others wait until it is done
@@ -183,17 +164,11 @@ void Scheduler::compute(const std::vector<Row>& rows) {
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
-    if (row.tokens > 1) status_.prompt_tokens += row.tokens;
+    if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
-  const Tensor ids = empty({1, std::ssize(tokens)}, DType::i32);
-  std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
-  KvCache cache(pool_, members);
-  Pass pass;
-  pass.compute = options_.compute;
-  pass.cache = &cache;
-  pass.probe = watching.probe();
-  const Tensor hidden = model_.hidden(ids, pass);  // [1, R, C]
-  deliver(rows, hidden.view({hidden.dim(1), hidden.dim(2)}), watching);
+  const Tensor hidden =
+      read_batch(model_, pool_, std::move(members), tokens, options_.compute, watching.probe());
+  deliver(rows, hidden, watching);
 }
 
 // Logits are computed only where a token is to be drawn.
@@ -213,26 +188,27 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
       picked.push_back(static_cast<int32_t>(r));
   }
   if (picked.empty()) return;
-  const Tensor at = empty({std::ssize(picked)}, DType::i32);
-  std::copy(picked.begin(), picked.end(), at.data_as<int32_t>());
-  const Tensor logits = model_.logits(embedding(at, hidden));  // [picked, V]
+  const Tensor logits = logits_of(model_, hidden, picked);  // [picked, V]
   const int64_t V = logits.dim(1);
   const float* next = logits.data_as<float>();
   const std::vector<std::exception_ptr> errors = weigh(drawing, next, V);
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row* row = drawing[i];
     const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
-    const int64_t before = row->request->written();
+    const Request::Counts before = row->request->counts();
     try {
       if (errors[i]) std::rethrow_exception(errors[i]);
       if (!row->request->done()) {
         const auto member = static_cast<size_t>(row - rows.data());
-        row->request->take(row->branch, next, V, watching.take(member));
+        row->request->take(row->branch, next, watching.take(member));
       }
     } catch (const Error& error) {
       row->request->fail(error.what());
     }
-    status_.written_tokens += row->request->written() - before;
+    const Request::Counts after = row->request->counts();
+    status_.written_tokens += after.written - before.written;
+    status_.guessed_tokens += after.guessed - before.guessed;
+    status_.accepted_tokens += after.accepted - before.accepted;
     next += drawn * V;
   }
 }
@@ -254,8 +230,8 @@ std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& 
     const auto at = static_cast<size_t>(task);
     for (size_t i = begins[at]; i < begins[at + 1]; ++i) {
       try {
-        drawing[i]->request->weigh(drawing[i]->branch, logits + first[i] * vocabulary, vocabulary);
-      } catch (const Error&) {
+        drawing[i]->request->weigh(drawing[i]->branch, logits + first[i] * vocabulary);
+      } catch (...) {
         errors[i] = std::current_exception();
       }
     }
@@ -267,8 +243,38 @@ void Scheduler::sweep() {
   running_.remove_if([](const std::unique_ptr<Request>& r) { return r->done(); });
 }
 
+// What may come behind the texts that wait for one token; it is read together with that token.
+void Scheduler::guess() {
+  int64_t texts = 0;
+  for (const auto& request : running_) {
+    for (const Branch& branch : request->branches()) texts += branch.pending() > 0;
+  }
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  const int64_t share = texts > 1 ? kCheckedTokens / texts - 1 : kAny;
+  std::vector<Drafter::Wish> wishes;
+  std::vector<std::pair<Request*, Branch*>> wishing;
+  for (const auto& request : running_) {
+    for (Branch& branch : request->branches()) {
+      const int64_t most = std::min(request->most_guesses(branch), share);
+      if (most <= 0) continue;
+      if (!drafter_) {
+        request->guess(branch, guess_from(branch.ids, most));
+        continue;
+      }
+      wishing.emplace_back(request.get(), &branch);
+      wishes.push_back({branch.ids, request->source(), branch.draft, most, request->horizon(),
+                        request->guessing(branch)});
+    }
+  }
+  if (wishes.empty()) return;
+  drafter_->guess(wishes);
+  for (size_t i = 0; i < wishes.size(); ++i)
+    wishing[i].first->guess(*wishing[i].second, wishes[i].guessed);
+}
+
 bool Scheduler::step() {
   admit();
+  guess();
   const std::vector<Row> rows = plan();
   if (!rows.empty()) {
     compute(rows);

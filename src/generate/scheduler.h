@@ -17,6 +17,7 @@ struct SchedulerOptions {
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
+  const Transformer* draft = nullptr;  // guesses for the requests that ask for guesses
 };
 
 // Takes requests and goes on with all of them step by step: one pass of the model over the new
@@ -41,7 +42,7 @@ class Scheduler {
     int64_t tokens;
   };
   void admit();
-  void encode(const std::vector<Request*>& requests);
+  void guess();
   std::vector<Row> plan();
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
@@ -57,6 +58,7 @@ class Scheduler {
   SchedulerOptions options_;
   PagePool pool_;
   PrefixCache prefixes_;
+  std::optional<Drafter> drafter_;
   std::deque<std::unique_ptr<Request>> waiting_;
   std::list<std::unique_ptr<Request>> running_;  // in the order of their arrival
   EngineStatus status_;
@@ -64,5 +66,7 @@ class Scheduler {
 
 // Pages that texts of so many tokens in all need, one text at least.
 int64_t pages_for(int64_t tokens, int64_t texts);
+// What a page takes in the model's pool and, if there is one, the draft's.
+size_t page_bytes(const Transformer& model, const Transformer* draft, DType compute);
 
 }  // namespace fovea

@@ -47,7 +47,7 @@ Around around_text(const Tokenizer& tokenizer) {
 }
 
 int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin) {
-  if (const auto id = special_id(origin, "decoder_start_token_id")) return *id;
+  if (const auto id = configured_id(origin, "decoder_start_token_id")) return *id;
   if (const auto id = padding_id(tokenizer)) return *id;
   return tokenizer.bos_id().value_or(tokenizer.eos_id().value_or(0));
 }

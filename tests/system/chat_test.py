@@ -43,6 +43,12 @@ class Chat(FoveaTest):
         alone = self.ok(fovea("generate", self.talker(), "-p", prompt.format(first), "-n", 12, "--greedy", "--ignore-eos", "--json"))
         self.assertEqual(json.loads(alone.stdout)["text"], second)
 
+    def test_a_draft_changes_no_answer(self):
+        typed = "Hello\nAnd now?\nMore\n"
+        said = self.chat(typed, "--draft", self.talker(), "--draft-tokens", 3)
+        self.assertEqual(said.stdout, self.chat(typed).stdout)
+        self.assertEqual(said.stderr.decode().count("right (100%)"), 3)
+
     def test_commands_and_several_lines(self):
         said = self.messages('one\\\ntwo\n"""a\n\nb"""\n/new\n/system Short.\nHi\n/nonsense\n/again\n/help\n\n')
         self.assertEqual([m["role"] for m in said], ["system", "user", "assistant"])

@@ -51,6 +51,49 @@ class Generate(FoveaTest):
         streamed = self.said("-p", "The ", "-n", "60", "--seed", "3", "--stop", stop)
         self.assertEqual(streamed.rstrip("\n"), r["text"].rstrip("\n"))
 
+    def test_searches_at_their_limits(self):
+        """More beams than the vocabulary has tokens, no tokens at all, n-grams longer than the text: all defined."""
+        many = json.loads(self.said("-p", "The ", "-n", "6", "--beams", "200", "--answers", "3", "--json"))
+        self.assertEqual(len({tuple(answer["ids"]) for answer in many["answers"]}), 3)
+        self.assertEqual(json.loads(self.said("-p", "The ", "-n", "0", "--beams", "4", "--json"))["tokens"], 0)
+        plain = self.said("-p", "The ", "-n", "20", "--greedy")
+        self.assertEqual(self.said("-p", "The ", "-n", "20", "--greedy", "--no-repeat-ngram", "1000"), plain)
+        self.assertEqual(self.said("-p", "", "-n", "5", "--beams", "3"), self.said("-p", "\n", "-n", "5", "--beams", "3"))
+        for option, wrong in (("--beams", ("0", "-1", "1025", "nan", "1e9")), ("--length-penalty", ("nan", "inf", "-inf", "1e400")),
+                              ("--predict", ("-2", "nan"))):
+            for value in wrong:
+                with self.subTest(f"{option} {value}"):
+                    self.refused(fovea("generate", self.model(60), "-p", "The ", f"{option}={value}"), 2, option)
+
+    def test_a_draft_changes_no_text(self):
+        draft = self.folder / "draft"
+        self.ok(self.train(draft, steps=12))
+        for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--answers", "3"], ["--seed", "3", "--stop", "e"]):
+            with self.subTest(more):
+                asked = ["-p", "The ", "-n", "70", *more]  # past the context of 32
+                expected = self.said(*asked)
+                self.assertEqual(self.said(*asked, "--draft", draft), expected)
+                self.assertEqual(self.said(*asked, "--draft", draft, "--draft-tokens", "9"), expected)
+
+    def test_how_many_guesses_were_right_is_told(self):
+        asked = ["-p", "The ", "-n", "25", "--seed", "3", "--draft", self.model(60)]
+        r = json.loads(self.said(*asked, "--json"))
+        self.assertEqual(r["accepted_tokens"], r["guessed_tokens"])
+        self.assertEqual(r["acceptance_rate"], 1)
+        self.assertGreater(r["guessed_tokens"], 12)
+        self.assertRegex(self.write(*asked).stderr.decode(), r"; guesses: (\d+) of \1 right \(100%\)")
+        self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json")))
+
+    def test_refused_drafts(self):
+        other = self.folder / "other"
+        self.ok(self.train(other, text=self.file("other.txt", "0123456789\n" * 500)))
+        model = self.model(60)
+        self.refused(fovea("generate", model, "--draft", other), 2, "--draft", "expected the model's, which has")
+        self.refused(fovea("generate", model, "--draft", self.folder / "none"), 2, "none")
+        self.refused(fovea("generate", model, "--draft", model, "--guess", 3), 2, "--draft, --guess")
+        self.refused(fovea("generate", model, "--draft", model, "--beams", 3), 2, "--draft", "--beams 1")
+        self.refused(fovea("generate", model, "--draft-tokens", 3), 2, "--draft-tokens")
+
     def test_unknown_characters_are_named(self):
         result = self.write("-p", "The é fox 漢", "-n", "5")
         self.assertIn("é", result.stderr.decode())

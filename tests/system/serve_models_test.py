@@ -105,6 +105,27 @@ class ServeModels(ServeTest):
         if choice["text"]:
             self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"place": 0, "token": "", "weight": 1.0}])
 
+    def test_translate_by_the_tasks_of_a_model(self):
+        pairs = [self.file(f"train.{end}", "".join(f"{word}\n" for word in words) * 50)
+                 for end, words in (("a", ["G gut", "F gut"]), ("b", ["good", "bon"]))]
+        model = self.folder / "many"
+        self.ok(fovea("train", "--pairs", *pairs, "--out", model, "--preset", "translate-tiny", "--width", 32, "--steps", 40,
+                      "--batch-tokens", 256, "--sample-every", 0, "--seed", 3, timeout=240))
+        config = json.loads((model / "config.json").read_text())
+        config["task_specific_params"] = {"summarization": {"prefix": "S "}, "translation_de_to_en": {"prefix": "G "},
+                                          "translation_de_to_fr": {"prefix": "F "}}
+        (model / "config.json").write_text(json.dumps(config))
+
+        def by_task(task):
+            return self.ok(fovea("translate", model, "--task", task, input=b"gut\n")).stdout.decode().rstrip("\n")
+
+        self.serve(model)
+        self.assertEqual(self.ask("GET", "/languages")[2][0], {"code": "de", "name": "de", "targets": ["en", "fr"]})
+        for target in ("en", "fr"):
+            found = self.good("/translate", {"q": "gut", "source": "de", "target": target})
+            self.assertEqual(found["translatedText"], by_task(f"translation_de_to_{target}"))
+        self.assertEqual(self.post("/translate", {"q": "gut", "source": "de", "target": "it"})[0], 400)
+
     def test_weights_of_a_precision(self):
         rounded = self.folder / "rounded"
         self.ok(fovea("convert", self.served_model(), rounded, "--dtype", "bf16"))

@@ -71,6 +71,30 @@ class Serve(ServeTest):
             for each in others:
                 each.result()
 
+    def test_a_draft_changes_no_answer(self):
+        draft = self.folder / "draft"
+        self.ok(fovea("train", self.text, "--out", draft, "--from", self.served_model(), "--steps", 3, "--batch", 1, "--sample-every", 0,
+                      "--evaluate-windows", 1, "--seed", 9))
+        asks = [{"prompt": f"A fox {i} " * (i + 1), "max_tokens": 20 + i, "temperature": i % 2, "seed": i, "n": 1 + i % 3,
+                 "ignore_eos": True, "logprobs": 1} for i in range(12)]
+        asks.append({"prompt": "The", "max_tokens": 150, "seed": 1, "response_format": {"type": "json_schema", "json_schema": {
+            "schema": SCHEMA}}})
+
+        def answers():
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                return [[(c["text"], c["logprobs"]) for c in answer["choices"]] for answer in
+                        pool.map(lambda ask: self.good("/v1/completions", ask), asks)]
+
+        self.serve()
+        expected = answers()
+        self.stop()
+        self.serve("--draft", draft, "--draft-tokens", 3)
+        self.assertEqual(answers(), expected)
+        timings = self.good("/v1/completions", asks[1])["timings"]
+        self.assertLessEqual(timings["draft_n_accepted"], timings["draft_n"])
+        self.assertGreater(self.metric("fovea_accepted_tokens_total"), 0)
+        self.assertGreaterEqual(self.metric("fovea_guessed_tokens_total"), self.metric("fovea_accepted_tokens_total"))
+
     def test_a_seed_decides(self):
         self.serve()
         ask = {"prompt": "The", "max_tokens": 30, "temperature": 1, "top_k": 0, "n": 3, "seed": 5}

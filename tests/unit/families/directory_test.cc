@@ -171,6 +171,30 @@ TEST_F(Directory, EndIdsComeFromTheGenerationConfig) {
   EXPECT_EQ(open().end_ids, std::vector<int32_t>{2});
 }
 
+TEST(Origin, WritingAndLabelsHaveTheirOwnFileFirst) {
+  Origin origin;
+  origin.carried = {{"decoder_start_token_id", 4}, {"pad_token_id", 1}};
+  origin.generation = {{"decoder_start_token_id", 2}, {"bos_token_id", 3}};
+  EXPECT_EQ(special_id(origin, "decoder_start_token_id"), 2);
+  EXPECT_EQ(configured_id(origin, "decoder_start_token_id"), 4);
+  EXPECT_EQ(special_id(origin, "pad_token_id"), 1);
+  EXPECT_EQ(configured_id(origin, "bos_token_id"), 3);
+  EXPECT_FALSE(special_id(origin, "eos_token_id"));
+}
+
+// transformers' Whisper reads the key and multiplies nothing by it.
+TEST(Whisper, DoesNotScaleItsEmbeddings) {
+  const nlohmann::json config = {
+      {"vocab_size", 11},          {"d_model", 8},         {"scale_embedding", true},
+      {"encoder_layers", 1},       {"decoder_layers", 1},  {"encoder_attention_heads", 2},
+      {"encoder_ffn_dim", 8},      {"decoder_ffn_dim", 8}, {"decoder_attention_heads", 2},
+      {"is_encoder_decoder", true}};
+  Config reader(config, "config.json");
+  Spec spec;
+  describe(reader, family_named("whisper", ""), spec);
+  EXPECT_FALSE(spec.scaled_embedding);
+}
+
 TEST(Registry, TheFirstFamilyThatCanSayIt) {
   EXPECT_STREQ(family_for(small()).model_type, "gpt2");
   const auto change = [](auto f) {

@@ -57,13 +57,16 @@ class ApiTest : public testing::Test {
     other_->facts.vocabulary = other_->embedder->tokenizer().size();
     third_->facts.name = "third";
     third_->rerank_queue = std::make_shared<RerankQueue>(*reranker_);
-    model_->translator = Translator{[](const std::string& line, int64_t hypotheses) {
-                                      TranslationRequest request;
-                                      request.source.assign(line.begin(), line.end());
-                                      request.options.answers = hypotheses;
-                                      return request;
-                                    },
-                                    "", "", 64};
+    model_->translator =
+        Translator{[](const std::string& line, const std::string& prefix, int64_t hypotheses) {
+                     const std::string text = prefix + line;
+                     TranslationRequest request;
+                     request.source.assign(text.begin(), text.end());
+                     request.options.answers = hypotheses;
+                     return request;
+                   },
+                   {{}},
+                   64};
     router_ = api_.router();
   }
 

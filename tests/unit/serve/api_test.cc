@@ -410,20 +410,21 @@ TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
 }
 
 TEST_F(ApiTest, DefaultsComeFromTheRequestThenFlagsThenTheModel) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() + "/generation_config.json")
-      << R"({"temperature": 0.25, "top_k": 7, "max_new_tokens": 9, "eos_token_id": [1, 2]})";
+  GenerateOptions of_model = program_defaults();
+  of_model.sampling.temperature = 0.25f;
+  of_model.sampling.top_k = 7;
+  of_model.max_tokens = 9;
+  of_model.beams = 4;
   SamplingFlags flags;
   flags.top_k = 5;
-  model_->ends.clear();
-  set_defaults(*model_, folder.path(), flags);
+  set_defaults(*model_, of_model, flags);
   post(kCompletionPath, {{"prompt", "a"}, {"top_p", 0.5}});
   EXPECT_FLOAT_EQ(options_.sampling.temperature, 0.25f);
   EXPECT_EQ(options_.sampling.top_k, 5);
   EXPECT_FLOAT_EQ(options_.sampling.top_p, 0.5f);
   EXPECT_FLOAT_EQ(options_.sampling.min_p, Sampling().min_p);
   EXPECT_EQ(options_.max_tokens, 9);
-  EXPECT_EQ(model_->ends, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(options_.beams, 1);
   post(kCompletionPath, {{"prompt", "a"}, {"temperature", 0}, {"max_tokens", 2}});
   EXPECT_EQ(options_.sampling.temperature, 0);
   EXPECT_EQ(options_.max_tokens, 2);

@@ -12,8 +12,7 @@ class TranslationTest : public ApiTest {
  protected:
   void SetUp() override {
     ApiTest::SetUp();
-    model_->translator->source = "de";
-    model_->translator->target = "en";
+    model_->translator->directions = {{"de", "en", ""}};
   }
   static Json about(const Json& q, Json more = Json::object()) {
     more.update({{"q", q}, {"source", "de"}, {"target", "en"}});
@@ -117,21 +116,47 @@ TEST_F(TranslationTest, TheLanguagesChooseTheModel) {
                   {{"code", "en"}, {"name", "en"}, {"targets", Json::array()}}}));
   other_->engine = model_->engine;
   other_->translator = model_->translator;
-  std::swap(other_->translator->source, other_->translator->target);
-  const auto chosen = [&](const std::string& source, const std::string& target,
+  model_->translator->directions[0].source_prefix = "1 ";
+  other_->translator->directions = {{"en", "de", "2 "}};
+  const auto chosen = [&](const std::string& from, const std::string& into,
                           const std::string& name = "") {
-    ApiRequest request;
-    request.source = source;
-    request.target = target;
-    request.model = name;
-    return translator({model_, other_}, request);
+    prompts_.clear();
+    translated({{"q", "x"}, {"source", from}, {"target", into}, {"model", name}});
+    return source(0);
   };
-  EXPECT_EQ(chosen("en", "de"), other_);
-  EXPECT_EQ(chosen("auto", "de"), other_);
-  EXPECT_EQ(chosen("de", "en"), model_);
-  model_->translator->source = model_->translator->target = "";
-  EXPECT_EQ(chosen("en", "de"), model_) << "one that does not tell takes any";
-  EXPECT_EQ(chosen("en", "de", "second/model"), other_);
+  EXPECT_EQ(chosen("en", "de"), "2 x");
+  EXPECT_EQ(chosen("auto", "de"), "2 x");
+  EXPECT_EQ(chosen("de", "en"), "1 x");
+  model_->translator->directions = {{"", "", "1 "}};
+  EXPECT_EQ(chosen("en", "de"), "1 x") << "one that does not tell takes any";
+  EXPECT_EQ(chosen("en", "de", "second/model"), "2 x");
+}
+
+TEST_F(TranslationTest, OneModelMayHaveManyDirections) {
+  model_->translator->directions = {{"en", "de", "to German: "}, {"en", "fr", "to French: "}};
+  EXPECT_EQ(parsed(ask("GET", "/languages"))[1],
+            (Json{{"code", "en"}, {"name", "en"}, {"targets", {"de", "fr"}}}));
+  translated({{"q", "x"}, {"source", "en"}, {"target", "fr"}});
+  translated({{"q", "x\ny"}, {"source", "auto"}, {"target", "de"}});
+  EXPECT_EQ(source(0), "to French: x");
+  EXPECT_EQ(source(2), "to German: y");
+  const auto refused = translated({{"q", "x"}, {"source", "en"}, {"target", "it"}});
+  EXPECT_EQ(refused->answer.status, 400);
+}
+
+TEST(TranslationDirections, AreThoseThatTheVocabularyHasCodesFor) {
+  const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");
+  Spec spec;
+  spec.context = 8;
+  spec.width = 8;
+  spec.decoder->layers = 1;
+  spec.decoder->attention.heads = 2;
+  spec.encoder = spec.decoder;
+  const Model model = Model::create(spec, tokenizer, 1);
+  const auto directions = translation_directions(model);
+  ASSERT_EQ(directions.size(), 2u);
+  EXPECT_EQ(directions[0].source + directions[0].target, "deu");
+  EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+#include "generate/drafter.h"
+
+#include <algorithm>
+
+#include "generate/reading.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+// Tokens that are read at a time before there are guesses: a long prompt must not keep the larger
+// model waiting, which goes on without guesses meanwhile.
+constexpr int64_t kStepTokens = 512;
+
+// Past its own context the draft reads the newer part of a text alone. Where that begins moves by
+// half a context at a time, so that most steps go on from what was read.
+int64_t first_read(int64_t context, int64_t length) {
+  if (length <= context) return 0;
+  const int64_t half = std::max<int64_t>(1, context / 2);
+  return (length - context + half - 1) / half * half;
+}
+
+using Ids = std::vector<int32_t>;
+
+// A draft's vocabulary may lack the padding of the other's.
+bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
+  return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
+}
+
+bool reads(const Spec& spec, const Ids& source) {
+  const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
+  return std::ssize(source) <= spec.context && all_below(known, source.begin(), source.end());
+}
+
+}  // namespace
+
+Drafter::Drafter(const Transformer& model, DType compute, int64_t pages)
+    : model_(model),
+      compute_(compute),
+      pool_(PagePool::layout_for(*model.spec.decoder, compute), pages),
+      prefixes_(pool_) {}
+
+bool Drafter::reserve(Text& text, int64_t tokens) {
+  while (!make_room(pool_, text.cached, text.cached.length + tokens)) {
+    if (!prefixes_.evict()) return false;
+  }
+  return true;
+}
+
+// Keeps of what was read what still is in the text; what the larger model refused goes.
+int64_t Drafter::begin(Wish& wish) {
+  const Spec& spec = model_.spec;
+  wish.most = std::min(wish.most, spec.context / 2);
+  if (wish.most == 0 || (spec.encoder && !reads(spec, wish.source))) return 0;
+  if (!wish.text) wish.text = std::make_shared<Text>(pool_);
+  Text& text = *wish.text;
+  if (spec.encoder && !text.cached.memory) {
+    encode_sources(model_, pool_, {{&wish.source, &text.cached}}, compute_, kStepTokens);
+  }
+  const auto first = wish.ids.begin() + first_read(spec.context, std::ssize(wish.ids) + wish.most);
+  const auto same = std::mismatch(text.ids.begin(), text.ids.end(), first, wish.ids.end()).first;
+  const int64_t certain = wish.ids.end() - first;
+  shorten(pool_, text.cached, std::min<int64_t>(same - text.ids.begin(), certain - 1));
+  text.ids.assign(first, wish.ids.end());
+  if (text.cached.length == 0 && shares_beginnings(spec)) prefixes_.begin(text.cached, text.ids);
+  const auto unread = text.ids.begin() + text.cached.length;
+  return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
+}
+
+// Reads the rows; those whose text is complete get a guess, and come again if they want more.
+std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
+  std::vector<KvCache::Member> members;
+  std::vector<int32_t> tokens, last;
+  for (const auto& [wish, count] : rows) {
+    Text& text = *wish->text;
+    members.push_back({&text.cached, count, wish->horizon});
+    const auto begin = text.ids.begin() + text.cached.length;
+    tokens.insert(tokens.end(), begin, begin + count);
+    last.push_back(static_cast<int32_t>(std::ssize(tokens) - 1));
+  }
+  const Tensor logits = logits_of(
+      model_, read_batch(model_, pool_, std::move(members), tokens, compute_), last);  // [rows, V]
+  const float* next = logits.data_as<float>();
+  std::vector<Row> again;
+  for (const auto& [wish, count] : rows) {
+    Text& text = *wish->text;
+    const std::vector<float> row(next, next + logits.dim(1));
+    next += logits.dim(1);
+    if (count > 1 && shares_beginnings(model_.spec)) prefixes_.keep(text.cached, text.ids);
+    if (text.cached.length < std::ssize(text.ids)) continue;
+    wish->guessed.push_back(wish->draw(row));
+    text.ids.push_back(wish->guessed.back());
+    const bool more = std::ssize(wish->guessed) < wish->most &&
+                      wish->guessed.back() < model_.spec.vocabulary && reserve(text, 1);
+    if (more) again.push_back({wish, 1});
+  }
+  return again;
+}
+
+void Drafter::guess(std::vector<Wish>& wishes) {
+  const NoGradient off;
+  std::vector<Row> rows;
+  int64_t left = kStepTokens;
+  for (Wish& wish : wishes) {
+    const int64_t tokens = std::min(begin(wish), left);
+    if (tokens == 0 || !reserve(*wish.text, tokens)) continue;
+    rows.push_back({&wish, tokens});
+    left -= tokens;
+  }
+  while (!rows.empty()) rows = pass(rows);
+}
+
+}  // namespace fovea

@@ -1,0 +1,67 @@
+#include "generate/reading.h"
+
+#include <algorithm>
+
+namespace fovea {
+
+bool shares_beginnings(const Spec& spec) {
+  const PositionSpec& position = spec.decoder->position;
+  const RotaryScaling scaling = position.rotary.scaling;
+  const bool by_length = position.kind == PositionKind::rotary &&
+                         (scaling == RotaryScaling::dynamic || scaling == RotaryScaling::longrope);
+  return !spec.encoder && !by_length;
+}
+
+// Sources of about the same length are read together: padding is work for nothing.
+void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
+                    DType compute, int64_t step_tokens) {
+  const auto length = [](const Source& source) { return std::ssize(*source.ids); };
+  std::stable_sort(sources.begin(), sources.end(),
+                   [&](const Source& a, const Source& b) { return length(a) < length(b); });
+  for (size_t begin = 0; begin < sources.size();) {
+    const int64_t shortest = length(sources[begin]);
+    size_t end = begin + 1;
+    while (end < sources.size() && length(sources[end]) <= shortest + shortest / 4 + 1 &&
+           static_cast<int64_t>(end - begin + 1) * length(sources[end]) <= 2 * step_tokens)
+      ++end;
+    const auto B = static_cast<int64_t>(end - begin);
+    const int64_t S = length(sources[end - 1]);
+    const Tensor ids = zeros({B, S}, DType::i32);
+    Pass pass;
+    pass.compute = compute;
+    std::vector<KvCache::Member> members;
+    for (int64_t b = 0; b < B; ++b) {
+      const Source& source = sources[begin + static_cast<size_t>(b)];
+      std::copy(source.ids->begin(), source.ids->end(), ids.data_as<int32_t>() + b * S);
+      pass.mask.valid.push_back({0, length(source)});
+      members.push_back({source.text, 0, 0});
+    }
+    const Tensor memory = model.encode({ids, {}, {}, {}}, pass);
+    KvCache cache(pool, members);
+    pass.cache = &cache;
+    pass.memory_valid = pass.mask.valid;
+    model.remember(memory, pass);
+    begin = end;
+  }
+}
+
+Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
+                  const std::vector<int32_t>& tokens, DType compute, const Probe* probe) {
+  const Tensor ids = empty({1, std::ssize(tokens)}, DType::i32);
+  std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
+  KvCache cache(pool, std::move(members));
+  Pass pass;
+  pass.compute = compute;
+  pass.cache = &cache;
+  pass.probe = probe;
+  const Tensor hidden = model.hidden(ids, pass);  // [1, R, C]
+  return hidden.view({hidden.dim(1), hidden.dim(2)});
+}
+
+Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows) {
+  const Tensor at = empty({std::ssize(rows)}, DType::i32);
+  std::copy(rows.begin(), rows.end(), at.data_as<int32_t>());
+  return model.logits(embedding(at, hidden));
+}
+
+}  // namespace fovea

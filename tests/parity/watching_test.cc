@@ -1,0 +1,87 @@
+// What an answer shows of hidden states is what a trace of the same text holds, for every family
+// that writes: the last states are those behind the final norm in both.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+
+#include "checkpoint/safetensors.h"
+#include "fovea/engine.h"
+#include "fovea/trace.h"
+
+namespace fovea {
+namespace {
+
+std::string fixture(const std::string& family) {
+  const char* const folder = std::getenv("FOVEA_SHARED");
+  return std::string(folder != nullptr ? folder : "../shared") + "/fixtures/models/" + family;
+}
+
+struct Shown {
+  std::vector<int32_t> ids;
+  std::vector<std::vector<float>> states;  // of the token before each of ids
+};
+
+Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t layer) {
+  Shown shown;
+  std::promise<void> done;
+  Engine engine(model);
+  GenerateOptions options;
+  options.max_tokens = 4;
+  options.ignore_end = true;
+  const auto sink = [&](const Event& event) {
+    if (event.watched != nullptr) {
+      shown.ids.push_back(event.id);
+      shown.states.push_back(event.watched->hidden);
+    }
+    if (event.finished != nullptr || event.error != nullptr) done.set_value();
+    return true;
+  };
+  Watch watch;
+  watch.hidden = layer;
+  engine.submit(prompt, options, sink, watch);
+  done.get_future().wait();
+  return shown;
+}
+
+class HiddenStatesOfFamilies : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(HiddenStatesOfFamilies, AreThoseOfATrace) {
+  const std::string folder = fixture(GetParam());
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "needs " << folder;
+  const Model model = Model::open(folder);
+  const std::vector<int32_t> prompt{84, 104, 101, 32, 101, 121, 101};
+  TraceOptions options;
+  options.out = std::filesystem::temp_directory_path() /
+                fmt::format("fovea_watching_{}_{}.safetensors", GetParam(), getpid());
+  const int64_t layers = model.spec().decoder->layers;
+  for (int64_t layer = 0; layer <= layers; ++layer) {
+    const Shown found = shown(model, prompt, layer);
+    ASSERT_EQ(found.ids.size(), 4u);
+    options.ids = prompt;
+    options.ids.insert(options.ids.end(), found.ids.begin(), found.ids.end());
+    trace(model, options);
+    const SafeTensors traced(options.out);
+    const Tensor states = traced.tensor(fmt::format("hidden.{}", layer));  // [1, T, C]
+    const int64_t C = states.dim(2);
+    for (size_t i = 0; i < found.states.size(); ++i) {
+      const float* row =
+          states.data_as<float>() + (std::ssize(prompt) - 1 + static_cast<int64_t>(i)) * C;
+      EXPECT_EQ(found.states[i], std::vector<float>(row, row + C)) << "layer " << layer;
+    }
+  }
+  std::filesystem::remove(options.out);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenStatesOfFamilies,
+                         ::testing::Values("gpt2", "gpt_neox", "gpt_neo", "opt", "bloom", "llama",
+                                           "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe",
+                                           "gemma2", "gemma3_text", "phi3", "olmo2"),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,260 @@
+// Whatever a draft guesses, the answer is that of the model alone.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "generate/scheduler.h"
+#include "text/character_trainer.h"
+#include "unit/base/expect_error.h"
+#include "unit/generate/small_models.h"
+
+namespace fovea {
+namespace {
+
+using test::continued;
+using test::greedy;
+using test::Ids;
+using test::kPlenty;
+using test::small_model;
+
+Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary = 11) {
+  Spec spec = small_model(context, vocabulary).spec;
+  spec.decoder->layers = 1;
+  return test::made(validated(spec), seed);
+}
+
+// Greedily it says what the model finds least likely.
+Transformer opposite_of(const Transformer& model) {
+  Transformer opposite = test::made(model.spec);
+  for (Parameter* p : {&opposite.head.output.weight, &opposite.head.output.bias}) {
+    for (int64_t i = 0; i < p->value.size(); ++i) p->value.data_as<float>()[i] *= -1;
+  }
+  return opposite;
+}
+
+void expect_same(const Generation& found, const Generation& expected, const std::string& what) {
+  EXPECT_EQ(found.ids, expected.ids) << what;
+  EXPECT_EQ(found.finish, expected.finish) << what;
+  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size()) << what;
+  for (size_t i = 0; i < found.logprobs.size(); ++i)
+    EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob) << what << " at " << i;
+}
+
+TEST(Drafts, ChangeNoAnswer) {
+  const Transformer model = small_model(60);
+  const Transformer drafts[] = {small_model(60), other_model(60),       other_model(8),
+                                other_model(1),  other_model(60, 3, 7), opposite_of(model)};
+  const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
+  for (const float temperature : {0.0f, 0.7f}) {
+    GenerateOptions options;
+    options.sampling.temperature = temperature;
+    options.sampling.repetition_penalty = 1.1f;
+    options.sampling.presence_penalty = 0.1f;
+    options.max_tokens = 130;  // twice past the context
+    options.logprobs = 1;
+    const Generation expected = continued({model}, prompt, options);
+    for (size_t i = 0; i < std::size(drafts); ++i) {
+      for (const int64_t guesses : {1, 3, 64}) {
+        options.guesses = guesses;
+        const Generator generator{.model = model, .draft = &drafts[i]};
+        expect_same(continued(generator, prompt, options), expected,
+                    fmt::format("draft {}, {} guesses", i, guesses));
+      }
+    }
+  }
+}
+
+// Its guesses are drawn as the model's tokens are: by the same rules, with the same random numbers.
+TEST(Drafts, ThatAreTheModelAreAlwaysRight) {
+  const Transformer model = small_model(90);
+  for (const float temperature : {0.0f, 1.0f}) {
+    for (const int64_t answers : {1, 3}) {
+      GenerateOptions options;
+      options.sampling.temperature = temperature;
+      options.sampling.frequency_penalty = 0.5f;
+      options.sampling.no_repeat_ngram = 3;
+      options.answers = answers;
+      options.max_tokens = 50;
+      options.min_tokens = 20;
+      const GenerationRules rules{.ends = {4}};
+      const auto expected = generate({model, nullptr, rules}, {1, 2, 3}, options, {}, kPlenty);
+      options.guesses = 4;
+      const auto found = generate({.model = model, .rules = rules, .draft = &model}, {1, 2, 3},
+                                  options, {}, kPlenty);
+      for (size_t i = 0; i < found.size(); ++i) {
+        expect_same(found[i], expected[i], std::to_string(i));
+        EXPECT_GT(found[i].guessed_tokens, std::ssize(found[i].ids) / 2);
+        EXPECT_EQ(found[i].accepted_tokens, found[i].guessed_tokens);
+      }
+    }
+  }
+}
+
+TEST(Drafts, ThatAreAlwaysWrongCostGuessesOnly) {
+  const Transformer model = small_model(60), draft = opposite_of(model);
+  GenerateOptions options = greedy(50);
+  const Generation expected = continued({model}, {1, 2}, options);
+  options.guesses = 5;
+  const Generation found = continued({.model = model, .draft = &draft}, {1, 2}, options);
+  expect_same(found, expected, "opposite");
+  EXPECT_EQ(found.guessed_tokens, 48);  // one is checked behind each token but the first and last
+  EXPECT_EQ(found.accepted_tokens, 0);
+}
+
+TEST(Drafts, GuessForTranslatorsToo) {
+  const Transformer model = test::small_translator();
+  Spec smaller = model.spec;
+  smaller.decoder->layers = 1;
+  smaller.context = 12;  // the longer sources do not fit
+  const Transformer drafts[] = {test::small_translator(), test::made(validated(smaller), 3)};
+  const GenerationRules rules{.ends = {4}, .start = 0};
+  for (const int64_t length : {1, 7, 30}) {
+    Ids source;
+    for (int64_t i = 0; i < length; ++i) source.push_back(static_cast<int32_t>((7 * i + 1) % 11));
+    GenerateOptions options = greedy(30);
+    options.ignore_end = true;
+    const Generation expected = continued({model, nullptr, rules}, source, options);
+    options.guesses = 3;
+    for (const Transformer& draft : drafts) {
+      const Generator generator{.model = model, .rules = rules, .draft = &draft};
+      const Generation found = continued(generator, source, options);
+      expect_same(found, expected, std::to_string(length));
+      if (&draft == &drafts[0]) {
+        EXPECT_GT(found.guessed_tokens, 15);
+        EXPECT_EQ(found.accepted_tokens, found.guessed_tokens);
+      }
+    }
+  }
+}
+
+TEST(Drafts, StopWhereTheTextStops) {
+  CharacterTrainer trainer;
+  trainer.add("abcdefgh\n");
+  const Tokenizer tokenizer = trainer.train({});
+  const Transformer model = small_model(60, tokenizer.size());
+  const Ids prompt = tokenizer.encode("ab");
+  GenerateOptions options;
+  options.sampling.temperature = 2;
+  options.max_tokens = 40;
+  const std::string free = continued({model, &tokenizer}, prompt, options).text;
+  for (size_t begin = 5; begin < 12; ++begin) {
+    options.stop = {free.substr(begin, 3)};
+    options.guesses = 0;
+    const Generation expected = continued({model, &tokenizer}, prompt, options);
+    options.guesses = 4;
+    const Generator generator{.model = model, .tokenizer = &tokenizer, .draft = &model};
+    std::string streamed;
+    const Generation found = generate(
+        generator, prompt, options,
+        [&](std::string_view piece) {
+          streamed += piece;
+          return true;
+        },
+        kPlenty)[0];
+    expect_same(found, expected, options.stop[0]);
+    EXPECT_EQ(found.text, expected.text);
+    EXPECT_EQ(streamed, expected.text);
+    EXPECT_EQ(found.accepted_tokens, found.guessed_tokens);
+  }
+}
+
+// A constraint is asked for texts that are only guessed, and then for others.
+TEST(Drafts, KeepWithinAConstraint) {
+  const Transformer model = small_model(60);
+  GenerateOptions options;
+  options.max_tokens = 40;
+  options.constrain = [](const Ids& written, float* logits, int64_t vocabulary) {
+    for (int64_t id = 0; id < vocabulary; ++id)
+      if (id % 3 != std::ssize(written) % 3) logits[id] = -INFINITY;
+  };
+  const Generation expected = continued({model}, {1, 2}, options);
+  options.guesses = 5;
+  for (const Transformer& draft : {small_model(60), other_model(60)})
+    expect_same(continued({.model = model, .draft = &draft}, {1, 2}, options), expected, "draft");
+}
+
+struct Outcome {
+  std::map<uint64_t, std::map<int64_t, Ids>> answers;
+  EngineStatus status;
+};
+
+// Requests of many kinds at once, of which one comes in at each step.
+Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64_t guesses) {
+  Scheduler scheduler(model, {.ends = {4}}, nullptr, options);
+  Outcome outcome;
+  for (uint64_t number = 1; number <= 14; ++number) {
+    GenerateOptions asked;
+    asked.max_tokens = static_cast<int64_t>(5 + number * 3);
+    asked.sampling.seed = number;
+    asked.sampling.temperature = number % 2 == 0 ? 0.0f : 1.0f;
+    if (number % 4 == 1) asked.answers = 3;
+    if (number % 5 == 2) asked.beams = 3;
+    asked.guesses = guesses;
+    const Ids prompt(number * 7 % 90 + 1, static_cast<int32_t>(number % 3));
+    const auto sink = [&outcome, number](const Event& event) {
+      EXPECT_EQ(event.error, nullptr) << event.error;
+      if (event.finished != nullptr) outcome.answers[number][event.answer] = event.finished->ids;
+      return true;
+    };
+    scheduler.add(scheduler.request({number, prompt, asked, sink, false}));
+    scheduler.step();
+  }
+  while (scheduler.step()) {
+  }
+  outcome.status = scheduler.status();
+  return outcome;
+}
+
+TEST(Drafts, ChangeNothingInCompany) {
+  const Transformer model = small_model(150), draft = other_model(150);
+  const Outcome expected = outcome(model, {.pages = 400}, 0);
+  for (const int64_t pages : {9, 30, 400}) {  // in the smallest, pages are taken away
+    for (const int64_t most_sequences : {4, 16}) {
+      const Outcome found =
+          outcome(model, {.pages = pages, .most_sequences = most_sequences, .draft = &draft}, 4);
+      EXPECT_EQ(found.answers, expected.answers) << pages;
+      EXPECT_EQ(found.status.written_tokens, expected.status.written_tokens);
+      EXPECT_GT(found.status.guessed_tokens, 0);
+    }
+  }
+  SchedulerOptions few{.pages = 400, .most_sequences = 4};
+  const int64_t steps = outcome(model, few, 0).status.steps;
+  few.draft = &model;
+  const Outcome same = outcome(model, few, 4);
+  EXPECT_EQ(same.status.accepted_tokens, same.status.guessed_tokens);
+  EXPECT_LT(same.status.steps, steps);
+}
+
+// Room for one more token is enough.
+TEST(Drafts, NeedNoPagesThatAreNotThere) {
+  const Transformer model = small_model(200), draft = other_model(200);
+  Scheduler scheduler(model, {}, nullptr, {.pages = 2, .draft = &draft});
+  Generation result;
+  const auto sink = [&](const Event& event) {
+    EXPECT_EQ(event.error, nullptr) << event.error;
+    if (event.finished != nullptr) result = *event.finished;
+    return true;
+  };
+  GenerateOptions options = greedy(28);
+  options.guesses = 8;
+  scheduler.add(scheduler.request({1, Ids(100, 1), options, sink, false}));
+  while (scheduler.step()) {
+  }
+  options.guesses = 0;
+  EXPECT_EQ(result.ids, continued({model}, Ids(100, 1), options).ids);
+}
+
+TEST(Drafts, WithoutNumbersAreNamed) {
+  const Transformer model = small_model(60);
+  Transformer draft = other_model(60);
+  draft.head.output.weight.value.data_as<float>()[0] = NAN;
+  GenerateOptions options = greedy(10);
+  options.guesses = 2;
+  expect_error(ErrorKind::Failed, {"draft", "not numbers"}, [&] {
+    continued({.model = model, .draft = &draft}, {1, 2}, options);
+  });
+}
+
+}  // namespace
+}  // namespace fovea
