@@ -45,7 +45,7 @@ class EvalCommand : public Command {
                       "--pairs: hypotheses kept at a time when their sources are translated; 0 = "
                       "they are not",
                       beams_, 0, 1024));
-    table.add(text("--source-prefix", {}, "--pairs: in front of every source that is translated",
+    table.add(text("--source-prefix", {}, "--pairs: in front of every source",
                    translation_.source_prefix));
     table.add(text("--task", {}, "--pairs: instead: a task of the checkpoint's, with its prefix",
                    translation_.task));
@@ -90,7 +90,7 @@ class EvalCommand : public Command {
     const Model model = open();
     translation_.beams = beams_;
     translation_.sequences = std::max(translation_.sequences, beams_);
-    if (beams_ > 0) data_.translation = translation_;
+    if (!data_.pairs.empty()) data_.translation = translation_;
     ProgressLine line;
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));

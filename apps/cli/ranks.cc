@@ -69,6 +69,7 @@ Ranks::Ranks() {
 
 Ranks::~Ranks() {
   the_ranks = nullptr;
+  watcher_ = std::jthread();  // the memory that it looks at goes
   *own_state_ = kLeft;
   MPI_Finalize();
 }

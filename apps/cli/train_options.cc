@@ -32,6 +32,8 @@ void declare_data(OptionTable& table, TrainRequest& request) {
                   "line by line, or one with a tab between the two",
                   o.pairs, 2));
   table.add(files("--validation-pairs", {}, "the same, to measure with", o.validation_pairs, 2));
+  table.add(text("--source-prefix", {},
+                 "--pairs: in front of every source, for models of many tasks", o.source_prefix));
   table.add(files("--labels", {},
                   "instead of DATA, to learn to classify: lines of a text, a tab and its label, or "
                   "JSON lines with \"text\" and \"label\"",

@@ -34,8 +34,9 @@ class TranslateCommand : public Command {
     table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
                       "hypotheses kept at a time; 1 = greedy", options_.beams, 1, 1024));
     table.add(number("--length-penalty", {"--normalize"},
-                     "above 0 favours long translations (score / length ^ this)",
-                     options_.length_penalty, -100, 100));
+                     "above 0 favours long translations (score / length ^ this); without it as "
+                     "generation_config.json says",
+                     length_penalty_, -100, 100));
     table.add(integer("--n-best", {}, "write so many hypotheses of each line, with scores",
                       options_.best, 1, 1024));
     table.add(flag("--alignment", {}, "which word of the source each word came from",
@@ -77,6 +78,7 @@ class TranslateCommand : public Command {
                                    options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
+    if (table.given("--length-penalty")) options_.length_penalty = length_penalty_;
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     LineJob job;
     job.files = files_;
@@ -169,6 +171,7 @@ class TranslateCommand : public Command {
   std::string model_, out_;
   std::vector<std::string> files_;
   TranslateOptions options_;
+  float length_penalty_ = 1;
   int precision_ = 0, cache_ = 0;
 };
 

@@ -19,7 +19,8 @@ struct EvaluationData {
   // Encoders: hides each token of the text alone instead of some at a time, one pass for each; then
   // exp(loss) is the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
-  // Of pairs: how their sources are translated, for BLEU and chrF; none = they are not.
+  // Of pairs: how their sources are translated, for BLEU and chrF; none = they are not. With beams
+  // = 0 they are not either, but the prefix counts for the loss.
   std::optional<TranslateOptions> translation = {};
 };
 

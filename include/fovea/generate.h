@@ -37,7 +37,8 @@ struct GenerateOptions {
   int64_t beams = 1;
   // Hypotheses compare by log-probability / length ^ penalty.
   float length_penalty = 1.0f;
-  bool early_stopping = true;  // end once there are `beams` whole hypotheses
+  // End once there are `beams` whole hypotheses, although one under way might still become better.
+  bool early_stopping = false;
 
   int64_t max_tokens = 256;  // -1 = until the end-of-text token or `stop`
   int64_t min_tokens = 0;    // no end before these

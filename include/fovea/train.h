@@ -32,6 +32,7 @@ struct TrainOptions {
   // "source<TAB>target".
   std::vector<std::string> pairs;
   std::vector<std::string> validation_pairs;  // empty = the last part of the pairs is held out
+  std::string source_prefix;  // pairs: in front of every source, "translate German to English: "
   // Instead of `data`: files of lines "text<TAB>label", "text<TAB>second text<TAB>label", or JSON
   // lines with "text", perhaps "text_pair", and "label".
   std::vector<std::string> labels;

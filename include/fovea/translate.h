@@ -12,9 +12,10 @@
 namespace fovea {
 
 struct TranslateOptions {
-  int64_t beams = 5;            // 1 = greedy
-  float length_penalty = 1.0f;  // hypotheses compare by log-probability / length ^ penalty
-  int64_t best = 1;             // so many hypotheses of each line, at most `beams`
+  int64_t beams = 5;  // 1 = greedy
+  // Hypotheses compare by log-probability / length ^ penalty. Absent: as the checkpoint says, or 1.
+  std::optional<float> length_penalty;
+  int64_t best = 1;  // so many hypotheses of each line, at most `beams`
   // Tokens of a translation: at most this many for each of the source's, and ten more.
   double length_factor = 3.0;
   int64_t max_tokens = 0;     // instead: at most so many; 0 = by the factor

@@ -126,6 +126,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
   TrainOptions options;
   options.data = data.text;
   options.pairs = data.pairs;
+  if (data.translation) options.source_prefix = source_prefix_of(model, *data.translation);
   options.labels = data.labels;
   options.validation = 0;
   options.evaluate_windows = 0;
@@ -136,7 +137,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
     return pseudo_perplexity(model, data.text, options.length, options.batch, progress);
   if (objective_of(options, model.spec()) == Objective::next_token)
     return next_tokens(model, data.text, progress);
-  const bool translates = !data.pairs.empty() && data.translation;
+  const bool translates = data.translation && data.translation->beams > 0;
   // Reading the pairs is soon done, writing translations is not.
   const double share = translates ? 0.2 : 1;
   const auto part = [&](double from, double to) -> Progress {

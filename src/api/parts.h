@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "families/directory.h"
-#include "fovea/model.h"
+#include "fovea/translate.h"
 
 namespace fovea {
 
@@ -19,6 +19,9 @@ struct Model::Parts {
   std::vector<int32_t> end_ids;
   DType cache = DType::f32;  // of keys and values while it writes
 };
+
+// What stands in front of every source: as the options say, or the checkpoint for their task.
+std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
 // InvalidArgument where the draft cannot guess for the model: its vocabulary is another one.
 void check_draft(const Model& model, const Model& draft);

@@ -44,16 +44,18 @@ Generator generator_of(const Model& model) {
           &*parts.tokenizer};
 }
 
-// With the prefix of the task that was asked for.
 TranslateOptions settled(const Model& model, const TranslateOptions& options) {
   TranslateOptions settled = options;
-  if (!options.task.empty()) {
-    settled.source_prefix = prefix_of_task(model.parts().origin, options.task);
-  }
+  settled.source_prefix = source_prefix_of(model, options);
   return settled;
 }
 
 }  // namespace
+
+std::string source_prefix_of(const Model& model, const TranslateOptions& options) {
+  return options.task.empty() ? options.source_prefix
+                              : prefix_of_task(model.parts().origin, options.task);
+}
 
 TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
                                        const std::string& line) {

@@ -21,40 +21,43 @@ float BeamSearch::lowest(const std::vector<Continuation>& best, size_t kept, dou
   return std::nextafter(static_cast<float>(best.front().score - before), kLeast);
 }
 
+bool BeamSearch::better(const Continuation& a, const Continuation& b) {
+  if (a.score != b.score) return a.score > b.score;
+  return a.source != b.source ? a.source < b.source : a.id < b.id;
+}
+
 // Twice as many as there are beams, and more where there are several end tokens: so many may end,
 // and as many as there are beams still go on.
-std::vector<BeamSearch::Continuation> BeamSearch::continuations(
-    const std::vector<const float*>& logits, int64_t vocabulary) const {
+size_t BeamSearch::kept() const {
   const auto ends = std::ssize(rules_.ends) * !options_.ignore_end + std::ssize(options_.stop_ids);
-  const auto kept = static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * options_.beams);
-  const auto better = [](const Continuation& a, const Continuation& b) {
-    if (a.score != b.score) return a.score > b.score;
-    return a.source != b.source ? a.source < b.source : a.id < b.id;
-  };
+  return static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * options_.beams);
+}
+
+std::vector<BeamSearch::Continuation> BeamSearch::best_behind(size_t source, const float* logits,
+                                                              int64_t vocabulary) const {
+  const size_t most = kept();
+  const auto all = static_cast<float>(log_sum(logits, vocabulary));
+  check(std::isfinite(all), "generate: the model's logits are not finite");
+  std::vector<float> row(logits, logits + vocabulary);
+  for (float& x : row) x -= all;
+  restrain(row.data(), vocabulary, {rules_, options_, prompt_}, running_[source].ids);
+  const double before = running_[source].score;
   std::vector<Continuation> best;  // a heap whose first is the worst
-  std::vector<float> row(static_cast<size_t>(vocabulary));
-  for (size_t source = 0; source < running_.size(); ++source) {
-    const auto all = static_cast<float>(log_sum(logits[source], vocabulary));
-    check(std::isfinite(all), "generate: the model's logits are not finite");
-    for (size_t id = 0; id < row.size(); ++id) row[id] = logits[source][id] - all;
-    restrain(row.data(), vocabulary, {rules_, options_, prompt_}, running_[source].ids);
-    const double before = running_[source].score;
-    float least = lowest(best, kept, before);
-    for (size_t id = 0; id < row.size(); ++id) {
-      if (!(row[id] >= least)) continue;  // nearly all of a vocabulary
-      const Continuation c{before + double{row[id]}, static_cast<int64_t>(source),
-                           static_cast<int32_t>(id), row[id]};
-      if (best.size() == kept && !better(c, best.front())) continue;
-      if (best.size() == kept) {
-        std::pop_heap(best.begin(), best.end(), better);
-        best.pop_back();
-      }
-      best.push_back(c);
-      std::push_heap(best.begin(), best.end(), better);
-      least = lowest(best, kept, before);
+  best.reserve(most);
+  float least = lowest(best, most, before);
+  for (size_t id = 0; id < row.size(); ++id) {
+    if (!(row[id] >= least)) continue;  // nearly all of a vocabulary
+    const Continuation c{before + double{row[id]}, static_cast<int64_t>(source),
+                         static_cast<int32_t>(id), row[id]};
+    if (best.size() == most && !better(c, best.front())) continue;
+    if (best.size() == most) {
+      std::pop_heap(best.begin(), best.end(), better);
+      best.pop_back();
     }
+    best.push_back(c);
+    std::push_heap(best.begin(), best.end(), better);
+    least = lowest(best, most, before);
   }
-  std::sort_heap(best.begin(), best.end(), better);
   return best;
 }
 
@@ -85,8 +88,11 @@ bool BeamSearch::can_improve() const {
   return possible > finished_.back().score;
 }
 
-void BeamSearch::advance(const std::vector<const float*>& logits, int64_t vocabulary) {
-  const std::vector<Continuation> all = continuations(logits, vocabulary);
+void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
+  std::vector<Continuation> all;
+  for (const auto& of_one : found) all.insert(all.end(), of_one.begin(), of_one.end());
+  std::sort(all.begin(), all.end(), better);
+  all.resize(std::min(all.size(), kept()));
   const bool last = length_ + 1 == options_.max_tokens;
   const bool full = options_.early_stopping && std::ssize(finished_) >= options_.beams;
   std::vector<Hypothesis> next;

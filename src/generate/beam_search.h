@@ -20,9 +20,18 @@ class BeamSearch {
     std::vector<float> logprobs;
   };
 
-  // logits: one row [V] for each of hypotheses(), in their order. Afterwards sources()[i] is the
-  // row that hypothesis i goes on from, its last id the new one.
-  void advance(const std::vector<const float*>& logits, int64_t vocabulary);
+  struct Continuation {
+    double score;  // of the hypothesis with this token
+    int64_t source;
+    int32_t id;
+    float logprob;
+  };
+  // The best tokens behind a hypothesis, by its logits [V]: as many as may come into question.
+  std::vector<Continuation> best_behind(size_t source, const float* logits,
+                                        int64_t vocabulary) const;
+  // best_behind() each of hypotheses(). Afterwards sources()[i] is the hypothesis that the i-th of
+  // the new ones goes on from, its last id the new one.
+  void advance(const std::vector<std::vector<Continuation>>& found);
 
   bool done() const { return done_; }
   const std::vector<Hypothesis>& hypotheses() const { return running_; }
@@ -31,15 +40,9 @@ class BeamSearch {
   const std::vector<Hypothesis>& best() const { return finished_; }
 
  private:
-  struct Continuation {
-    double score;
-    int64_t source;
-    int32_t id;
-    float logprob;
-  };
+  static bool better(const Continuation& a, const Continuation& b);
   static float lowest(const std::vector<Continuation>& best, size_t kept, double before);
-  std::vector<Continuation> continuations(const std::vector<const float*>& logits,
-                                          int64_t vocabulary) const;
+  size_t kept() const;
   Hypothesis extended(const Continuation& continuation) const;
   void finish(const Continuation& continuation, bool ended);
   bool can_improve() const;

@@ -55,7 +55,10 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     answers_.emplace_back(tokenizer, options, rules, options.max_tokens);
     samplers_.emplace_back(options.sampling, answer);
   }
-  if (options.beams > 1) beams_.emplace(rules_, options, counted_);
+  if (options.beams > 1) {
+    beams_.emplace(rules_, options, counted_);
+    found_.resize(1);
+  }
 }
 
 Request::~Request() {
@@ -101,7 +104,6 @@ void Request::take(size_t index, const float* logits, std::vector<Watched> watch
   watched_ = std::move(watched);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
-    waiting_.resize(1);
     // All answers go on from the prompt.
     for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
       Branch next = branches_[0];
@@ -115,9 +117,12 @@ void Request::take(size_t index, const float* logits, std::vector<Watched> watch
     }
   }
   if (!beams_) return draw(branches_[index], logits);
-  waiting_[index].assign(logits, logits + vocabulary_);
-  const auto ready = [](const std::vector<float>& row) { return !row.empty(); };
-  if (std::all_of(waiting_.begin(), waiting_.end(), ready)) advance_beams();
+  const auto ready = [](const auto& continuations) { return !continuations.empty(); };
+  if (std::all_of(found_.begin(), found_.end(), ready)) advance_beams();
+}
+
+void Request::weigh(size_t branch, const float* logits) {
+  if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary_);
 }
 
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
@@ -225,9 +230,7 @@ void Request::guess(Branch& branch, const std::vector<int32_t>& ids) const {
 
 void Request::advance_beams() {
   if (task_.options.max_tokens == 0) return finish_beams();
-  std::vector<const float*> rows;
-  for (const auto& row : waiting_) rows.push_back(row.data());
-  beams_->advance(rows, vocabulary_);
+  beams_->advance(found_);
   ++counts_.written;
   if (beams_->done()) return finish_beams();
   std::vector<Branch> next;
@@ -239,7 +242,7 @@ void Request::advance_beams() {
   }
   for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
   branches_ = std::move(next);
-  waiting_.assign(branches_.size(), {});
+  found_.assign(branches_.size(), {});
 }
 
 void Request::finish_beams() {

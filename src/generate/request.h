@@ -58,6 +58,8 @@ class Request {
   };
   const Counts& counts() const { return counts_; }
 
+  // What of take() needs no other branch: safe for several requests at a time.
+  void weigh(size_t branch, const float* logits);
   // The logits [V] behind the last token of a branch, and before it behind those that its guesses
   // stand behind: rows [1 + guesses, V]. `watched` has an entry for each row, or none.
   void take(size_t branch, const float* logits, std::vector<Watched> watched = {});
@@ -97,8 +99,9 @@ class Request {
   std::vector<Answer> answers_;
   std::vector<Sampler> samplers_;
   std::optional<BeamSearch> beams_;
-  std::vector<std::vector<float>> waiting_;  // logits of beams, until all have theirs
-  std::vector<Watched> watched_;             // of the rows that are drawn from now
+  // How each beam may go on, until all know.
+  std::vector<std::vector<BeamSearch::Continuation>> found_;
+  std::vector<Watched> watched_;  // of the rows that are drawn from now
   const Tokenizer* tokenizer_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;

@@ -88,6 +88,10 @@ GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_i
   rules.forced_last = special_id(origin, "forced_eos_token_id");
   rules.suppressed = ids_of(origin, "suppress_tokens");
   rules.suppressed_first = ids_of(origin, "begin_suppress_tokens");
+  const auto* const penalty = value_under(origin, "length_penalty");
+  if (penalty && penalty->is_number()) rules.length_penalty = penalty->get<float>();
+  const auto* const early = value_under(origin, "early_stopping");
+  rules.early_stopping = early && early->is_boolean() && early->get<bool>();
   if (const auto* words = value_under(origin, "bad_words_ids"); words && words->is_array()) {
     for (const auto& word : *words)
       if (word.is_array() && word.size() == 1 && word[0].is_number_integer())

@@ -16,6 +16,8 @@ struct GenerationRules {
   std::optional<int32_t> forced_last = {};  // forced_eos_token_id: where the length is at its limit
   std::vector<int32_t> suppressed = {};     // suppress_tokens, and bad_words_ids of one token
   std::vector<int32_t> suppressed_first = {};
+  float length_penalty = 1;  // of beams
+  bool early_stopping = false;
 };
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "generate/guesses.h"
 #include "generate/reading.h"
 #include "tensor/tape.h"
@@ -191,10 +192,13 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
   const Tensor logits = logits_of(model_, hidden, picked);  // [picked, V]
   const int64_t V = logits.dim(1);
   const float* next = logits.data_as<float>();
-  for (const Row* row : drawing) {
+  const std::vector<std::exception_ptr> errors = weigh(drawing, next, V);
+  for (size_t i = 0; i < drawing.size(); ++i) {
+    const Row* row = drawing[i];
     const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
     const Request::Counts before = row->request->counts();
     try {
+      if (errors[i]) std::rethrow_exception(errors[i]);
       if (!row->request->done()) {
         const auto member = static_cast<size_t>(row - rows.data());
         row->request->take(row->branch, next, watching.take(member));
@@ -208,6 +212,32 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
     status_.accepted_tokens += after.accepted - before.accepted;
     next += drawn * V;
   }
+}
+
+// The part of drawing that walks a vocabulary for each beam, on all threads; the beams of one
+// request one after the other, as they share what constrains them.
+std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& drawing,
+                                                 const float* logits, int64_t vocabulary) {
+  std::vector<std::exception_ptr> errors(drawing.size());
+  std::vector<int64_t> first = {0};  // row of logits
+  std::vector<size_t> begins;        // of the rows of one request
+  for (size_t i = 0; i < drawing.size(); ++i) {
+    const Row& row = *drawing[i];
+    first.push_back(first.back() + 1 + row.request->branches()[row.branch].guesses);
+    if (i == 0 || drawing[i - 1]->request != row.request) begins.push_back(i);
+  }
+  begins.push_back(drawing.size());
+  parallel_tasks(std::ssize(begins) - 1, [&](int64_t task) {
+    const auto at = static_cast<size_t>(task);
+    for (size_t i = begins[at]; i < begins[at + 1]; ++i) {
+      try {
+        drawing[i]->request->weigh(drawing[i]->branch, logits + first[i] * vocabulary);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  });
+  return errors;
 }
 
 void Scheduler::sweep() {

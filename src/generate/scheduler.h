@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <exception>
 #include <list>
 #include <memory>
 
@@ -47,6 +48,8 @@ class Scheduler {
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
   void deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching);
+  static std::vector<std::exception_ptr> weigh(const std::vector<const Row*>& drawing,
+                                               const float* logits, int64_t vocabulary);
   void sweep();
 
   const Transformer& model_;

@@ -128,7 +128,8 @@ TranslationRequest translation_request(const Generator& generator, const Transla
   generation.beams = options.beams;
   generation.answers = options.best;
   generation.min_tokens = options.min_tokens;
-  generation.length_penalty = options.length_penalty;
+  generation.length_penalty = options.length_penalty.value_or(generator.rules.length_penalty);
+  generation.early_stopping = generator.rules.early_stopping;
   generation.sampling.temperature = 0;
   generation.forced = generator.tokenizer->encode(options.prefix);
   constexpr int64_t kMore = 10;  // tokens: short sources may have longer translations

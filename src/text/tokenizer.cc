@@ -88,6 +88,21 @@ std::string read_config(const std::string& folder) {
   return text;
 }
 
+// Of a SentencePiece model whose directory does not say whose it is: its name does, as in
+// transformers.
+std::string config_by_name(const std::string& name, const std::string& config) {
+  const bool says = config.find("\"tokenizer_class\"") != std::string::npos;
+  const std::string known = name == "spiece.model"              ? "T5Tokenizer"
+                            : name == "sentencepiece.bpe.model" ? "XLMRobertaTokenizer"
+                                                                : "";
+  if (says || known.empty()) return config;
+  auto json = config.empty() ? nlohmann::ordered_json::object()
+                             : nlohmann::ordered_json::parse(config, nullptr, false);
+  if (!json.is_object()) return config;  // whose error others name
+  json["tokenizer_class"] = known;
+  return json.dump();
+}
+
 // The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name : {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary,
@@ -121,6 +136,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
     files.tokenizer = tokenizer_json_from_merges(
         files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);
   } else if (name.ends_with(".model")) {
+    files.config = config_by_name(name, files.config);
     files.tokenizer =
         tokenizer_json_from_sentencepiece(files.tokenizer, file, files.config, config_path);
   }

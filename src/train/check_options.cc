@@ -20,6 +20,8 @@ void check_data(const TrainOptions& o) {
   check(kinds == 1, "DATA: given beside --pairs or --labels; expected one kind of data");
   check(o.validation_pairs.empty() || !o.pairs.empty(),
         "--validation-pairs: given without --pairs; expected both");
+  check(o.source_prefix.empty() || !o.pairs.empty(),
+        "--source-prefix: given without --pairs; expected both");
   check(o.validation_labels.empty() || !o.labels.empty(),
         "--validation-labels: given without --labels; expected both");
   const bool fits =

@@ -197,6 +197,7 @@ nlohmann::ordered_json settings(const Job& job) {
   const Objective objective = objective_of(o, job.spec);
   if (objective != Objective::next_token) s["objective"] = name_of(objective);
   if (objective == Objective::pairs) s["batch_tokens"] = o.batch_tokens;
+  if (!o.source_prefix.empty()) s["source_prefix"] = o.source_prefix;
   if (objective == Objective::masked || objective == Objective::spans) {
     s["mask"] = o.mask;
     s["mean_span"] = o.mean_span;

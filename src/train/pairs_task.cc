@@ -110,9 +110,14 @@ class PairsTask : public TrainingTask {
     size_t read = 0, told = 0;
     TranslateOptions greedy;
     greedy.beams = 1;
+    greedy.source_prefix = options_.source_prefix;
     translate(
-        {model, &tokenizers_->target, rules_, compute, &tokenizers_->source}, greedy,
-        available_memory() / 2,
+        {.model = model,
+         .tokenizer = &tokenizers_->target,
+         .rules = rules_,
+         .compute = compute,
+         .source = &tokenizers_->source},
+        greedy, available_memory() / 2,
         [&]() -> std::optional<std::string> {
           if (read == count) return std::nullopt;
           return validation_.sources[read++];
@@ -135,7 +140,8 @@ class PairsTask : public TrainingTask {
                        const TranslationTokenizers& tokenizers) {
     TokenPairs pairs;
     for (size_t i = 0; i < texts.sources.size(); ++i) {
-      const std::vector<int32_t> source = ids_of(tokenizers.source, texts.sources[i]),
+      const std::vector<int32_t> source = ids_of(tokenizers.source,
+                                                 options_.source_prefix + texts.sources[i]),
                                  target = ids_of(tokenizers.target, texts.targets[i]);
       if (std::ssize(source) > spec.context || std::ssize(target) > spec.context) {
         ++too_long_;

@@ -66,6 +66,53 @@ class TranslateTest(FoveaTest):
         self.assertIn("chrf", json.loads(self.told("eval", self.out, *self.pairs, "--beams", "1", "--json")))
         self.refused(fovea("translate", self.out, "--task", "translation_en_to_de", input=b"red\n"), 2, "--task", "task_specific_params")
 
+    def test_a_prefix_stands_in_front_of_every_source(self):
+        """In training, in the loss and in translations, as if the files had it."""
+        prefix = "sun dog: "
+        prefixed = self.file("prefixed.de", "".join(prefix + line for line in (self.folder / "train.de").read_text().splitlines(True)))
+        models = []
+        for source, more in ((self.folder / "train.de", ["--source-prefix", prefix]), (prefixed, [])):
+            out = self.folder / source.stem
+            self.told("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs", source,
+                      self.folder / "train.en", "--steps", "4", "--tokenizer", ROOT / "tests/goldens/translation_tokenizers",
+                      "--evaluate-every", "0", "--bleu-lines", "0", "--out", out, *more)
+            models.append(out)
+        self.assertEqual(*[(model / "model.safetensors").read_bytes() for model in models])
+        whole = self.file("whole.de", "".join(prefix + line for line in (self.folder / "test.de").read_text().splitlines(True)))
+        for beams in ("0", "2"):
+            asked = self.told("eval", models[0], *self.pairs, "--beams", beams, "--source-prefix", prefix, "--json")
+            read = self.told("eval", models[0], "--pairs", whole, self.pairs[-1], "--beams", beams, "--json")
+            self.assertEqual(json.loads(asked), json.loads(read))
+        self.refused(fovea("train", self.text, "--source-prefix", prefix, "--out", self.out), 2, "--source-prefix", "--pairs")
+
+    def test_the_checkpoint_chooses_the_length_penalty(self):
+        self.train_translator()
+        translate = ("translate", self.out, "--beams", "4", "--n-best", "4", self.folder / "test.de")
+        told = self.told(*translate, "--length-penalty", "-3")
+        self.assertNotEqual(self.told(*translate), told)
+        path = self.out / "generation_config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "length_penalty": -3.0}))
+        self.assertEqual(self.told(*translate), told)
+
+    def test_a_sentencepiece_model_says_by_its_name_whose_it_is(self):
+        folder = self.folder / "pieces"
+        folder.mkdir()
+        (folder / "spiece.model").write_bytes((ROOT / "tests/goldens/translation_tokenizers/source.spm").read_bytes())
+        ids = self.told("tokenize", folder, input=b"red dog")
+        self.assertEqual(json.loads(ids)["tokens"][-1], "</s>")
+        for config in ({"model_max_length": 512}, {"tokenizer_class": "T5Tokenizer"}):
+            (folder / "tokenizer_config.json").write_text(json.dumps(config))
+            self.assertEqual(self.told("tokenize", folder, input=b"red dog"), ids)
+
+    def test_lines_that_are_too_long(self):
+        self.train_translator()
+        text = self.file("long.de", "red dog\n" + "red dog " * 400 + "\nsun\n")
+        done = self.ok(fovea("translate", self.out, text, "--beams", "1", "--max-tokens", "4"))
+        self.assertIn(b"1 line of more than ", done.stderr)
+        self.assertIn(b"long.de: line 2", done.stderr)
+        self.assertEqual(done.stdout.count(b"\n"), 3)
+        self.refused(fovea("translate", self.out, text, "--refuse-long"), 2, "long.de: line 2: has ")
+
     def test_scores_want_as_many_lines(self):
         self.file("short.en", "red\n")
         self.refused(fovea("eval", "--hypotheses", self.folder / "short.en", "--references", self.folder / "test.en"), 2,
