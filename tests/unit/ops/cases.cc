@@ -104,6 +104,9 @@ void add_elementwise(std::vector<Case>& all) {
              return activation(in[0], kind);
            }});
     }
+    all.push_back({"gated_activation", what, {a, b}, [](auto& in) {
+                     return gated_activation(in[0], in[1], Activation::silu);
+                   }});
     all.push_back({"scale", what, {a}, [](auto& in) { return scale(in[0], -0.75f); }});
     all.push_back({"shift", what, {a}, [](auto& in) { return shift(in[0], 1.5f); }});
     for (const float cap : {0.5f, 30.0f}) {
