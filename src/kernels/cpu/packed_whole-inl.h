@@ -173,7 +173,7 @@ struct QuantizedTiles : WholeTiles {
   static HWY_INLINE Vector widen_scales(const uint16_t* scales) {
     const hn::Rebind<hwy::float16_t, Floats> halves;
     return hn::PromoteTo(Floats(),
-                         hn::Load(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
+                         hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
   }
 };
 
