@@ -79,7 +79,7 @@ std::string LineBlock::name_of(size_t line) const {
 }
 
 BlockReader::BlockReader(std::vector<std::string> files) : files_(std::move(files)) {
-  if (files_.empty()) files_.push_back("-");
+  if (files_.empty()) files_.emplace_back("-");
 }
 
 std::optional<LineBlock> BlockReader::next(size_t lines) {
