@@ -83,7 +83,8 @@ void Api::complete(const Request& request, const Answer& answer) {
 }
 void Api::chat(const Request& request, const Answer& answer) { generate(request, answer, true); }
 
-Api::Asked Api::read(const Request& request, Able able, unsigned route, Defaults defaults) const {
+Api::Asked Api::read(const Request& request, Able able, unsigned route,
+                     const Defaults& defaults) const {
   const Json body = parse_body(request.body);
   Asked asked{model(body, able), {}};
   if (defaults) asked.request = defaults(*asked.model);

@@ -41,7 +41,8 @@ class Api {
     ApiRequest request;
   };
   using Defaults = std::function<ApiRequest(ServedModel& model)>;
-  Asked read(const Request& request, Able able, unsigned route, Defaults defaults = {}) const;
+  Asked read(const Request& request, Able able, unsigned route,
+             const Defaults& defaults = {}) const;
 
   // The one that the request names; where it names none the first that is able to, or the first of
   // all. Throws ApiError 404.
