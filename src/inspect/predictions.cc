@@ -63,8 +63,8 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
         "places {} to {}; expected at most {} of 0 to {}", first, end, kStrip, main_.tokens());
   const int64_t V = model_.spec.vocabulary;
   std::vector<std::vector<Guess>> all;
-  for (size_t layer = 0; layer < main_.stream.size(); ++layer) {
-    const Tensor rows = rows_of_stream(main_.stream[layer], first, end);
+  for (const auto& states : main_.stream) {
+    const Tensor rows = rows_of_stream(states, first, end);
     const Tensor z = logits_of(main_.stack->norm(rows, DType::f32));
     std::vector<Guess>& guesses = all.emplace_back(static_cast<size_t>(end - first));
     parallel_for(end - first, 1, [&](int64_t b, int64_t e) {
