@@ -25,8 +25,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
       rules_(rules),
       pool_(pool),
       context_(spec.context),
-      vocabulary_(spec.vocabulary),
-      tokenizer_(tokenizer) {
+      vocabulary_(spec.vocabulary) {
   GenerateOptions& options = task_.options;
   check_options(options, spec.vocabulary);
   for (const int32_t id : task_.prompt) {

@@ -102,7 +102,6 @@ class Request {
   // How each beam may go on, until all know.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
   std::vector<Watched> watched_;  // of the rows that are drawn from now
-  const Tokenizer* tokenizer_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
   int64_t cached_ = 0;
