@@ -149,7 +149,7 @@ std::string choose_best_by(const Job& job) {
   };
   const std::string& asked = job.options.best_by;
   if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
-  names.push_back("loss");
+  names.emplace_back("loss");
   check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
         fmt::join(names, " or "));
   return asked;
