@@ -65,7 +65,9 @@ class BenchCommand : public Command {
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: needs a MODEL; expected a model directory");
     const std::vector<std::string> texts = all_lines(lines_);
-    const Embedder embedder = Embedder::open(model_, nullptr, weight_precision(precision_));
+    std::vector<std::string> warnings;
+    const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(precision_));
+    warn(warnings);
     const EmbedBench r = bench_embedding(embedder, texts, runs_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},

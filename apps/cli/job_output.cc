@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "fovea/error.h"
@@ -86,8 +86,7 @@ class HeldOutput : public JobOutput {
   static constexpr const char* kName = "temporary file";
 
   static int unnamed_file() {
-    const char* const folder = std::getenv("TMPDIR");
-    std::string path = fmt::format("{}/fovea-XXXXXX", folder != nullptr ? folder : "/tmp");
+    std::string path = std::filesystem::temp_directory_path() / "fovea-XXXXXX";
     const int file = mkostemp(path.data(), O_CLOEXEC);
     if (file < 0) cannot_write(kName);
     unlink(path.c_str());

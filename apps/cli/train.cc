@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "command.h"
+#include "files.h"
 #include "fovea/error.h"
 #include "fovea/train.h"
 #include "page_server.h"
@@ -36,6 +37,7 @@ class TrainCommand : public Command {
       return 0;
     }
     require();
+    if (strict && !request_.options.from.empty()) open_model(request_.options.from);
     catch_signals();
     return request_.dry_run ? plan_only() : train_now();
   }

@@ -85,6 +85,9 @@ class HostileWeights(HostileTest):
         self.write("model.safetensors", weights(SHAPES, float("nan")))
         self.assertIn("not finite", self.accepted())
         self.refused("not finite.*--strict", "trace", self.model, "--ids", "1,2", "--strict", "--out", self.folder / "out.safetensors", codes=(2,))
+        text = self.folder / "text.txt"
+        text.write_text("a b c d e f g " * 100)
+        self.refused("not finite.*--strict", "train", text, "--from", self.model, "--strict", "--out", self.folder / "run", codes=(2,))
 
     def test_pickles(self):
         for name in ("pytorch_model.bin", "model.pt", "model.pth", "model.pkl", "model.ckpt", "tf_model.h5"):

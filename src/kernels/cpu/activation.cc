@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "kernels/cpu/cpu.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -122,43 +124,34 @@ void backward_with(Out dx, In dy, In x, int64_t size) {
       dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
 }
 
-void activate(Out y, In x, Activation kind, int64_t size) {
+// use(std::type_identity of the function)
+template <class Use>
+void with_function(Activation kind, Use&& use) {
   switch (kind) {
-    case Activation::relu: return forward_with<Relu>(y, x, size);
-    case Activation::gelu: return forward_with<Gelu>(y, x, size);
-    case Activation::gelu_tanh: return forward_with<GeluTanh>(y, x, size);
-    case Activation::silu: return forward_with<Silu>(y, x, size);
-    case Activation::tanh: return forward_with<Tanh>(y, x, size);
-    case Activation::quick_gelu: return forward_with<QuickGelu>(y, x, size);
-    case Activation::relu_squared: return forward_with<ReluSquared>(y, x, size);
-    case Activation::sigmoid: return forward_with<Logistic>(y, x, size);
+    case Activation::relu: return use(std::type_identity<Relu>());
+    case Activation::gelu: return use(std::type_identity<Gelu>());
+    case Activation::gelu_tanh: return use(std::type_identity<GeluTanh>());
+    case Activation::silu: return use(std::type_identity<Silu>());
+    case Activation::tanh: return use(std::type_identity<Tanh>());
+    case Activation::quick_gelu: return use(std::type_identity<QuickGelu>());
+    case Activation::relu_squared: return use(std::type_identity<ReluSquared>());
+    case Activation::sigmoid: return use(std::type_identity<Logistic>());
   }
+}
+
+void activate(Out y, In x, Activation kind, int64_t size) {
+  with_function(kind,
+                [&](auto f) HWY_ATTR { forward_with<typename decltype(f)::type>(y, x, size); });
 }
 
 void activate_gated(Out y, In x, In factor, Activation kind, int64_t size) {
-  switch (kind) {
-    case Activation::relu: return gated_with<Relu>(y, x, factor, size);
-    case Activation::gelu: return gated_with<Gelu>(y, x, factor, size);
-    case Activation::gelu_tanh: return gated_with<GeluTanh>(y, x, factor, size);
-    case Activation::silu: return gated_with<Silu>(y, x, factor, size);
-    case Activation::tanh: return gated_with<Tanh>(y, x, factor, size);
-    case Activation::quick_gelu: return gated_with<QuickGelu>(y, x, factor, size);
-    case Activation::relu_squared: return gated_with<ReluSquared>(y, x, factor, size);
-    case Activation::sigmoid: return gated_with<Logistic>(y, x, factor, size);
-  }
+  with_function(
+      kind, [&](auto f) HWY_ATTR { gated_with<typename decltype(f)::type>(y, x, factor, size); });
 }
 
 void activate_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
-  switch (kind) {
-    case Activation::relu: return backward_with<Relu>(dx, dy, x, size);
-    case Activation::gelu: return backward_with<Gelu>(dx, dy, x, size);
-    case Activation::gelu_tanh: return backward_with<GeluTanh>(dx, dy, x, size);
-    case Activation::silu: return backward_with<Silu>(dx, dy, x, size);
-    case Activation::tanh: return backward_with<Tanh>(dx, dy, x, size);
-    case Activation::quick_gelu: return backward_with<QuickGelu>(dx, dy, x, size);
-    case Activation::relu_squared: return backward_with<ReluSquared>(dx, dy, x, size);
-    case Activation::sigmoid: return backward_with<Logistic>(dx, dy, x, size);
-  }
+  with_function(
+      kind, [&](auto f) HWY_ATTR { backward_with<typename decltype(f)::type>(dx, dy, x, size); });
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
