@@ -15,6 +15,9 @@ HeadSpec labels_of_first(ActivationKind activation) {
           .activation = activation};
 }
 HeadSpec labels_of_each() { return {.kind = HeadKind::token, .labels = 2, .bias = true}; }
+HeadSpec pooled_first() {
+  return {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
+}
 HeadSpec answer_span() { return {.kind = HeadKind::span, .labels = 2, .bias = true}; }
 
 void bert_shape(Spec& s) {
@@ -51,37 +54,7 @@ void positions_behind_padding(Config& io, Spec& s, int64_t padding) {
   s.context = rows - offset;
 }
 
-namespace {
-
-// BERT (Devlin et al. 2019).
-void bert_config(Config& io, Spec& s) {
-  bert_shape(s);
-  io.padding(s, 0);
-  bert_sizes(io, s, 1e-12f);
-  io("max_position_embeddings", s.context, 512);
-  io("type_vocab_size", s.token_types, 2);
-  io.only("position_embedding_type", "absolute");
-  io.only("is_decoder", false);
-  io.only("add_cross_attention", false);
-  if (io.reading())
-    io.refuse_unknown({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-                       "pooler_size_per_head", "pooler_type", "directionality"});
-}
-
-// RoBERTa (Liu et al. 2019): BERT whose positions begin behind the padding token.
-void roberta_config(Config& io, Spec& s) {
-  bert_shape(s);
-  bert_sizes(io, s, 1e-12f);
-  io.padding(s, 1);
-  positions_behind_padding(io, s, s.padding);
-  io("type_vocab_size", s.token_types, 2);
-  io.only("position_embedding_type", "absolute");
-  io.only("is_decoder", false);
-  io.only("add_cross_attention", false);
-  if (io.reading()) io.refuse_unknown({});
-}
-
-Names encoder_names(const std::string& prefix) {
+Names bert_encoder_names(const std::string& prefix) {
   const std::string layer = prefix + "encoder.layer.{i}.";
   return {
       {prefix + "embeddings.{word,token_type}_embeddings.weight", "embedding.{token,type}"},
@@ -102,8 +75,25 @@ Names encoder_names(const std::string& prefix) {
   };
 }
 
+namespace {
+
+// BERT (Devlin et al. 2019).
+void bert_config(Config& io, Spec& s) {
+  bert_shape(s);
+  io.padding(s, 0);
+  bert_sizes(io, s, 1e-12f);
+  io("max_position_embeddings", s.context, 512);
+  io("type_vocab_size", s.token_types, 2);
+  io.only("position_embedding_type", "absolute");
+  io.only("is_decoder", false);
+  io.only("add_cross_attention", false);
+  if (io.reading())
+    io.refuse_unknown({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+                       "pooler_size_per_head", "pooler_type", "directionality"});
+}
+
 const Names bert_names =
-    encoder_names("bert.") +
+    bert_encoder_names("bert.") +
     Names{{"bert.pooler.dense.{weight,bias}", "sequence.transform.{weight,bias}"},
           {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
           {"cls.predictions.transform.{dense,LayerNorm}.{weight,bias}",
@@ -111,24 +101,13 @@ const Names bert_names =
           {"cls.predictions.bias", "head.output.bias"},
           {"cls.predictions.decoder.weight", "head.output.weight"}};
 
-const Names roberta_names =
-    encoder_names("roberta.") +
-    Names{
-        {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
-        {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
-        {"lm_head.bias", "head.output.bias"},
-        {"lm_head.decoder.weight", "head.output.weight"}};
-
-const HeadSpec pooler = {
-    .kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
-
 }  // namespace
 
 const Family bert = {
     "bert",
     {{"BertForMaskedLM", masked_language_model()},
      {"BertForPreTraining", masked_language_model()},
-     {"BertModel", pooler},
+     {"BertModel", pooled_first()},
      {"BertForSequenceClassification", labels_of_first(ActivationKind::tanh)},
      {"BertForTokenClassification", labels_of_each()},
      {"BertForQuestionAnswering", answer_span()}},
@@ -137,18 +116,5 @@ const Family bert = {
     "bert.",
     {".position_ids", "cls.predictions.decoder.bias", "bert.pooler.dense.weight",
      "bert.pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias"}};
-
-const Family roberta = {
-    "roberta",
-    {{"RobertaForMaskedLM", masked_language_model()},
-     {"RobertaModel", pooler},
-     {"RobertaForSequenceClassification", labels_of_first(ActivationKind::tanh)},
-     {"RobertaForTokenClassification", labels_of_each()},
-     {"RobertaForQuestionAnswering", answer_span()}},
-    roberta_config,
-    roberta_names,
-    "roberta.",
-    {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
-     "roberta.pooler.dense.bias"}};
 
 }  // namespace fovea

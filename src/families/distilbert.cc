@@ -4,7 +4,8 @@
 namespace fovea {
 namespace {
 
-// DistilBERT (Sanh et al. 2019): BERT without token types.
+// DistilBERT (Sanh et al. 2019): BERT without token types. How its table of positions was made does
+// not matter, it lies in the checkpoint.
 void config(Config& io, Spec& s) {
   bert_shape(s);
   StackSpec& e = *s.encoder;
@@ -22,10 +23,8 @@ void config(Config& io, Spec& s) {
   s.dropout.embedding = s.dropout.residual;
   io("tie_word_embeddings", s.head.tied, true);
   if (s.head.kind == HeadKind::language_model) s.head.activation = e.ffn.activation;
-  // How the position table was made does not matter: it lies in the checkpoint.
-  if (io.reading())
-    io.refuse_unknown(
-        {"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"});
+  if (!io.reading()) return;
+  io.refuse_unknown({"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"});
 }
 
 const Names names = {
@@ -38,11 +37,10 @@ const Names names = {
      "encoder.{i}.norm.{attention,ffn}.sum.{weight,bias}"},
     {"distilbert.transformer.layer.{i}.ffn.lin{1,2}.{weight,bias}",
      "encoder.{i}.ffn.{up,down}.{weight,bias}"},
-    {"vocab_{transform,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
-    {"vocab_projector.{weight,bias}", "head.output.{weight,bias}"},
+    {"vocab_{transform,layer_norm,projector}.{weight,bias}",
+     "head.{transform,norm,output}.{weight,bias}"},
     {"{pre_classifier,classifier}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
-    {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
-    {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
+    {"{classifier,qa_outputs}.{weight,bias}", "{tagger,span}.output.{weight,bias}"},
 };
 
 }  // namespace

@@ -38,18 +38,16 @@ const Names names = {
 
 }  // namespace
 
-const Family mpnet = {
-    "mpnet",
-    {{"MPNetForMaskedLM", masked_language_model()},
-     {"MPNetModel",
-      {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh}},
-     {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
-     {"MPNetForTokenClassification", labels_of_each()},
-     {"MPNetForQuestionAnswering", answer_span()}},
-    config,
-    names,
-    "mpnet.",
-    {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
-     "mpnet.pooler.dense.bias"}};
+const Family mpnet = {"mpnet",
+                      {{"MPNetForMaskedLM", masked_language_model()},
+                       {"MPNetModel", pooled_first()},
+                       {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+                       {"MPNetForTokenClassification", labels_of_each()},
+                       {"MPNetForQuestionAnswering", answer_span()}},
+                      config,
+                      names,
+                      "mpnet.",
+                      {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
+                       "mpnet.pooler.dense.bias"}};
 
 }  // namespace fovea

@@ -1,0 +1,43 @@
+#include "families/bert.h"
+#include "families/registry.h"
+
+namespace fovea {
+namespace {
+
+// RoBERTa (Liu et al. 2019): BERT whose positions begin behind the padding token.
+void config(Config& io, Spec& s) {
+  bert_shape(s);
+  bert_sizes(io, s, 1e-12f);
+  io.padding(s, 1);
+  positions_behind_padding(io, s, s.padding);
+  io("type_vocab_size", s.token_types, 2);
+  io.only("position_embedding_type", "absolute");
+  io.only("is_decoder", false);
+  io.only("add_cross_attention", false);
+  if (io.reading()) io.refuse_unknown({});
+}
+
+const Names names =
+    bert_encoder_names("roberta.") +
+    Names{
+        {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
+        {"lm_head.{dense,layer_norm}.{weight,bias}", "head.{transform,norm}.{weight,bias}"},
+        {"lm_head.bias", "head.output.bias"},
+        {"lm_head.decoder.weight", "head.output.weight"}};
+
+}  // namespace
+
+const Family roberta = {
+    "roberta",
+    {{"RobertaForMaskedLM", masked_language_model()},
+     {"RobertaModel", pooled_first()},
+     {"RobertaForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+     {"RobertaForTokenClassification", labels_of_each()},
+     {"RobertaForQuestionAnswering", answer_span()}},
+    config,
+    names,
+    "roberta.",
+    {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
+     "roberta.pooler.dense.bias"}};
+
+}  // namespace fovea
