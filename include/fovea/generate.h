@@ -30,6 +30,11 @@ struct Sampling {
   uint64_t seed = 0;
 };
 
+// When a beam search ends that has as many whole hypotheses as beams: once the best one under way,
+// were it whole now, would not be among them (no); at once (yes); once it could not be among them
+// at any length (never), as transformers has it.
+enum class EarlyStopping { no, yes, never };
+
 struct GenerateOptions {
   Sampling sampling;
   int64_t answers = 1;  // so many, drawn apart from one another; the best ones of a beam search
@@ -37,8 +42,7 @@ struct GenerateOptions {
   int64_t beams = 1;
   // Hypotheses compare by log-probability / length ^ penalty.
   float length_penalty = 1.0f;
-  // End once there are `beams` whole hypotheses, although one under way might still become better.
-  bool early_stopping = false;
+  EarlyStopping early_stopping = EarlyStopping::no;
 
   int64_t max_tokens = 256;  // -1 = until the end-of-text token or `stop`
   int64_t min_tokens = 0;    // no end before these

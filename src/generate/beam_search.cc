@@ -80,11 +80,15 @@ void BeamSearch::finish(const Continuation& c, bool ended) {
   if (std::ssize(finished_) > options_.beams) finished_.pop_back();
 }
 
-// Whether the best hypothesis under way, were it whole now, would be among the best.
+// Whether the best hypothesis under way may come among the best; see EarlyStopping.
 bool BeamSearch::can_improve() const {
-  if (std::ssize(finished_) < options_.beams) return true;
-  const float possible =
-      running_.front().score / std::pow(static_cast<float>(length_), options_.length_penalty);
+  if (!full()) return true;
+  if (options_.early_stopping == EarlyStopping::yes) return false;
+  // What is still to come only lowers the sum: at its longest a hypothesis stands best.
+  const bool longest = options_.early_stopping == EarlyStopping::never &&
+                       options_.length_penalty > 0 && options_.max_tokens > 0;
+  const auto length = static_cast<float>(longest ? options_.max_tokens : length_);
+  const float possible = running_.front().score / std::pow(length, options_.length_penalty);
   return possible > finished_.back().score;
 }
 
@@ -94,7 +98,7 @@ void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
   std::sort(all.begin(), all.end(), better);
   all.resize(std::min(all.size(), kept()));
   const bool last = length_ + 1 == options_.max_tokens;
-  const bool full = options_.early_stopping && std::ssize(finished_) >= options_.beams;
+  const bool closed = options_.early_stopping == EarlyStopping::yes && full();
   std::vector<Hypothesis> next;
   sources_.clear();
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -102,7 +106,7 @@ void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
     const bool ended = ends(rules_, options_, c.id);
     if (ended || last) {
       // What ends further down has been outdone by hypotheses that go on.
-      if (std::cmp_less(rank, options_.beams) && !full) finish(c, ended);
+      if (std::cmp_less(rank, options_.beams) && !closed) finish(c, ended);
     } else if (std::ssize(next) < options_.beams) {
       next.push_back(extended(c));
       sources_.push_back(c.source);
@@ -110,8 +114,7 @@ void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
   }
   running_ = std::move(next);
   ++length_;
-  done_ = last || running_.empty() || !can_improve() ||
-          (options_.early_stopping && std::ssize(finished_) >= options_.beams);
+  done_ = last || running_.empty() || !can_improve();
 }
 
 }  // namespace fovea

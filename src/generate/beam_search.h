@@ -45,6 +45,7 @@ class BeamSearch {
   size_t kept() const;
   Hypothesis extended(const Continuation& continuation) const;
   void finish(const Continuation& continuation, bool ended);
+  bool full() const { return std::ssize(finished_) >= options_.beams; }
   bool can_improve() const;
 
   const GenerationRules& rules_;

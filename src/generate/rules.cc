@@ -78,6 +78,13 @@ void penalise(float* logits, const Restraints& r, const std::vector<int32_t>& wr
   }
 }
 
+EarlyStopping early_stopping_of(const Origin& origin) {
+  const auto* const early = value_under(origin, "early_stopping");
+  if (early == nullptr) return EarlyStopping::no;
+  if (*early == "never") return EarlyStopping::never;
+  return *early == true ? EarlyStopping::yes : EarlyStopping::no;
+}
+
 }  // namespace
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids) {
@@ -90,8 +97,7 @@ GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_i
   rules.suppressed_first = ids_of(origin, "begin_suppress_tokens");
   const auto* const penalty = value_under(origin, "length_penalty");
   if (penalty && penalty->is_number()) rules.length_penalty = penalty->get<float>();
-  const auto* const early = value_under(origin, "early_stopping");
-  rules.early_stopping = early && early->is_boolean() && early->get<bool>();
+  rules.early_stopping = early_stopping_of(origin);
   if (const auto* words = value_under(origin, "bad_words_ids"); words && words->is_array()) {
     for (const auto& word : *words)
       if (word.is_array() && word.size() == 1 && word[0].is_number_integer())
@@ -130,7 +136,7 @@ GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
   read("no_repeat_ngram_size", s.no_repeat_ngram);
   read("num_beams", o.beams);
   read("length_penalty", o.length_penalty);
-  read("early_stopping", o.early_stopping);
+  o.early_stopping = early_stopping_of(origin);
   read("max_new_tokens", o.max_tokens);
   read("min_new_tokens", o.min_tokens);
   return o;

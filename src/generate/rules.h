@@ -17,7 +17,7 @@ struct GenerationRules {
   std::vector<int32_t> suppressed = {};     // suppress_tokens, and bad_words_ids of one token
   std::vector<int32_t> suppressed_first = {};
   float length_penalty = 1;  // of beams
-  bool early_stopping = false;
+  EarlyStopping early_stopping = EarlyStopping::no;
 };
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);

@@ -89,7 +89,7 @@ TEST(Rules, ComeFromTheCheckpoint) {
                        {"do_sample", true},
                        {"temperature", 0.5},
                        {"top_p", "high"}};  // not a number: left alone
-  origin.carried = {{"forced_eos_token_id", 9}, {"num_beams", 4}};
+  origin.carried = {{"forced_eos_token_id", 9}, {"num_beams", 4}, {"early_stopping", "never"}};
   const GenerationRules rules = rules_of(origin, {3});
   EXPECT_EQ(rules.start, 7);
   EXPECT_EQ(rules.forced_first, 8);
@@ -100,6 +100,8 @@ TEST(Rules, ComeFromTheCheckpoint) {
   EXPECT_EQ(options.sampling.top_k, 50);
   EXPECT_EQ(options.sampling.top_p, 1);
   EXPECT_EQ(options.beams, 4);
+  EXPECT_EQ(rules.early_stopping, EarlyStopping::never);
+  EXPECT_EQ(options.early_stopping, EarlyStopping::never);
 }
 
 TEST(Rules, RefuseOptionsOutOfRange) {

@@ -1,0 +1,48 @@
+#include "generate/beam_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace fovea {
+namespace {
+
+// Lengths of the two best hypotheses, best first, of a model that ends with the same probability
+// after every token.
+std::vector<size_t> lengths(float end, float penalty, EarlyStopping early_stopping) {
+  const GenerationRules rules{.ends = {0}};
+  GenerateOptions options;
+  options.beams = 2;
+  options.max_tokens = 10;
+  options.length_penalty = penalty;
+  options.early_stopping = early_stopping;
+  const std::vector<int32_t> prompt;
+  BeamSearch search(rules, options, prompt);
+  const float logits[] = {std::log(end), std::log(1 - end)};
+  while (!search.done()) {
+    std::vector<std::vector<BeamSearch::Continuation>> found;
+    for (size_t i = 0; i < search.hypotheses().size(); ++i)
+      found.push_back(search.best_behind(i, logits, 2));
+    search.advance(found);
+  }
+  std::vector<size_t> all;
+  for (const BeamSearch::Hypothesis& best : search.best()) all.push_back(best.ids.size());
+  return all;
+}
+
+using Lengths = std::vector<size_t>;
+
+TEST(BeamSearch, EndsWhenItIsTold) {
+  // The longer the better: what is under way is better at any time, up to the limit.
+  EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::yes), Lengths({2, 1}));
+  EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::no), Lengths({10, 10}));
+  EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::never), Lengths({10, 10}));
+  // It looks worse for now, and at its longest would have been among the best.
+  EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::no), Lengths({1, 2}));
+  EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::never), Lengths({1, 10}));
+  // Without a penalty a sum only falls.
+  EXPECT_EQ(lengths(0.95f, 0, EarlyStopping::never), Lengths({1, 2}));
+}
+
+}  // namespace
+}  // namespace fovea
