@@ -56,7 +56,10 @@ class EmbedCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    if (table.given("--train")) return training_.run(model_, out_, json);
+    if (table.given("--train")) {
+      if (strict) open();
+      return training_.run(model_, out_, json);
+    }
     EmbedderTrainRequest::refuse_without_train(table);
     if (table.given("--prompt")) options_.prompt = prompt_;
     if (table.given("--prompt") && table.given("--prompt-name"))
@@ -65,9 +68,7 @@ class EmbedCommand : public Command {
     options_.truncate = !whole_;
     if (table.given("--evaluate") && !files_.empty())
       throw UsageError("--evaluate: reads its pairs only; expected no other files");
-    std::vector<std::string> warnings;
-    const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
-    warn(warnings);
+    const Embedder embedder = open();
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
   }
 
@@ -79,6 +80,13 @@ class EmbedCommand : public Command {
   // Lines that are sorted by length together: enough for batches of almost one length each. Where
   // others help, fewer, so that all have some.
   static constexpr size_t kLinesAtOnce = 4096, kLinesOfRank = 512;
+
+  Embedder open() const {
+    std::vector<std::string> warnings;
+    Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
+    warn(warnings);
+    return embedder;
+  }
 
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;
