@@ -18,10 +18,15 @@ namespace fovea::cpu::HWY_NAMESPACE {
 using Words = hn::RebindToUnsigned<Floats>;
 constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
 
-// Where the lines of memory lie, one behind the other, that a tile asks for while it computes: for
-// each panel one with each line of weights that it uses. See ahead_of() in packed_linear.cc.
-using Ahead = const uint8_t* const*;
 constexpr int64_t kLineBytes = 64;
+// What memory a tile asks for while it computes: for each panel, with each line of weights that it
+// uses, `step` bytes further on. See ahead_of() in packed_linear.cc.
+struct Ahead {
+  const uint8_t* at[4];  // panels at most
+  int64_t step;
+
+  HWY_INLINE void ask(int panel, int64_t line) const { hwy::Prefetch(at[panel] + line * step); }
+};
 
 // The first kRows rows of the tile and kPanels panels: kRows * kPanels * kPanelVectors running sums
 // that live in registers.
@@ -63,7 +68,7 @@ struct F32Tiles : FloatTiles {
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* sums, Ahead ahead) {
+                                    float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
@@ -79,7 +84,7 @@ struct F32Tiles : FloatTiles {
       for (int v = 0; v < kVectors; ++v) {
         const float* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Floats(), from + v % kPanelVectors * kLanes);
-        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + i * kLineBytes);
+        if (v % kPanelVectors == 0) ahead.ask(v / kPanelVectors, i);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
@@ -107,7 +112,7 @@ struct Bf16Tiles : FloatTiles {
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* sums, Ahead ahead) {
+                                    float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
@@ -133,7 +138,7 @@ struct Bf16Tiles : FloatTiles {
         const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
         pairs[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
         weights[v] = even_of(pairs[v]);
-        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + i / 2 * kLineBytes);
+        if (v % kPanelVectors == 0) ahead.ask(v / kPanelVectors, i / 2);
       }
       add(i, weights);
       if (i + 1 == k.size()) break;  // an odd K ends within a pair
@@ -185,7 +190,7 @@ struct Bf16PairTiles : FloatTiles {
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* sums, Ahead ahead) {
+                                    float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
@@ -201,7 +206,7 @@ struct Bf16PairTiles : FloatTiles {
       for (int v = 0; v < kVectors; ++v) {
         const uint32_t* from = w[v / kPanelVectors] + i * kPanelOutputs;
         weights[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
-        if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + i * kLineBytes);
+        if (v % kPanelVectors == 0) ahead.ask(v / kPanelVectors, i);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {

@@ -31,7 +31,8 @@ constexpr int64_t kCarriedTiles = 512;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums, Ahead);
+using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums,
+                      const Ahead&);
 
 // The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
 template <class Tiles, int kRows = Tiles::kMostRows>
@@ -65,21 +66,26 @@ void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, 
   }
 }
 
-// What a tile asks of memory while it computes. One that has the weights for itself: its own, so
-// far ahead as a core that shares its bandwidth with others reads in the 100 ns in which memory
-// answers. Several that share a block of weights, which only the first of them waits for: each some
-// panels of the block that comes next, so that memory does not rest while they compute.
-template <class Tiles>
-void ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
-              int64_t tile, const uint8_t** ahead) {
+// What a tile of Running asks of memory while it computes. One that has the weights for itself: its
+// own, so far ahead as a core that shares its bandwidth with others reads in the 100 ns in which
+// memory answers. Several that share a block of Tiles' weights, which only the first of them waits
+// for: each its part of the block that comes next, a little with each line, so that memory never
+// rests while they compute and never has more asked of it than it can answer.
+template <class Tiles, class Running>
+Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
+               int64_t tile) {
   constexpr int64_t kNear = 1024;  // bytes
+  const int64_t bytes = k.size() * Tiles::kPanelBytes;
+  const int64_t lines = CeilDiv(k.size() * Running::kPanelBytes, kLineBytes);
+  const int64_t part = CeilDiv(bytes, tiles.size());
+  Ahead ahead = {};
+  ahead.step = tiles.size() == 1 ? kLineBytes : CeilDiv(part, std::max<int64_t>(1, lines));
   for (int64_t p = 0; p < panels; ++p) {
     const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
-    const uint8_t* next = k.end < job.weight.width ? here + k.size() * Tiles::kPanelBytes
-                                                   : job.panel(panel + panels + p);
-    const bool mine = p % tiles.size() == tile - tiles.begin;
-    ahead[p] = tiles.size() == 1 ? here + kNear : mine ? next : here;
+    const uint8_t* next = k.end < job.weight.width ? here + bytes : job.panel(panel + panels + p);
+    ahead.at[p] = tiles.size() == 1 ? here + kNear : next + (tile - tiles.begin) * part;
   }
+  return ahead;
 }
 
 // Tiles that share a block of bf16 weights: from so many on it is widened once for all of them.
@@ -105,19 +111,24 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
   const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
   float* blocks =
       widens ? gemm_scratch(GemmScratch::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
+  // Blocks of the same size, as far as whole groups go.
+  constexpr int64_t kUnit = 64;
+  const int64_t blocks_of_k = std::max<int64_t>(1, CeilDiv(K, Tiles::kBlock));
+  const int64_t block = CeilDiv(K, blocks_of_k * kUnit) * kUnit;
   int64_t begin = 0;
   do {  // at least once: without products y is still set to the bias
-    const Range k = {begin, std::min(K, begin + Tiles::kBlock)};
+    const Range k = {begin, std::min(K, begin + block)};
     const PackedJob wide = widens ? Widened<Tiles>(job, panel, panels, k, blocks) : job;
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
-      const uint8_t* ahead[4];  // panels at most
-      ahead_of<Tiles>(job, panel, panels, k, tiles, t, ahead);
       if (widens)
-        TileOf<F32Tiles>(rows.size(), panels)(wide, rows.begin, 0, k, sums, ahead);
+        TileOf<F32Tiles>(rows.size(), panels)(
+            wide, rows.begin, 0, k, sums,
+            ahead_of<Tiles, F32Tiles>(job, panel, panels, k, tiles, t));
       else
-        TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums, ahead);
+        TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums,
+                                           ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
       if (k.end == K) StoreSums(job, rows, panel, panels, sums);
     }
     begin = k.end;
@@ -169,10 +180,11 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
   });
 }
 
+template <int64_t kGroup>
 void QuantizeRows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
   const auto cells = static_cast<size_t>(job.rows * job.groups);
-  job.stride = job.groups * job.weight.group;
+  job.stride = job.groups * kGroup;
   auto* bytes = reinterpret_cast<int8_t*>(
       gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(CeilDiv(job.rows * job.stride, 4))));
   float* scales = gemm_scratch(GemmScratch::scales, cells);
@@ -180,19 +192,18 @@ void QuantizeRows(PackedJob& job, In x) {
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
   // Threads share the groups, not the rows, of which a tile's lie in the same cache lines.
   constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds' worth
-  const int64_t grain = kGrain / (job.rows * job.weight.group) + 1;
+  const int64_t grain = kGrain / (job.rows * kGroup) + 1;
   parallel_for(job.groups, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    const int64_t first = begin * job.weight.group,
-                  count = std::min(K, end * job.weight.group) - first;
+    const int64_t first = begin * kGroup, count = std::min(K, end * kGroup) - first;
     float* room = x.dtype == DType::f32
                       ? nullptr
                       : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(count));
     for (int64_t t = 0; t < job.tiles; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
-        quantize_row(widened(x, r * K + first, count, room), {begin, end}, K, job.weight.group,
-                     offset, r - tile.begin, tile.size(), bytes + tile.begin * job.stride,
-                     scales + tile.begin * job.groups, corrections + tile.begin * job.groups);
+        round_row<kGroup>(widened(x, r * K + first, count, room), {begin, end}, K, offset,
+                          r - tile.begin, tile.size(), bytes + tile.begin * job.stride,
+                          scales + tile.begin * job.groups, corrections + tile.begin * job.groups);
       }
     }
   });
@@ -263,7 +274,10 @@ void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In 
     return MultiplyPacked<F32Tiles>(job, products);
   }
   job.groups = groups_of(weight);
-  QuantizeRows(job, x);
+  if (weight.group == 32)
+    QuantizeRows<32>(job, x);
+  else
+    QuantizeRows<64>(job, x);
   return weight.format == WeightFormat::int8
              ? MultiplyPacked<QuantizedTiles<WeightFormat::int8>>(job, products)
              : MultiplyPacked<QuantizedTiles<WeightFormat::int4>>(job, products);

@@ -58,12 +58,17 @@ struct Dot {
 };
 #endif
 
-// Two kinds of sums, whole and float, share the registers.
+// All registers are for the whole sums of a group: products take 5 cycles and two start per cycle,
+// so that 10 sums must be in flight, and more hide what happens between groups. The float sums lie
+// in L1.
 struct WholeTiles {
-  static constexpr int kMostRows = kLanes == 16 ? 6 : 2;
-  static constexpr int panels(int rows) { return kLanes == 16 ? (rows <= 2 ? 4 : 2) : 1; }
-  // 2 panels x 512 bytes x 16, and 6 rows of x, stay in L1.
-  static constexpr int64_t kBlock = 512;
+  static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
+  static constexpr int panels(int rows) {
+    if (kLanes == 16) return rows <= 4 ? 4 : 3;
+    return rows <= 2 ? 2 : 1;
+  }
+  // 3 panels x 384 bytes x 16, and 8 rows of x, stay in half of L1, which two threads may share.
+  static constexpr int64_t kBlock = 384;
 };
 
 template <WeightFormat kFormat>
@@ -90,29 +95,32 @@ struct QuantizedTiles : WholeTiles {
     }
   }
 
-  // One group's sums: its bytes are `at` in each panel, its activations q.
+  // One group's sums: its bytes begin at `panels`, its activations at q. Both and what is asked of
+  // memory move on behind it.
   template <int kRows, int kPanels>
   static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
-                                   const uint8_t* const (&panels)[kPanels],
-                                   const uint8_t* const (&ahead)[kPanels], int64_t at,
-                                   const int8_t* q, int64_t group) {
+                                   const uint8_t* (&panels)[kPanels],
+                                   const uint8_t* (&ahead)[kPanels], int64_t step, const int8_t*& q,
+                                   int64_t group) {
     constexpr bool kNibbles = kFormat == WeightFormat::int4;
     constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
     const hn::Repartition<uint16_t, Floats> pairs;
     constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // of 32 numbers: a group is one or two such
-    for (const int64_t end = at + group / 32 * kLines * kLine; at < end;
-         at += kLines * kLine, q += kLines * kRows * 4) {
+    const int64_t upper = group / 2 * kRows;         // from a byte's lower number to its upper one
+    for (int64_t rest = group; rest > 0; rest -= 32) {
 #pragma GCC unroll 8
       for (int line = 0; line < kLines; ++line) {
-        const int64_t here = at + line * kLine;
         const int8_t* factors = q + line * kRows * 4;
         ByteVector w[kVectors], half[kVectors];
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
-          const uint8_t* from = panels[v / kPanelVectors] + here + v % kPanelVectors * kLanes * 4;
-          w[v] = hn::Load(bytes, from);
-          if (v % kPanelVectors == 0) hwy::Prefetch(ahead[v / kPanelVectors] + here);
+          const int p = v / kPanelVectors;
+          w[v] = hn::Load(bytes, panels[p] + line * kLine + v % kPanelVectors * kLanes * 4);
+          if (v % kPanelVectors == 0) {
+            hwy::Prefetch(ahead[p]);
+            ahead[p] += step;
+          }
           half[v] = hn::And(w[v], hn::Set(bytes, 15));
         }
         add<kRows, kVectors>(sums, kNibbles ? half : w, factors);
@@ -122,52 +130,60 @@ struct QuantizedTiles : WholeTiles {
           const auto shifted = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, w[v])));
           half[v] = hn::And(shifted, hn::Set(bytes, 15));
         }
-        add<kRows, kVectors>(sums, half, factors + group / 2 * kRows);
+        add<kRows, kVectors>(sums, half, factors + upper);
       }
+#pragma GCC unroll 4
+      for (int p = 0; p < kPanels; ++p) panels[p] += kLines * kLine;
+      q += kLines * kRows * 4;
     }
+    if (kNibbles) q += upper;
   }
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
-                                    float* carried, Ahead ahead) {
+                                    float* carried, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     const int64_t group = job.weight.group, first = k.begin / group;
     const int64_t groups = (k.end + group - 1) / group - first;
     const int64_t group_bytes = group * kPanelOutputs * bits_of(kFormat) / 8;
-    const uint8_t *panels[kPanels], *next[kPanels];
+    const uint8_t *panels[kPanels], *asked[kPanels];
     const uint16_t* panel_scales[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      next[p] = ahead[p];
+      asked[p] = ahead.at[p];
       panels[p] = job.panel(panel + p) + first * group_bytes;
       panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
     }
+    const int64_t step = ahead.step;
     const int8_t* q = job.bytes + row * job.stride + k.begin * kRows;
     const float* scales = job.scales + row * job.groups + first * kRows;
     const int32_t* corrections = job.corrections + row * job.groups + first * kRows;
-    Sums<kRows, kVectors> sum;
-    sum.load(carried, k.begin == 0);
-    for (int64_t g = 0; g < groups; ++g) {
+    if (k.begin == 0) {
+#pragma GCC unroll 32
+      for (int i = 0; i < kRows * kVectors; ++i) hn::Store(all(0), Floats(), carried + i * kLanes);
+    }
+    for (int64_t g = 0; g < groups; ++g, scales += kRows, corrections += kRows) {
       WholeSums<kRows, kVectors> whole;
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
-          whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[g * kRows + r]));
+          whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[r]));
       }
-      add_group<kRows, kPanels>(whole, panels, next, g * group_bytes, q + g * group * kRows, group);
+      add_group<kRows, kPanels>(whole, panels, asked, step, q, group);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
                                           v % kPanelVectors * kLanes);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
-          const Vector both = hn::Mul(scale, all(scales[g * kRows + r]));
-          sum.at[r][v] = hn::MulAdd(both, hn::ConvertTo(Floats(), whole[r][v]), sum.at[r][v]);
+          float* sum = carried + (r * kVectors + v) * kLanes;
+          const Vector both = hn::Mul(scale, all(scales[r]));
+          hn::Store(hn::MulAdd(both, hn::ConvertTo(Floats(), whole[r][v]), hn::Load(Floats(), sum)),
+                    Floats(), sum);
         }
       }
     }
-    sum.store(carried);
   }
 
   static HWY_INLINE Vector widen_scales(const uint16_t* scales) {
@@ -179,22 +195,32 @@ struct QuantizedTiles : WholeTiles {
 
 // A group of x to whole numbers (packed_linear in kernels.h says how), and their sum. Returns the
 // scale.
-HWY_INLINE float quantize_whole(const float* x, int64_t group, int8_t* q, int32_t& sum) {
+template <int64_t kGroup>
+HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
+  constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
+  Vector part[kVectors];
   // Magnitudes compare as their bits do, and infinity and NaN come last. What is not finite has no
   // whole number: the scale, by which all is multiplied, carries it on.
   WholeVector largest = hn::Zero(Wholes());
-  for (int64_t i = 0; i < group; i += kLanes)
-    largest = hn::Max(largest, hn::BitCast(Wholes(), hn::Abs(hn::LoadU(Floats(), x + i))));
+#pragma GCC unroll 8
+  for (int64_t v = 0; v < kVectors; ++v) {
+    part[v] = hn::LoadU(Floats(), x + v * kLanes);
+    largest = hn::Max(largest, hn::BitCast(Wholes(), hn::Abs(part[v])));
+  }
   const float most = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), largest)));
   const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
+  // Floats from 2^23 to 2^24 are the whole numbers: adding 1.5 * 2^23 rounds to the nearest, which
+  // then stands in the lowest bits.
+  constexpr float kRound = 12582912;
   WholeVector sums = hn::Zero(Wholes());
-  for (int64_t i = 0; i < group; i += kLanes) {
-    const WholeVector whole = hn::NearestInt(hn::Mul(hn::LoadU(Floats(), x + i), inverse));
-    const WholeVector least = hn::Set(Wholes(), -127), top = hn::Set(Wholes(), 127);
-    const WholeVector bounded = hn::Min(hn::Max(whole, least), top);
-    sums = hn::Add(sums, bounded);
-    hn::StoreU(hn::DemoteTo(narrow_bytes, bounded), narrow_bytes, q + i);
+#pragma GCC unroll 8
+  for (int64_t v = 0; v < kVectors; ++v) {
+    const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
+    const WholeVector whole =
+        hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
+    sums = hn::Add(sums, whole);
+    hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, q + v * kLanes);
   }
   sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
   return most * (1.0f / 127);
@@ -203,23 +229,24 @@ HWY_INLINE float quantize_whole(const float* x, int64_t group, int8_t* q, int32_
 // The groups `groups` of row `row` of a tile of `rows`, as PackedJob has it: x, which begins with
 // them and ends with the row, to its places in the tile's q, scales and corrections. `offset` is
 // that of the weights.
-HWY_INLINE void quantize_row(const float* x, Range groups, int64_t width, int64_t group,
-                             int32_t offset, int64_t row, int64_t rows, int8_t* q, float* scales,
-                             int32_t* corrections) {
-  float padded[64];
-  int8_t whole[64];
-  for (int64_t g = groups.begin; g < groups.end; ++g, x += group) {
+template <int64_t kGroup>
+HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t offset, int64_t row,
+                          int64_t rows, int8_t* q, float* scales, int32_t* corrections) {
+  float padded[kGroup];
+  int8_t whole[kGroup];
+  for (int64_t g = groups.begin; g < groups.end; ++g, x += kGroup) {
     const float* from = x;
-    if (const int64_t rest = width - g * group; rest < group) {
+    if (const int64_t rest = width - g * kGroup; rest < kGroup) {
       std::copy_n(from, rest, padded);
-      std::fill(padded + rest, padded + group, 0.0f);
+      std::fill(padded + rest, padded + kGroup, 0.0f);
       from = padded;
     }
     int32_t sum;
-    scales[g * rows + row] = quantize_whole(from, group, whole, sum);
+    scales[g * rows + row] = round_group<kGroup>(from, whole, sum);
     corrections[g * rows + row] = -offset * sum;
-    for (int64_t i = 0; i < group; i += 4)
-      __builtin_memcpy(q + (g * group + i) * rows + row * 4, whole + i, 4);
+    int8_t* to = q + g * kGroup * rows + row * 4;
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kGroup; i += 4, to += 4 * rows) __builtin_memcpy(to, whole + i, 4);
   }
 }
 
