@@ -13,7 +13,7 @@ BUILD = ROOT / "build/fuzz"
 # One input may take so long and so much: far more than any of these needs, sanitizers included.
 LIMITS = ["-timeout=20", "-rss_limit_mb=3000", "-malloc_limit_mb=1000"]
 # Longer inputs where short ones cannot be whole.
-LENGTHS = {"tokenizer_json": 16384, "chat_template": 8192}
+LENGTHS = {"tokenizer_json": 16384, "chat_template": 8192, "gguf": 32768}
 
 
 def run(target, seconds):

@@ -1,0 +1,49 @@
+// A .gguf file: what is accepted describes values and tensors within the file, its matrices decode
+// and its vocabulary encodes.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "checkpoint/gguf_tensors.h"
+#include "families/gguf.h"
+#include "fuzz.h"
+#include "text/gguf_tokenizer.h"
+
+namespace fovea {
+namespace {
+
+void within(const Gguf& file, const char* data, size_t bytes) {
+  const MappedFile& mapping = *file.file();
+  require(data >= mapping.data() && data + bytes <= mapping.data() + mapping.size(),
+          "a value or a tensor lies in its file");
+}
+
+void use(const std::string& path) {
+  const auto file = std::make_shared<const Gguf>(path);
+  for (const GgufValue& value : file->values())
+    within(*file, value.bytes.data(), value.bytes.size());
+  for (const GgufTensor& tensor : file->tensors()) within(*file, tensor.data, tensor.bytes);
+  succeeds([&] {
+    const GgufTensors tensors(file);
+    for (const StoredTensor& stored : tensors.stored())
+      succeeds([&] { tensors.tensor(stored.name); });
+  });
+  succeeds([&] { read_gguf_spec(path); });
+  succeeds([&] {
+    const Tokenizer tokenizer(parse_tokenizer(tokenizer_files(*file), path, path));
+    for (const int32_t id : tokenizer.encode(" Hello, l'été 12 \xff"))
+      require(id >= 0 && id < tokenizer.size(), "an id is in the vocabulary");
+  });
+}
+
+}  // namespace
+}  // namespace fovea
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  const int file = memfd_create("fuzz", 0);
+  require(file >= 0 && write(file, data, size) == static_cast<ssize_t>(size), "a file in memory");
+  succeeds([&] { use("/proc/self/fd/" + std::to_string(file)); });
+  close(file);
+  return 0;
+}

@@ -1,0 +1,78 @@
+// The bytes of one connection: the same requests come out of them however they were cut on the way.
+// The first byte says where.
+
+#include <optional>
+#include <vector>
+
+#include "fuzz.h"
+#include "serve/body_reader.h"
+#include "serve/request_head.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr HttpLimits kLimits{.header_bytes = 2048, .body = 1024};
+
+struct Heard {
+  std::vector<std::string> requests;  // method, path and body
+  int refused = 0;                    // the status that ended it
+  bool operator==(const Heard&) const = default;
+};
+
+// Reads as a connection does, from bytes that arrive `step` at a time.
+class Listener {
+ public:
+  Heard listen(std::string_view bytes, size_t step) {
+    try {
+      for (size_t at = 0; at < bytes.size(); at += step) {
+        waiting_ += bytes.substr(at, step);
+        while (proceed()) {
+        }
+      }
+    } catch (const Refusal& refusal) {
+      require(refusal.status >= 400 && refusal.status < 600, "a refusal has its status");
+      require(refusal.message.find('\n') == std::string::npos, "a refusal is one line");
+      heard_.refused = refusal.status;
+    }
+    return heard_;
+  }
+
+ private:
+  // Takes what can be taken now; whether there may be more.
+  bool proceed() {
+    if (!head_) {
+      head_ = read_head(waiting_, kLimits);
+      if (!head_) return false;
+      require(head_->bytes <= waiting_.size(), "a head lies in what arrived");
+      waiting_.erase(0, head_->bytes);
+      body_.emplace(head_->body_bytes, head_->chunked, kLimits.body);
+    }
+    const size_t taken = body_->take(waiting_);
+    require(taken <= waiting_.size(), "a body takes what arrived");
+    waiting_.erase(0, taken);
+    if (!body_->done()) return false;
+    require(body_->body().size() <= kLimits.body, "a body keeps to the limit");
+    heard_.requests.push_back(head_->request.method + " " + head_->request.path + " " +
+                              body_->body());
+    head_.reset();
+    return !waiting_.empty();
+  }
+
+  std::string waiting_;
+  std::optional<RequestHead> head_;
+  std::optional<BodyReader> body_;
+  Heard heard_;
+};
+
+}  // namespace
+}  // namespace fovea::serve
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea::serve;
+  if (size == 0) return 0;
+  const std::string_view bytes = fovea::text_of(data + 1, size - 1);
+  const Heard whole = Listener().listen(bytes, size);
+  const Heard cut = Listener().listen(bytes, 1 + data[0] % 64);
+  fovea::require(whole == cut, "where the bytes were cut makes no difference");
+  return 0;
+}

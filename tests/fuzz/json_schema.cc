@@ -1,0 +1,58 @@
+// A JSON Schema and, behind a NUL, bytes that choose: whatever is written under it comes to an end,
+// and is JSON.
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "fuzz.h"
+#include "generate/grammar_automaton.h"
+#include "generate/json_schema.h"
+
+namespace fovea {
+namespace {
+
+constexpr size_t kMostBytes = 256;  // then the shortest way to the end
+
+// The bytes that may come next; those that lead to the end soonest, if it is time.
+std::vector<uint8_t> next_bytes(GrammarAutomaton& automaton, int32_t state, bool to_the_end) {
+  std::vector<uint8_t> found;
+  int64_t least = automaton.need(state);
+  for (int byte = 0; byte < 256; ++byte) {
+    const int32_t next = automaton.step(state, static_cast<uint8_t>(byte));
+    if (next == GrammarAutomaton::kDead) continue;
+    if (to_the_end && automaton.need(next) >= least) continue;
+    found.push_back(static_cast<uint8_t>(byte));
+  }
+  return found;
+}
+
+void write_under(GrammarAutomaton& automaton, std::string_view choices) {
+  std::string written;
+  int32_t state = automaton.start();
+  while (!automaton.accepts(state)) {
+    const std::vector<uint8_t> next = next_bytes(automaton, state, written.size() >= kMostBytes);
+    require(!next.empty(), "a value can always be ended");
+    const size_t choice =
+        written.size() < choices.size() ? static_cast<uint8_t>(choices[written.size()]) : 0;
+    written += static_cast<char>(next[choice % next.size()]);
+    state = automaton.step(state, static_cast<uint8_t>(written.back()));
+  }
+  require(nlohmann::json::accept(written), "what is written is JSON");
+}
+
+}  // namespace
+}  // namespace fovea
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  const auto [schema, choices] = two_texts(data, size);
+  succeeds([&, schema = schema, choices = choices] {
+    Grammar::Bytes all;
+    all.set();
+    const SchemaGrammar grammar = schema_grammar(schema, all);
+    GrammarAutomaton automaton(grammar.grammar, grammar.root);
+    if (automaton.need(automaton.start()) >= Grammar::kNever) return;  // json_constraint refuses it
+    write_under(automaton, choices);
+  });
+  return 0;
+}
