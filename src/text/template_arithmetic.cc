@@ -28,7 +28,7 @@ std::string_view symbol(ExpressionKind operation) {
 }
 
 [[noreturn]] void refuse_overflow(Runtime& runtime, ExpressionKind operation) {
-  runtime.fail("the result of {} has more than 64 bits", symbol(operation));
+  runtime.unsupported("the result of {} has more than 64 bits", symbol(operation));
 }
 
 int64_t floor_modulo(int64_t a, int64_t b) {

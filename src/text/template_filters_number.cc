@@ -34,7 +34,7 @@ void refuse_foreign_digits(In& in, std::string_view text) {
 }
 
 Value truncated(In& in, double value) {
-  if (!(std::abs(value) < 0x1p63)) in.fail("{} has more than 64 bits", real_text(value));
+  if (!(std::abs(value) < 0x1p63)) in.unsupported("{} has more than 64 bits", real_text(value));
   return Value(static_cast<int64_t>(value));
 }
 

@@ -142,7 +142,8 @@ class Percent {
       runtime_.fail("%{} format: an integer is required, not {}", field.kind, type_name(value));
     }
     if (value.is(Kind::real) && !(std::abs(value.real()) < 9e18)) {
-      runtime_.fail("%{} format: {} has more than 64 bits", field.kind, real_text(value.real()));
+      runtime_.unsupported("%{} format: {} has more than 64 bits", field.kind,
+                           real_text(value.real()));
     }
     const int64_t number =
         value.is(Kind::real) ? static_cast<int64_t>(value.real()) : value.integer();

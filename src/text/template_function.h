@@ -44,6 +44,7 @@ class Range : public Object {
  public:
   Range(int64_t first, int64_t end, int64_t stride);
   std::string type() const override { return "range"; }
+  Value attribute(Interpreter& interpreter, std::string_view name) override;
   std::string repr(Runtime&) const override;
   bool iterable() const override { return true; }
   std::unique_ptr<Cursor> iterate() override;

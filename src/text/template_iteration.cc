@@ -128,6 +128,15 @@ Range::Range(int64_t first, int64_t end, int64_t stride)
   count = (to - from - 1) / by + 1;
 }
 
+Value Range::attribute(Interpreter& interpreter, std::string_view name) {
+  if (name == "start") return Value(start);
+  if (name == "stop") return Value(stop);
+  if (name == "step") return Value(step);
+  if (name == "count" || name == "index")
+    interpreter.unsupported("range.{} is not supported", name);
+  return Value();
+}
+
 std::string Range::repr(Runtime&) const {
   return step == 1 ? fmt::format("range({}, {})", start, stop)
                    : fmt::format("range({}, {}, {})", start, stop, step);

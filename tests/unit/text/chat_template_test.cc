@@ -152,6 +152,18 @@ TEST(ChatTemplate, ErrorsNameLineAndColumn) {
                [] { render("{{ a.b.c }}", R"({"a": {}})"); });
 }
 
+// What Python has and fovea lacks is refused as such: random templates once found it reported as
+// a mistake of the template's.
+TEST(ChatTemplate, RefusesWhatItLacksByName) {
+  for (const auto& [source, lacking] :
+       {std::pair{"{{ 1e22|int }}", "more than 64 bits"},
+        {"{{ 9223372036854775807 + 1 }}", "more than 64 bits"},
+        {"{{ range(4).count(1) }}", "range.count is not supported"},
+        {"{{ 'a'.swapcase() }}", "str.swapcase is not supported"}}) {
+    expect_error(ErrorKind::Unsupported, {lacking}, [&, text = source] { render(text); });
+  }
+}
+
 // Whatever a model's directory may hold ends in an error, in little time and memory.
 TEST(HostileTemplate, IsRefused) {
   std::string deep_brackets = "{{ ", deep_blocks, long_sum = "{{ 1", long_path = "{{ a";
