@@ -11,9 +11,11 @@
 
 namespace fovea::jinja {
 
-void refuse_source(ErrorKind kind, const std::string& name, Position place,
-                   const std::string& what) {
-  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, what);
+void refuse_source(ErrorKind kind, std::string_view name, Position place, const std::string& what) {
+  // Strings and messages of templates go over several lines; an error is one line.
+  std::string line = what;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, line);
 }
 
 namespace {

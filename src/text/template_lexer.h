@@ -32,7 +32,7 @@ struct LexedToken {
 // holds only a block tag or a comment leaves no trace. BadFile for what is no token.
 std::vector<LexedToken> lex(std::string_view source, const std::string& name);
 
-[[noreturn]] void refuse_source(ErrorKind kind, const std::string& name, Position place,
+[[noreturn]] void refuse_source(ErrorKind kind, std::string_view name, Position place,
                                 const std::string& what);
 
 }  // namespace fovea::jinja

@@ -1,12 +1,11 @@
 #include "text/template_runtime.h"
 
+#include "text/template_lexer.h"
+
 namespace fovea::jinja {
 
 void Runtime::refuse(ErrorKind kind, const std::string& message) const {
-  // Templates write raise_exception messages over several lines; an error is one line.
-  std::string line = message;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  fovea::fail(kind, "{}: line {}, column {}: {}", name_, place.line, place.column, line);
+  refuse_source(kind, name_, place, message);
 }
 
 void Runtime::out_of_steps() const {

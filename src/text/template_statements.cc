@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "text/template_parser.h"
+#include "text/utf8.h"
 
 namespace fovea::jinja {
 
@@ -15,7 +16,11 @@ void Parser::refuse(const std::string& what) const {
     case TokenType::end: found = "the template ends here"; break;
     case TokenType::block_end:
     case TokenType::variable_end: found = "the tag ends here"; break;
-    default: found = fmt::format("unexpected '{}'", next.text);
+    default:
+      constexpr size_t kShown = 60;  // bytes: a string may be the rest of the template
+      const std::string_view shown = std::string_view(next.text).substr(0, kShown);
+      found = fmt::format("unexpected '{}{}'", shown.substr(0, utf8::valid_prefix(shown)),
+                          next.text.size() > kShown ? "..." : "");
   }
   refuse_at(next.place, found + "; " + what);
 }

@@ -141,6 +141,9 @@ TEST(ChatTemplate, ErrorsNameLineAndColumn) {
   expect_error(ErrorKind::BadFile, {"the template ends here; expected {% endfor %} or {% else %}"},
                parse("{% for x in y %}"));
   expect_error(ErrorKind::BadFile, {"invalid UTF-8"}, parse("a\xFF"));
+  // A string in the wrong place, over lines: fuzzing found an error of several lines.
+  expect_error(ErrorKind::BadFile, {"line 1, column 14: unexpected '\"a b"},
+               parse("{% set j = 1 \"a\nb\" %}"));
   for (const char* tag : {"include 'x'", "import 'x' as y", "from 'x' import y", "extends 'x'",
                           "block x", "autoescape true"}) {
     expect_error(ErrorKind::Unsupported, {"line 1, column 4: the tag ", " is not supported"},
