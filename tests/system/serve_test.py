@@ -92,7 +92,7 @@ class Serve(ServeTest):
         self.assertEqual(answers(), expected)
         timings = self.good("/v1/completions", asks[1])["timings"]
         self.assertLessEqual(timings["draft_n_accepted"], timings["draft_n"])
-        self.assertGreater(self.metric("fovea_accepted_tokens_total"), 0)
+        self.wait_until(lambda: self.metric("fovea_accepted_tokens_total") > 0)
         self.assertGreaterEqual(self.metric("fovea_guessed_tokens_total"), self.metric("fovea_accepted_tokens_total"))
 
     def test_a_seed_decides(self):
@@ -171,6 +171,8 @@ class Serve(ServeTest):
     def test_metrics_count(self):
         self.serve()
         self.good("/v1/completions", {"prompt": "The eye", "max_tokens": 7, "ignore_eos": True})
+        # The step that ends an answer is counted once it is over, a moment after the answer has gone.
+        self.wait_until(lambda: self.metric("fovea_generated_tokens_total") >= 7)
         self.assertEqual(self.metric("fovea_generated_tokens_total"), 7)
         self.assertEqual(self.metric("fovea_generations_total"), 1)
         self.assertEqual(self.metric(r'fovea_http_requests_total{path="/v1/completions",status="200"}'.replace("{", r"\{")), 1)
