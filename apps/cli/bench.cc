@@ -65,9 +65,7 @@ class BenchCommand : public Command {
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: needs a MODEL; expected a model directory");
     const std::vector<std::string> texts = all_lines(lines_);
-    std::vector<std::string> warnings;
-    const Embedder embedder = Embedder::open(model_, &warnings, weight_precision(precision_));
-    warn(warnings);
+    const Embedder embedder = open_embedder(model_, weight_precision(precision_));
     const EmbedBench r = bench_embedding(embedder, texts, runs_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},

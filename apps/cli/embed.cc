@@ -81,12 +81,7 @@ class EmbedCommand : public Command {
   // others help, fewer, so that all have some.
   static constexpr size_t kLinesAtOnce = 4096, kLinesOfRank = 512;
 
-  Embedder open() const {
-    std::vector<std::string> warnings;
-    Embedder embedder = Embedder::open(model_, &warnings, weight_precision(weights_));
-    warn(warnings);
-    return embedder;
-  }
+  Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }
 
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;

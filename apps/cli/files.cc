@@ -75,4 +75,11 @@ Model open_model(const std::string& folder, WeightPrecision precision, CachePrec
   return model;
 }
 
+Embedder open_embedder(const std::string& folder, WeightPrecision precision) {
+  std::vector<std::string> warnings;
+  Embedder embedder = Embedder::open(folder, &warnings, precision);
+  warn(warnings);
+  return embedder;
+}
+
 }  // namespace fovea::cli

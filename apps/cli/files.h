@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/embed.h"
 #include "fovea/model.h"
 #include "options.h"
 
@@ -20,6 +21,8 @@ extern bool strict;  // --strict
 // Opens a model and tells on standard error what is odd about its files.
 Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                  CachePrecision cache = CachePrecision::automatic);
+
+Embedder open_embedder(const std::string& folder, WeightPrecision precision);
 
 // The choices of --dtype where it names the precision of a model's weights, and what they mean.
 extern const std::vector<std::string> kWeightPrecisions;

@@ -85,8 +85,8 @@ bool BeamSearch::can_improve() const {
   if (!full()) return true;
   if (options_.early_stopping == EarlyStopping::yes) return false;
   // What is still to come only lowers the sum: at its longest a hypothesis stands best.
-  const bool longest = options_.early_stopping == EarlyStopping::never &&
-                       options_.length_penalty > 0 && options_.max_tokens > 0;
+  const bool longest =
+      options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0;
   const auto length = static_cast<float>(longest ? options_.max_tokens : length_);
   const float possible = running_.front().score / std::pow(length, options_.length_penalty);
   return possible > finished_.back().score;

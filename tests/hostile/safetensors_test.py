@@ -88,6 +88,9 @@ class HostileWeights(HostileTest):
         text = self.folder / "text.txt"
         text.write_text("a b c d e f g " * 100)
         self.refused("not finite.*--strict", "train", text, "--from", self.model, "--strict", "--out", self.folder / "run", codes=(2,))
+        pairs = self.folder / "pairs.tsv"
+        pairs.write_text("a b\tc d\ne f\tg a\n")
+        self.refused("not finite.*--strict", "embed", self.model, "--train", pairs, "--strict", "--out", self.folder / "run", codes=(2,))
 
     def test_pickles(self):
         for name in ("pytorch_model.bin", "model.pt", "model.pth", "model.pkl", "model.ckpt", "tf_model.h5"):

@@ -75,15 +75,16 @@ template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile) {
   constexpr int64_t kNear = 1024;  // bytes
+  const bool alone = tiles.size() == 1;
   const int64_t bytes = k.size() * Tiles::kPanelBytes;
   const int64_t lines = CeilDiv(k.size() * Running::kPanelBytes, kLineBytes);
   const int64_t part = CeilDiv(bytes, tiles.size());
   Ahead ahead = {};
-  ahead.step = tiles.size() == 1 ? kLineBytes : CeilDiv(part, std::max<int64_t>(1, lines));
+  ahead.step = alone ? kLineBytes : CeilDiv(part, std::max<int64_t>(1, lines));
   for (int64_t p = 0; p < panels; ++p) {
     const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
     const uint8_t* next = k.end < job.weight.width ? here + bytes : job.panel(panel + panels + p);
-    ahead.at[p] = tiles.size() == 1 ? here + kNear : next + (tile - tiles.begin) * part;
+    ahead.at[p] = alone ? here + kNear : next + (tile - tiles.begin) * part;
   }
   return ahead;
 }

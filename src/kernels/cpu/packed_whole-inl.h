@@ -217,8 +217,11 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
     const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
-    const WholeVector whole =
+    const WholeVector near =
         hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
+    // Infinity and NaN leave the bounds, within which no sum overflows.
+    const WholeVector whole =
+        hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
     sums = hn::Add(sums, whole);
     hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, q + v * kLanes);
   }
