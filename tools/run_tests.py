@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs everything that `./run test` promises, on what is already built, and counts. The last line is the verdict.
+"""run_tests.py [FOLDER...]: runs what `./run test` promises, on what is already built, and counts. The last line is the verdict.
 
-With the word "sanitized": the unit tests of the build with sanitizers instead, whose building alone takes as long as all else."""
+FOLDER, of tests/unit: its tests run in the build with sanitizers too. --sanitized: all that this build has, and nothing else."""
 import os
 import pathlib
 import subprocess
@@ -32,8 +32,13 @@ def run_ctest(preset, *selection):
 
 
 def main():
-    sanitized = sys.argv[1:] == ["sanitized"]
-    results = run_ctest("asan", "-R", "^(unit|fuzz)/") if sanitized else run_ctest("release")
+    folders = sys.argv[1:]
+    if folders == ["--sanitized"]:
+        results = run_ctest("asan", "-R", "^(unit|fuzz)/")
+    else:
+        results = run_ctest("release")
+        if folders:
+            results |= run_ctest("asan", "-L", f"^({'|'.join(folders)})$")
     layers = subprocess.run([sys.executable, str(ROOT / "tools/check_layers.py")], check=False).returncode
     results["tools/check_layers.py"] = "failed" if layers else "passed"
 

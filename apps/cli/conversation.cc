@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fovea/error.h"
+#include "json_text.h"
 
 namespace fovea::cli {
 
@@ -35,10 +36,7 @@ bool Conversation::take_back(bool question) {
   return true;
 }
 
-// Bytes that are no UTF-8 become U+FFFD, as the tokenizer has them.
-std::string Conversation::as_json() const {
-  return messages_.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string Conversation::as_json() const { return json_text(messages_); }
 
 std::vector<int32_t> Conversation::encoded() const {
   ChatRequest request;

@@ -13,7 +13,7 @@ namespace fovea::cli {
 namespace {
 
 // Without --train these mean nothing.
-constexpr std::array kOnly = {
+constexpr std::array kEmbedderTraining = {
     "--validation",   "--epochs",      "--batch",      "--learning-rate",  "--warmup",
     "--weight-decay", "--temperature", "--matryoshka", "--evaluate-every", "--seed"};
 
@@ -48,7 +48,7 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
 }
 
 void EmbedderTrainRequest::refuse_without_train(const OptionTable& table) {
-  for (const char* name : kOnly) {
+  for (const char* name : kEmbedderTraining) {
     if (table.given(name))
       throw UsageError(fmt::format("{}: is for training; expected --train with it", name));
   }

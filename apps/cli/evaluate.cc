@@ -20,8 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFiles = 10000;  // behind one option
-
 class EvalCommand : public Command {
  public:
   EvalCommand()
@@ -55,7 +53,7 @@ class EvalCommand : public Command {
     table.add(files("--labels", {},
                     "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
                     "\"text\" and \"label\"",
-                    data_.labels, kFiles));
+                    data_.labels, kMostFiles));
     table.add(flag("--one-by-one", {"--pseudo-perplexity"},
                    "encoders: hide each token alone, one pass for each (slow)", data_.one_by_one));
     table.add(text("--score", {}, "instead of DATA: tell how likely this text is, token by token",

@@ -10,6 +10,7 @@
 #include "command.h"
 #include "files.h"
 #include "generation_options.h"
+#include "json_text.h"
 #include "progress.h"
 #include "signals.h"
 #include "terminal.h"
@@ -159,7 +160,7 @@ class GenerateCommand : public Command {
     result["prompt_seconds"] = first.prompt_seconds;
     result["generation_seconds"] = answers.back().generation_seconds;
     result["seed"] = generation_.options.sampling.seed;
-    return result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(result) + "\n";
   }
 
   Json answer_json(const Generation& answer) const {

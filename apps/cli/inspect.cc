@@ -17,6 +17,7 @@
 #include "fovea/error.h"
 #include "heatmap.h"
 #include "inspector/save.h"
+#include "json_text.h"
 #include "page_server.h"
 #include "signals.h"
 #include "terminal.h"
@@ -121,9 +122,7 @@ class InspectCommand : public Command {
         const auto begin = here.map.weights.begin() + r * here.map.keys;
         rows.push_back(std::vector<float>(begin, begin + here.map.keys));
       }
-      print(Json({{"rows", here.rows}, {"keys", here.keys}, {"weights", rows}})
-                .dump(-1, ' ', false, Json::error_handler_t::replace) +
-            "\n");
+      print(json_text({{"rows", here.rows}, {"keys", here.keys}, {"weights", rows}}) + "\n");
       return 0;
     }
     const char* const no_colour = std::getenv("NO_COLOR");

@@ -4,18 +4,15 @@
 #include <unistd.h>
 
 #include "fovea/error.h"
+#include "json_text.h"
 
 namespace fovea::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string value_of(const Json& job, const std::string& name) {
-  return job.contains(name) ? text_of(job[name]) : "none";
+  return job.contains(name) ? json_text(job[name]) : "none";
 }
 
 Json as_json(const Journal::Entry& entry) {
@@ -46,7 +43,7 @@ std::string difference(const Json& one, const Json& other) {
 }
 
 Journal::Journal(const std::string& path, const Json& job)
-    : output_(path), path_(path + ".journal"), job_(Json::parse(text_of(job))) {
+    : output_(path), path_(path + ".journal"), job_(Json::parse(json_text(job))) {
   const uint64_t whole = read();
   if (entry_.progress.lines == 0) {
     restart();
@@ -99,7 +96,7 @@ void Journal::add(const Entry& entry) {
 }
 
 void Journal::write(const Json& line) {
-  file_ << text_of(line) << '\n' << std::flush;
+  file_ << json_text(line) << '\n' << std::flush;
   if (!file_) cannot_write();
 }
 

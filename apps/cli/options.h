@@ -55,6 +55,7 @@ Option text(std::string name, std::vector<std::string> aliases, std::string help
 Option list(std::string name, std::vector<std::string> aliases, std::string help,
             std::vector<std::string>& values);
 // Of which several may follow: "--pairs train.de train.en".
+constexpr int kMostFiles = 10'000;
 Option files(std::string name, std::vector<std::string> aliases, std::string help,
              std::vector<std::string>& values, int most);
 // Given by their place, or by one of the aliases.

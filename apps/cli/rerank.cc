@@ -7,6 +7,7 @@
 #include "command.h"
 #include "files.h"
 #include "fovea/embed.h"
+#include "json_text.h"
 #include "lines.h"
 #include "terminal.h"
 
@@ -86,9 +87,7 @@ class RerankCommand : public Command {
     Json results = Json::array();
     for (const size_t i : order)
       results.push_back({{"index", i}, {"score", scores[i]}, {"text", lines[i]}});
-    return Json({{"query", query_}, {"results", results}})
-               .dump(-1, ' ', false, Json::error_handler_t::replace) +
-           "\n";
+    return json_text({{"query", query_}, {"results", results}}) + "\n";
   }
 
   std::string model_, query_;

@@ -6,16 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "fovea/generate.h"
+#include "json_text.h"
 #include "terminal.h"
 
 namespace fovea::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 struct Scored {
   std::string text;
@@ -61,14 +58,14 @@ std::string print_candidates(const Model& model, const std::string& text,
                       {"perplexity", perplexity(each.logprob, each.tokens)},
                       {"probability", each.probability}});
     }
-    return dumped({{"prompt", text}, {"candidates", list}}) + "\n";
+    return json_text({{"prompt", text}, {"candidates", list}}) + "\n";
   }
   std::string out = fmt::format("{:>12}  {:>6}  {:>10}  {:>11}  candidate\n", "logprob", "tokens",
                                 "perplexity", "probability");
   for (const Scored& each : all) {
     out += fmt::format("{:12.4f}  {:6}  {:10.4g}  {:10.2f}%  {}\n", each.logprob, each.tokens,
                        perplexity(each.logprob, each.tokens), 100 * each.probability,
-                       printable(dumped(each.text)));
+                       printable(json_text(each.text)));
   }
   return out;
 }
@@ -86,12 +83,13 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
                         {"text", model.tokenizer().bytes_of(ids[i])},
                         {"logprob", i == 0 ? Json() : Json(scores[i].logprob)}});
     }
-    return dumped({{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, told)}}) +
+    return json_text(
+               {{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, told)}}) +
            "\n";
   }
   std::string out = fmt::format("{:>12}  {:>7}  token\n", "logprob", "id");
   for (size_t i = 0; i < ids.size(); ++i) {
-    const std::string shown = printable(dumped(model.tokenizer().bytes_of(ids[i])));
+    const std::string shown = printable(json_text(model.tokenizer().bytes_of(ids[i])));
     out += i == 0 ? fmt::format("{:>12}  {:7}  {}\n", "-", ids[i], shown)
                   : fmt::format("{:12.4f}  {:7}  {}\n", scores[i].logprob, ids[i], shown);
   }

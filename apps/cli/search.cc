@@ -9,6 +9,7 @@
 #include "command.h"
 #include "files.h"
 #include "fovea/error.h"
+#include "json_text.h"
 #include "progress.h"
 #include "signals.h"
 #include "terminal.h"
@@ -17,10 +18,6 @@ namespace fovea::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 class SearchCommand : public Command {
  public:
@@ -82,10 +79,11 @@ class SearchCommand : public Command {
     line.clear();
     for (const std::string& file : result.skipped)
       note("warning: " + printable(file) + ": no text, left out\n");
-    print(json ? dump({{"files", result.files},
-                       {"skipped", result.skipped},
-                       {"passages", result.passages},
-                       {"embedded", result.embedded}})
+    print(json ? json_text({{"files", result.files},
+                            {"skipped", result.skipped},
+                            {"passages", result.passages},
+                            {"embedded", result.embedded}}) +
+                     "\n"
                : fmt::format("{} files, {} passages, {} of them new\n", result.files,
                              result.passages, result.embedded));
     return 0;
@@ -105,7 +103,7 @@ class SearchCommand : public Command {
       else
         out += as_text(file, found, matches);
     }
-    print(json ? dump({{"query", query_}, {"results", results}}) : out);
+    print(json ? json_text({{"query", query_}, {"results", results}}) + "\n" : out);
     return 0;
   }
 

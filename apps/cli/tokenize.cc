@@ -7,6 +7,7 @@
 #include "files.h"
 #include "fovea/error.h"
 #include "fovea/tokenizer.h"
+#include "json_text.h"
 #include "terminal.h"
 #include "tokenize_train.h"
 
@@ -46,11 +47,6 @@ Json pairs(const std::vector<Offsets>& offsets) {
   Json list = Json::array();
   for (const Offsets& pair : offsets) list.push_back({pair.begin, pair.end});
   return list;
-}
-
-// JSON in one line. A text in it may be no UTF-8 only where a vocabulary's token is none.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 class TokenizeCommand : public Command {
@@ -138,9 +134,9 @@ class TokenizeCommand : public Command {
 
   std::string encoded(const Tokenizer& tokenizer, const Line& line) const {
     const Encoding encoding = encode(tokenizer, line);
-    return dump({{"ids", encoding.ids},
-                 {"tokens", encoding.tokens},
-                 {"offsets", pairs(bytes_ ? encoding.byte_offsets : encoding.offsets)}});
+    return json_text({{"ids", encoding.ids},
+                      {"tokens", encoding.tokens},
+                      {"offsets", pairs(bytes_ ? encoding.byte_offsets : encoding.offsets)}});
   }
 
   static std::vector<int32_t> ids_of(const Line& line) {
@@ -163,7 +159,7 @@ class TokenizeCommand : public Command {
   std::string decoded(const Tokenizer& tokenizer, const Line& line) const {
     const std::vector<int32_t> ids = ids_of(line);
     const std::string text = tokenizer.decode(ids, no_special_);
-    return json ? dump({{"text", text}}) : text;
+    return json ? json_text({{"text", text}}) : text;
   }
 
   static void expect(const Line& line, const char* what, const Json& expected, const Json& found) {
@@ -172,8 +168,8 @@ class TokenizeCommand : public Command {
     const bool lists = expected.is_array() && found.is_array();
     while (lists && i < std::min(expected.size(), found.size()) && expected[i] == found[i]) ++i;
     const auto shown = [&](const Json& value) {
-      if (!lists) return dump(value);
-      return i < value.size() ? dump(value[i]) : std::string("missing");
+      if (!lists) return json_text(value);
+      return i < value.size() ? json_text(value[i]) : std::string("missing");
     };
     throw Error(ErrorKind::Failed,
                 fmt::format("{}: {} is {}{}; expected {}", line.where, what, shown(found),
@@ -212,7 +208,7 @@ class TokenizeCommand : public Command {
       check_case(tokenizer, line);
       ++cases;
     });
-    print(json ? dump({{"cases", cases}, {"equal", true}}) + "\n"
+    print(json ? json_text({{"cases", cases}, {"equal", true}}) + "\n"
                : fmt::format("{} cases, all equal\n", cases));
     return 0;
   }

@@ -18,8 +18,9 @@ constexpr std::array kKinds = {TokenizerKind::bpe, TokenizerKind::wordpiece, Tok
                                TokenizerKind::character};
 
 // Without --train these mean nothing.
-constexpr std::array kOnly = {"--out",    "--vocab-size",    "--characters",    "--lowercase",
-                              "--memory", "--min-frequency", "--special-token", "--alphabet"};
+constexpr std::array kTokenizerTraining = {"--out",           "--vocab-size", "--characters",
+                                           "--lowercase",     "--memory",     "--min-frequency",
+                                           "--special-token", "--alphabet"};
 
 void make_folder(const std::string& path) {
   std::error_code error;
@@ -56,7 +57,7 @@ void TokenizerTrainRequest::declare(OptionTable& table) {
 }
 
 void TokenizerTrainRequest::refuse_without_train(const OptionTable& table) {
-  for (const char* name : kOnly) {
+  for (const char* name : kTokenizerTraining) {
     if (table.given(name))
       throw UsageError(fmt::format("{}: is for training; expected --train with it", name));
   }

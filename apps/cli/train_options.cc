@@ -19,7 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 constexpr int64_t kSteps = 1'000'000'000;  // more would take years anywhere
-constexpr int kFiles = 10000;              // behind one option
 constexpr size_t kConfigBytes = 1 << 20;   // far above what a Spec needs
 constexpr int kConfigDepth = 64;           // JSON nested deeper is an attack on the stack
 
@@ -37,9 +36,9 @@ void declare_data(OptionTable& table, TrainRequest& request) {
   table.add(files("--labels", {},
                   "instead of DATA, to learn to classify: lines of a text, a tab and its label, or "
                   "JSON lines with \"text\" and \"label\"",
-                  o.labels, kFiles));
-  table.add(
-      files("--validation-labels", {}, "the same, to measure with", o.validation_labels, kFiles));
+                  o.labels, kMostFiles));
+  table.add(files("--validation-labels", {}, "the same, to measure with", o.validation_labels,
+                  kMostFiles));
   table.add_config(choice("--objective", {},
                           "what is learnt of a text: its next token, tokens that were masked, or "
                           "spans that were cut out; automatic: what suits the model",

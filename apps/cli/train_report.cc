@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 // JSON has no NaN.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-std::string row(const char* name, const std::string& value) {
+std::string plan_row(const char* name, const std::string& value) {
   return fmt::format("  {:<12}{}\n", name, value);
 }
 
@@ -34,10 +34,11 @@ std::string model_row(const TrainPlan& plan) {
 std::string data_row(const TrainPlan& plan) {
   const auto count = [](int64_t n) { return amount(static_cast<double>(n)); };
   if (plan.training_sequences == 0) {
-    return row("text", fmt::format("{} tokens to learn from, {} held out",
-                                   count(plan.training_tokens), count(plan.validation_tokens)));
+    return plan_row("text",
+                    fmt::format("{} tokens to learn from, {} held out", count(plan.training_tokens),
+                                count(plan.validation_tokens)));
   }
-  return row(
+  return plan_row(
       plan.objective.c_str(),
       fmt::format("{} to learn from ({} tokens), {} held out", count(plan.training_sequences),
                   count(plan.training_tokens), count(plan.validation_sequences)));
@@ -71,19 +72,19 @@ std::string sample_block(const std::string& sample) {
 
 std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
   const int64_t left = options.steps - plan.first_step;
-  std::string table = row("model", model_row(plan));
-  table += row("from",
-               plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
+  std::string table = plan_row("model", model_row(plan));
+  table += plan_row(
+      "from", plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
   table += data_row(plan);
-  table +=
-      row("steps", fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
-                               amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
-  table += row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
-                                      plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
-  table += row("memory", memory_row(plan));
-  table += row("time", "about " + duration(plan.seconds));
-  if (!options.out.empty()) table += row("out", printable(options.out));
-  for (const std::string& text : plan.notes) table += row("note", printable(text));
+  table += plan_row("steps",
+                    fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
+                                amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
+  table += plan_row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
+                                           plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
+  table += plan_row("memory", memory_row(plan));
+  table += plan_row("time", "about " + duration(plan.seconds));
+  if (!options.out.empty()) table += plan_row("out", printable(options.out));
+  for (const std::string& text : plan.notes) table += plan_row("note", printable(text));
   return table;
 }
 

@@ -11,7 +11,7 @@
 namespace fovea::serve {
 namespace {
 
-[[noreturn]] void wrong(const std::string& param, const std::string& expected) {
+[[noreturn]] void bad_value(const std::string& param, const std::string& expected) {
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
 }
 
@@ -75,10 +75,10 @@ ToolChoice tool_choice(const ApiRequest& request) {
   if (choice.is_null() || choice == "auto") return {};
   if (choice == "none") return {true};
   if (choice == "required") return {false, true};
-  if (!choice.is_object()) wrong("tool_choice", expected);
+  if (!choice.is_object()) bad_value("tool_choice", expected);
   const Json function = choice.value("function", Json());
   if (!function.is_object() || !function.value("name", Json()).is_string()) {
-    wrong("tool_choice", expected);
+    bad_value("tool_choice", expected);
   }
   return {false, true, function["name"]};
 }
@@ -89,10 +89,10 @@ std::optional<std::string> format_schema(const Json& format) {
   const Json type = format.value("type", Json());
   if (type == "text") return std::nullopt;
   if (type == "json_object") return "";
-  if (type != "json_schema") wrong("response_format", "type text, json_object or json_schema");
+  if (type != "json_schema") bad_value("response_format", "type text, json_object or json_schema");
   const Json holder = format.value("json_schema", Json());
   const Json schema = holder.is_object() ? holder.value("schema", Json()) : Json();
-  if (!schema.is_object()) wrong("response_format.json_schema.schema", "a JSON Schema");
+  if (!schema.is_object()) bad_value("response_format.json_schema.schema", "a JSON Schema");
   return schema.dump();
 }
 
@@ -120,7 +120,7 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) 
     options.truncate_and_pad = false;
     return model.needs_tokenizer().encoding(text, options).ids;
   }
-  wrong("prompt", "at least one character or token");
+  bad_value("prompt", "at least one character or token");
 }
 
 // Room for the answer behind a prompt.
@@ -161,11 +161,12 @@ void check_watch(const Watch& watch, const ModelFacts& facts) {
 
 void check_combinations(ApiRequest& request, bool chat) {
   if (request.best_of != 0 && request.best_of != request.options.answers) {
-    wrong("best_of", "the same as n");
+    bad_value("best_of", "the same as n");
   }
-  if (request.echo && request.options.logprobs >= 0) wrong("echo", "false beside logprobs");
+  if (request.echo && request.options.logprobs >= 0) bad_value("echo", "false beside logprobs");
   if (!chat) return;
-  if (request.options.logprobs > 0 && !request.logprobs) wrong("logprobs", "true for top_logprobs");
+  if (request.options.logprobs > 0 && !request.logprobs)
+    bad_value("logprobs", "true for top_logprobs");
   if (!request.logprobs) request.options.logprobs = -1;
   if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
 }
@@ -182,7 +183,7 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
     prompts.find_calls = !choice.none;
     const std::string text = conversation(request, prompts.find_calls, model);
     prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
-    if (prompts.ids[0].empty()) wrong("messages", "at least one character");
+    if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
   } else {
     for (const Prompt& prompt : request.prompts) prompts.ids.push_back(prompt_ids(prompt, model));
   }

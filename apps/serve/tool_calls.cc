@@ -16,7 +16,7 @@ std::string call_id() {
   return fmt::format("call_{:016x}", generator());
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_space(std::string_view text) {
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
@@ -62,17 +62,17 @@ bool add_calls(const Json& json, Json& calls) {
 ToolCalls find_tool_calls(const std::string& answer) {
   const ToolCalls none = {answer};
   ToolCalls found;
-  const std::string_view whole = trimmed(answer);
+  const std::string_view whole = without_space(answer);
   if (!whole.empty() && (whole[0] == '{' || whole[0] == '[')) {
     return add_calls(parse(whole), found.calls) ? found : none;
   }
   size_t at = answer.find(kOpen);
   if (at == std::string::npos) return none;
-  found.text = trimmed(std::string_view(answer).substr(0, at));
+  found.text = without_space(std::string_view(answer).substr(0, at));
   while (at != std::string::npos) {
     const size_t begin = at + kOpen.size();
     const size_t end = std::min(answer.find(kClose, begin), answer.size());
-    if (!add_calls(parse(trimmed(std::string_view(answer).substr(begin, end - begin))),
+    if (!add_calls(parse(without_space(std::string_view(answer).substr(begin, end - begin))),
                    found.calls)) {
       return none;
     }

@@ -10,7 +10,6 @@ namespace fovea {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
-constexpr uint64_t kAlignment = 32;  // of tensors, where general.alignment does not say
 // Real files have some fifty keys and a thousand tensors; each costs some 100 bytes here.
 constexpr uint64_t kKeyLimit = 65'536;
 constexpr uint64_t kTensorLimit = 250'000;
@@ -226,7 +225,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
     tensors_.push_back(header.tensor(offset));
     places.push_back({offset, 0, i});
   }
-  const int64_t alignment = integer("general.alignment").value_or(kAlignment);
+  const int64_t alignment = integer("general.alignment").value_or(kGgufAlignment);
   if (alignment < 1 || alignment > (1 << 20) || (alignment & (alignment - 1)) != 0) {
     fail(ErrorKind::BadFile, "{}: general.alignment is {}; expected a power of two", path,
          alignment);

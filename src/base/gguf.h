@@ -16,6 +16,9 @@
 
 namespace fovea {
 
+// Of tensors, where general.alignment does not say.
+constexpr uint64_t kGgufAlignment = 32;
+
 enum class GgufType : uint32_t {
   u8,
   i8,

@@ -7,8 +7,7 @@ namespace fovea {
 namespace {
 
 constexpr uint32_t kVersion = 3;
-constexpr uint64_t kAlignment = 32;  // what a reader takes where general.alignment does not say
-constexpr char kZeros[kAlignment] = {};
+constexpr char kZeros[kGgufAlignment] = {};
 
 template <class T>
 void append(std::string& bytes, T value) {
@@ -20,7 +19,9 @@ void append_text(std::string& bytes, std::string_view text) {
   bytes += text;
 }
 
-uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
+}
 
 }  // namespace
 

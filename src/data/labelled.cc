@@ -15,8 +15,6 @@
 namespace fovea {
 namespace {
 
-bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
-
 bool holds_json(const std::string& path) {
   const std::string ending = std::filesystem::path(path).extension().string();
   return ending == ".jsonl" || ending == ".json";

@@ -9,8 +9,6 @@
 namespace fovea {
 namespace {
 
-bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
-
 void split_columns(const std::string& path, const std::vector<std::string>& lines,
                    TextPairs& pairs) {
   for (size_t i = 0; i < lines.size(); ++i) {

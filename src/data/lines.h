@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea {
@@ -9,6 +10,10 @@ namespace fovea {
 // The lines of a text file without their ends ("\n" or "\r\n"). BadFile, with file:line:byte, for
 // what Corpus refuses: no UTF-8, binary, compressed, empty.
 std::vector<std::string> read_lines(const std::string& path);
+
+inline bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == text.npos;
+}
 
 // Texts that stand beside their translations.
 struct TextPairs {

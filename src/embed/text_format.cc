@@ -65,14 +65,14 @@ TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
 
 TextFormat::Frame TextFormat::frame_of(int texts) const {
   const std::string probe = probe_text(tokenizer_);
-  const size_t own = tokenizer_.encode(probe).size();
+  const size_t length = tokenizer_.encode(probe).size();
   const EncodingOptions options{.truncate_and_pad = false};
   const Encoding encoding =
       texts == 1 ? tokenizer_.encoding(probe, options) : tokenizer_.encoding(probe, probe, options);
   Frame frame;
   size_t seen = 0;
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
-    const size_t part = seen / own;  // texts that are complete so far
+    const size_t part = seen / length;  // texts that are complete so far
     if (encoding.special_mask[i] != 0) {
       frame.added[part].push_back({encoding.ids[i], encoding.type_ids[i]});
     } else {
@@ -115,13 +115,13 @@ TokenizedText TextFormat::text(std::string_view text) const {
 std::vector<Offsets> TextFormat::places(std::string_view text) const {
   const std::string read = lower_case_ ? lower_case_of(text) : std::string(text);
   std::vector<Token> tokens = tokenizer_.tokens(read);
-  const auto own = std::min(tokens.size(), static_cast<size_t>(most_ - single_.size()));
+  const auto kept = std::min(tokens.size(), static_cast<size_t>(most_ - single_.size()));
   std::vector<Offsets> places(single_.added[0].size());
-  for (size_t i = 0; i < own; ++i) {
+  for (size_t i = 0; i < kept; ++i) {
     const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
     places.push_back({begin, begin + static_cast<uint32_t>(tokens[i].text.size())});
   }
-  places.resize(own + static_cast<size_t>(single_.size()));
+  places.resize(kept + static_cast<size_t>(single_.size()));
   return places;
 }
 

@@ -34,7 +34,7 @@ void bart_sizes(Config& io, Spec& s) {
 namespace {
 
 // BART (Lewis et al. 2020). Its learned positions begin at row 2.
-void config(Config& io, Spec& s) {
+void bart_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position = {.kind = PositionKind::learned, .offset = 2};
   d.placement = {false, false, true};
@@ -78,7 +78,7 @@ Names bart_stack_names(const std::string& stack) {
 
 const Family bart = {"bart",
                      {{"BartForConditionalGeneration", {.bias = true}}},
-                     config,
+                     bart_config,
                      bart_stack_names("encoder") + bart_stack_names("decoder") +
                          Names{{"model.shared.weight", "embedding.token"},
                                {"final_logits_bias", "head.output.bias", Stored::batched},

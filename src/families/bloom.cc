@@ -6,7 +6,7 @@ namespace {
 
 // BLOOM (Le Scao et al. 2022): ALiBi, a norm on the embeddings, query, key and value fused head by
 // head.
-void config(Config& io, Spec& s) {
+void bloom_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
   io("seq_length", s.context, 2048);
@@ -28,7 +28,7 @@ void config(Config& io, Spec& s) {
                        "unk_token_id"});
 }
 
-const Names names =
+const Names bloom_names =
     with_decoder_heads({{"transformer.word_embeddings.weight", "embedding.token"},
                         {"transformer.word_embeddings_layernorm.{weight,bias}",
                          "decoder.norm.embedding.{weight,bias}"},
@@ -45,7 +45,7 @@ const Names names =
 
 }  // namespace
 
-const Family bloom = {"bloom", decoder_architectures("Bloom", "BloomForCausalLM"), config, names,
-                      "transformer."};
+const Family bloom = {"bloom", decoder_architectures("Bloom", "BloomForCausalLM"), bloom_config,
+                      bloom_names, "transformer."};
 
 }  // namespace fovea

@@ -6,7 +6,7 @@ namespace {
 
 // DistilBERT (Sanh et al. 2019): BERT without token types. How its table of positions was made does
 // not matter, it lies in the checkpoint.
-void config(Config& io, Spec& s) {
+void distilbert_config(Config& io, Spec& s) {
   bert_shape(s);
   StackSpec& e = *s.encoder;
   e.norm.epsilon = 1e-12f;
@@ -27,7 +27,7 @@ void config(Config& io, Spec& s) {
   io.refuse_unknown({"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"});
 }
 
-const Names names = {
+const Names distilbert_names = {
     {"distilbert.embeddings.{word,position}_embeddings.weight",
      "{embedding.token,encoder.position}"},
     {"distilbert.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
@@ -52,8 +52,8 @@ const Family distilbert = {
      {"DistilBertForSequenceClassification", labels_of_first(ActivationKind::relu)},
      {"DistilBertForTokenClassification", labels_of_each()},
      {"DistilBertForQuestionAnswering", answer_span()}},
-    config,
-    names,
+    distilbert_config,
+    distilbert_names,
     "distilbert.",
     {".position_ids"}};
 

@@ -72,19 +72,19 @@ void gemma3_config(Config& io, Spec& s) {
     io.refuse_unknown({"hidden_act", "cache_implementation", "_sliding_window_pattern"});
 }
 
-const Names names = with_decoder_heads(llama_attention_names()) +
-                    Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
-                           "decoder.{i}.norm.attention.{input,output}.weight"},
-                          {"model.layers.{i}.{pre,post}_feedforward_layernorm.weight",
-                           "decoder.{i}.norm.ffn.{input,output}.weight"},
-                          {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
-                           "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
+const Names gemma_names = with_decoder_heads(llama_attention_names()) +
+                          Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
+                                 "decoder.{i}.norm.attention.{input,output}.weight"},
+                                {"model.layers.{i}.{pre,post}_feedforward_layernorm.weight",
+                                 "decoder.{i}.norm.ffn.{input,output}.weight"},
+                                {"model.layers.{i}.mlp.{gate,up,down}_proj.{weight,bias}",
+                                 "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
 
 }  // namespace
 
 const Family gemma2 = {"gemma2", decoder_architectures("Gemma2", "Gemma2ForCausalLM"),
-                       gemma2_config, names, "model."};
+                       gemma2_config, gemma_names, "model."};
 const Family gemma3 = {"gemma3_text", decoder_architectures("Gemma3Text", "Gemma3ForCausalLM"),
-                       gemma3_config, names, "model."};
+                       gemma3_config, gemma_names, "model."};
 
 }  // namespace fovea

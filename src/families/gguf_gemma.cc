@@ -62,7 +62,7 @@ void common(Config& io, Spec& s) {
   d.ffn.activation = ActivationKind::gelu_tanh;
 }
 
-void gemma2_config(Config& io, Spec& s) {
+void gguf_gemma2_config(Config& io, Spec& s) {
   common(io, s);
   score_scale(io, s, 46);
   windows(io, s, 2);
@@ -73,7 +73,7 @@ void gemma2_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-void gemma3_config(Config& io, Spec& s) {
+void gguf_gemma3_config(Config& io, Spec& s) {
   float& local_theta = s.decoder->position.rotary.local_theta;
   s.decoder->attention.norm = QueryKeyNorm::head;
   common(io, s);
@@ -94,7 +94,7 @@ const Names shifted_gains = {{"output_norm.weight", "decoder.norm.final.weight",
 
 }  // namespace
 
-const Family gguf_gemma2 = gguf_architecture("gemma2", gemma2_config, shifted_gains);
-const Family gguf_gemma3 = gguf_architecture("gemma3", gemma3_config, shifted_gains);
+const Family gguf_gemma2 = gguf_architecture("gemma2", gguf_gemma2_config, shifted_gains);
+const Family gguf_gemma3 = gguf_architecture("gemma3", gguf_gemma3_config, shifted_gains);
 
 }  // namespace fovea

@@ -7,14 +7,14 @@
 namespace fovea {
 namespace {
 
-void gpt2_config(Config& io, Spec& s) {
+void gguf_gpt2_config(Config& io, Spec& s) {
   s.decoder->position.kind = PositionKind::learned;
   gguf_gpt_shape(io, s);
   gguf_refuse_unknown(io);
 }
 
 // ALiBi, and a norm on the embeddings.
-void bloom_config(Config& io, Spec& s) {
+void gguf_bloom_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
   d.embedding_norm = true;
@@ -23,7 +23,7 @@ void bloom_config(Config& io, Spec& s) {
 }
 
 // Rotary positions of a part of each head, sublayers side by side.
-void gpt_neox_config(Config& io, Spec& s) {
+void gguf_gpt_neox_config(Config& io, Spec& s) {
   s.decoder->ffn.activation = ActivationKind::gelu;
   gguf_gpt_shape(io, s);
   io("use_parallel_residual", s.decoder->parallel, true);
@@ -33,8 +33,9 @@ void gpt_neox_config(Config& io, Spec& s) {
 
 }  // namespace
 
-const Family gguf_gpt2 = gguf_architecture("gpt2", gpt2_config, gguf_fused_attention());
-const Family gguf_bloom = gguf_architecture("bloom", bloom_config, gguf_fused_attention());
-const Family gguf_gpt_neox = gguf_architecture("gptneox", gpt_neox_config, gguf_fused_attention());
+const Family gguf_gpt2 = gguf_architecture("gpt2", gguf_gpt2_config, gguf_fused_attention());
+const Family gguf_bloom = gguf_architecture("bloom", gguf_bloom_config, gguf_fused_attention());
+const Family gguf_gpt_neox =
+    gguf_architecture("gptneox", gguf_gpt_neox_config, gguf_fused_attention());
 
 }  // namespace fovea

@@ -9,7 +9,7 @@ namespace {
 
 // LLaMA, and Mistral and Mixtral, which have the same name here. llama.cpp knows no window of this
 // architecture; the key is ours.
-void llama_config(Config& io, Spec& s) {
+void gguf_llama_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   gguf_llama_shape(io, s);
   gguf_experts(io, s);
@@ -20,18 +20,18 @@ void llama_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-void qwen2_config(Config& io, Spec& s) {
+void gguf_qwen2_config(Config& io, Spec& s) {
   gguf_llama_shape(io, s);
   gguf_refuse_unknown(io);
 }
 
-void qwen3_config(Config& io, Spec& s) {
+void gguf_qwen3_config(Config& io, Spec& s) {
   s.decoder->attention.norm = QueryKeyNorm::head;
   gguf_llama_shape(io, s);
   gguf_refuse_unknown(io);
 }
 
-void qwen3_moe_config(Config& io, Spec& s) {
+void gguf_qwen3_moe_config(Config& io, Spec& s) {
   s.decoder->attention.norm = QueryKeyNorm::head;
   gguf_llama_shape(io, s);
   gguf_experts(io, s);
@@ -40,7 +40,7 @@ void qwen3_moe_config(Config& io, Spec& s) {
 }
 
 // LLaMA with fused matrices. llama.cpp takes all layers for layers without a window.
-void phi3_config(Config& io, Spec& s) {
+void gguf_phi3_config(Config& io, Spec& s) {
   auto& windows = s.decoder->attention.windows;
   gguf_llama_shape(io, s);
   int64_t window = windows.empty() ? 0 : windows[0];
@@ -49,7 +49,7 @@ void phi3_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-void olmo2_config(Config& io, Spec& s) {
+void gguf_olmo2_config(Config& io, Spec& s) {
   s.decoder->placement = {false, true, false};
   s.decoder->attention.norm = QueryKeyNorm::all;
   gguf_llama_shape(io, s);
@@ -64,12 +64,12 @@ const Names phi3_fused = {{"blk.{i}.ffn_up.weight", "decoder.{i}.ffn.{gate+up}.w
 
 }  // namespace
 
-const Family gguf_llama = gguf_architecture("llama", llama_config, llama_pairs);
-const Family gguf_qwen2 = gguf_architecture("qwen2", qwen2_config);
-const Family gguf_qwen3 = gguf_architecture("qwen3", qwen3_config);
-const Family gguf_qwen3_moe = gguf_architecture("qwen3moe", qwen3_moe_config);
+const Family gguf_llama = gguf_architecture("llama", gguf_llama_config, llama_pairs);
+const Family gguf_qwen2 = gguf_architecture("qwen2", gguf_qwen2_config);
+const Family gguf_qwen3 = gguf_architecture("qwen3", gguf_qwen3_config);
+const Family gguf_qwen3_moe = gguf_architecture("qwen3moe", gguf_qwen3_moe_config);
 const Family gguf_phi3 =
-    gguf_architecture("phi3", phi3_config, gguf_fused_attention() + phi3_fused);
-const Family gguf_olmo2 = gguf_architecture("olmo2", olmo2_config);
+    gguf_architecture("phi3", gguf_phi3_config, gguf_fused_attention() + phi3_fused);
+const Family gguf_olmo2 = gguf_architecture("olmo2", gguf_olmo2_config);
 
 }  // namespace fovea

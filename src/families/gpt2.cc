@@ -6,7 +6,7 @@ namespace {
 
 // GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], query, key and value in
 // one.
-void config(Config& io, Spec& s) {
+void gpt2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
   d.position.kind = PositionKind::learned;
@@ -32,7 +32,7 @@ void config(Config& io, Spec& s) {
   }
 }
 
-const Names names = with_decoder_heads({
+const Names gpt2_names = with_decoder_heads({
     {"transformer.w{t,p}e.weight", "{embedding.token,decoder.position}"},
     {"transformer.h.{i}.ln_{1,2}.{weight,bias}",
      "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
@@ -49,7 +49,7 @@ const Names names = with_decoder_heads({
 }  // namespace
 
 const Family gpt2 = {"gpt2",         decoder_architectures("GPT2", "GPT2LMHeadModel"),
-                     config,         names,
+                     gpt2_config,    gpt2_names,
                      "transformer.", {".attn.bias", ".attn.masked_bias"}};
 
 }  // namespace fovea

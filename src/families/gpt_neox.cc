@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // GPT-NeoX (Black et al. 2022): rotary positions of a part of each head, sublayers side by side.
-void config(Config& io, Spec& s) {
+void gpt_neox_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
   io("hidden_size", s.width);
@@ -38,7 +38,7 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({"is_decoder"});
 }
 
-const Names names = with_decoder_heads(
+const Names gpt_neox_names = with_decoder_heads(
     {{"gpt_neox.embed_in.weight", "embedding.token"},
      {"gpt_neox.layers.{i}.attention.query_key_value.{weight,bias}",
       "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::by_head},
@@ -55,8 +55,8 @@ const Names names = with_decoder_heads(
 
 const Family gpt_neox = {"gpt_neox",
                          decoder_architectures("GPTNeoX", "GPTNeoXForCausalLM"),
-                         config,
-                         names,
+                         gpt_neox_config,
+                         gpt_neox_names,
                          "gpt_neox.",
                          {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"},
                          {{"lm_head.weight", "head.output.weight"}}};

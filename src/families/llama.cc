@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // LLaMA 1 to 3 and all that is shaped like it (Touvron et al. 2023).
-void config(Config& io, Spec& s) {
+void llama_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   llama_sizes(io, s, {});
   io("attention_bias", d.attention.bias, false);
@@ -36,8 +36,8 @@ Names llama_names() {
                 "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"}};
 }
 
-const Family llama = {"llama",  decoder_architectures("Llama", "LlamaForCausalLM"),
-                      config,   llama_names(),
-                      "model.", {".rotary_emb.inv_freq"}};
+const Family llama = {"llama",      decoder_architectures("Llama", "LlamaForCausalLM"),
+                      llama_config, llama_names(),
+                      "model.",     {".rotary_emb.inv_freq"}};
 
 }  // namespace fovea

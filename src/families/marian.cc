@@ -6,7 +6,7 @@ namespace {
 
 // Marian (Junczys-Dowmunt et al. 2018): the original Transformer, with sinusoids whose sines stand
 // before their cosines.
-void config(Config& io, Spec& s) {
+void marian_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position = {.kind = PositionKind::sinusoidal, .waves = Waves::halves};
   d.placement = {false, false, true};
@@ -38,7 +38,7 @@ void config(Config& io, Spec& s) {
 const Family marian = {
     "marian",
     {{"MarianMTModel", {.bias = true}}},
-    config,
+    marian_config,
     bart_stack_names("encoder") + bart_stack_names("decoder") +
         Names{{"model.shared.weight", "embedding.token", Stored::plain,
                [](const Spec& s) { return s.source_vocabulary == 0; }},

@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // LLaMA with a sliding window (Jiang et al. 2023).
-void config(Config& io, Spec& s) {
+void mistral_config(Config& io, Spec& s) {
   llama_sizes(io, s, {});
   window_of_all(io, *s.decoder, 4096);
   if (io.reading()) io.refuse_unknown({});
@@ -13,7 +13,7 @@ void config(Config& io, Spec& s) {
 
 }  // namespace
 
-const Family mistral = {"mistral", decoder_architectures("Mistral", "MistralForCausalLM"), config,
-                        llama_names(), "model."};
+const Family mistral = {"mistral", decoder_architectures("Mistral", "MistralForCausalLM"),
+                        mistral_config, llama_names(), "model."};
 
 }  // namespace fovea

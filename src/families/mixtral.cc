@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // Mistral with experts (Jiang et al. 2024).
-void config(Config& io, Spec& s) {
+void mixtral_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   llama_sizes(io, s, {.theta = 1e6f, .epsilon = 1e-5f});
   window_of_all(io, d, 0);
@@ -16,7 +16,7 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names =
+const Names mixtral_names =
     with_decoder_heads(llama_attention_names()) +
     Names{{"model.layers.{i}.{input,post_attention}_layernorm.weight",
            "decoder.{i}.norm.{attention,ffn}.input.weight"},
@@ -24,7 +24,7 @@ const Names names =
           {"model.layers.{i}.block_sparse_moe.experts.{e}.w{1,3,2}.weight",
            "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight"}};
 
-const Names in_memory = {
+const Names mixtral_in_memory = {
     {"model.layers.{i}.mlp.gate.weight", "decoder.{i}.ffn.router.weight"},
     {"model.layers.{i}.mlp.experts.gate_up_proj", "decoder.{i}.ffn.experts.{e}.{gate+up}.weight",
      Stored::stacked},
@@ -34,8 +34,9 @@ const Names in_memory = {
 
 }  // namespace
 
-const Family mixtral = {
-    "mixtral", decoder_architectures("Mixtral", "MixtralForCausalLM"), config, names, "model.", {},
-    in_memory};
+const Family mixtral = {"mixtral",        decoder_architectures("Mixtral", "MixtralForCausalLM"),
+                        mixtral_config,   mixtral_names,
+                        "model.",         {},
+                        mixtral_in_memory};
 
 }  // namespace fovea

@@ -6,7 +6,7 @@ namespace {
 
 // ModernBERT (Warner et al. 2024): rotary positions, local layers between global ones, GEGLU, norms
 // on the inputs.
-void config(Config& io, Spec& s) {
+void modernbert_config(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
   s.decoder.reset();
   StackSpec& e = *s.encoder;
@@ -62,7 +62,7 @@ void config(Config& io, Spec& s) {
                        "repad_logits_with_grad", "position_embedding_type", "layer_norm_eps"});
 }
 
-const Names names = {
+const Names modernbert_names = {
     {"model.embeddings.tok_embeddings.weight", "embedding.token"},
     {"model.embeddings.norm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
     {"model.layers.{i}.attn.Wqkv.{weight,bias}",
@@ -92,8 +92,8 @@ const Family modernbert = {"modernbert",
                             {"ModernBertModel", {.kind = HeadKind::pooled}},
                             {"ModernBertForSequenceClassification", labels(HeadKind::sequence)},
                             {"ModernBertForTokenClassification", labels(HeadKind::token)}},
-                           config,
-                           names,
+                           modernbert_config,
+                           modernbert_names,
                            "model."};
 
 }  // namespace fovea

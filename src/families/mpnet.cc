@@ -6,7 +6,7 @@ namespace {
 
 // MPNet (Song et al. 2020): BERT without token types, with relative positions beside the learned
 // ones, which begin behind row 1.
-void config(Config& io, Spec& s) {
+void mpnet_config(Config& io, Spec& s) {
   bert_shape(s);
   PositionSpec& position = s.encoder->position;
   position.bias = DistanceBias::relative;
@@ -17,7 +17,7 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names = {
+const Names mpnet_names = {
     {"mpnet.embeddings.{word,position}_embeddings.weight", "{embedding.token,encoder.position}"},
     {"mpnet.embeddings.LayerNorm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"},
     {"mpnet.encoder.relative_attention_bias.weight", "encoder.distance", Stored::transposed},
@@ -44,8 +44,8 @@ const Family mpnet = {"mpnet",
                        {"MPNetForSequenceClassification", labels_of_first(ActivationKind::tanh)},
                        {"MPNetForTokenClassification", labels_of_each()},
                        {"MPNetForQuestionAnswering", answer_span()}},
-                      config,
-                      names,
+                      mpnet_config,
+                      mpnet_names,
                       "mpnet.",
                       {".position_ids", "lm_head.decoder.bias", "mpnet.pooler.dense.weight",
                        "mpnet.pooler.dense.bias"}};

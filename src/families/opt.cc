@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // OPT (Zhang et al. 2022). Its learned positions begin at row 2.
-void config(Config& io, Spec& s) {
+void opt_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   bool before = d.placement.input, bias = d.attention.bias;
   io("vocab_size", s.vocabulary);
@@ -32,7 +32,7 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names = with_decoder_heads(
+const Names opt_names = with_decoder_heads(
     {{"model.decoder.embed_{tokens,positions}.weight", "{embedding.token,decoder.position}"},
      {"model.decoder.layers.{i}.self_attn.{q,k,v,out}_proj.{weight,bias}",
       "decoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
@@ -46,6 +46,7 @@ const Names names = with_decoder_heads(
 
 }  // namespace
 
-const Family opt = {"opt", decoder_architectures("OPT", "OPTForCausalLM"), config, names, "model."};
+const Family opt = {"opt", decoder_architectures("OPT", "OPTForCausalLM"), opt_config, opt_names,
+                    "model."};
 
 }  // namespace fovea

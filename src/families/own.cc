@@ -5,7 +5,7 @@ namespace {
 
 // What no other family can express: the Spec itself, under its own names (an empty table changes
 // none).
-void config(Config& io, Spec& s) {
+void own_config(Config& io, Spec& s) {
   io.spec("spec", s);  // the head too
   if (io.reading()) io.refuse_unknown({});
 }
@@ -18,7 +18,7 @@ const Family own = {"fovea",
                      {"FoveaModel", {.kind = HeadKind::sequence}},
                      {"FoveaModel", {.kind = HeadKind::token}},
                      {"FoveaModel", {.kind = HeadKind::span}}},
-                    config,
+                    own_config,
                     {}};
 
 }  // namespace fovea

@@ -6,7 +6,7 @@ namespace fovea {
 namespace {
 
 // Phi 3 (Abdin et al. 2024): LLaMA with fused matrices, and longrope for its long variants.
-void config(Config& io, Spec& s) {
+void phi3_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   RotarySpec& rotary = d.position.rotary;
   int64_t original = rotary.original_context > 0 ? rotary.original_context : 4096;
@@ -21,7 +21,7 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names = with_decoder_heads(
+const Names phi3_names = with_decoder_heads(
     {{"model.embed_tokens.weight", "embedding.token"},
      {"model.layers.{i}.self_attn.qkv_proj.weight",
       "decoder.{i}.attention.{query+key+value}.weight"},
@@ -35,7 +35,7 @@ const Names names = with_decoder_heads(
 
 }  // namespace
 
-const Family phi3 = {"phi3", decoder_architectures("Phi3", "Phi3ForCausalLM"), config, names,
-                     "model."};
+const Family phi3 = {"phi3", decoder_architectures("Phi3", "Phi3ForCausalLM"), phi3_config,
+                     phi3_names, "model."};
 
 }  // namespace fovea

@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // RoBERTa (Liu et al. 2019): BERT whose positions begin behind the padding token.
-void config(Config& io, Spec& s) {
+void roberta_config(Config& io, Spec& s) {
   bert_shape(s);
   bert_sizes(io, s, 1e-12f);
   io.padding(s, 1);
@@ -17,7 +17,7 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names =
+const Names roberta_names =
     bert_encoder_names("roberta.") +
     Names{
         {"classifier.{dense,out_proj}.{weight,bias}", "sequence.{transform,output}.{weight,bias}"},
@@ -34,8 +34,8 @@ const Family roberta = {
      {"RobertaForSequenceClassification", labels_of_first(ActivationKind::tanh)},
      {"RobertaForTokenClassification", labels_of_each()},
      {"RobertaForQuestionAnswering", answer_span()}},
-    config,
-    names,
+    roberta_config,
+    roberta_names,
     "roberta.",
     {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
      "roberta.pooler.dense.bias"}};

@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // StarCoder 2 (Lozhkov et al. 2024): LLaMA with LayerNorm, biases and a plain feed-forward layer.
-void config(Config& io, Spec& s) {
+void starcoder2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   llama_sizes(io, s,
               {.epsilon = 1e-5f,
@@ -22,17 +22,18 @@ void config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-const Names names = with_decoder_heads(llama_attention_names()) +
-                    Names{{"model.layers.{i}.{input,post_attention}_layernorm.{weight,bias}",
-                           "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
-                          {"model.layers.{i}.mlp.c_{fc,proj}.{weight,bias}",
-                           "decoder.{i}.ffn.{up,down}.{weight,bias}"},
-                          {"model.norm.bias", "decoder.norm.final.bias"}};
+const Names starcoder2_names =
+    with_decoder_heads(llama_attention_names()) +
+    Names{{"model.layers.{i}.{input,post_attention}_layernorm.{weight,bias}",
+           "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+          {"model.layers.{i}.mlp.c_{fc,proj}.{weight,bias}",
+           "decoder.{i}.ffn.{up,down}.{weight,bias}"},
+          {"model.norm.bias", "decoder.norm.final.bias"}};
 
 }  // namespace
 
 const Family starcoder2 = {"starcoder2",
-                           decoder_architectures("Starcoder2", "Starcoder2ForCausalLM"), config,
-                           names, "model."};
+                           decoder_architectures("Starcoder2", "Starcoder2ForCausalLM"),
+                           starcoder2_config, starcoder2_names, "model."};
 
 }  // namespace fovea

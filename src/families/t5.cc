@@ -25,7 +25,7 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
 }
 
 // T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers.
-void config(Config& io, Spec& s) {
+void t5_config(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
   StackSpec& d = *s.decoder;
   int64_t encoder_layers = s.encoder->layers, decoder_layers = d.layers;
@@ -79,7 +79,7 @@ Names stack_names(const std::string& stack, const std::string& ffn) {
   };
 }
 
-const Names names =
+const Names t5_names =
     stack_names("encoder", "1") + stack_names("decoder", "2") +
     Names{{"shared.weight", "embedding.token"},
           {"decoder.block.{i}.layer.1.EncDecAttention.{q,k,v,o}.weight",
@@ -91,8 +91,8 @@ const Names names =
 
 const Family t5 = {"t5",
                    {{"T5ForConditionalGeneration", {}}},
-                   config,
-                   names,
+                   t5_config,
+                   t5_names,
                    "",
                    {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
                     "layer.1.EncDecAttention.relative_attention_bias.weight"}};

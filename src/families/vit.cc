@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // ViT (Dosovitskiy et al. 2021): squares of an image as tokens.
-void config(Config& io, Spec& s) {
+void vit_config(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
   s.decoder.reset();
   StackSpec& e = *s.encoder;
@@ -30,7 +30,7 @@ void config(Config& io, Spec& s) {
         {"encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"});
 }
 
-const Names names = {
+const Names vit_names = {
     {"vit.embeddings.cls_token", "input.class", Stored::batched},
     {"vit.embeddings.position_embeddings", "encoder.position", Stored::batched},
     {"vit.embeddings.patch_embeddings.projection.{weight,bias}", "input.patch.{weight,bias}",
@@ -48,7 +48,7 @@ const Names names = {
     {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
 };
 
-const Names in_memory = {
+const Names vit_in_memory = {
     {"vit.layers.{i}.attention.{q,k,v,o}_proj.{weight,bias}",
      "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
     {"vit.layers.{i}.layernorm_{before,after}.{weight,bias}",
@@ -63,11 +63,11 @@ const Family vit = {
     {{"ViTForImageClassification", {.kind = HeadKind::sequence, .labels = 2, .bias = true}},
      {"ViTModel",
       {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh}}},
-    config,
-    names,
+    vit_config,
+    vit_names,
     "vit.",
     {},
-    in_memory,
+    vit_in_memory,
     true};
 
 }  // namespace fovea

@@ -6,7 +6,7 @@ namespace {
 
 // Whisper (Radford et al. 2022): a spectrogram through two convolutions, sinusoids in the encoder,
 // norms on the inputs, keys without bias.
-void config(Config& io, Spec& s) {
+void whisper_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::learned;
   d.attention.key_bias = false;
@@ -29,7 +29,7 @@ void config(Config& io, Spec& s) {
 
 const Family whisper = {"whisper",
                         {{"WhisperForConditionalGeneration", {}}},
-                        config,
+                        whisper_config,
                         bart_stack_names("encoder") + bart_stack_names("decoder") +
                             Names{{"model.decoder.embed_tokens.weight", "embedding.token"},
                                   {"model.encoder.conv{1,2}.{weight,bias}",

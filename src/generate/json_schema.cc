@@ -15,8 +15,8 @@ namespace fovea {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Sequence = Grammar::Sequence;
 using Symbol = Grammar::Symbol;
+using Symbols = Grammar::Sequence;
 
 constexpr int kMostDepth = 64;
 constexpr int64_t kMostRepeats = 100'000;
@@ -82,7 +82,7 @@ class SchemaCompiler {
       if (schema.contains(key)) return alone(schema, key, path), choice(schema, key, path);
     }
     if (schema.contains("enum") || schema.contains("const")) return literals(schema, path);
-    std::vector<Sequence> ways;
+    std::vector<Symbols> ways;
     const std::vector<std::string> types = types_of(schema, path);
     refuse_others(schema, path);
     for (const std::string& type : types) ways.push_back(of_type(schema, type, path));
@@ -105,7 +105,7 @@ class SchemaCompiler {
     if (key == "allOf" && all.size() > 1) {
       fail(ErrorKind::Unsupported, "{}: allOf of several schemas; expected one", path);
     }
-    std::vector<Sequence> ways;
+    std::vector<Symbols> ways;
     for (const Json& each : all) ways.push_back({compile(each, path + "." + key)});
     return rules_.one_of(ways);
   }
@@ -140,7 +140,7 @@ class SchemaCompiler {
     const bool typed = schema.contains("type");
     const std::vector<std::string> types =
         typed ? types_of(schema, path) : std::vector<std::string>();
-    std::vector<Sequence> ways;
+    std::vector<Symbols> ways;
     for (const Json& value : all) {
       const bool fits = std::any_of(types.begin(), types.end(),
                                     [&](const std::string& type) { return has_type(value, type); });
@@ -188,7 +188,7 @@ class SchemaCompiler {
     }
   }
 
-  Sequence of_type(const Json& schema, const std::string& type, const std::string& path) {
+  Symbols of_type(const Json& schema, const std::string& type, const std::string& path) {
     if (type == "object") return object(schema, path);
     if (type == "array") return array(schema, path);
     if (type == "string") return string(schema, path);
@@ -207,16 +207,16 @@ class SchemaCompiler {
     return found->get<int64_t>();
   }
 
-  Sequence string(const Json& schema, const std::string& path) {
+  Symbols string(const Json& schema, const std::string& path) {
     const auto least = count(schema, "minLength", path), most = count(schema, "maxLength", path);
     if (!least && !most) return {rules_.string()};
     if (most && *most < least.value_or(0)) refuse(path, "maxLength is below minLength");
-    const Sequence one = {rules_.character()};
-    return rules_.text("\"") + Sequence{rules_.repeated(one, one, least.value_or(0), most)} +
+    const Symbols one = {rules_.character()};
+    return rules_.text("\"") + Symbols{rules_.repeated(one, one, least.value_or(0), most)} +
            rules_.text("\"");
   }
 
-  Sequence array(const Json& schema, const std::string& path) {
+  Symbols array(const Json& schema, const std::string& path) {
     const int64_t least = count(schema, "minItems", path).value_or(0);
     const auto most = count(schema, "maxItems", path);
     if (most && *most < least) refuse(path, "maxItems is below minItems");
@@ -230,8 +230,8 @@ class SchemaCompiler {
   }
 
   // Just the items of prefixItems: what may follow them is left out.
-  Sequence tuple(const Json& schema, int64_t least, std::optional<int64_t> most,
-                 const std::string& path) {
+  Symbols tuple(const Json& schema, int64_t least, std::optional<int64_t> most,
+                const std::string& path) {
     const Json& items = schema["prefixItems"];
     const auto size = static_cast<int64_t>(items.size());
     if (!items.is_array() || size < least || (most && *most < size)) {
@@ -239,28 +239,28 @@ class SchemaCompiler {
              "prefixItems; expected schemas in an array, as many as minItems and maxItems "
              "allow");
     }
-    Sequence out = rules_.text("[");
+    Symbols out = rules_.text("[");
     for (const Json& item : items) {
-      if (out.size() > 1) out = out + rules_.text(",") + Sequence{rules_.space()};
-      out = out + Sequence{compile(item, path + ".prefixItems")};
+      if (out.size() > 1) out = out + rules_.text(",") + Symbols{rules_.space()};
+      out = out + Symbols{compile(item, path + ".prefixItems")};
     }
     return out + rules_.text("]");
   }
 
   struct Property {
-    Sequence pair;
+    Symbols pair;
     bool required;
   };
 
-  Sequence object(const Json& schema, const std::string& path) {
+  Symbols object(const Json& schema, const std::string& path) {
     const std::vector<Property> all = properties(schema, path);
     const auto additional = schema.find("additionalProperties");
     if (!all.empty()) return members(all);
     if (additional != schema.end() && *additional == false) return rules_.text("{}");
     if (additional == schema.end() || additional->is_boolean()) return {rules_.object()};
     const Symbol value = compile(*additional, path + ".additionalProperties");
-    const Sequence pair =
-        Sequence{rules_.string()} + rules_.text(":") + Sequence{rules_.space(), value};
+    const Symbols pair =
+        Symbols{rules_.string()} + rules_.text(":") + Symbols{rules_.space(), value};
     return rules_.list('{', pair, 0, std::nullopt, '}');
   }
 
@@ -284,19 +284,19 @@ class SchemaCompiler {
     return all;
   }
 
-  Sequence pair(const std::string& name, Symbol value) {
-    return rules_.text(Json(name).dump() + ":") + Sequence{rules_.space(), value};
+  Symbols pair(const std::string& name, Symbol value) {
+    return rules_.text(Json(name).dump() + ":") + Symbols{rules_.space(), value};
   }
 
   // The properties in their order; what is not required may be left out. From the end: what may
   // follow the first i, of which some are (`behind`) or none is (`fresh`) there.
-  Sequence members(const std::vector<Property>& all) {
-    const Sequence close = Sequence{rules_.space()} + rules_.text("}");
+  Symbols members(const std::vector<Property>& all) {
+    const Symbols close = Symbols{rules_.space()} + rules_.text("}");
     Symbol behind = rules_.one_of({close}), fresh = behind;
     for (size_t i = all.size(); i-- > 0;) {
-      const Sequence with = all[i].pair + Sequence{behind};
-      std::vector<Sequence> later = {rules_.text(",") + Sequence{rules_.space()} + with};
-      std::vector<Sequence> first = {Sequence{rules_.space()} + with};
+      const Symbols with = all[i].pair + Symbols{behind};
+      std::vector<Symbols> later = {rules_.text(",") + Symbols{rules_.space()} + with};
+      std::vector<Symbols> first = {Symbols{rules_.space()} + with};
       if (!all[i].required) {
         later.push_back({behind});
         first.push_back({fresh});
@@ -304,7 +304,7 @@ class SchemaCompiler {
       behind = rules_.one_of(later);
       fresh = rules_.one_of(first);
     }
-    return rules_.text("{") + Sequence{fresh};
+    return rules_.text("{") + Symbols{fresh};
   }
 
   Grammar& grammar_;
@@ -320,7 +320,7 @@ SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usab
   SchemaCompiler compiler(*grammar, schema.empty() ? Json{{"type", "object"}} : parse(schema));
   const Symbol value = compiler.root();
   const Symbol root =
-      compiler.rules().one_of({{value}, compiler.rules().text(" ") + Sequence{value}});
+      compiler.rules().one_of({{value}, compiler.rules().text(" ") + Symbols{value}});
   grammar->finish();
   return {std::move(grammar), root.index};
 }

@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kStrip = 256;                     // query rows computed at a time
+constexpr int64_t kQueryRows = 256;                 // query rows computed at a time
 constexpr int64_t kMapElements = int64_t{1} << 24;  // of an answer: 64 MiB
 
 // Rows of one head as a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
@@ -96,7 +96,7 @@ Map Inspection::map(const MapQuery& query) const {
         map.rows, map.keys, kMapElements);
   map.weights.assign(static_cast<size_t>(map.heads * map.rows * map.keys), 0.0f);
   const float share = 1.0f / static_cast<float>(query.heads.size());
-  const int64_t strip = std::max(step, kStrip / step * step);
+  const int64_t strip = std::max(step, kQueryRows / step * step);
   for (int64_t begin = rows.begin; begin < rows.end; begin += strip) {
     const Interval part{begin, std::min(begin + strip, rows.end)};
     std::vector<float> mean(query.mean ? static_cast<size_t>((part.end - begin) * S) : 0, 0.0f);
@@ -151,8 +151,8 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
   for (int64_t h = 0; h < H; ++h) {
     HeadScores sum;
     Diffuseness diffuse(mask, S);
-    for (int64_t begin = 0; begin < T; begin += kStrip) {
-      const Interval strip{begin, std::min(begin + kStrip, T)};
+    for (int64_t begin = 0; begin < T; begin += kQueryRows) {
+      const Interval strip{begin, std::min(begin + kQueryRows, T)};
       const Tensor here = weights(look, layer, h, strip);
       for (int64_t t = begin; t < strip.end; ++t) {
         const float* w = here.data_as<float>() + (t - begin) * S;
@@ -208,8 +208,8 @@ std::vector<LayerSizes> Inspection::sizes(Look look) const {
     for (int64_t h = 0; h < stack_spec(look).attention.heads; ++h) {
       const Mask mask = attended(look, layer).options.mask;
       Diffuseness diffuse(mask, S);
-      for (int64_t begin = 0; begin < T; begin += kStrip) {
-        const Interval strip{begin, std::min(begin + kStrip, T)};
+      for (int64_t begin = 0; begin < T; begin += kQueryRows) {
+        const Interval strip{begin, std::min(begin + kQueryRows, T)};
         const Tensor w = weights(look, layer, h, strip);
         for (int64_t r = 0; r < strip.end - begin; ++r)
           diffuse.add(begin + r, w.data_as<float>() + r * S);

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kStrip = 64;  // rows of logits at a time: 64 x 256,000 are 65 MB
+constexpr int64_t kLogitRows = 64;  // rows of logits at a time: 64 x 256,000 are 65 MB
 
 struct Distribution {
   double log_sum = 0;  // log of the sum of exp(logit)
@@ -59,8 +59,8 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
   const NoGradient off;
   check(model_.spec.head.kind == HeadKind::language_model,
         "logit lens: this model predicts no tokens; expected a language model");
-  check(0 <= first && first < end && end <= main_.tokens() && end - first <= kStrip,
-        "places {} to {}; expected at most {} of 0 to {}", first, end, kStrip, main_.tokens());
+  check(0 <= first && first < end && end <= main_.tokens() && end - first <= kLogitRows,
+        "places {} to {}; expected at most {} of 0 to {}", first, end, kLogitRows, main_.tokens());
   const int64_t V = model_.spec.vocabulary;
   std::vector<std::vector<Guess>> all;
   for (const auto& states : main_.stream) {
@@ -86,8 +86,8 @@ std::vector<Surprise> Inspection::surprise() const {
   const int64_t ahead = main_.stack->decodes ? 1 : 0, V = model_.spec.vocabulary;
   const int64_t count = main_.tokens() - ahead;
   std::vector<Surprise> all(static_cast<size_t>(count));
-  for (int64_t begin = 0; begin < count; begin += kStrip) {
-    const int64_t end = std::min(begin + kStrip, count);
+  for (int64_t begin = 0; begin < count; begin += kLogitRows) {
+    const int64_t end = std::min(begin + kLogitRows, count);
     const Tensor z = logits_of(rows_of_stream(main_.output, begin, end));
     parallel_for(end - begin, 1, [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {

@@ -5,13 +5,13 @@
 namespace fovea {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // What the config says of a token: its text, or an object with "content".
-std::optional<int32_t> named(const TokenizerState& state, const json& config,
+std::optional<int32_t> named(const TokenizerState& state, const Json& config,
                              const std::string& path, const char* key) {
-  json value = config.value(key, json());
-  if (value.is_object()) value = value.value("content", json());
+  Json value = config.value(key, Json());
+  if (value.is_object()) value = value.value("content", Json());
   if (value.is_null()) return {};
   if (!value.is_string())
     fail(ErrorKind::BadFile, "{}: {} is {}; expected the text of a token", path, key, brief(value));
@@ -22,7 +22,7 @@ std::optional<int32_t> named(const TokenizerState& state, const json& config,
 }
 
 // {"32000": {"content": ...}, ...}: tokens that the vocabulary may lack, with the next ids then.
-void add_tokens(const json& config, const std::string& path, TokenizerState& state) {
+void add_tokens(const Json& config, const std::string& path, TokenizerState& state) {
   const auto found = config.find("added_tokens_decoder");
   if (found == config.end() || !found->is_object()) return;
   std::vector<AddedToken> tokens;
@@ -54,7 +54,7 @@ void add_tokens(const json& config, const std::string& path, TokenizerState& sta
 }
 
 // What the classes of older tokenizers put around a text, where tokenizer.json does not say it.
-void surround(const json& config, const std::string& path, TokenizerState& state) {
+void surround(const Json& config, const std::string& path, TokenizerState& state) {
   if (!state.post_processors.empty()) return;
   TemplateProcessing around;
   const auto add = [&](const char* flag, std::optional<int32_t> id, int32_t type_id,
@@ -101,7 +101,7 @@ void add_token(const AddedToken& token, TokenizerState& state) {
 }
 
 void apply_config(const std::string& text, const std::string& path, TokenizerState& state) {
-  const json config = parse_json(text, path);
+  const Json config = parse_json(text, path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object", path, brief(config));
   add_tokens(config, path, state);

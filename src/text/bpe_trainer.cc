@@ -142,9 +142,9 @@ class Symbols {
   std::vector<uint32_t> words_, spans_;
 };
 
-class Trainer {
+class BpeTrainer {
  public:
-  Trainer(const WordCounts& words, const BpeTrainerOptions& options)
+  BpeTrainer(const WordCounts& words, const BpeTrainerOptions& options)
       : words_(words), options_(options) {}
 
   TrainedBpe train() {
@@ -317,7 +317,7 @@ class Trainer {
 }  // namespace
 
 TrainedBpe train_bpe(const WordCounts& words, const BpeTrainerOptions& options) {
-  return Trainer(words, options).train();
+  return BpeTrainer(words, options).train();
 }
 
 }  // namespace fovea

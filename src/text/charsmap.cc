@@ -39,14 +39,14 @@ size_t cluster_length(std::string_view text) {
 }
 
 // A character and what it does to the old ones, as Rewriter::put takes them.
-struct Change {
+struct Substitute {
   char32_t c;
   int64_t change;
 };
 
 // A text in place of an old one: added characters count as new, and the last one, even if it is of
 // the text before, takes the places of those removed.
-void put_instead(std::string_view old, std::string_view text, std::vector<Change>& changes) {
+void put_instead(std::string_view old, std::string_view text, std::vector<Substitute>& changes) {
   const auto before = static_cast<int64_t>(count(old)), after = static_cast<int64_t>(count(text));
   for (int64_t i = 0; i < after; ++i) {
     const utf8::Character c = utf8::first(text);
@@ -128,7 +128,7 @@ void Charsmap::normalize(AlignedText& text) const {
   std::string_view rest = text.text();
   if (plain_prefix(rest) == rest.size()) return;
   Rewriter rewriter(text);
-  std::vector<Change> changes;
+  std::vector<Substitute> changes;
   while (!rest.empty()) {
     const size_t plain = text.aligned() ? 0 : plain_prefix(rest);
     rewriter.insert(rest.substr(0, plain));
@@ -141,7 +141,7 @@ void Charsmap::normalize(AlignedText& text) const {
     });
     rest.remove_prefix(cluster.size());
   }
-  for (const Change& change : changes) rewriter.put(change.c, change.change);
+  for (const Substitute& change : changes) rewriter.put(change.c, change.change);
   rewriter.finish();
 }
 

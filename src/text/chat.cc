@@ -16,7 +16,7 @@ using jinja::Dict;
 using jinja::Kind;
 using jinja::Runtime;
 using jinja::Value;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -63,7 +63,7 @@ struct NamedSource {
 };
 
 // One template, or a list of {"name", "template"}.
-void add_configured(std::vector<NamedSource>& found, const json& config, const std::string& path) {
+void add_configured(std::vector<NamedSource>& found, const Json& config, const std::string& path) {
   const auto entry = config.find("chat_template");
   if (entry == config.end() || entry->is_null()) return;
   if (entry->is_string()) {
@@ -74,7 +74,7 @@ void add_configured(std::vector<NamedSource>& found, const json& config, const s
     fail(ErrorKind::BadFile, "{}: chat_template is {}; expected a string or a list of templates",
          path, brief(*entry));
   }
-  for (const json& each : *entry) {
+  for (const Json& each : *entry) {
     const std::string name = get_string(each, "name", path);
     found.push_back({name, get_string(each, "template", path), path + ": chat_template " + name});
   }
@@ -86,8 +86,8 @@ void add_file(std::vector<NamedSource>& found, const std::string& name, const st
 }
 
 // bos_token and the like: a string, or an object with its content.
-json special_tokens(const json& config, const std::string& path) {
-  json tokens = json::object();
+Json special_tokens(const Json& config, const std::string& path) {
+  Json tokens = Json::object();
   for (const auto& [key, value] : config.items()) {
     if (!key.ends_with("_token")) continue;
     if (value.is_string()) tokens[key] = value;
@@ -103,10 +103,10 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
   ModelChat chat;
   chat.folder_ = folder.string();
   const std::string config_path = (folder / "tokenizer_config.json").string();
-  const json config = is_gguf(chat.folder_)
+  const Json config = is_gguf(chat.folder_)
                           ? parse_json(tokenizer_files(Gguf(chat.folder_)).config, chat.folder_)
                       : is_file(config_path) ? read_json(config_path)
-                                             : json::object();
+                                             : Json::object();
   if (!config.is_object()) fail(ErrorKind::BadFile, "{}: is no object", config_path);
   std::vector<NamedSource> found;
   add_configured(found, config, config_path);

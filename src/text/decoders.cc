@@ -9,6 +9,12 @@
 
 namespace fovea {
 
+void replace_all(std::string& text, std::string_view old, std::string_view by) {
+  if (old.empty()) return;
+  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at + by.size()))
+    text.replace(at, old.size(), by);
+}
+
 // One decoder at work.
 class DecodingStream::Step {
  public:
@@ -22,12 +28,6 @@ namespace {
 
 using Tokens = DecodingStream::Step::Tokens;
 using Step = DecodingStream::Step;
-
-void replace_all(std::string& text, std::string_view old, std::string_view by) {
-  if (old.empty()) return;
-  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at + by.size()))
-    text.replace(at, old.size(), by);
-}
 
 // What English text needs after its tokens were joined with spaces.
 void clean_up(std::string& text) {

@@ -48,6 +48,8 @@ using Decoder =
                  ByteFallback, Fuse, StripDecoder, ReplaceDecoder, CtcDecoder>;
 using Decoders = std::vector<Decoder>;  // one after the other; nested sequences are flat
 
+void replace_all(std::string& text, std::string_view old, std::string_view by);
+
 // Tokens through a chain of decoders. After a decoder that joins its tokens into one text (Fuse,
 // ByteLevel), the next ones see the parts of a single token.
 class DecodingStream {

@@ -25,9 +25,9 @@ std::string checked_text(std::string_view text, const std::string& path, const s
   return std::string(text);
 }
 
-class Reader {
+class GgufReader {
  public:
-  explicit Reader(const Gguf& file) : file_(file) {}
+  explicit GgufReader(const Gguf& file) : file_(file) {}
 
   TokenizerFiles files() {
     TokenizerFiles files;
@@ -249,7 +249,7 @@ bool has_tokenizer(const Gguf& file) {
 TokenizerFiles tokenizer_files(const Gguf& file) {
   if (!has_tokenizer(file))
     fail(ErrorKind::BadFile, "{}: it has no vocabulary ({}); expected one", file.path(), kModel);
-  return Reader(file).files();
+  return GgufReader(file).files();
 }
 
 }  // namespace fovea

@@ -12,27 +12,27 @@
 namespace fovea {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using PieceType = SentencePieceFile::Type;
 
 constexpr const char* kName = "tokenizer.json";
 constexpr std::string_view kSpace = "▁";  // what stands for one in SentencePiece's tokens
 
-std::string type_of(const json& part) {
+std::string type_of(const Json& part) {
   return part.is_object() ? find_string(part, "type", kName).value_or("") : "";
 }
 
 // A part and, if it is a sequence, its parts.
-std::vector<json> parts_of(const json& part) {
-  std::vector<json> parts;
+std::vector<Json> parts_of(const Json& part) {
+  std::vector<Json> parts;
   for (const char* list : {"normalizers", "pretokenizers", "processors", "decoders"})
     if (part.is_object() && part.contains(list))
-      for (const json& each : part[list]) parts.push_back(each);
+      for (const Json& each : part[list]) parts.push_back(each);
   if (parts.empty() && part.is_object()) parts.push_back(part);
   return parts;
 }
 
-const json* find_part(const std::vector<json>& parts, std::string_view type) {
+const Json* find_part(const std::vector<Json>& parts, std::string_view type) {
   const auto found =
       std::find_if(parts.begin(), parts.end(), [&](auto& part) { return type_of(part) == type; });
   return found == parts.end() ? nullptr : &*found;
@@ -47,15 +47,15 @@ class Writer {
   Writer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary)
       : metadata_(metadata), files_(files), vocabulary_(vocabulary) {
     tokenizer_ = parse_json(files.tokenizer, kName);
-    model_ = tokenizer_.value("model", json::object());
-    normalizers_ = parts_of(tokenizer_.value("normalizer", json()));
+    model_ = tokenizer_.value("model", Json::object());
+    normalizers_ = parts_of(tokenizer_.value("normalizer", Json()));
   }
 
   void write() {
     read_tokens();
     const std::string type = type_of(model_);
     const bool byte_fallback = model_.value("byte_fallback", false);
-    const json pre = tokenizer_.value("pre_tokenizer", json());
+    const Json pre = tokenizer_.value("pre_tokenizer", Json());
     const bool whole_words = model_.value("ignore_merges", false);
     const GgufSplit* split = type == "BPE" ? gguf_split_of(pre, whole_words) : nullptr;
     if (split != nullptr) {
@@ -90,7 +90,7 @@ class Writer {
     if (id < 0 || id >= vocabulary_) {
       fail(ErrorKind::Unsupported,
            "tokenizer: {} has id {}; GGUF has as many tokens as the model has embeddings, {}",
-           brief(json(text)), id, vocabulary_);
+           brief(Json(text)), id, vocabulary_);
     }
     texts_[static_cast<size_t>(id)] = text;
     types_[static_cast<size_t>(id)] = static_cast<int32_t>(type);
@@ -100,20 +100,20 @@ class Writer {
   void read_tokens() {
     for (int64_t id = 0; id < vocabulary_; ++id) texts_.push_back(fmt::format("[PAD{}]", id));
     types_.assign(texts_.size(), static_cast<int32_t>(PieceType::unused));
-    const json vocabulary = model_.value("vocab", json::object());
+    const Json vocabulary = model_.value("vocab", Json::object());
     const auto type = [](const std::string& text) {
       return is_byte(text) ? PieceType::byte : PieceType::normal;
     };
     if (vocabulary.is_array()) {
       for (size_t id = 0; id < vocabulary.size(); ++id) {
-        const json& piece = vocabulary[id];
+        const Json& piece = vocabulary[id];
         const auto text = (piece.is_array() ? piece.at(0) : piece).get<std::string>();
         put(text, static_cast<int64_t>(id), type(text));
       }
     } else {
       for (const auto& [text, id] : vocabulary.items()) put(text, id, type(text));
     }
-    for (const json& added : tokenizer_.value("added_tokens", json::array())) {
+    for (const Json& added : tokenizer_.value("added_tokens", Json::array())) {
       const std::string text = get_string(added, "content", kName);
       const bool special = find_bool(added, "special", kName).value_or(false);
       put(text, get_int(added, "id", kName),
@@ -129,7 +129,7 @@ class Writer {
 
   std::vector<std::string> merges() const {
     std::vector<std::string> merges;
-    for (const json& merge : model_.value("merges", json::array())) {
+    for (const Json& merge : model_.value("merges", Json::array())) {
       merges.push_back(merge.is_string()
                            ? merge.get<std::string>()
                            : merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>());
@@ -153,21 +153,21 @@ class Writer {
     return scores;
   }
 
-  bool begins_with_space(const json& pre) const {
+  bool begins_with_space(const Json& pre) const {
     if (find_part(normalizers_, "Prepend") != nullptr) return true;
-    const std::vector<json> parts = parts_of(pre);
-    const json* metaspace = find_part(parts, "Metaspace");
+    const std::vector<Json> parts = parts_of(pre);
+    const Json* metaspace = find_part(parts, "Metaspace");
     return metaspace != nullptr && metaspace->value("prepend_scheme", "always") != "never";
   }
 
-  void unigram(const json& pre) {
+  void unigram(const Json& pre) {
     std::vector<float> scores(texts_.size(), 0);
-    const json& pieces = model_["vocab"];
+    const Json& pieces = model_["vocab"];
     for (size_t id = 0; id < pieces.size(); ++id) scores[id] = pieces[id].at(1).get<float>();
     metadata_.numbers("tokenizer.ggml.scores", scores);
     metadata_.boolean("tokenizer.ggml.add_space_prefix", begins_with_space(pre));
     metadata_.boolean("tokenizer.ggml.remove_extra_whitespaces", true);
-    if (const json* charsmap = find_part(normalizers_, "Precompiled")) {
+    if (const Json* charsmap = find_part(normalizers_, "Precompiled")) {
       const auto bytes = from_base64(charsmap->value("precompiled_charsmap", ""));
       if (bytes) metadata_.raw("tokenizer.ggml.precompiled_charsmap", *bytes);
     }
@@ -182,7 +182,7 @@ class Writer {
       text =
           text.starts_with(continues) ? text.substr(continues.size()) : std::string(kSpace) + text;
     }
-    const json* normalizer = find_part(normalizers_, "BertNormalizer");
+    const Json* normalizer = find_part(normalizers_, "BertNormalizer");
     if (normalizer != nullptr)
       metadata_.boolean("tokenizer.ggml.normalizer.lowercase",
                         normalizer->value("lowercase", true));
@@ -190,15 +190,15 @@ class Writer {
 
   // The tokens around a text; "" for none.
   std::pair<std::string, std::string> around() const {
-    const std::vector<json> parts = parts_of(tokenizer_.value("post_processor", json()));
+    const std::vector<Json> parts = parts_of(tokenizer_.value("post_processor", Json()));
     for (const char* type : {"BertProcessing", "RobertaProcessing"})
-      if (const json* marks = find_part(parts, type))
+      if (const Json* marks = find_part(parts, type))
         return {marks->at("cls").at(0).get<std::string>(),
                 marks->at("sep").at(0).get<std::string>()};
-    const json* marks = find_part(parts, "TemplateProcessing");
-    const json single = marks == nullptr ? json() : marks->value("single", json());
+    const Json* marks = find_part(parts, "TemplateProcessing");
+    const Json single = marks == nullptr ? Json() : marks->value("single", Json());
     if (single.empty()) return {};
-    const auto text = [](const json& part) {
+    const auto text = [](const Json& part) {
       return part.contains("SpecialToken") ? part["SpecialToken"].value("id", "") : std::string();
     };
     return {text(single.front()), text(single.back())};
@@ -223,16 +223,16 @@ class Writer {
     metadata_.boolean("tokenizer.ggml.add_bos_token", !start.empty());
     metadata_.boolean("tokenizer.ggml.add_eos_token", !end.empty());
     if (files_.config.empty()) return;
-    const json said = parse_json(files_.config, "tokenizer_config.json");
-    const json chat = said.value("chat_template", json());
+    const Json said = parse_json(files_.config, "tokenizer_config.json");
+    const Json chat = said.value("chat_template", Json());
     if (chat.is_string()) metadata_.text("tokenizer.chat_template", chat.get<std::string>());
   }
 
   GgufMetadata& metadata_;
   const TokenizerFiles& files_;
   int64_t vocabulary_;
-  json tokenizer_, model_;
-  std::vector<json> normalizers_;
+  Json tokenizer_, model_;
+  std::vector<Json> normalizers_;
   std::vector<std::string> texts_;  // by id
   std::vector<int32_t> types_;
   std::map<std::string, int64_t> ids_;

@@ -15,7 +15,7 @@
 namespace fovea {
 namespace {
 
-struct Change {
+struct Decomposed {
   char32_t c;
   int64_t change;
   uint8_t order;  // canonical combining class
@@ -101,7 +101,7 @@ class Composer {
   void flush(Rewriter& rewriter) {
     sort();
     if (compose_) compose();
-    for (const Change& change : pending_) rewriter.put(change.c, change.change);
+    for (const Decomposed& change : pending_) rewriter.put(change.c, change.change);
     pending_.clear();
     sorted_ = 0;
   }
@@ -110,17 +110,18 @@ class Composer {
   // By class, those of one class as they stand. A text may be nothing but marks, so many are sorted
   // by counting, in linear time.
   void sort() {
-    constexpr std::ptrdiff_t kFew = 64;
+    constexpr std::ptrdiff_t kShort = 64;
     const auto begin = pending_.begin() + static_cast<std::ptrdiff_t>(sorted_);
-    if (pending_.end() - begin <= kFew) {
+    if (pending_.end() - begin <= kShort) {
       std::stable_sort(begin, pending_.end(),
-                       [](const Change& a, const Change& b) { return a.order < b.order; });
+                       [](const Decomposed& a, const Decomposed& b) { return a.order < b.order; });
     } else {
       std::array<size_t, 257> places{};  // where the next one of each class goes
-      std::for_each(begin, pending_.end(), [&](const Change& c) { ++places[c.order + 1u]; });
+      std::for_each(begin, pending_.end(), [&](const Decomposed& c) { ++places[c.order + 1u]; });
       std::partial_sum(places.begin(), places.end(), places.begin());
-      const std::vector<Change> unsorted(begin, pending_.end());
-      for (const Change& c : unsorted) begin[static_cast<std::ptrdiff_t>(places[c.order]++)] = c;
+      const std::vector<Decomposed> unsorted(begin, pending_.end());
+      for (const Decomposed& c : unsorted)
+        begin[static_cast<std::ptrdiff_t>(places[c.order]++)] = c;
     }
     sorted_ = pending_.size();
   }
@@ -143,7 +144,7 @@ class Composer {
     size_t starter = none, kept = 0;
     int last_order = -1;  // of what was kept since the starter
     for (size_t i = 0; i < pending_.size(); ++i) {
-      const Change next = pending_[i];
+      const Decomposed next = pending_[i];
       if (starter != none && last_order < static_cast<int>(next.order) + (last_order < 0)) {
         if (const char32_t one = composed(pending_[starter].c, next.c)) {
           pending_[starter].c = one;
@@ -165,7 +166,7 @@ class Composer {
   bool compose_;
   int options_;
   char32_t plain_below_;
-  std::vector<Change> pending_;
+  std::vector<Decomposed> pending_;
   size_t sorted_ = 0;
 };
 

@@ -22,7 +22,7 @@ Normalizer read_charsmap(const JsonPart& json) {
   return Charsmap::parse(*bytes, json.name());
 }
 
-Normalizer read_bert(const JsonPart& json) {
+Normalizer read_bert_normalizer(const JsonPart& json) {
   const bool lowercase = json.flag("lowercase");
   return BertNormalizer{json.flag("clean_text"), json.flag("handle_chinese_chars"),
                         json.flag("strip_accents", lowercase), lowercase};
@@ -36,14 +36,14 @@ Normalizer read_replace(const JsonPart& json) {
   return Replace{json.pattern("pattern"), json.text("content")};
 }
 
-constexpr std::array<PartReader<Normalizer>, 14> readers = {{
+constexpr std::array<PartReader<Normalizer>, 14> normalizer_readers = {{
     {"NFC", read_form<NormalForm::nfc>},
     {"NFD", read_form<NormalForm::nfd>},
     {"NFKC", read_form<NormalForm::nfkc>},
     {"NFKD", read_form<NormalForm::nfkd>},
     {"Nmt", read_plain<Nmt>},
     {"Precompiled", read_charsmap},
-    {"BertNormalizer", read_bert},
+    {"BertNormalizer", read_bert_normalizer},
     {"Lowercase", read_plain<Lowercase>},
     {"Strip", read_strip},
     {"StripAccents", read_plain<StripAccents>},
@@ -58,7 +58,7 @@ constexpr std::array<PartReader<Normalizer>, 14> readers = {{
 Normalizers parse_normalizers(const nlohmann::json& json, const std::string& path) {
   Normalizers parts;
   if (!json.is_null())
-    read_parts(JsonPart(json, path, "normalizer"), readers, "normalizers", parts);
+    read_parts(JsonPart(json, path, "normalizer"), normalizer_readers, "normalizers", parts);
   return parts;
 }
 

@@ -12,12 +12,12 @@ namespace fovea {
 namespace {
 
 // What \s, \w and \h mean to Oniguruma, to be written within a set.
-constexpr std::string_view spaces = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a})"
-                                    R"(\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view words =
+constexpr std::string_view space_set = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a})"
+                                       R"(\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view word_set =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
     R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
-constexpr int nesting_limit = 16;  // of sets; known expressions have two
+constexpr int set_nesting_limit = 16;  // of sets; known expressions have two
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
 // What belongs to a property beyond what PCRE2 knows.
@@ -37,9 +37,9 @@ std::string younger_of(std::string_view property) {
 std::string set_of(char letter) {
   switch (letter) {
     case 's':
-    case 'S': return std::string(spaces);
+    case 'S': return std::string(space_set);
     case 'w':
-    case 'W': return std::string(words) + younger_than_pcre2(unicode::word);
+    case 'W': return std::string(word_set) + younger_than_pcre2(unicode::word);
     case 'h':
     case 'H': return std::string(hexadecimal);
     default: return {};
@@ -146,7 +146,7 @@ class Translator {
   // A set as an expression for one character. What PCRE2 lacks is said with others: a set within a
   // set is an alternative, an intersection ("&&", of which each side is a union) looks ahead.
   std::string set() {
-    if (++depth_ > nesting_limit) refuse("so deep a nesting of sets");
+    if (++depth_ > set_nesting_limit) refuse("so deep a nesting of sets");
     const std::string outer = std::exchange(out_, "");
     ++at_;
     const bool negated = at_ < in_.size() && in_[at_] == '^';

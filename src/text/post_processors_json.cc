@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t longest = int64_t{1} << 31;  // a sequence, in tokens
+constexpr int64_t longest_sequence = int64_t{1} << 31;  // a sequence, in tokens
 
 TrimOffsets read_trim(const JsonPart& json) {
   return {json.flag("trim_offsets", true), json.flag("add_prefix_space", true)};
@@ -20,7 +20,7 @@ AddedId read_token(const JsonPart& json, const char* key) {
   return {list[1].get<int32_t>(), list[0].get<std::string>()};
 }
 
-PostProcessor read_bert(const JsonPart& json) {
+PostProcessor read_bert_processing(const JsonPart& json) {
   return BertProcessing{read_token(json, "sep"), read_token(json, "cls")};
 }
 
@@ -69,9 +69,9 @@ PostProcessor read_templates(const JsonPart& json) {
   return TemplateProcessing{read_template(json, "single"), read_template(json, "pair")};
 }
 
-constexpr std::array<PartReader<PostProcessor>, 4> readers = {{
+constexpr std::array<PartReader<PostProcessor>, 4> processor_readers = {{
     {"TemplateProcessing", read_templates},
-    {"BertProcessing", read_bert},
+    {"BertProcessing", read_bert_processing},
     {"RobertaProcessing", read_roberta},
     {"ByteLevel", [](const JsonPart& json) -> PostProcessor { return read_trim(json); }},
 }};
@@ -98,7 +98,7 @@ PostProcessors parse_post_processors(const nlohmann::json& json, const std::stri
   PostProcessors parts;
   if (json.is_null()) return parts;
   const JsonPart all(json, path, "post_processor");
-  read_parts(all, readers, "processors", parts);
+  read_parts(all, processor_readers, "processors", parts);
   for (const PostProcessor& part : parts) {
     for (const int32_t id : std::visit(AllIds{}, part)) {
       if (static_cast<size_t>(id) >= size)
@@ -115,7 +115,8 @@ std::optional<Truncation> parse_truncation(const nlohmann::json& json, const std
   if (json.is_null()) return {};
   const JsonPart part(json, path, "truncation");
   const bool left = json.contains("direction") && part.choice("direction", directions) == 0;
-  return Truncation{part.count("max_length", 0, longest), part.count("stride", 0, longest),
+  return Truncation{part.count("max_length", 0, longest_sequence),
+                    part.count("stride", 0, longest_sequence),
                     static_cast<TruncationStrategy>(part.choice("strategy", strategies)), left};
 }
 

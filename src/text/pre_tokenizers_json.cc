@@ -44,7 +44,7 @@ PreTokenizer read_fixed_length(const JsonPart& json) {
   return FixedLength{json.json().contains("length") ? json.count("length", 1, longest) : usual};
 }
 
-constexpr std::array<PartReader<PreTokenizer>, 11> readers = {{
+constexpr std::array<PartReader<PreTokenizer>, 11> splitter_readers = {{
     {"ByteLevel", read_byte_level},
     {"Metaspace", read_metaspace},
     {"Whitespace", read_plain<Whitespace>},
@@ -64,7 +64,7 @@ constexpr std::array<PartReader<PreTokenizer>, 11> readers = {{
 PreTokenizers parse_pre_tokenizers(const nlohmann::json& json, const std::string& path) {
   PreTokenizers parts;
   if (!json.is_null())
-    read_parts(JsonPart(json, path, "pre_tokenizer"), readers, "pretokenizers", parts);
+    read_parts(JsonPart(json, path, "pre_tokenizer"), splitter_readers, "pretokenizers", parts);
   return parts;
 }
 

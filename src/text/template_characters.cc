@@ -13,30 +13,30 @@
 namespace fovea::jinja {
 namespace {
 
-using Range = std::pair<char32_t, char32_t>;
+using CharacterRange = std::pair<char32_t, char32_t>;
 
 bool within(const auto& ranges, char32_t c) {
   const auto found =
       std::upper_bound(ranges.begin(), ranges.end(), c,
-                       [](char32_t x, const Range& range) { return x < range.first; });
+                       [](char32_t x, const CharacterRange& range) { return x < range.first; });
   return found != ranges.begin() && c <= (found - 1)->second;
 }
 
 // Unicode's Other_Lowercase and Other_Uppercase: cased without being letters of that case.
-constexpr std::array<Range, 21> other_lower = {{
+constexpr std::array<CharacterRange, 21> other_lower = {{
     {0xAA, 0xAA},       {0xBA, 0xBA},     {0x2B0, 0x2B8},   {0x2C0, 0x2C1},   {0x2E0, 0x2E4},
     {0x345, 0x345},     {0x37A, 0x37A},   {0x1D2C, 0x1D6A}, {0x1D78, 0x1D78}, {0x1D9B, 0x1DBF},
     {0x2071, 0x2071},   {0x207F, 0x207F}, {0x2090, 0x209C}, {0x2170, 0x217F}, {0x24D0, 0x24E9},
     {0x2C7C, 0x2C7D},   {0xA69C, 0xA69D}, {0xA770, 0xA770}, {0xA7F8, 0xA7F9}, {0xAB5C, 0xAB5F},
     {0x10780, 0x107BA},
 }};
-constexpr std::array<Range, 5> other_upper = {{{0x2160, 0x216F},
-                                               {0x24B6, 0x24CF},
-                                               {0x1F130, 0x1F149},
-                                               {0x1F150, 0x1F169},
-                                               {0x1F170, 0x1F189}}};
+constexpr std::array<CharacterRange, 5> other_upper = {{{0x2160, 0x216F},
+                                                        {0x24B6, 0x24CF},
+                                                        {0x1F130, 0x1F149},
+                                                        {0x1F150, 0x1F169},
+                                                        {0x1F170, 0x1F189}}};
 // Numeric_Type=Digit: digits that are no decimals, such as superscripts.
-constexpr std::array<Range, 20> other_digits = {{
+constexpr std::array<CharacterRange, 20> other_digits = {{
     {0xB2, 0xB3},       {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},
     {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
     {0x2474, 0x247C},   {0x2488, 0x2490},   {0x24EA, 0x24EA},   {0x24F5, 0x24FD},

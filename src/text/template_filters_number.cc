@@ -116,7 +116,7 @@ Value sum(In& in, Arguments& arguments) {
   return total;
 }
 
-constexpr std::array<NamedOperation, 5> filters = {{
+constexpr std::array<NamedOperation, 5> number_filters = {{
     {"abs", absolute},
     {"int", integer},
     {"float", real},
@@ -127,9 +127,9 @@ constexpr std::array<NamedOperation, 5> filters = {{
 }  // namespace
 
 Operation find_number_filter(std::string_view name) {
-  const auto found = std::find_if(filters.begin(), filters.end(),
+  const auto found = std::find_if(number_filters.begin(), number_filters.end(),
                                   [&](const NamedOperation& each) { return each.name == name; });
-  return found == filters.end() ? nullptr : found->operation;
+  return found == number_filters.end() ? nullptr : found->operation;
 }
 
 }  // namespace fovea::jinja

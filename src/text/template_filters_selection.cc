@@ -147,7 +147,7 @@ Value otherwise(In& in, Arguments& arguments) {
   return bound.given(1) ? bound[1] : Value("");
 }
 
-constexpr std::array<NamedOperation, 9> filters = {{
+constexpr std::array<NamedOperation, 9> selection_filters = {{
     {"map", map},
     {"select", select},
     {"reject", reject},
@@ -162,9 +162,9 @@ constexpr std::array<NamedOperation, 9> filters = {{
 }  // namespace
 
 Operation find_selection_filter(std::string_view name) {
-  const auto found = std::find_if(filters.begin(), filters.end(),
+  const auto found = std::find_if(selection_filters.begin(), selection_filters.end(),
                                   [&](const NamedOperation& each) { return each.name == name; });
-  return found == filters.end() ? nullptr : found->operation;
+  return found == selection_filters.end() ? nullptr : found->operation;
 }
 
 }  // namespace fovea::jinja

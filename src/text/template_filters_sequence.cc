@@ -287,7 +287,7 @@ Value groupby(In& in, Arguments& arguments) {
   return new_sequence(in, std::move(groups));
 }
 
-constexpr std::array<NamedOperation, 15> filters = {{
+constexpr std::array<NamedOperation, 15> sequence_filters = {{
     {"list", list},
     {"length", length},
     {"count", length},
@@ -308,9 +308,9 @@ constexpr std::array<NamedOperation, 15> filters = {{
 }  // namespace
 
 Operation find_sequence_filter(std::string_view name) {
-  const auto found = std::find_if(filters.begin(), filters.end(),
+  const auto found = std::find_if(sequence_filters.begin(), sequence_filters.end(),
                                   [&](const NamedOperation& each) { return each.name == name; });
-  return found == filters.end() ? nullptr : found->operation;
+  return found == sequence_filters.end() ? nullptr : found->operation;
 }
 
 }  // namespace fovea::jinja

@@ -268,7 +268,7 @@ Value tojson(In& in, Arguments& arguments) {
   return Value(to_json(in, bound[0], style));
 }
 
-constexpr std::array<NamedOperation, 20> filters = {{
+constexpr std::array<NamedOperation, 20> text_filters = {{
     {"upper", converted<jinja::upper>},
     {"lower", converted<jinja::lower>},
     {"capitalize", converted<jinja::capitalize>},
@@ -294,9 +294,9 @@ constexpr std::array<NamedOperation, 20> filters = {{
 }  // namespace
 
 Operation find_text_filter(std::string_view name) {
-  const auto found = std::find_if(filters.begin(), filters.end(),
+  const auto found = std::find_if(text_filters.begin(), text_filters.end(),
                                   [&](const NamedOperation& each) { return each.name == name; });
-  return found == filters.end() ? nullptr : found->operation;
+  return found == text_filters.end() ? nullptr : found->operation;
 }
 
 }  // namespace fovea::jinja

@@ -10,12 +10,6 @@
 namespace fovea {
 namespace {
 
-void replace_all(std::string& text, std::string_view old, std::string_view by) {
-  if (old.empty()) return;
-  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at + by.size()))
-    text.replace(at, old.size(), by);
-}
-
 void print_back(std::string& token) {
   std::string bytes;
   for (size_t i = 0; i < token.size();) {

@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using nlohmann::ordered_json;
 
 TokenizerConfig::TokenizerConfig(std::string_view text, const std::string& path) : path_(path) {
@@ -35,8 +35,8 @@ int64_t TokenizerConfig::integer(std::string_view key, int64_t otherwise, int64_
 }
 
 std::string TokenizerConfig::token(const char* key, const std::string& otherwise) const {
-  json value = config_.value(key, json());
-  if (value.is_object()) value = value.value("content", json());
+  Json value = config_.value(key, Json());
+  if (value.is_object()) value = value.value("content", Json());
   if (value.is_null()) return otherwise;
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
     fail(ErrorKind::BadFile, "{}: {} is {}; expected the text of a token", path_, key,
@@ -48,7 +48,7 @@ std::string TokenizerConfig::token(const char* key, const std::string& otherwise
 ordered_json TokenizerConfig::added_tokens(
     std::vector<std::string>& texts,
     const std::vector<std::pair<const char*, std::string>>& defaults) const {
-  const json decoder = config_.value("added_tokens_decoder", json());
+  const Json decoder = config_.value("added_tokens_decoder", Json());
   if (decoder.is_object() && !decoder.empty()) return from_decoder(texts, decoder);
   const PieceTable table(texts);
   std::map<size_t, std::string> found;
@@ -67,8 +67,8 @@ ordered_json TokenizerConfig::added_tokens(
   for (const auto& [key, text] : defaults) {
     if (const std::string said = token(key, text); !said.empty()) add(said);
   }
-  const json more = config_.value("additional_special_tokens", json());
-  for (const json& one : more.is_array() ? more : json::array()) {
+  const Json more = config_.value("additional_special_tokens", Json());
+  for (const Json& one : more.is_array() ? more : Json::array()) {
     if (one.is_string() && !one.get_ref<const std::string&>().empty()) add(one);
   }
   ordered_json list = ordered_json::array();
@@ -77,8 +77,8 @@ ordered_json TokenizerConfig::added_tokens(
 }
 
 ordered_json TokenizerConfig::from_decoder(std::vector<std::string>& texts,
-                                           const json& decoder) const {
-  std::map<size_t, json> by_id;
+                                           const Json& decoder) const {
+  std::map<size_t, Json> by_id;
   for (const auto& [key, value] : decoder.items()) {
     size_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);

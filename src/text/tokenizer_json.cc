@@ -12,11 +12,11 @@
 namespace fovea {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr size_t token_limit = size_t{64} << 10;  // bytes of a token; the longest known has 400
 
-json parse_rest(const TokenizerText& text, std::string_view file, const std::string& path) {
+Json parse_rest(const TokenizerText& text, std::string_view file, const std::string& path) {
   try {
     return parse_json(text.rest, path);
   } catch (const Error&) {
@@ -43,9 +43,9 @@ void make_raw(std::string& text) {
   text.resize(size);
 }
 
-class Reader {
+class TokenizerReader {
  public:
-  Reader(std::string_view file, const std::string& path)
+  TokenizerReader(std::string_view file, const std::string& path)
       : path_(path), text_(take_lists_out(file, path)), file_(parse_rest(text_, file, path)) {
     if (!file_.is_object()) bad("is " + brief(file_), "the whole file", "an object");
   }
@@ -53,7 +53,7 @@ class Reader {
   std::shared_ptr<TokenizerState> read() {
     const JsonPart model(child("model"), path_, "model");
     const std::string type = model_type(model);
-    const json added = file_.value("added_tokens", json());
+    const Json added = file_.value("added_tokens", Json());
     if (!added.is_null() && !added.is_array()) bad("is " + brief(added), "added_tokens", "a list");
     read_vocabulary(type, added.size());
     std::vector<AddedToken> tokens = read_added(added);
@@ -85,8 +85,8 @@ class Reader {
     fail(ErrorKind::BadFile, "{}: {} ({}); expected {}", path_, wrong, where, expected);
   }
 
-  const json& child(const char* key) const {
-    static const json null;
+  const Json& child(const char* key) const {
+    static const Json null;
     const auto found = file_.find(key);
     return found == file_.end() ? null : *found;
   }
@@ -125,7 +125,7 @@ class Reader {
     const bool unigram = type == "Unigram";
     if (unigram ? text_.scores.empty() : text_.ids.empty()) {
       const auto found = child("model").find("vocab");
-      const json vocab = found == child("model").end() ? json() : *found;
+      const Json vocab = found == child("model").end() ? Json() : *found;
       if (vocab.is_null() && (text_.has_vocab || !text_.ids.empty() || !text_.scores.empty()))
         bad("holds no such tokens", "model.vocab", unigram ? "texts and scores" : "texts and ids");
       bad("is " + brief(vocab), "model.vocab", unigram ? "a list" : "an object");
@@ -153,7 +153,7 @@ class Reader {
       bad("holds a token twice", "model.vocab", "each once");
   }
 
-  std::vector<AddedToken> read_added(const json& added) {
+  std::vector<AddedToken> read_added(const Json& added) {
     std::vector<AddedToken> tokens;
     for (size_t i = 0; i < added.size(); ++i) {
       const JsonPart part(added[i], path_, fmt::format("added_tokens[{}]", i));
@@ -241,13 +241,13 @@ class Reader {
   // that no known text is cut into, and pieces without an id.
   void read_foreign_pieces(const JsonPart& model, UnigramOptions& options) const {
     const auto size = static_cast<int64_t>(model_size_);
-    const json none = json::array();
-    for (const json& id : model.json().contains("uncut") ? model.list("uncut") : none) {
+    const Json none = Json::array();
+    for (const Json& id : model.json().contains("uncut") ? model.list("uncut") : none) {
       if (!id.is_number_integer() || id < 0 || id >= size)
         bad("holds " + brief(id), "model.uncut", fmt::format("ids below {}", size));
       options.scores[id.get<size_t>()] = UnigramOptions::uncut;
     }
-    for (const json& piece : model.json().contains("unlisted") ? model.list("unlisted") : none) {
+    for (const Json& piece : model.json().contains("unlisted") ? model.list("unlisted") : none) {
       const bool whole = piece.is_array() && piece.size() == 2 && piece[0].is_string() &&
                          piece[1].is_number() && !piece[0].get_ref<const std::string&>().empty();
       if (!whole || !state_->unknown)
@@ -333,7 +333,7 @@ class Reader {
 
   const std::string& path_;
   TokenizerText text_;
-  json file_;
+  Json file_;
   std::shared_ptr<TokenizerState> state_ = std::make_shared<TokenizerState>();
   std::vector<double> scores_;
   // How many tokens there are at most. A larger id leaves a hole, and must not make us allocate it.
@@ -348,7 +348,7 @@ class Reader {
 std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, const std::string& path,
                                                       const std::string& config_path) {
   static std::atomic<uint64_t> tokenizers{0};
-  const std::shared_ptr<TokenizerState> state = Reader(files.tokenizer, path).read();
+  const std::shared_ptr<TokenizerState> state = TokenizerReader(files.tokenizer, path).read();
   state->number = ++tokenizers;
   if (!files.config.empty()) apply_config(files.config, config_path, *state);
   state->files = std::move(files);

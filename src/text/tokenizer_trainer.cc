@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
-const std::string kName = "tokenizer.json";  // for messages about what is made here
+const std::string kMadeHere = "tokenizer.json";  // for messages about what is made here
 
 nlohmann::json plain(const ordered_json& json) { return nlohmann::json::parse(json.dump()); }
 
@@ -88,8 +88,8 @@ struct TokenizerTrainer::Recipe {
     }
     std::set<std::string> seen;
     std::erase_if(special, [&](const std::string& token) { return !seen.insert(token).second; });
-    normalizers = parse_normalizers(plain(file.normalizer), kName);
-    pre_tokenizers = parse_pre_tokenizers(plain(file.pre_tokenizer), kName);
+    normalizers = parse_normalizers(plain(file.normalizer), kMadeHere);
+    pre_tokenizers = parse_pre_tokenizers(plain(file.pre_tokenizer), kMadeHere);
     for (PreTokenizer& part : pre_tokenizers) {
       if (auto* bytes = std::get_if<ByteLevel>(&part)) {
         bytes->print = false;
@@ -128,7 +128,7 @@ struct TokenizerTrainer::Recipe {
       file.added_tokens.push_back(added_token(special[id], id));
     file.model = std::move(model);
     return Tokenizer(
-        parse_tokenizer({file.text(), pretty(config)}, kName, "tokenizer_config.json"));
+        parse_tokenizer({file.text(), pretty(config)}, kMadeHere, "tokenizer_config.json"));
   }
 };
 

@@ -11,8 +11,6 @@
 namespace fovea {
 namespace {
 
-constexpr double kUnknownPenalty = 10;  // sentencepiece's kUnkPenalty
-
 // The pieces that are not listed behind the others.
 UnigramOptions joined(UnigramOptions options) {
   check(options.scores.size() == options.texts.size(),

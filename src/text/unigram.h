@@ -13,6 +13,9 @@
 
 namespace fovea {
 
+// How far below the lowest score that of an unknown character is; kUnkPenalty of sentencepiece.
+constexpr double kUnknownPenalty = 10;
+
 struct UnigramOptions {
   // A text is not cut into a piece of this score: an unknown part may have its text.
   static constexpr double uncut = -std::numeric_limits<double>::infinity();

@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "text/piece_trie.h"
+#include "text/unigram.h"
 #include "text/utf8.h"
 
 namespace fovea {
@@ -15,11 +16,10 @@ namespace {
 
 // The numbers are sentencepiece's.
 constexpr size_t kSeeds = 1000000;
-constexpr int kRounds = 2;              // of expectation maximisation between two prunings
-constexpr double kShrink = 0.75;        // of the pieces stay in a pruning
-constexpr double kLeast = 0.5;          // expected occurrences of a piece that stays
-constexpr double kSpare = 1.1;          // times the wanted pieces: where pruning ends
-constexpr double kUnknownPenalty = 10;  // below the lowest score
+constexpr int kRounds = 2;        // of expectation maximisation between two prunings
+constexpr double kShrink = 0.75;  // of the pieces stay in a pruning
+constexpr double kLeast = 0.5;    // expected occurrences of a piece that stays
+constexpr double kSpare = 1.1;    // times the wanted pieces: where pruning ends
 
 constexpr double kApart = 1e-4;  // between scores of characters that were removed
 
@@ -145,9 +145,10 @@ class Lattice {
   std::vector<double> forward_, backward_;
 };
 
-class Trainer {
+class UnigramTrainer {
  public:
-  Trainer(const WordCounts& words, const UnigramTrainerOptions& options) : options_(options) {
+  UnigramTrainer(const WordCounts& words, const UnigramTrainerOptions& options)
+      : options_(options) {
     for (const auto& [word, count] : words) cut(word, count);
   }
 
@@ -170,9 +171,9 @@ class Trainer {
 
   // In longer words the number of ways exceeds what a double holds.
   void cut(std::string_view word, int64_t count) {
-    constexpr size_t kMostBytes = 512;
-    while (word.size() > kMostBytes) {
-      size_t end = kMostBytes - utf8::incomplete_suffix(word.substr(0, kMostBytes));
+    constexpr size_t kPieceBytes = 512;
+    while (word.size() > kPieceBytes) {
+      size_t end = kPieceBytes - utf8::incomplete_suffix(word.substr(0, kPieceBytes));
       words_.emplace_back(word.substr(0, end), count);
       word.remove_prefix(end);
     }
@@ -356,7 +357,7 @@ class Trainer {
 
 std::vector<ScoredPiece> train_unigram(const WordCounts& words,
                                        const UnigramTrainerOptions& options) {
-  return Trainer(words, options).train();
+  return UnigramTrainer(words, options).train();
 }
 
 }  // namespace fovea

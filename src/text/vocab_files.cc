@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using nlohmann::ordered_json;
 
 void require_utf8(std::string_view text, const std::string& path) {
@@ -80,7 +80,7 @@ class VocabularyReader : public JsonReader {
   }
 
  private:
-  void scalar(json&& value) override {
+  void scalar(Json&& value) override {
     if (!open_ || !value.is_number_integer())
       refuse(fmt::format("{} is {}", brief(key_), brief(value)), "an object of tokens and ids");
     if (key_.empty()) refuse("holds an empty token", "a text");
@@ -126,7 +126,7 @@ ordered_json split_pattern(const char* regex, const char* behavior, bool invert)
 using Specials = std::vector<std::pair<const char*, std::string>>;
 
 // What surrounds a byte-level BPE: that is what the classes differ in.
-struct Merges {
+struct MergesFile {
   const TokenizerConfig& config;
   const std::string& path;
   std::vector<std::string>& texts;
@@ -266,7 +266,7 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
                                               "GPTNeoXTokenizer"};
   static const std::set<std::string> marks = {"RobertaTokenizer", "BartTokenizer", "LEDTokenizer",
                                               "LongformerTokenizer"};
-  const Merges merges{config, vocab_path, texts, file, model};
+  const MergesFile merges{config, vocab_path, texts, file, model};
   if (plain.contains(config.tokenizer_class())) {
     merges.plain();
   } else if (marks.contains(config.tokenizer_class())) {

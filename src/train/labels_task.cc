@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kUsualLength = 64;  // of a text, for the plan before tokens are counted
+constexpr int64_t kUsualText = 64;  // of a text, for the plan before tokens are counted
 
 // To tell a text's label, or each word's.
 class LabelsTask : public TrainingTask {
@@ -66,7 +66,7 @@ class LabelsTask : public TrainingTask {
   std::vector<std::string> labels() const override { return names_; }
 
   Cost cost(const Spec& spec, DType compute) const override {
-    return training_cost(spec, options_.batch, std::min(spec.context, kUsualLength),
+    return training_cost(spec, options_.batch, std::min(spec.context, kUsualText),
                          options_.accumulate, compute);
   }
 

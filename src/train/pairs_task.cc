@@ -12,7 +12,7 @@ namespace fovea {
 namespace {
 
 // What sentences come to in tokens, for the plan before they are counted.
-constexpr int64_t kUsualLength = 32;
+constexpr int64_t kUsualSentence = 32;
 
 // As the tokenizer's post-processor has it, and always with the end that tells a decoder to stop.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
@@ -58,7 +58,7 @@ class PairsTask : public TrainingTask {
   }
 
   Cost cost(const Spec& spec, DType compute) const override {
-    const int64_t length = std::min(spec.context, kUsualLength);
+    const int64_t length = std::min(spec.context, kUsualSentence);
     const int64_t rows = std::max<int64_t>(1, options_.batch_tokens / length);
     return training_cost(spec, rows, length, options_.accumulate, compute);
   }

@@ -6,16 +6,12 @@
 #include <filesystem>
 
 #include "fovea/generate.h"
+#include "shared_folder.h"
 
 namespace fovea {
 namespace {
 
 using Ids = std::vector<int32_t>;
-
-std::string fixture(const std::string& family) {
-  const char* const folder = std::getenv("FOVEA_SHARED");
-  return std::string(folder != nullptr ? folder : "../shared") + "/fixtures/models/" + family;
-}
 
 class DraftsOfFamilies : public ::testing::TestWithParam<const char*> {};
 
@@ -30,7 +26,8 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
     const std::vector<Generation> alone = generate(model, prompt, options);
     options.guesses = 3;
     for (const std::string& family : drafts) {
-      const Model draft = Model::open(fixture(family), nullptr, WeightPrecision::stored);
+      const Model draft =
+          Model::open(shared("fixtures/models/" + family), nullptr, WeightPrecision::stored);
       const std::vector<Generation> found = generate(model, prompt, options, {}, &draft);
       EXPECT_EQ(found[0].ids, alone[0].ids) << family;
       EXPECT_GT(found[0].guessed_tokens, 0) << family;
@@ -43,8 +40,10 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
 }
 
 TEST_P(DraftsOfFamilies, ChangeNoAnswer) {
-  if (!std::filesystem::is_directory(fixture(GetParam()))) GTEST_SKIP() << "needs the fixtures";
-  const Model model = Model::open(fixture(GetParam()), nullptr, WeightPrecision::stored);
+  if (!std::filesystem::is_directory(shared(std::string("fixtures/models/") + GetParam())))
+    GTEST_SKIP() << "needs the fixtures";
+  const Model model = Model::open(shared(std::string("fixtures/models/") + GetParam()), nullptr,
+                                  WeightPrecision::stored);
   if (model.spec().encoder) return expect_same_with_drafts(model, {"t5", "bart", "marian"});
   expect_same_with_drafts(model, {"gpt2", "qwen2", "bloom", "mistral"});
 }

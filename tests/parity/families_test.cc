@@ -18,6 +18,7 @@
 #include "fovea/model.h"
 #include "fovea/trace.h"
 #include "generate/generate.h"
+#include "shared_folder.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -31,11 +32,6 @@ constexpr double kTolerance = 1e-4, kGradientTolerance = 1e-3;
 // the softmax, so that of their bias is 0. A tensor below this share of the largest gradient is
 // held to that instead of itself.
 constexpr double kLeastShare = 1e-4;
-
-std::string shared() {
-  const char* folder = std::getenv("FOVEA_SHARED");
-  return folder != nullptr ? folder : "../shared";
-}
 
 constexpr const char* kFixtures[] = {
     "bart",     "bert",  "bloom",       "distilbert", "gemma2",  "gemma3_text", "gpt2",
@@ -52,7 +48,8 @@ bool tells_a_pass(const fs::path& folder) {
 // The fixtures, by name even where they are absent, then every golden of the project.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
-  for (const char* name : kFixtures) folders.push_back(shared() + "/fixtures/models/" + name);
+  for (const char* name : kFixtures)
+    folders.push_back(shared(std::string("fixtures/models/") + name));
   if (fs::is_directory("tests/goldens"))
     for (const auto& entry : fs::directory_iterator("tests/goldens"))
       if (fs::exists(entry.path() / "config.json") && tells_a_pass(entry.path()))

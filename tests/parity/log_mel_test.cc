@@ -7,15 +7,14 @@
 
 #include "checkpoint/safetensors.h"
 #include "data/log_mel.h"
+#include "shared_folder.h"
 
 namespace fovea {
 namespace {
 
 // What transformers' feature extractor makes of the same second of sound.
 TEST(LogMel, IsThatOfTheReference) {
-  const char* shared = std::getenv("FOVEA_SHARED");
-  const std::string path = std::string(shared != nullptr ? shared : "../shared") +
-                           "/fixtures/models/whisper/expected.safetensors";
+  const std::string path = shared("fixtures/models/whisper/expected.safetensors");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
   const SafeTensors file(path);
   const auto expected = to_floats(file.tensor("log_mel"));

@@ -8,15 +8,14 @@
 #include <filesystem>
 
 #include "fovea/model.h"
+#include "shared_folder.h"
 
 namespace fovea {
 namespace {
 
 TEST(Plan, CountsTheTensorsOfCheckpoints) {
-  const char* given = std::getenv("FOVEA_SHARED");
-  const std::string shared = given != nullptr ? given : "../shared";
   int counted = 0;
-  for (const std::string& parent : {shared + "/fixtures/models", std::string("tests/goldens")}) {
+  for (const std::string& parent : {shared("fixtures/models"), std::string("tests/goldens")}) {
     if (!std::filesystem::is_directory(parent)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(parent)) {
       const std::string folder = entry.path();

@@ -12,14 +12,10 @@
 #include "checkpoint/safetensors.h"
 #include "fovea/engine.h"
 #include "fovea/trace.h"
+#include "shared_folder.h"
 
 namespace fovea {
 namespace {
-
-std::string fixture(const std::string& family) {
-  const char* const folder = std::getenv("FOVEA_SHARED");
-  return std::string(folder != nullptr ? folder : "../shared") + "/fixtures/models/" + family;
-}
 
 struct Shown {
   std::vector<int32_t> ids;
@@ -51,7 +47,7 @@ Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t laye
 class HiddenStatesOfFamilies : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(HiddenStatesOfFamilies, AreThoseOfATrace) {
-  const std::string folder = fixture(GetParam());
+  const std::string folder = shared(std::string("fixtures/models/") + GetParam());
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "needs " << folder;
   const Model model = Model::open(folder);
   const std::vector<int32_t> prompt{84, 104, 101, 32, 101, 121, 101};

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "shared_folder.h"
 #include "worked_examples.h"
 
 namespace fovea::worked {
@@ -18,10 +19,7 @@ namespace {
 double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-6; }
 
 const std::string& shared_file() {
-  static const std::string file = [] {
-    const char* folder = std::getenv("FOVEA_SHARED");
-    return std::string(folder != nullptr ? folder : "../shared") + "/fixtures/worked_examples.json";
-  }();
+  static const std::string file = shared("fixtures/worked_examples.json");
   return file;
 }
 constexpr const char* kOurs = "tests/goldens/worked_examples.json";

@@ -7,8 +7,6 @@
 namespace fovea {
 namespace {
 
-const nlohmann::json absent = nlohmann::json::value_t::discarded;
-
 class CrossEncoderTest : public testing::Test {
  protected:
   CrossEncoder open() const { return CrossEncoder::open(folder_.path(), Weights::mapped); }

@@ -9,6 +9,9 @@
 
 namespace fovea {
 
+// What set() is told of a key that goes.
+inline const nlohmann::json absent = nlohmann::json::value_t::discarded;
+
 // A golden model in a folder of the test's own, to be changed at will.
 class GoldenFolder {
  public:

@@ -13,7 +13,6 @@
 namespace fovea {
 namespace {
 
-const nlohmann::json absent = nlohmann::json::value_t::discarded;
 constexpr double kClose = 1e-5;
 
 Tensor vectors(const SentenceModel& model, const std::vector<std::string>& texts,

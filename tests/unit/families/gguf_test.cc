@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-struct Variant {
+struct GgufVariant {
   const char* name;
   const char* architecture;  // general.architecture
   const Family* family;      // of Hugging Face's files; null = as it is without an origin
@@ -65,7 +65,7 @@ void write(const std::string& path, Transformer& model, const Family* family,
   write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
 }
 
-class GgufRoundTrip : public testing::TestWithParam<Variant> {};
+class GgufRoundTrip : public testing::TestWithParam<GgufVariant> {};
 
 TEST_P(GgufRoundTrip, ChangesNothing) {
   Spec spec = small_spec();
@@ -126,7 +126,7 @@ void longrope(Spec& s) {
 
 INSTANTIATE_TEST_SUITE_P(
     Spec, GgufRoundTrip,
-    ::testing::ValuesIn(std::vector<Variant>{
+    ::testing::ValuesIn(std::vector<GgufVariant>{
         {"llama", "llama", &llama, [](Spec&) {}},
         {"no_origin", "llama", nullptr, [](Spec&) {}},
         {"untied", "llama", &llama, [](Spec& s) { s.head.tied = false; }},

@@ -8,15 +8,10 @@
 #include "families/directory.h"
 #include "inspect/trace.h"
 #include "unit/base/expect_error.h"
+#include "unit/inspect/ids.h"
 
 namespace fovea {
 namespace {
-
-Tensor row(const std::vector<int32_t>& ids) {
-  Tensor x = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
-  std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
-  return x;
-}
 
 Spec small() {
   Spec spec;

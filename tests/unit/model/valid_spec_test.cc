@@ -18,7 +18,7 @@ StackSpec small_stack() {
   return s;
 }
 
-Spec small() {
+Spec small_decoder() {
   Spec s;
   s.vocabulary = 10;
   s.context = 8;
@@ -28,14 +28,14 @@ Spec small() {
 }
 
 Spec small_encoder() {
-  Spec s = small();
+  Spec s = small_decoder();
   s.encoder = small_stack();
   s.decoder.reset();
   return s;
 }
 
 Spec small_both() {
-  Spec s = small();
+  Spec s = small_decoder();
   s.encoder = small_stack();
   return s;
 }
@@ -55,7 +55,7 @@ void expect_refused(const Spec& base, std::initializer_list<Case> cases) {
 }
 
 TEST(ValidSpecs, FillWhatFollowsFromTheRest) {
-  const Spec s = validated(small());
+  const Spec s = validated(small_decoder());
   EXPECT_EQ(s.decoder->attention.kv_heads, 6);
   EXPECT_EQ(s.decoder->attention.head_width, 2);
   EXPECT_EQ(s.decoder->ffn.width, 48);
@@ -71,7 +71,7 @@ TEST(ValidSpecs, FillWhatFollowsFromTheRest) {
 }
 
 TEST(ValidSpecs, FillWindowsExpertsAndOriginalContexts) {
-  Spec s = small();
+  Spec s = small_decoder();
   s.decoder->attention.windows = {3};
   s.decoder->ffn = {.width = 7, .experts = {.count = 4, .dense_layers = {1, 0}}};
   s.decoder->position.kind = PositionKind::rotary;
@@ -104,12 +104,12 @@ TEST(ValidSpecs, SetBackWhatIsWithoutEffect) {
   };
   int n = 0;
   for (const auto& change : changes) {
-    Spec s = small();
+    Spec s = small_decoder();
     change(s);
-    EXPECT_EQ(write_spec(validated(s)), write_spec(validated(small()))) << n;
+    EXPECT_EQ(write_spec(validated(s)), write_spec(validated(small_decoder()))) << n;
     ++n;
   }
-  Spec a = small(), b = small();
+  Spec a = small_decoder(), b = small_decoder();
   a.decoder->attention.bias = b.decoder->attention.bias = false;
   a.decoder->attention.key_bias = false;
   EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
@@ -120,7 +120,7 @@ TEST(ValidSpecs, SetBackWhatIsWithoutEffect) {
 
 TEST(ValidSpecs, RefuseSizesThatCannotBe) {
   expect_refused(
-      small(),
+      small_decoder(),
       {{[](Spec& s) { s.vocabulary = 0; }, {"vocabulary", "0"}},
        {[](Spec& s) { s.vocabulary = -1; }, {"vocabulary", "-1"}},
        {[](Spec& s) { s.context = 0; }, {"context is 0"}},
@@ -144,7 +144,7 @@ TEST(ValidSpecs, RefuseSizesThatCannotBe) {
 
 TEST(ValidSpecs, RefuseWindowsThatFitNoLayers) {
   expect_refused(
-      small(),
+      small_decoder(),
       {{[](Spec& s) { s.decoder->attention.windows = {-1}; }, {"decoder.attention.windows is -1"}},
        {[](Spec& s) {
           s.decoder->attention.windows = {1, 2, 3};
@@ -161,7 +161,7 @@ TEST(ValidSpecs, RefuseWindowsThatFitNoLayers) {
 }
 
 TEST(ValidSpecs, RefuseExpertsThatAreNotThere) {
-  Spec base = small();
+  Spec base = small_decoder();
   base.decoder->ffn.experts.count = 4;
   expect_refused(
       base,
@@ -183,7 +183,7 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
     };
   };
   expect_refused(
-      small(),
+      small_decoder(),
       {{[](Spec& s) { s.decoder->position.kind = static_cast<PositionKind>(7); },
         {"decoder.position.kind is 7"}},
        {[](Spec& s) {
@@ -234,7 +234,7 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
 
 TEST(ValidSpecs, RefuseLayersThatCannotBeBuilt) {
   expect_refused(
-      small(),
+      small_decoder(),
       {{[](Spec& s) { s.decoder->parallel = s.decoder->placement.sum = true; },
         {"parallel", "input only"}},
        {[](Spec& s) { s.decoder->parallel = s.decoder->placement.output = true; }, {"parallel"}},
@@ -265,10 +265,11 @@ TEST(ValidSpecs, NameTheStackThatIsWrong) {
 }
 
 TEST(ValidSpecs, RefuseStacksAndInputsThatDoNotFit) {
-  expect_refused(small(), {{[](Spec& s) { s.decoder.reset(); }, {"no stack", "an encoder"}},
-                           {[](Spec& s) { s.input.kind = InputKind::image; }, {"input", "encoder"}},
-                           {[](Spec& s) { s.source_vocabulary = 5; },
-                            {"source_vocabulary is 5", "an encoder and a decoder"}}});
+  expect_refused(small_decoder(),
+                 {{[](Spec& s) { s.decoder.reset(); }, {"no stack", "an encoder"}},
+                  {[](Spec& s) { s.input.kind = InputKind::image; }, {"input", "encoder"}},
+                  {[](Spec& s) { s.source_vocabulary = 5; },
+                   {"source_vocabulary is 5", "an encoder and a decoder"}}});
   expect_refused(small_encoder(),
                  {{[](Spec& s) { s.source_vocabulary = 5; }, {"source_vocabulary is 5"}},
                   {[](Spec& s) {
@@ -299,7 +300,7 @@ TEST(ValidSpecs, RefuseStacksAndInputsThatDoNotFit) {
 
 TEST(ValidSpecs, RefuseHeadsWithoutTheirLabels) {
   expect_refused(
-      small(),
+      small_decoder(),
       {{[](Spec& s) { s.head.labels = 2; }, {"head.labels is 2", "expected 0"}},
        {[](Spec& s) { s.head = {.kind = HeadKind::pooled, .labels = 2}; }, {"head.labels is 2"}},
        {[](Spec& s) { s.head.kind = HeadKind::sequence; }, {"head.labels is 0"}},

@@ -23,10 +23,10 @@ Tensor some_experts(int64_t rows, int64_t k, int64_t experts) {
   return integers(values, {rows, k});
 }
 
-struct Size {
+struct ExpertSize {
   int64_t rows, experts, k;
 };
-const std::vector<Size> kSizes = {{1, 1, 1}, {5, 4, 2}, {67, 5, 1}, {3, 65, 7}, {1, 5, 5}};
+const std::vector<ExpertSize> kSizes = {{1, 1, 1}, {5, 4, 2}, {67, 5, 1}, {3, 65, 7}, {1, 5, 5}};
 
 void add_routers(std::vector<Case>& all) {
   for (const auto& [rows, experts, k] : kSizes) {

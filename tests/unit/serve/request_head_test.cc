@@ -17,7 +17,7 @@ int status_of(const std::string& bytes) {
   }
 }
 
-std::string with(const std::string& headers) {
+std::string head_with(const std::string& headers) {
   return "POST / HTTP/1.1\r\nHost: a\r\n" + headers + "\r\n";
 }
 
@@ -48,8 +48,8 @@ TEST(RequestHead, WaitsForTheWholeHead) {
 }
 
 TEST(RequestHead, ConnectionsStayOpenAsTheVersionSays) {
-  EXPECT_TRUE(read_head(with(""), kLimits)->keep_alive);
-  EXPECT_FALSE(read_head(with("Connection: Upgrade, CLOSE\r\n"), kLimits)->keep_alive);
+  EXPECT_TRUE(read_head(head_with(""), kLimits)->keep_alive);
+  EXPECT_FALSE(read_head(head_with("Connection: Upgrade, CLOSE\r\n"), kLimits)->keep_alive);
   EXPECT_FALSE(read_head("GET / HTTP/1.0\r\n\r\n", kLimits)->keep_alive);
   EXPECT_TRUE(read_head("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", kLimits)->keep_alive);
 }
@@ -76,11 +76,11 @@ TEST(RequestHead, RefusesWhatServersReadDifferently) {
                               "X-A: b\nX-C: d\r\n",
                               "X-A: \x01\r\n",
                               "Host: b\r\n"}) {
-    EXPECT_EQ(status_of(with(headers)), 400) << headers;
+    EXPECT_EQ(status_of(head_with(headers)), 400) << headers;
   }
-  EXPECT_EQ(status_of(with(std::string("X-A: b") + '\0' + "\r\n")), 400);
-  EXPECT_EQ(status_of(with("Content-Length: 99999999999999999999\r\n")), 413);
-  EXPECT_EQ(status_of(with("Expect: 200-maybe\r\n")), 417);
+  EXPECT_EQ(status_of(head_with(std::string("X-A: b") + '\0' + "\r\n")), 400);
+  EXPECT_EQ(status_of(head_with("Content-Length: 99999999999999999999\r\n")), 413);
+  EXPECT_EQ(status_of(head_with("Expect: 200-maybe\r\n")), 417);
 }
 
 TEST(RequestHead, RefusesOddRequestLines) {
@@ -106,20 +106,20 @@ TEST(RequestHead, HoldsItsLimits) {
   EXPECT_EQ(status_of(line(kLimits.request_line + 1)), 414);
   EXPECT_EQ(status_of(std::string(kLimits.request_line + 2, 'a')), 414) << "before its end";
   const auto header = [](size_t length) {
-    return with("A: " + std::string(length - 3, 'a') + "\r\n");
+    return head_with("A: " + std::string(length - 3, 'a') + "\r\n");
   };
   EXPECT_EQ(status_of(header(kLimits.header_line)), 200);
   EXPECT_EQ(status_of(header(kLimits.header_line + 1)), 431);
   const auto many = [](size_t count) {
     std::string headers;
     for (size_t i = 1; i < count; ++i) headers += "A: b\r\n";
-    return with(headers);
+    return head_with(headers);
   };
   EXPECT_EQ(status_of(many(kLimits.headers)), 200);
   EXPECT_EQ(status_of(many(kLimits.headers + 1)), 431);
   std::string wide;
   for (int i = 0; i < 9; ++i) wide += "A: " + std::string(4000, 'a') + "\r\n";
-  EXPECT_EQ(status_of(with(wide)), 431);
+  EXPECT_EQ(status_of(head_with(wide)), 431);
 }
 
 std::string gathered(const std::string& bytes, size_t step, size_t most = 100) {

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const std::string folder = "tests/goldens/chat_templates/";
+const std::string golden_folder = "tests/goldens/chat_templates/";
 
 // What the goldens were made at: 26 July 2024, 9:05:07, a Friday.
 std::tm moment() {
@@ -30,7 +30,7 @@ std::tm moment() {
 }
 
 ordered_json read_golden(const std::string& name) {
-  return ordered_json::parse(read_file(folder + name));
+  return ordered_json::parse(read_file(golden_folder + name));
 }
 
 // What a template renders as the goldens have it: {"text", "spans"} or {"error"}.
@@ -109,7 +109,7 @@ TEST(ChatTemplateGoldens, Conversations) {
     if (name.ends_with('+')) name.pop_back();
     variables.update(conversations[name]);
     const std::string file = each["template"];
-    EXPECT_EQ(rendered(read_file(folder + file), variables.dump()), expected(each))
+    EXPECT_EQ(rendered(read_file(golden_folder + file), variables.dump()), expected(each))
         << file << " " << each["conversation"];
   }
 }

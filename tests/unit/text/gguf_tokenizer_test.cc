@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "fovea/chat.h"
 #include "fovea/tokenizer.h"
+#include "shared_folder.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
 
@@ -137,9 +138,7 @@ TEST_F(GgufTokenizer, Refused) {
 class GgufTokenizerFixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(GgufTokenizerFixtures, ComeBack) {
-  const char* shared = std::getenv("FOVEA_SHARED");
-  const std::string source =
-      std::string(shared ? shared : "../shared") + "/fixtures/tokenizers/" + GetParam();
+  const std::string source = shared(std::string("fixtures/tokenizers/") + GetParam());
   if (!is_folder(source)) GTEST_SKIP() << source << " is not there";
   const Tokenizer before = Tokenizer::open(source);
   const TemporaryFolder folder;

@@ -2,33 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "base/files.h"
 #include "base/json.h"
 #include "fovea/tokenizer.h"
+#include "shared_folder.h"
 
 namespace fovea {
 namespace {
 
-std::string fixtures() {
-  const char* folder = std::getenv("FOVEA_SHARED");
-  return std::string(folder ? folder : "../shared") + "/fixtures/tokenizers/";
-}
-
-std::vector<Offsets> offsets_of(const nlohmann::json& list) {
+std::vector<Offsets> listed_offsets(const nlohmann::json& list) {
   std::vector<Offsets> offsets;
   for (const auto& pair : list) offsets.push_back({pair[0], pair[1]});
   return offsets;
 }
 
-void expect_case(const Tokenizer& tokenizer, const nlohmann::json& expected) {
+void expect_line(const Tokenizer& tokenizer, const nlohmann::json& expected) {
   const auto text = expected["text"].get<std::string>();
   SCOPED_TRACE(expected["text"].dump());
   const Encoding encoding = tokenizer.encoding(text, {.special = SpecialTokens::parsed});
   EXPECT_EQ(encoding.ids, expected["ids"].get<std::vector<int32_t>>());
   EXPECT_EQ(encoding.tokens, expected["tokens"].get<std::vector<std::string>>());
-  EXPECT_EQ(encoding.offsets, offsets_of(expected["offsets"]));
+  EXPECT_EQ(encoding.offsets, listed_offsets(expected["offsets"]));
   const auto plain = expected["ids_plain"].get<std::vector<int32_t>>();
   EXPECT_EQ(tokenizer.encode(text, SpecialTokens::parsed), plain);
   EXPECT_EQ(tokenizer.decode(encoding.ids, true), expected["decoded"].get<std::string>());
@@ -38,13 +32,13 @@ void expect_case(const Tokenizer& tokenizer, const nlohmann::json& expected) {
 class Fixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(Fixtures, AreWhatHuggingFaceMakesOfThem) {
-  const std::string folder = fixtures() + GetParam();
+  const std::string folder = shared(std::string("fixtures/tokenizers/") + GetParam());
   if (!is_folder(folder)) GTEST_SKIP() << folder << " is not there";
   const Tokenizer tokenizer = Tokenizer::open(folder);
   const std::string cases = read_file(folder + "/cases.jsonl");
   for (size_t begin = 0; begin < cases.size();) {
     const size_t end = cases.find('\n', begin);
-    expect_case(tokenizer, nlohmann::json::parse(cases.substr(begin, end - begin)));
+    expect_line(tokenizer, nlohmann::json::parse(cases.substr(begin, end - begin)));
     begin = end + 1;
   }
 }

@@ -27,11 +27,11 @@ Tensor ids_below(int64_t most, Shape shape, uint64_t seed) {
 }
 
 // What a model is given, and what it should say.
-struct Batch {
+struct TextBatch {
   Sequence source, tokens;
   std::vector<Interval> valid;  // of the source
 
-  explicit Batch(const Spec& s) {
+  explicit TextBatch(const Spec& s) {
     const int64_t words = s.source_vocabulary > 0 ? s.source_vocabulary : s.vocabulary;
     if (s.input.kind == InputKind::image)
       source.signal = noise({kBatch, s.input.channels, s.input.size, s.input.size});
@@ -48,7 +48,7 @@ struct Batch {
 };
 
 // The encoder's output where a decoder attends to it.
-Pass with_memory(const Transformer& model, const Batch& batch, Pass pass) {
+Pass with_memory(const Transformer& model, const TextBatch& batch, Pass pass) {
   if (!model.spec.encoder || !model.spec.decoder) return pass;
   Pass encoding = pass;
   encoding.mask.valid = batch.valid;
@@ -57,7 +57,7 @@ Pass with_memory(const Transformer& model, const Batch& batch, Pass pass) {
   return pass;
 }
 
-Tensor outputs(const Transformer& model, const Batch& batch, Pass pass) {
+Tensor outputs(const Transformer& model, const TextBatch& batch, Pass pass) {
   if (model.spec.decoder) {
     const Pass across = with_memory(model, batch, pass);
     return model.logits(model.decode(batch.tokens, across));
@@ -66,7 +66,7 @@ Tensor outputs(const Transformer& model, const Batch& batch, Pass pass) {
   return model.logits(model.encode(batch.source, pass), batch.valid);
 }
 
-Tensor loss_of(const Transformer& model, const Batch& batch, DType compute) {
+Tensor loss_of(const Transformer& model, const TextBatch& batch, DType compute) {
   Pass pass;
   pass.compute = compute;
   std::vector<Tensor> side_losses;
@@ -115,7 +115,7 @@ TEST(MixturesOf, EveryKindAreMany) { EXPECT_GE(test::all_mixtures().size(), 60u)
 TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
   each([](const Spec& spec) {
     Transformer model = random_model(spec);
-    const Batch batch(spec);
+    const TextBatch batch(spec);
     std::vector<Tensor> parameters;
     for (const Tensor& value : values_of(model)) parameters.push_back(convert(value, DType::f64));
     const auto loss = [&](const std::vector<Tensor>& values) {
@@ -128,8 +128,8 @@ TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
 }
 
 // Reads the decoder's tokens in pieces that end there.
-std::vector<float> read_in_pieces(const Transformer& model, const Batch& batch, const Pass& pass,
-                                  int64_t piece) {
+std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& batch,
+                                  const Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;
   KvCache cache(PagePool::layout_for(*model.spec.decoder, pass.compute), 1, model.spec.context);
   Pass cached = pass;
@@ -150,7 +150,7 @@ TEST_P(Mixtures, ReadFromTheCacheTheBitsOfTheWhole) {
   each([](const Spec& spec) {
     if (!spec.decoder || spec.head.kind != HeadKind::language_model) return;
     const Transformer model = random_model(spec);
-    Batch batch(spec);
+    TextBatch batch(spec);
     batch.tokens.ids = batch.tokens.ids.rows(1, 2);
     if (batch.source.ids) batch.source.ids = batch.source.ids.rows(1, 2);
     if (batch.source.signal) batch.source.signal = batch.source.signal.rows(1, 2);
@@ -176,7 +176,7 @@ TEST_P(Mixtures, ComeBackFromTheirDirectory) {
     const ModelFiles files = open_model_files(folder.path(), Weights::mapped);
     EXPECT_EQ(write_spec(files.model.spec), write_spec(spec));
     EXPECT_TRUE(files.warnings.empty());
-    const Batch batch(spec);
+    const TextBatch batch(spec);
     EXPECT_EQ(to_floats(outputs(files.model, batch, {})), to_floats(outputs(model, batch, {})));
   });
 }
@@ -186,7 +186,7 @@ TEST_P(Mixtures, LearnABatch) {
     for (const DType compute : {DType::f32, DType::bf16}) {
       Transformer model(spec);
       initialise(model, 1);
-      const Batch batch(spec);
+      const TextBatch batch(spec);
       Optimizer optimizer(model, {});
       float first = 0, last = 0;
       for (int step = 1; step <= 12; ++step) {
