@@ -110,7 +110,7 @@ std::optional<std::vector<float>> Gguf::numbers(std::string_view key) const {
   if (value == nullptr) return std::nullopt;
   if (!value->is_array || value->type != GgufType::f32) refuse(*value, "an array of f32");
   std::vector<float> numbers(value->count);
-  std::memcpy(numbers.data(), value->bytes.data(), value->bytes.size());
+  if (!numbers.empty()) std::memcpy(numbers.data(), value->bytes.data(), value->bytes.size());
   return numbers;
 }
 
