@@ -142,9 +142,8 @@ class Composer {
   void compose() {
     constexpr size_t none = SIZE_MAX;
     size_t starter = none, kept = 0;
-    int last_order = -1;  // of what was kept since the starter
-    for (size_t i = 0; i < pending_.size(); ++i) {
-      const Decomposed next = pending_[i];
+    int last_order = -1;                      // of what was kept since the starter
+    for (const Decomposed next : pending_) {  // a copy: its place may be that of another by now
       if (starter != none && last_order < static_cast<int>(next.order) + (last_order < 0)) {
         if (const char32_t one = composed(pending_[starter].c, next.c)) {
           pending_[starter].c = one;
