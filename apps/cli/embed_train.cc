@@ -48,10 +48,7 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
 }
 
 void EmbedderTrainRequest::refuse_without_train(const OptionTable& table) {
-  for (const char* name : kEmbedderTraining) {
-    if (table.given(name))
-      throw UsageError(fmt::format("{}: is for training; expected --train with it", name));
-  }
+  table.refuse_training(kEmbedderTraining);
 }
 
 int EmbedderTrainRequest::run(const std::string& model, const std::string& out, bool json) {

@@ -148,6 +148,13 @@ bool OptionTable::given(const std::string& name) const {
   throw std::logic_error("no option is named " + name);
 }
 
+void OptionTable::refuse_training(std::span<const char* const> names) const {
+  for (const char* name : names) {
+    if (given(name))
+      throw UsageError(fmt::format("{}: is for training; expected --train with it", name));
+  }
+}
+
 void OptionTable::parse(const std::vector<std::string>& arguments) {
   CLI::App app;
   app.set_help_flag();

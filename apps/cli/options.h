@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ class OptionTable {
   void apply(const std::string& name);  // hands what was typed to one option
   void apply();                         // to all
   bool given(const std::string& name) const;
+  // For a verb that was not told to --train: UsageError where one of these was given.
+  void refuse_training(std::span<const char* const> names) const;
   Option* find(const std::string& name);  // also by alias; null if there is none
   const std::vector<Option>& all() const { return options_; }
 

@@ -57,10 +57,7 @@ void TokenizerTrainRequest::declare(OptionTable& table) {
 }
 
 void TokenizerTrainRequest::refuse_without_train(const OptionTable& table) {
-  for (const char* name : kTokenizerTraining) {
-    if (table.given(name))
-      throw UsageError(fmt::format("{}: is for training; expected --train with it", name));
-  }
+  table.refuse_training(kTokenizerTraining);
 }
 
 int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json) {

@@ -1,8 +1,5 @@
 #include "search/vector_graph.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -15,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/memory_file.h"
 
 namespace fovea {
 namespace {
@@ -38,21 +36,6 @@ std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, 
        "search: the model compares vectors by manhattan distance; expected cosine, dot or "
        "euclidean");
 }
-
-// A file in memory, by a name that hnswlib can open.
-class MemoryFile {
- public:
-  MemoryFile() : file_(memfd_create("fovea-search", MFD_CLOEXEC)) {
-    if (file_ < 0) fail(ErrorKind::OutOfMemory, "search: no memory for the graph's file");
-  }
-  ~MemoryFile() { close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  int file_;
-};
 
 }  // namespace
 

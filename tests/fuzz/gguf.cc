@@ -2,8 +2,8 @@
 // and its vocabulary encodes.
 
 #include "families/gguf.h"
+#include "base/memory_file.h"
 #include "checkpoint/gguf_tensors.h"
-#include "memory_file.h"
 #include "text/gguf_tokenizer.h"
 #include "use_tokenizer.h"
 
@@ -35,7 +35,7 @@ void use(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
-  const MemoryFile file(data, size);
+  const MemoryFile file({reinterpret_cast<const char*>(data), size});
   succeeds([&] { use(file.path()); });
   return 0;
 }

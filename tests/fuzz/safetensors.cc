@@ -1,11 +1,12 @@
 // A safetensors file: the header that is accepted describes tensors within the file.
 
 #include "checkpoint/safetensors.h"
-#include "memory_file.h"
+#include "base/memory_file.h"
+#include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
-  const MemoryFile file(data, size);
+  const MemoryFile file({reinterpret_cast<const char*>(data), size});
   succeeds([&] {
     const SafeTensors tensors(file.path());
     const MappedFile& mapping = *tensors.files().at(0);
