@@ -17,8 +17,9 @@ std::optional<DType> dtype_of(std::string_view block) {
 
 GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(file)) {
   for (const GgufTensor& tensor : file_->tensors()) {
-    stored_.push_back({tensor.name, tensor.block->name, dtype_of(tensor.block->name), tensor.shape,
-                       tensor.data, tensor.bytes, 0});
+    stored_.push_back({tensor.name, tensor.block->name, dtype_of(tensor.block->name),
+                       Shape(tensor.shape.begin(), tensor.shape.end()), tensor.data, tensor.bytes,
+                       0});
   }
 }
 

@@ -204,7 +204,10 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
       if (shape.size() == 2) std::swap(shape[0], shape[1]);
       break;
     case Stored::stacked: shape = {n, shape[0] / n, shape[1]}; break;
-    case Stored::batched: shape.insert(shape.begin(), 1); break;
+    case Stored::batched:
+      shape.push_back(1);
+      std::rotate(shape.begin(), shape.end() - 1, shape.end());
+      break;
     case Stored::convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};
       break;

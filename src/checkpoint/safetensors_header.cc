@@ -15,7 +15,6 @@ constexpr uint64_t kHeaderLimit = 100'000'000;           // the reference reader
 constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // beyond it JSON readers disagree
 // Each costs some 200 bytes here. The largest models have 100,000, and spread them over many files.
 constexpr size_t kTensorLimit = 250'000;
-constexpr size_t kRankLimit = 64;  // PyTorch's
 
 constexpr std::array kTypes = {
     StoredType{"F32", 32, DType::f32},
@@ -103,7 +102,7 @@ class HeaderReader : public JsonReader {
     in_array_ = false;
     Entry& entry = entries.back();
     if (place_ == Place::shape) {
-      entry.tensor.shape.assign(integers_.begin(), integers_.end());
+      entry.tensor.shape = Shape(integers_.begin(), integers_.end());
     } else {
       if (integers_.size() != 2) {
         refuse_here(fmt::format("an array of {}", integers_.size()));
@@ -175,8 +174,8 @@ class HeaderReader : public JsonReader {
   void add_integer(const nlohmann::json& value) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > kLargestInteger)
       refuse_here(brief(value));
-    if (integers_.size() == kRankLimit)
-      refuse_here(fmt::format("an array of more than {}", kRankLimit));
+    if (integers_.size() == Shape::kMostAxes)
+      refuse_here(fmt::format("an array of more than {}", Shape::kMostAxes));
     integers_.push_back(value.get<uint64_t>());
   }
 
@@ -191,7 +190,7 @@ class HeaderReader : public JsonReader {
       case Place::dtype: refuse(fmt::format("{}dtype is {}", tensor, found), "a string");
       case Place::shape:
         refuse(fmt::format("{}shape holds {}", tensor, found),
-               fmt::format("an array of at most {} integers from 0 to 2^53", kRankLimit));
+               fmt::format("an array of at most {} integers from 0 to 2^53", Shape::kMostAxes));
       case Place::offsets:
         refuse(fmt::format("{}data_offsets holds {}", tensor, found),
                "an array of two integers from 0 to 2^53");

@@ -85,7 +85,7 @@ void add_tensors(nlohmann::json& config, const Gguf& file) {
     if (tensor->block->name != std::string_view("F32") || tensor->shape.size() != 1 ||
         tensor->bytes > kLongestList * sizeof(float)) {
       fail(ErrorKind::BadFile, "{}: {} is {} {}; expected a list of F32", file.path(), name,
-           tensor->block->name, describe(tensor->shape));
+           tensor->block->name, tensor->shape);
     }
     std::vector<float> numbers(tensor->bytes / sizeof(float));
     std::copy_n(tensor->data, tensor->bytes, reinterpret_cast<char*>(numbers.data()));
@@ -250,7 +250,7 @@ void GgufModel::add(const std::string& name, const Tensor& values, const std::st
   GgufTensor tensor;
   tensor.name = name;
   tensor.block = &block_named(divides ? block : "F16");
-  tensor.shape = values.shape();
+  tensor.shape.assign(values.shape().begin(), values.shape().end());
   const auto bytes = std::make_shared<const std::string>(encode_gguf(tensor.block->name, values));
   tensor.data = bytes->data();
   tensor.bytes = bytes->size();

@@ -36,16 +36,17 @@ struct Level {
   const char* name;
   bool (*supported)();
   int64_t targets;  // of Highway: what the kernels' own vectors may be
+  bool native_bf16;
 };
 
 constexpr int64_t kAvx2 = HWY_AVX2, kAvx512 = HWY_AVX3 | HWY_AVX2;
 
 // Best first; each includes those below it.
 constexpr Level kLevels[] = {
-    {"amx", has_amx, kAvx512},
-    {"avx512-bf16", has_avx512_bf16, kAvx512},
-    {"avx512", has_avx512, kAvx512},
-    {"avx2", [] { return true; }, kAvx2},
+    {"amx", has_amx, kAvx512, true},
+    {"avx512-bf16", has_avx512_bf16, kAvx512, true},
+    {"avx512", has_avx512, kAvx512, false},
+    {"avx2", [] { return true; }, kAvx2, false},
 };
 constexpr const char* kReference = "reference";
 
@@ -139,8 +140,8 @@ void use_isa(const std::string& name) {
 }
 
 bool native_bf16() {
-  const std::string isa = active_isa();
-  return isa == "amx" || isa == "avx512-bf16";
+  const Level* level = Choice::instance().active();
+  return level != nullptr && level->native_bf16;
 }
 
 }  // namespace fovea

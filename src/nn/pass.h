@@ -2,7 +2,10 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "nn/kv_cache.h"
 #include "ops/ops.h"
@@ -75,8 +78,12 @@ inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer w
 }
 constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16;
 
-inline void probe(const Pass& pass, const std::string& name, const Tensor& value) {
-  if (pass.probe != nullptr && pass.probe->see) pass.probe->see(pass.stack + name, value);
+// Shows a value under a name, which is put together only where somebody looks.
+template <class... Arguments>
+void probe(const Pass& pass, const Tensor& value, fmt::format_string<Arguments...> name,
+           Arguments&&... arguments) {
+  if (pass.probe == nullptr || !pass.probe->see) return;
+  pass.probe->see(pass.stack + fmt::format(name, std::forward<Arguments>(arguments)...), value);
 }
 
 }  // namespace fovea

@@ -1,7 +1,5 @@
 #include "nn/stack.h"
 
-#include <fmt/format.h>
-
 namespace fovea {
 
 Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
@@ -29,13 +27,13 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   x = embedding_norm(positions.add_to(x, places), x.dtype());
   x = dropout(x, pass.drop(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
-    probe(pass, fmt::format("hidden.{}", i), x);
+    probe(pass, x, "hidden.{}", i);
     x = blocks[i](x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();
-  probe(pass, "hidden.unnormed", x);
+  probe(pass, x, "hidden.unnormed");
   const Tensor y = norm(x, pass.compute);
-  probe(pass, fmt::format("hidden.{}", blocks.size()), y);
+  probe(pass, y, "hidden.{}", blocks.size());
   return y;
 }
 

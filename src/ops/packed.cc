@@ -65,6 +65,8 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
   refuse_gradient(x);
   std::vector<Tensor> results;
   std::vector<PackedProduct> products;
+  results.reserve(layers.size());
+  products.reserve(layers.size());
   for (const auto& [weight, bias] : layers) {
     const PackedMatrix& w = weight.matrix();
     check(x.rank() >= 1 && x.dim(-1) == w.width && (!bias || bias.shape() == Shape{w.outputs}),

@@ -13,20 +13,6 @@ auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
 
 }  // namespace
 
-int64_t elements(const Shape& shape) {
-  constexpr int64_t kMost = int64_t{1} << 59;  // so that bytes, rounded up, fit int64 as well
-  int64_t product = 1;
-  for (const int64_t extent : shape) {
-    check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product) && product <= kMost,
-          "shape [{}]: not a possible size; expected axes of at least 0, and memory that can be "
-          "addressed",
-          listed(shape));
-  }
-  return product;
-}
-
-std::string describe(const Shape& shape) { return fmt::format("[{}]", listed(shape)); }
-
 Storage::Storage(size_t bytes) : bytes_(bytes), cached_(true) {
   data_ = Blocks::all().take(bytes_);
 }

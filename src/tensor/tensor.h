@@ -13,13 +13,9 @@
 
 #include "base/dtype.h"
 #include "kernels/kernels.h"
+#include "tensor/shape.h"
 
 namespace fovea {
-
-using Shape = std::vector<int64_t>;  // {} is a scalar
-
-int64_t elements(const Shape& shape);      // the product; throws where it or its bytes overflow
-std::string describe(const Shape& shape);  // "[2, 3]"
 
 // A block of memory that returns to a cache when its last user goes, so that a training step
 // allocates nothing anew.

@@ -350,8 +350,8 @@ void layers_fit(Example& e) {
 }
 
 void means_keep_their_axis(Example& e) {
-  const auto given = e.values("x_shape");
-  const Shape shape(given.begin(), given.end());
+  Shape shape;
+  for (const double extent : e.values("x_shape")) shape.push_back(static_cast<int64_t>(extent));
   const Tensor x = zeros(shape, e.dtype());
   const Tensor mean =
       linear(x, full({1, shape[2]}, 1.0 / static_cast<double>(shape[2]), e.dtype()));

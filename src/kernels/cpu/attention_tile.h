@@ -1,17 +1,14 @@
 #pragma once
 
 // What the forward and the backward of the tiled attention share besides arithmetic: how the
-// queries and keys of one kv head lie in memory, which keys of a tile a strip of queries sees, and
-// scratch memory.
+// queries and keys of one kv head lie in memory, and which keys of a tile a strip of queries sees.
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <new>
-
-#include <hwy/aligned_allocator.h>
 
 #include "base/threads.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/kernels.h"
 
 namespace fovea::cpu {
@@ -121,17 +118,5 @@ void share_out(int64_t work, int64_t tasks, Body&& body) {
     parallel_tasks(tasks, body);
   }
 }
-
-// Scratch of the calling thread, kept from call to call: fresh memory for each task costs more in
-// page faults than a small task takes. Pieces start at cache lines.
-class Scratch {
- public:
-  explicit Scratch(int64_t floats);
-  float* take(int64_t floats);
-  static int64_t size_of(int64_t floats) { return round_up(floats, kLanes); }
-
- private:
-  float* next_;
-};
 
 }  // namespace fovea::cpu

@@ -17,7 +17,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // widen at once.
 template <class Visit>
 HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& visit) {
-  Scratch scratch;
+  FloatBlock scratch;
   for (int64_t begin = 0; begin < width; begin += kBlock) {
     const int64_t count = std::min(kBlock, width - begin);
     visit(widened(logits, i * width + begin, count, scratch.values), begin, count);
@@ -88,7 +88,7 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
   const float own =
       static_cast<float>(1.0 - smoothing + smoothing / static_cast<double>(rows.width));
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
-    Scratch output;
+    FloatBlock output;
     for (int64_t i = first; i < last; ++i) {
       const bool ignored = targets[i] < 0;
       float scratch = 0;

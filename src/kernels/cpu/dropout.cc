@@ -31,7 +31,7 @@ HWY_INLINE void block_factors(const Dropout& dropout, int64_t begin, float* fact
 
 void drop(Out y, In x, const Dropout& dropout, int64_t size) {
   const auto blocks = [&](int64_t first, int64_t last) HWY_ATTR {
-    Scratch factors, input, output;
+    FloatBlock factors, input, output;
     for (int64_t begin = first * kBlock; begin < std::min(last * kBlock, size); begin += kBlock) {
       const int64_t count = std::min(kBlock, size - begin);
       block_factors(dropout, begin, factors.values);

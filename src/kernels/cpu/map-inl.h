@@ -17,8 +17,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // 4 KB of floats: an output and two inputs fit in the first-level cache with room to spare.
 constexpr int64_t kBlock = 1024;
 
-struct Scratch {
-  Scratch() {}  // NOLINT: a defaulted one would zero what is a temporary
+struct FloatBlock {
+  FloatBlock() {}  // NOLINT: a defaulted one would zero what is a temporary
   float values[kBlock];
 };
 
@@ -26,11 +26,11 @@ struct Scratch {
 template <class F, class... Inputs>
 void map_all(Out y, int64_t size, const F& f, Inputs... x) {
   const auto blocks = [&](int64_t first, int64_t last) HWY_ATTR {
-    Scratch output;
+    FloatBlock output;
     for (int64_t begin = first * kBlock; begin < std::min(last * kBlock, size); begin += kBlock) {
       const int64_t count = std::min(kBlock, size - begin);
       float* room = room_for(y, begin, output.values);
-      map(room, count, f, widened(x, begin, count, Scratch().values)...);
+      map(room, count, f, widened(x, begin, count, FloatBlock().values)...);
       narrow_into(y, begin, count, room);
     }
   };

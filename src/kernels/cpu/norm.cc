@@ -7,21 +7,10 @@
 #include <cmath>
 
 #include "kernels/cpu/row_blocks-inl.h"
+#include "kernels/cpu/scratch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
-
-// Rows of floats for one thread.
-class RowScratch {
- public:
-  RowScratch(int64_t rows, int64_t width)
-      : width_(width), floats_(static_cast<size_t>(rows * width)) {}
-  float* row(int64_t i) { return floats_.data() + i * width_; }
-
- private:
-  int64_t width_;
-  std::vector<float> floats_;
-};
 
 HWY_INLINE float row_mean(const float* x, int64_t width) {
   Sum sum;
@@ -47,15 +36,17 @@ void norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsi
           Rows rows) {
   const int64_t width = rows.width;
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
-    RowScratch scratch(4, width);  // its zeros serve as the bias where there is none
-    const float* weights = widened(weight, 0, width, scratch.row(0));
-    const float* biases =
-        bias.data == nullptr ? scratch.row(1) : widened(bias, 0, width, scratch.row(1));
+    Scratch scratch(4 * Scratch::size_of(width));
+    float* const bias_room = scratch.take(width);
+    std::fill_n(bias_room, width, 0.0f);  // where there is none
+    const float* biases = bias.data == nullptr ? bias_room : widened(bias, 0, width, bias_room);
+    const float* weights = widened(weight, 0, width, scratch.take(width));
+    float *const input = scratch.take(width), *const output = scratch.take(width);
     for (int64_t i = first; i < last; ++i) {
-      const float* from = widened(x, i * width, width, scratch.row(2));
+      const float* from = widened(x, i * width, width, input);
       const float centre = centred ? row_mean(from, width) : 0;
       const float factor = row_scale(from, centre, epsilon, width);
-      float* room = room_for(y, i * width, scratch.row(3));
+      float* room = room_for(y, i * width, output);
       const auto normalise = [&](Vector v, Vector w, Vector b) HWY_ATTR {
         return hn::MulAdd(hn::Mul(hn::Sub(v, all(centre)), all(factor)), w, b);
       };
@@ -97,16 +88,17 @@ void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scal
                    NormEpsilon epsilon, bool centred, Rows rows) {
   const int64_t width = rows.width, blocks = row_blocks(rows);
   const float share = 1 / static_cast<float>(width);
-  RowScratch partial(blocks, 2 * width);  // of dweight, of dbias
+  std::vector<float> partial(static_cast<size_t>(blocks * 2 * width));  // of dweight, of dbias
   parallel_for(blocks, grain_of(rows) / kRowBlock + 1, [&](int64_t first, int64_t last) HWY_ATTR {
-    RowScratch scratch(4, width);
-    const float* weights = widened(weight, 0, width, scratch.row(0));
+    Scratch scratch(4 * Scratch::size_of(width));
+    const float* weights = widened(weight, 0, width, scratch.take(width));
+    float* const rooms[] = {scratch.take(width), scratch.take(width), scratch.take(width)};
     for (int64_t i = first * kRowBlock; i < std::min(last * kRowBlock, rows.count); ++i) {
-      const float* gradients = widened(dy, i * width, width, scratch.row(1));
-      const float* inputs = widened(x, i * width, width, scratch.row(2));
+      const float* gradients = widened(dy, i * width, width, rooms[0]);
+      const float* inputs = widened(x, i * width, width, rooms[1]);
       const float centre = centred ? static_cast<const float*>(mean.data)[i] : 0;
       const float factor = static_cast<const float*>(scale.data)[i];
-      float* sums_of_block = partial.row(i / kRowBlock);
+      float* sums_of_block = partial.data() + i / kRowBlock * 2 * width;
       Sum sum_g, sum_g_x_hat;
       collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights,
               centre, factor, width);
@@ -117,13 +109,13 @@ void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scal
         return hn::Mul(all(factor), hn::NegMulAdd(x_hat, slope, hn::Sub(hn::Mul(g, w), mean_g)));
       };
       if (dx.data == nullptr) continue;
-      float* room = room_for(dx, i * width, scratch.row(3));
+      float* room = room_for(dx, i * width, rooms[2]);
       map(room, width, gradient, gradients, inputs, weights);
       narrow_into(dx, i * width, width, room);
     }
   });
-  add_blocks(dweight, partial.row(0), blocks, 2 * width, width);
-  add_blocks(dbias, partial.row(0) + width, blocks, 2 * width, width);
+  add_blocks(dweight, partial.data(), blocks, 2 * width, width);
+  add_blocks(dbias, partial.data() + width, blocks, 2 * width, width);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

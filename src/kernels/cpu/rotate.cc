@@ -4,9 +4,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/rotate.cc"
 #include <hwy/foreach_target.h>
 
-#include <vector>
-
 #include "base/threads.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/stored.h"
 
@@ -38,11 +37,10 @@ HWY_INLINE void rotate_neighbours(float* y, const float* x, const float* cosines
 
 // One row's angles, laid out as the loops above read them: [rotated] each.
 void spread(float* cosines, float* sines, In cosines_in, In sines_in, int64_t row,
-            const Rotation& r) {
+            const Rotation& r, float* room) {
   const int64_t half = r.rotated / 2;
-  std::vector<float> scratch(static_cast<size_t>(r.rotated));
-  const float* cosine = widened(cosines_in, row * half, half, scratch.data());
-  const float* sine = widened(sines_in, row * half, half, scratch.data() + half);
+  const float* cosine = widened(cosines_in, row * half, half, room);
+  const float* sine = widened(sines_in, row * half, half, room + half);
   for (int64_t i = 0; i < half; ++i) {
     const int64_t first = r.pairing == Pairing::halves ? i : 2 * i;
     const int64_t second = r.pairing == Pairing::halves ? half + i : 2 * i + 1;
@@ -55,17 +53,19 @@ void spread(float* cosines, float* sines, In cosines_in, In sines_in, int64_t ro
 void rotate_all(Out y, In x, In cosines, In sines, const Rotation& r) {
   const int64_t width = r.heads * r.width;
   parallel_for(r.rows, grain_of({r.rows, width}), [&](int64_t first, int64_t last) HWY_ATTR {
-    std::vector<float> input(static_cast<size_t>(width)), output(input);
-    std::vector<float> cosine(static_cast<size_t>(r.rotated)), sine(cosine);
+    Scratch scratch(2 * Scratch::size_of(width) + 3 * Scratch::size_of(r.rotated));
+    float *const input = scratch.take(width), *const output = scratch.take(width);
+    float *const cosine = scratch.take(r.rotated), *const sine = scratch.take(r.rotated);
+    float* const angles = scratch.take(r.rotated);
     for (int64_t row = first; row < last; ++row) {
-      spread(cosine.data(), sine.data(), cosines, sines, row % r.angle_rows, r);
-      const float* from = widened(x, row * width, width, input.data());
-      float* to = room_for(y, row * width, output.data());
+      spread(cosine, sine, cosines, sines, row % r.angle_rows, r, angles);
+      const float* from = widened(x, row * width, width, input);
+      float* to = room_for(y, row * width, output);
       for (int64_t head = 0; head < width; head += r.width) {
         if (r.pairing == Pairing::halves)
-          rotate_halves(to + head, from + head, cosine.data(), sine.data(), r.rotated);
+          rotate_halves(to + head, from + head, cosine, sine, r.rotated);
         else
-          rotate_neighbours(to + head, from + head, cosine.data(), sine.data(), r.rotated);
+          rotate_neighbours(to + head, from + head, cosine, sine, r.rotated);
         std::copy(from + head + r.rotated, from + head + r.width, to + head + r.rotated);
       }
       narrow_into(y, row * width, width, to);

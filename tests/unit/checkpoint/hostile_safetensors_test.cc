@@ -173,10 +173,9 @@ TEST_F(HostileSafeTensors, ShapesThatOverflow) {
           {"overflows; expected a size that fits into memory"});
   refused(file_of("{" + entry("w", "[4503599627370496,1024]", "[0,0]") + "}"),
           {"overflows; expected a size that fits into memory"});
-  std::string rank65 = "[1";
-  for (int i = 1; i < 65; ++i) rank65 += ",1";
-  refused(file_of("{" + entry("w", rank65 + "]", "[0,4]") + "}", 4),
-          {"tensor w: shape holds an array of more than 64"});
+  accepted(file_of("{" + entry("w", "[1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4));
+  refused(file_of("{" + entry("w", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4),
+          {"tensor w: shape holds an array of more than 8"});
   refused(file_of("{" + entry("w", "[3]", "[0,16]") + "}", 16),
           {"tensor w of shape [3] and dtype F32 has 16 bytes; expected 12"});
 }

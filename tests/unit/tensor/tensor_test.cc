@@ -61,6 +61,19 @@ TEST(Tensors, AreAbsentUntilMade) {
   EXPECT_EQ(to_floats(full({}, 2.5)), Floats{2.5f});
 }
 
+TEST(Tensors, HaveEightAxesAtMost) {
+  EXPECT_EQ(zeros({1, 2, 1, 1, 1, 1, 1, 3}).rank(), 8);
+  expect_error(ErrorKind::InvalidArgument, {"[1, 1, 1, 1, 1, 1, 1, 1]", "of 5", "at most 8 axes"},
+               [] {
+                 zeros({1, 1, 1, 1, 1, 1, 1, 1, 5});
+               });
+  Shape shape{2};
+  shape.push_back(3);
+  EXPECT_EQ(shape, (Shape{2, 3}));
+  EXPECT_NE(shape, (Shape{2, 3, 1}));
+  EXPECT_NE(shape, Shape{2});
+}
+
 TEST(Tensors, NameTheirAxesFromBothEnds) {
   const Tensor x = zeros({2, 3, 5});
   EXPECT_EQ(x.dim(0), 2);

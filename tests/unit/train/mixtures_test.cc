@@ -72,8 +72,7 @@ Tensor loss_of(const Transformer& model, const TextBatch& batch, DType compute) 
   std::vector<Tensor> side_losses;
   pass.side_losses = &side_losses;
   const Tensor logits = outputs(model, batch, pass);
-  Shape rows = logits.shape();
-  rows.pop_back();
+  const Shape rows(logits.shape().begin(), logits.shape().end() - 1);
   Tensor loss = cross_entropy(logits, ids_below(logits.dim(-1), rows, 5));
   for (const Tensor& side : side_losses) loss = add(loss, side);
   return loss;
