@@ -56,6 +56,18 @@ float largest_of(const float* x, int64_t count) {
   return *std::max_element(most, most + kLanes);
 }
 
+// The first place of `value`, which is there, in x [count].
+int64_t place_of(float value, const float* x, int64_t count) {
+  constexpr int64_t kLanes = 64;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    int32_t here = 0;
+    for (int64_t lane = 0; lane < kLanes; ++lane) here |= x[i + lane] == value;
+    if (here != 0) break;
+  }
+  return std::find(x + i, x + count, value) - x;
+}
+
 Candidates every_logit(const float* logits, int64_t V) {
   Candidates all;
   all.reserve(static_cast<size_t>(V));
@@ -144,8 +156,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
     fail(ErrorKind::Failed, "generate: the highest logit is {}; expected finite weights", highest);
   }
   if (options_.temperature == 0) {
-    const float* const likeliest = std::find(logits, logits + vocabulary, highest);
-    return {{static_cast<int32_t>(likeliest - logits), 1.0f}};
+    return {{static_cast<int32_t>(place_of(highest, logits, vocabulary)), 1.0f}};
   }
   const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
   Candidates candidates =

@@ -119,7 +119,8 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
       row += count, t += count;
     }
   }
-  constexpr int64_t kGrain = 8192;  // numbers that are worth a second thread
+  // Numbers that are worth a second thread: each of a key's goes to a cache line of its own.
+  constexpr int64_t kGrain = 1024;
   const int64_t count = std::ssize(pieces);
   parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

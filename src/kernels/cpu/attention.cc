@@ -151,6 +151,7 @@ void finish(const Block& block, Out y, Out lse) {
     const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
     store_row(y, block.queries.offset(row), block.y + row * block.padded, block.queries.shape.width,
               inverse);
+    if (lse.data == nullptr) continue;
     const float log =
         sum == 0 ? kHidden : block.pivots[row] * std::numbers::ln2_v<float> + std::log(sum);
     store_row(lse, block.queries.index(row), &log, 1, 1.0f);
@@ -310,6 +311,14 @@ struct PagedTask {
   int64_t kv_head, begin, count;
 };
 
+// As work_of(), but not less than what takes as long as reading keys and values, which lie in
+// memory and which the few queries of decoding share.
+int64_t paged_work_of(const AttentionShape& shape) {
+  constexpr int64_t kReading = 24;  // multiply-adds in the time of a number
+  const int64_t rows = shape.heads / shape.kv_heads * shape.queries;
+  return shape.kv_heads * shape.keys * shape.width * std::max(rows, kReading);
+}
+
 template <class Element>
 void attend_pages(Out y, In q, const QueryRows& queries, const PagedText& text,
                   const PageLayout& layout) {
@@ -337,7 +346,7 @@ void attention_of_spans(Out y, In q, const PagedAttention& paged,
   int64_t work = 0;
   for (const PagedText& span : spans) {
     const AttentionShape& shape = shapes.emplace_back(shape_of(paged, span));
-    work += work_of(shape);
+    work += paged_work_of(shape);
     const int64_t block = queries_per_task(shape);
     for (int64_t head = 0; head < shape.kv_heads; ++head)
       for (int64_t begin = 0; begin < shape.queries; begin += block)

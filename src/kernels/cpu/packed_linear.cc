@@ -25,11 +25,14 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 // Fewer multiply-adds than this (about 1 microsecond's worth) are not worth waking a second thread.
 constexpr int64_t kThreadGrain = 65536;
+// Threads are never equally fast: of more work than this for each, they get several pieces, another
+// one as they come free.
+constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
 // Sums carried between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) a
 // thread.
 constexpr int64_t kCarriedTiles = 512;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+HWY_INLINE int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums,
                       const Ahead&);
@@ -152,7 +155,8 @@ void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
   }
 }
 
-// The panels of all products, one behind the other, are shared out.
+// The panels of all products, one behind the other, are shared out; in many pieces, those of a tile
+// stay together.
 template <class Tiles>
 void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> products) {
   int64_t panels = 0, outputs = 0;
@@ -162,21 +166,24 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
   }
   const int64_t work = job.rows * outputs * std::max<int64_t>(1, job.weight.width);
   const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
+  const int64_t pieces = std::clamp<int64_t>(work / (threads * kPieceWork), 1, kMostPieces);
+  const int64_t together = Tiles::panels(static_cast<int>(CeilDiv(job.rows, job.tiles)));
+  const int64_t unit = pieces > 1 && panels >= threads * together ? together : 1;
+  const int64_t units = CeilDiv(panels, unit);
   const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
-  const int64_t panel_shares = std::min(panels, threads / tile_shares);
-  parallel_for(tile_shares * panel_shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t share = begin; share < end; ++share) {
-      const int64_t t = share / panel_shares, p = share % panel_shares;
-      const Range tiles = {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares};
-      const Range mine = {panels * p / panel_shares, panels * (p + 1) / panel_shares};
-      int64_t first = 0;
-      for (const PackedProduct& product : products) {
-        const int64_t count = panels_of(product.weight);
-        const Range part = {std::max<int64_t>(mine.begin - first, 0),
-                            std::min(mine.end - first, count)};
-        if (part.begin < part.end) MultiplyShare<Tiles>(job.of(product), tiles, part);
-        first += count;
-      }
+  const int64_t panel_shares = std::min(units, threads * pieces / tile_shares);
+  parallel_tasks(tile_shares * panel_shares, [&](int64_t share) HWY_ATTR {
+    const int64_t t = share / panel_shares, p = share % panel_shares;
+    const Range tiles = {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares};
+    const Range mine = {units * p / panel_shares * unit,
+                        std::min(panels, units * (p + 1) / panel_shares * unit)};
+    int64_t first = 0;
+    for (const PackedProduct& product : products) {
+      const int64_t count = panels_of(product.weight);
+      const Range part = {std::max<int64_t>(mine.begin - first, 0),
+                          std::min(mine.end - first, count)};
+      if (part.begin < part.end) MultiplyShare<Tiles>(job.of(product), tiles, part);
+      first += count;
     }
   });
 }

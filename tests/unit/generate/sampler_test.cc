@@ -120,6 +120,17 @@ TEST(Samplers, TakeTheLowerIdsOfThoseThatTie) {
   EXPECT_EQ(probabilities(half, logits), (Floats{0, 0.5f, 0.5f, 0, 0}));
 }
 
+TEST(Samplers, FindTheLargestAtAnyPlaceOfAVocabulary) {
+  Sampling greedy = plain();
+  greedy.temperature = 0;
+  const int64_t vocabulary = 150;  // two blocks of what is searched at a time, and some
+  for (const int64_t place : {0, 1, 63, 64, 127, 128, 149}) {
+    Floats logits(static_cast<size_t>(vocabulary), -1.0f);
+    logits[static_cast<size_t>(place)] = logits.back() = 3;
+    EXPECT_EQ(Sampler(greedy)(logits.data(), vocabulary), place);
+  }
+}
+
 TEST(Samplers, NeverDrawWhatIsImpossible) {
   Sampler sample(plain());
   const Floats logits{-kInfinity, 0, -kInfinity, -1000, 0};

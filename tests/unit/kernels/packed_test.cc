@@ -196,7 +196,7 @@ std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float
 }
 
 TEST_F(PackedTest, ARowHasTheSameBitsInAnyCompanyOnAnyThreadsAndVectors) {
-  const int64_t outputs = 131, width = 421, most = 70;
+  const int64_t outputs = 211, width = 421, most = 70;  // at most: several pieces for a thread
   const auto x = random_floats(most * width, 1);
   for (const WeightFormat format : kFormats) {
     const Packed packed(format, outputs, width);
@@ -224,7 +224,7 @@ TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndApart) {
   for (const WeightFormat format : kFormats) {
     const Packed weights[] = {
         {format, 83, width}, {format, 0, width}, {format, 5, width}, {format, 64, width}};
-    for (const int64_t rows : {1, 3, 20}) {
+    for (const int64_t rows : {1, 3, 200}) {
       const auto x = random_floats(rows * width, 1), bias = random_floats(83, 3);
       for (const std::string& isa : available_isas()) {
         use_isa(isa);
