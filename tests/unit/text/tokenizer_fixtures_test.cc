@@ -3,31 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "base/json.h"
-#include "fovea/tokenizer.h"
 #include "shared_folder.h"
+#include "unit/text/tokenizer_cases.h"
 
 namespace fovea {
 namespace {
-
-std::vector<Offsets> listed_offsets(const nlohmann::json& list) {
-  std::vector<Offsets> offsets;
-  for (const auto& pair : list) offsets.push_back({pair[0], pair[1]});
-  return offsets;
-}
-
-void expect_line(const Tokenizer& tokenizer, const nlohmann::json& expected) {
-  const auto text = expected["text"].get<std::string>();
-  SCOPED_TRACE(expected["text"].dump());
-  const Encoding encoding = tokenizer.encoding(text, {.special = SpecialTokens::parsed});
-  EXPECT_EQ(encoding.ids, expected["ids"].get<std::vector<int32_t>>());
-  EXPECT_EQ(encoding.tokens, expected["tokens"].get<std::vector<std::string>>());
-  EXPECT_EQ(encoding.offsets, listed_offsets(expected["offsets"]));
-  const auto plain = expected["ids_plain"].get<std::vector<int32_t>>();
-  EXPECT_EQ(tokenizer.encode(text, SpecialTokens::parsed), plain);
-  EXPECT_EQ(tokenizer.decode(encoding.ids, true), expected["decoded"].get<std::string>());
-  EXPECT_EQ(tokenizer.decode(plain), expected["decoded_plain"].get<std::string>());
-}
 
 class Fixtures : public testing::TestWithParam<const char*> {};
 
@@ -38,7 +18,7 @@ TEST_P(Fixtures, AreWhatHuggingFaceMakesOfThem) {
   const std::string cases = read_file(folder + "/cases.jsonl");
   for (size_t begin = 0; begin < cases.size();) {
     const size_t end = cases.find('\n', begin);
-    expect_line(tokenizer, nlohmann::json::parse(cases.substr(begin, end - begin)));
+    expect_case(tokenizer, nlohmann::json::parse(cases.substr(begin, end - begin)));
     begin = end + 1;
   }
 }
