@@ -17,24 +17,18 @@ bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   return a.token < b.token;
 }
 
-void normalise(Candidates& candidates) {
-  double sum = 0;
-  for (const auto& c : candidates) sum += c.probability;
-  for (auto& c : candidates) c.probability = static_cast<float>(c.probability / sum);
+// A vocabulary has 100,000 logits and a server draws for many: these loops look at a block at a
+// time, which the compiler turns into vectors.
+constexpr int64_t kBlock = 64;
+
+template <class Test>
+bool any_of_block(const float* x, const Test& test) {
+  int32_t found = 0;
+  for (int64_t i = 0; i < kBlock; ++i) found |= static_cast<int32_t>(test(x[i]));
+  return found != 0;
 }
 
-// The first `count` in order; what is behind them is in none.
-void sort_first(Candidates& candidates, size_t count) {
-  if (count < candidates.size()) {
-    std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count),
-                     candidates.end(), likelier);
-  }
-  count = std::min(count, candidates.size());
-  std::sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count), likelier);
-}
-
-// The largest of x [count], NaN where one is. Sixteen at a time, so that the loop becomes vectors:
-// a vocabulary has 100,000 logits and a server draws for many.
+// The largest of x [count], NaN where one is.
 float largest_of(const float* x, int64_t count) {
   constexpr int64_t kLanes = 16;
   float most[kLanes];
@@ -58,70 +52,110 @@ float largest_of(const float* x, int64_t count) {
 
 // The first place of `value`, which is there, in x [count].
 int64_t place_of(float value, const float* x, int64_t count) {
-  constexpr int64_t kLanes = 64;
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    int32_t here = 0;
-    for (int64_t lane = 0; lane < kLanes; ++lane) here |= x[i + lane] == value;
-    if (here != 0) break;
-  }
+  while (i + kBlock <= count && !any_of_block(x + i, [=](float here) { return here == value; }))
+    i += kBlock;
   return std::find(x + i, x + count, value) - x;
 }
 
 Candidates every_logit(const float* logits, int64_t V) {
-  Candidates all;
-  all.reserve(static_cast<size_t>(V));
+  Candidates all(static_cast<size_t>(V));
   for (int64_t token = 0; token < V; ++token)
-    all.push_back({static_cast<int32_t>(token), logits[token]});
+    all[static_cast<size_t>(token)] = {static_cast<int32_t>(token), logits[token]};
   return all;
 }
 
 // The `count` largest of logits [V], in order.
 Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
   Candidates kept;  // a heap, in front the least likely
-  for (int64_t token = 0; token < V; ++token) {
-    const bool full = std::ssize(kept) == count;
-    if (full && !(logits[token] > kept.front().probability)) continue;
-    if (full) {
+  const auto offer = [&](int64_t token) {
+    if (std::ssize(kept) == count) {
+      if (!(logits[token] > kept.front().probability)) return;
       std::pop_heap(kept.begin(), kept.end(), likelier);
       kept.pop_back();
     }
     kept.push_back({static_cast<int32_t>(token), logits[token]});
     std::push_heap(kept.begin(), kept.end(), likelier);
+  };
+  for (int64_t begin = 0; begin < V; begin += kBlock) {
+    if (std::ssize(kept) == count && begin + kBlock <= V) {
+      const float least = kept.front().probability;
+      if (!any_of_block(logits + begin, [=](float here) { return here > least; })) continue;
+    }
+    for (int64_t token = begin; token < std::min(begin + kBlock, V); ++token) offer(token);
   }
   std::sort_heap(kept.begin(), kept.end(), likelier);
   return kept;
 }
 
-// Holtzman et al. 2020: the token that crosses the line is the last one in. Few tokens hold most
-// of the probability, so only as many are sorted as it takes.
-void keep_nucleus(Candidates& candidates, float share) {
-  constexpr size_t kFirst = 64, kGrowth = 8;
-  for (size_t sorted = kFirst;; sorted *= kGrowth) {
-    sort_first(candidates, sorted);
-    double sum = 0;
-    size_t kept = 0;
-    while (kept < std::min(sorted, candidates.size()) && sum < share)
-      sum += candidates[kept++].probability;
-    if (sum < share && kept < candidates.size()) continue;
-    candidates.resize(kept);
-    return;
+// Candidates' logits, of which `highest` is the largest, become softmax(logits / temperature).
+void weigh(Candidates& candidates, float highest, float temperature) {
+  std::vector<float> p(candidates.size());
+  for (size_t i = 0; i < p.size(); ++i) p[i] = (candidates[i].probability - highest) / temperature;
+  kernels_for(DType::f32).softmax({p.data()}, {p.data()}, {1, std::ssize(p)});
+  for (size_t i = 0; i < p.size(); ++i) candidates[i].probability = p[i];
+}
+
+void normalise(Candidates& candidates) {
+  double sum = 0;
+  for (const auto& c : candidates) sum += c.probability;
+  const double inverse = 1 / sum;
+  for (auto& c : candidates) c.probability = static_cast<float>(c.probability * inverse);
+}
+
+// Keeps those that come first by rank(candidate), ascending, until their probability is `share`:
+// the one that crosses the line is the last one in. Looks for it by halves, so that nothing need
+// be sorted.
+template <class Rank>
+void keep_share(Candidates& candidates, double share, const Rank& rank) {
+  struct Ranked {
+    double rank;
+    int32_t token;
+    float probability;
+    bool operator<(const Ranked& other) const {
+      return rank != other.rank ? rank < other.rank : token < other.token;
+    }
+  };
+  std::vector<Ranked> all;
+  all.reserve(candidates.size());
+  for (const auto& c : candidates) all.push_back({rank(c), c.token, c.probability});
+  double inside = 0;  // of those before `begin`; the last one in is not behind `end`
+  auto begin = all.begin(), end = all.end();
+  while (end - begin > 1) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end);
+    double sum = inside;
+    for (auto at = begin; at != middle; ++at) sum += at->probability;
+    if (sum >= share)
+      end = middle;
+    else
+      begin = middle, inside = sum;
   }
+  const Ranked last = *begin;
+  std::erase_if(candidates, [&](const auto& c) { return last < Ranked{rank(c), c.token, 0}; });
+}
+
+// Holtzman et al. 2020.
+void keep_nucleus(Candidates& candidates, float share) {
+  // All that are less likely than this have less than 1 - share together.
+  const double least = (1 - double{share}) / static_cast<double>(candidates.size()) / 2;
+  std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
+  keep_share(candidates, share, [](const auto& c) { return -double{c.probability}; });
 }
 
 // Meister et al. 2023: by the distance of a token's surprise from the distribution's entropy.
 void keep_typical(Candidates& candidates, float share) {
   double entropy = 0;
   for (const auto& c : candidates) entropy -= c.probability * std::log(double{c.probability});
-  const auto distance = [&](const Sampler::Candidate& c) {
-    return std::abs(-std::log(double{c.probability}) - entropy);
-  };
-  std::sort(candidates.begin(), candidates.end(),
-            [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
-  double sum = 0;
-  size_t kept = 0;
-  while (kept < candidates.size() && sum < share) sum += candidates[kept++].probability;
-  candidates.resize(kept);
+  keep_share(candidates, share,
+             [=](const auto& c) { return std::abs(-std::log(double{c.probability}) - entropy); });
+}
+
+// Nguyen et al. 2024: what is at least this part of the likeliest.
+void keep_likely(Candidates& candidates, float part) {
+  float most = 0;
+  for (const auto& c : candidates) most = std::max(most, c.probability);
+  std::erase_if(candidates, [=](const auto& c) { return c.probability < part * most; });
 }
 
 }  // namespace
@@ -161,18 +195,14 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
   const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
   Candidates candidates =
       all ? every_logit(logits, vocabulary) : largest_logits(logits, vocabulary, options_.top_k);
-  for (Candidate& c : candidates)
-    c.probability = std::exp((c.probability - highest) / options_.temperature);
+  weigh(candidates, highest, options_.temperature);
   std::erase_if(candidates, [](const Candidate& c) { return c.probability == 0; });
-  normalise(candidates);
   if (options_.top_p < 1) {
     keep_nucleus(candidates, options_.top_p);
     normalise(candidates);
   }
   if (options_.typical_p < 1) keep_typical(candidates, options_.typical_p);
-  sort_first(candidates, candidates.size());
-  const float least = options_.min_p * candidates[0].probability;  // Nguyen et al. 2024
-  std::erase_if(candidates, [&](const Candidate& c) { return c.probability < least; });
+  if (options_.min_p > 0) keep_likely(candidates, options_.min_p);
   normalise(candidates);
   return candidates;
 }

@@ -18,8 +18,8 @@ class Sampler {
   // logits [V], restrained already. NaN logits are refused (Failed).
   int32_t operator()(const float* logits, int64_t vocabulary);
 
-  // The distribution from which the next token would be drawn: (token, probability), likeliest
-  // first.
+  // The distribution from which the next token would be drawn: (token, probability), in an order
+  // that depends on these logits and the options alone.
   struct Candidate {
     int32_t token;
     float probability;

@@ -97,7 +97,7 @@ Floats probabilities(const Sampling& options, const Floats& logits) {
 TEST(Samplers, FilterAsTheDefinitionsSay) {
   Random random(1, Stream::init);
   for (int round = 0; round < 200; ++round) {
-    Floats logits(1 + random.word() % 40);
+    Floats logits(1 + random.word() % 400);  // up to several blocks
     for (float& logit : logits) logit = 3 * random.normal();
     const Sampling options{.temperature = 0.1f + 2 * random.uniform(),
                            .top_k = random.word() % 12,
