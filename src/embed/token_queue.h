@@ -48,7 +48,7 @@ class TokenQueue {
     int64_t group, length;
     uint64_t job;
     size_t text;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
   using Places = std::set<Place>;
   struct Batch {

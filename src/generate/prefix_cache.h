@@ -27,7 +27,7 @@ class PrefixCache {
   struct Key {
     uint64_t before;  // the number of the entry before it; 0 = it is the first
     std::vector<int32_t> tokens;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
   struct Entry {
     uint64_t number;

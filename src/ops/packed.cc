@@ -74,7 +74,7 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
           w.outputs, w.width, x.shape(), bias.shape());
     Shape shape = x.shape();
     shape.back() = w.outputs;
-    const Tensor& y = results.emplace_back(empty(std::move(shape), out));
+    const Tensor& y = results.emplace_back(empty(shape, out));
     products.push_back({y, bias, w});
   }
   const auto alike = [](const PackedProduct& a, const PackedProduct& b) {

@@ -33,14 +33,14 @@ int64_t Tensor::dim(int axis) const {
   return shape_[static_cast<size_t>(from_start)];
 }
 
-Tensor Tensor::view(Shape shape) const {
+Tensor Tensor::view(const Shape& shape) const {
   check(elements(shape) == size_, "view: [{}] does not hold the elements of [{}]", listed(shape),
         listed(shape_));
   Tensor y = *this;
   if (recipe_) {  // a view of what can be computed again can be computed again
     y.set_recipe([recipe = recipe_, shape] { return (*recipe)().view(shape); });
   }
-  y.shape_ = std::move(shape);
+  y.shape_ = shape;
   return y;
 }
 
@@ -73,10 +73,10 @@ void Tensor::clear_gradient() const {
   if (gradient_) gradient_->value = Tensor();
 }
 
-Tensor empty(Shape shape, DType dtype) {
+Tensor empty(const Shape& shape, DType dtype) {
   Tensor y;
   y.size_ = elements(shape);
-  y.shape_ = std::move(shape);
+  y.shape_ = shape;
   y.dtype_ = dtype;
   y.storage_ = std::make_shared<Storage>(y.bytes());
   return y;
@@ -84,14 +84,14 @@ Tensor empty(Shape shape, DType dtype) {
 
 Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype()); }
 
-Tensor zeros(Shape shape, DType dtype) {
-  Tensor y = empty(std::move(shape), dtype);
+Tensor zeros(const Shape& shape, DType dtype) {
+  Tensor y = empty(shape, dtype);
   if (y.size() > 0) std::memset(y.data(), 0, y.bytes());
   return y;
 }
 
-Tensor full(Shape shape, double value, DType dtype) {
-  Tensor y = empty(std::move(shape), dtype);
+Tensor full(const Shape& shape, double value, DType dtype) {
+  Tensor y = empty(shape, dtype);
   for (int64_t i = 0; i < y.size(); ++i) {
     if (dtype == DType::f64)
       y.data_as<double>()[i] = value;
@@ -103,17 +103,17 @@ Tensor full(Shape shape, double value, DType dtype) {
   return y;
 }
 
-Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> owner) {
+Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner) {
   Tensor y;
   y.size_ = elements(shape);
-  y.shape_ = std::move(shape);
+  y.shape_ = shape;
   y.dtype_ = dtype;
   y.storage_ = std::make_shared<Storage>(data, y.bytes(), std::move(owner));
   return y;
 }
 
-Tensor from(const std::vector<float>& values, Shape shape, DType dtype) {
-  Tensor y = empty(std::move(shape), DType::f32);
+Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype) {
+  Tensor y = empty(shape, DType::f32);
   check(y.size() == static_cast<int64_t>(values.size()), "{} values for shape [{}]", values.size(),
         listed(y.shape()));
   std::copy(values.begin(), values.end(), y.data_as<float>());

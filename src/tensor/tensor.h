@@ -73,7 +73,7 @@ class Tensor {
   operator In() const { return {data(), dtype_}; }  // NOLINT: a tensor is what kernels read ...
   operator Out() const { return {data(), dtype_, false}; }  // NOLINT: ... and write
 
-  Tensor view(Shape shape) const;  // same elements, another shape; keeps the gradient slot
+  Tensor view(const Shape& shape) const;  // same elements, another shape; keeps the gradient slot
   Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; no gradient
   Tensor detach() const;                          // same elements, no gradient
 
@@ -87,8 +87,9 @@ class Tensor {
   void set_recipe(Recipe recipe) { recipe_ = std::make_shared<Recipe>(std::move(recipe)); }
 
  private:
-  friend Tensor empty(Shape shape, DType dtype);
-  friend Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> owner);
+  friend Tensor empty(const Shape& shape, DType dtype);
+  friend Tensor borrow(void* data, const Shape& shape, DType dtype,
+                       std::shared_ptr<const void> owner);
   friend class Tape;
   friend class Gradients;
   friend class Saved;
@@ -107,12 +108,12 @@ struct Gradient {
   bool leaf = false;  // kept after backward()
 };
 
-Tensor empty(Shape shape, DType dtype = DType::f32);  // what the memory held
+Tensor empty(const Shape& shape, DType dtype = DType::f32);  // what the memory held
 Tensor empty_like(const Tensor& x);
-Tensor zeros(Shape shape, DType dtype = DType::f32);
-Tensor full(Shape shape, double value, DType dtype = DType::f32);
-Tensor borrow(void* data, Shape shape, DType dtype, std::shared_ptr<const void> owner);
-Tensor from(const std::vector<float>& values, Shape shape, DType dtype = DType::f32);
+Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner);
+Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype = DType::f32);
 Tensor convert(const Tensor& x, DType dtype);  // a copy in another dtype; no gradient
 Tensor copy(const Tensor& x);
 std::vector<float> to_floats(const Tensor& x);

@@ -116,9 +116,7 @@ class Writer {
     constexpr std::string_view plain = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
     if (c < 0x80 && plain.find(static_cast<char>(c)) != plain.npos) {
       out_ += {'\\', letters[plain.find(static_cast<char>(c))]};
-    } else if (c < 0x20) {
-      append_code(out_, c);
-    } else if (c < 0x7F || !style_.ascii) {
+    } else if (c >= 0x20 && (c < 0x7F || !style_.ascii)) {
       out_ += bytes;
     } else if (c < 0x10000) {
       append_code(out_, c);

@@ -216,7 +216,7 @@ std::string real_text(double value) {
     return sign + digits +
            std::string(static_cast<size_t>(exponent) + 1 - static_cast<size_t>(count), '0') + ".0";
   }
-  digits.insert(static_cast<size_t>(exponent + 1), ".");
+  digits.insert(static_cast<size_t>(exponent) + 1, ".");
   return sign + digits;
 }
 
