@@ -89,7 +89,7 @@ Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
 }
 
 // Candidates' logits, of which `highest` is the largest, become softmax(logits / temperature).
-void weigh(Candidates& candidates, float highest, float temperature) {
+void softmax(Candidates& candidates, float highest, float temperature) {
   std::vector<float> p(candidates.size());
   for (size_t i = 0; i < p.size(); ++i) p[i] = (candidates[i].probability - highest) / temperature;
   kernels_for(DType::f32).softmax({p.data()}, {p.data()}, {1, std::ssize(p)});
@@ -195,7 +195,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
   const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
   Candidates candidates =
       all ? every_logit(logits, vocabulary) : largest_logits(logits, vocabulary, options_.top_k);
-  weigh(candidates, highest, options_.temperature);
+  softmax(candidates, highest, options_.temperature);
   std::erase_if(candidates, [](const Candidate& c) { return c.probability == 0; });
   if (options_.top_p < 1) {
     keep_nucleus(candidates, options_.top_p);
