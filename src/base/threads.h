@@ -5,6 +5,8 @@
 
 #include <omp.h>
 
+#include "base/float_mode.h"
+
 namespace fovea {
 
 // The size of the one compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's
@@ -14,7 +16,8 @@ void set_thread_count(int count);
 
 // Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
 // must never matter to the result: a body writes only what its own indices own. `grain` is the
-// least work worth a second thread.
+// least work worth a second thread. Every thread computes in the caller's float mode: a thread of
+// the team has the one that was in force when the team was made.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   const int64_t pieces =
@@ -23,9 +26,12 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
+  const FloatModeBits mode = FloatMode::current();
 #pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(pieces))
-  for (int64_t piece = 0; piece < pieces; ++piece)
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const FloatMode same(mode);
     body(count * piece / pieces, count * (piece + 1) / pieces);
+  }
 }
 
 // Calls body(index) for each index, handing them out as threads come free: for tasks of unequal
@@ -37,8 +43,12 @@ void parallel_tasks(int64_t count, Body&& body) {
     for (int64_t index = 0; index < count; ++index) body(index);
     return;
   }
+  const FloatModeBits mode = FloatMode::current();
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
-  for (int64_t index = 0; index < count; ++index) body(index);
+  for (int64_t index = 0; index < count; ++index) {
+    const FloatMode same(mode);
+    body(index);
+  }
 }
 
 }  // namespace fovea
