@@ -6,21 +6,13 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 
 using nlohmann::json;
 
 namespace {
-
-// One line of printable characters, whatever the file held.
-std::string printable(std::string_view text, size_t limit) {
-  std::string shown(text.substr(0, limit));
-  for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return text.size() > limit ? shown + "..." : shown;
-}
 
 // Characters of the text that tell how far the parser came: its own position is known only when it
 // refuses something.
@@ -66,7 +58,7 @@ Complaint complaint_of(std::string_view message) {
   if (const size_t at = message.rfind("; expected "); at != message.npos) {
     expected = message.substr(at + 11);
   }
-  return {printable(message.substr(0, message.find(';')), 120), printable(expected, 40)};
+  return {excerpt(message.substr(0, message.find(';')), 120), excerpt(expected, 40)};
 }
 
 }  // namespace
@@ -167,7 +159,7 @@ class Builder : public JsonReader {
   void key(std::string&& key) override {
     const auto [entry, is_new] = open_.back()->emplace(std::move(key), nullptr);
     if (!is_new) {
-      refuse(fmt::format("duplicate key \"{}\"", printable(entry.key(), 80)), "each key once");
+      refuse(fmt::format("duplicate key \"{}\"", excerpt(entry.key(), 80)), "each key once");
     }
     slot_ = &*entry;
   }
@@ -239,7 +231,7 @@ std::string pretty(const json& value) { return value.dump(2) + "\n"; }
 std::string brief(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("an array of {}", value.size());
-  return printable(value.dump(), 40);
+  return excerpt(value.dump(), 40);
 }
 
 std::optional<int64_t> find_int(const json& object, std::string_view key, const std::string& name,

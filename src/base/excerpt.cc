@@ -1,0 +1,22 @@
+#include "fovea/excerpt.h"
+
+namespace fovea {
+
+std::string excerpt(std::string_view text, size_t most) {
+  size_t end = text.size();
+  if (end > most) {
+    const auto continues = [&](size_t at) {
+      return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+    };
+    // A character of UTF-8 has at most three bytes behind its first one.
+    end = most;
+    for (int i = 0; i < 3 && end > 0 && continues(end); ++i) --end;
+  }
+  std::string shown(text.substr(0, end));
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return end < text.size() ? shown + "..." : shown;
+}
+
+}  // namespace fovea
