@@ -33,12 +33,26 @@ struct Out {
   bool add = false;  // += instead of =
 };
 
+// How rows are divided where they are summed: a unit is what one sequence of the batch has of them.
+// Each unit is summed on its own, in the kernel's order, which starts anew with its first row; the
+// units' sums are then added by the tree of sum_tree.h.
+struct Units {
+  int64_t count = 1;                // at least 1
+  const int64_t* starts = nullptr;  // [count + 1], rows; null = equal parts
+
+  int64_t start(int64_t unit, int64_t rows) const {
+    return starts != nullptr ? starts[unit] : unit * (rows / count);
+  }
+};
+
 // c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. Each sum is taken over ascending k,
 // whatever m, n and the threads are. a is stored [m, k], or [k, m] if transpose_a; b is stored
-// [k, n], or [n, k] if transpose_b.
+// [k, n], or [n, k] if transpose_b. Where k counts rows, they may be summed by units: then with
+// transpose_a, without transpose_b and without bias.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  Units units = {};
 };
 
 // How the weights of inference are stored. int8 and int4: whole numbers with a scale for each group

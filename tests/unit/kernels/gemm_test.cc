@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm_internal.h"
+#include "unit/kernels/units.h"
 
 namespace fovea {
 namespace {
@@ -56,7 +57,7 @@ size_t size(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * c
 using Gemm = void (*)(Out, In, In, In, const GemmShape&);
 
 void expect_oracle(const Case& test, Gemm gemm = cpu::gemm) {
-  const auto& [m, n, k, transpose_a, transpose_b] = test.shape;
+  const auto& [m, n, k, transpose_a, transpose_b, units] = test.shape;
   SCOPED_TRACE(fmt::format("m {} n {} k {} transposes {} {} dtypes {} {} {} bias {} add {} isa {}",
                            m, n, k, transpose_a, transpose_b, name_of(test.a), name_of(test.b),
                            name_of(test.c), test.bias, test.add, active_isa()));
@@ -198,7 +199,8 @@ TEST_F(GemmTest, RefusesOtherDTypes) {
   }
 }
 
-// The product as the definition has it: one chain of fused multiply-adds for each element.
+// The product as the definition has it: one chain of fused multiply-adds for each element, of each
+// unit.
 std::vector<uint32_t> chained(const Array& a, const Array& b, const Array* bias, const Array* old,
                               const GemmShape& shape) {
   std::vector<uint32_t> bits;
@@ -206,11 +208,18 @@ std::vector<uint32_t> chained(const Array& a, const Array& b, const Array* bias,
              k = static_cast<size_t>(shape.k);
   for (size_t i = 0; i < m; ++i) {
     for (size_t j = 0; j < n; ++j) {
-      float sum = 0;
-      for (size_t l = 0; l < k; ++l) {
-        sum = std::fma(a[shape.transpose_a ? l * m + i : i * k + l],
-                       b[shape.transpose_b ? j * k + l : l * n + j], sum);
+      std::vector<std::optional<float>> sums;
+      for (int64_t unit = 0; unit < shape.units.count; ++unit) {
+        float sum = 0;
+        for (int64_t row = shape.units.start(unit, shape.k);
+             row < shape.units.start(unit + 1, shape.k); ++row) {
+          const auto l = static_cast<size_t>(row);
+          sum = std::fma(a[shape.transpose_a ? l * m + i : i * k + l],
+                         b[shape.transpose_b ? j * k + l : l * n + j], sum);
+        }
+        sums.emplace_back(sum);
       }
+      float sum = test::tree_sum(sums);
       if (bias) sum += (*bias)[j];
       if (old) sum = (*old)[i * n + j] + sum;
       bits.push_back(std::bit_cast<uint32_t>(sum));
@@ -241,6 +250,58 @@ TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
         EXPECT_EQ(added.bits(), chained(a, b, nullptr, &old, shape))
             << isa << " " << threads << " " << shape.m;
       }
+    }
+  }
+}
+
+TEST_F(GemmTest, UnitsAreChainsThatATreeAdds) {
+  for (const std::string& isa : available_isas()) {
+    use_isa(isa);
+    for (GemmShape shape : std::vector<GemmShape>{
+             {7, 65, 240, true, false}, {33, 16, 30, true, false}, {1, 100, 3, true, false}}) {
+      const Array a(random_floats(size(shape.m, shape.k), 1), DType::f32),
+          b(random_floats(size(shape.k, shape.n), 2), DType::bf16);
+      const Array old(random_floats(size(shape.m, shape.n), 4), DType::f32);
+      for (const test::Divided& divided : test::divisions(shape.k)) {
+        shape.units = divided.units();
+        for (const int threads : {1, 2, 3}) {
+          set_thread_count(threads);
+          Array set = old, added = old;
+          cpu::gemm(set.out(false), a.in(), b.in(), {}, shape);
+          EXPECT_EQ(set.bits(), chained(a, b, nullptr, nullptr, shape)) << shape.units.count;
+          cpu::gemm(added.out(true), a.in(), b.in(), {}, shape);
+          EXPECT_EQ(added.bits(), chained(a, b, nullptr, &old, shape)) << shape.units.count;
+        }
+      }
+    }
+  }
+}
+
+// Between bf16 operands, where the chains may be oneDNN's.
+TEST_F(GemmTest, UnitsAreTheSumsOfTheirProducts) {
+  const GemmShape whole = {40, 33, 240, true, false};
+  const Array a(random_floats(size(whole.m, whole.k), 1), DType::bf16),
+      b(random_floats(size(whole.k, whole.n), 2), DType::bf16);
+  for (const std::string& isa : available_isas()) {
+    use_isa(isa);
+    for (const test::Divided& divided : test::divisions(whole.k)) {
+      GemmShape shape = whole;
+      shape.units = divided.units();
+      Array expected(std::vector<float>(size(whole.m, whole.n)), DType::f32), all = expected;
+      std::vector<std::vector<std::optional<float>>> sums(size(whole.m, whole.n));
+      for (int64_t unit = 0; unit < shape.units.count; ++unit) {
+        const int64_t begin = shape.units.start(unit, whole.k);
+        const int64_t rows = shape.units.start(unit + 1, whole.k) - begin;
+        Array part = expected;
+        cpu::gemm(part.out(false),
+                  {static_cast<const bf16*>(a.in().data) + begin * whole.m, DType::bf16},
+                  {static_cast<const bf16*>(b.in().data) + begin * whole.n, DType::bf16}, {},
+                  {whole.m, whole.n, rows, true, false});
+        for (size_t i = 0; i < sums.size(); ++i) sums[i].emplace_back(part[i]);
+      }
+      cpu::gemm(all.out(false), a.in(), b.in(), {}, shape);
+      for (size_t i = 0; i < sums.size(); ++i)
+        ASSERT_EQ(all[i], test::tree_sum(sums[i])) << isa << " " << shape.units.count;
     }
   }
 }

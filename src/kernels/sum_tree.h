@@ -1,0 +1,54 @@
+#pragma once
+
+// The order in which the sums of units (kernels.h) are added, and those of the passes of a step: a
+// balanced binary tree over their indices. It depends on nothing else, so 8 units of one pass, and
+// 2 passes of 4, are added alike.
+
+#include <bit>
+#include <cstdint>
+
+namespace fovea {
+
+// Sums arrive in ascending order of their index and lie on a stack of places. Each time when the
+// two on top are the halves of a node, and nothing more belongs to it, the upper one is added to
+// the lower one: merge(place) shall add the sum at `place` to that at `place - 1`. An index may be
+// missing: its sum would be 0, and its node has one child.
+class SumTree {
+ public:
+  // The most sums that are held at a time.
+  static constexpr int places(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
+
+  // The place for the sum of `index`, after the merges that come before it.
+  template <class Merge>
+  int next(int64_t index, const Merge& merge) {
+    while (held_ > 1 && level(held_ - 2, indices_[held_ - 1]) < level(held_ - 1, index)) pop(merge);
+    indices_[held_] = index;
+    return held_++;
+  }
+
+  // Leaves the total at place 0; false where no sum has arrived.
+  template <class Merge>
+  bool finish(const Merge& merge) {
+    while (held_ > 1) pop(merge);
+    const bool any = held_ > 0;
+    held_ = 0;
+    return any;
+  }
+
+ private:
+  static constexpr int width(int64_t number) {
+    return 64 - std::countl_zero(static_cast<uint64_t>(number));
+  }
+  // Of the smallest node with both the sum at a place and that of an index.
+  int level(int place, int64_t index) const { return width(indices_[place] ^ index); }
+  template <class Merge>
+  void pop(const Merge& merge) {
+    merge(--held_);
+    indices_[held_ - 1] = indices_[held_];
+  }
+
+  int held_ = 0;
+  int64_t indices_[65];  // the last index of each sum that is held
+};
+
+}  // namespace fovea

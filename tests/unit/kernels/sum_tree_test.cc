@@ -1,0 +1,62 @@
+#include "kernels/sum_tree.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "unit/kernels/units.h"
+
+namespace fovea {
+namespace {
+
+using Numbers = std::vector<std::optional<float>>;
+
+// With numbers whose sum depends on the order in which they are added.
+Numbers random_numbers(int64_t count, double present) {
+  Random random(static_cast<uint64_t>(count), Stream::init);
+  Numbers numbers;
+  for (int64_t i = 0; i < count; ++i) {
+    numbers.emplace_back();
+    const float number = random.normal();
+    if (random.uniform() < present) numbers.back() = number;
+  }
+  return numbers;
+}
+
+float sum_by_tree(const Numbers& numbers) {
+  std::vector<float> sums(static_cast<size_t>(SumTree::places(std::ssize(numbers))));
+  const auto merge = [&](int place) {
+    sums.at(static_cast<size_t>(place) - 1) += sums.at(static_cast<size_t>(place));
+  };
+  SumTree tree;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!numbers[i]) continue;
+    const int place = tree.next(static_cast<int64_t>(i), merge);
+    sums.at(static_cast<size_t>(place)) = *numbers[i];
+  }
+  return tree.finish(merge) ? sums[0] : 0;
+}
+
+TEST(SumTree, AddsTheHalvesOfABalancedTree) {
+  for (int64_t count = 0; count <= 70; ++count) {
+    for (const double present : {1.0, 0.5, 0.1}) {
+      const Numbers numbers = random_numbers(count, present);
+      EXPECT_EQ(sum_by_tree(numbers), test::tree_sum(numbers)) << count << " " << present;
+    }
+  }
+}
+
+TEST(SumTree, OfPartsThatArePowersOfTwoIsTheTreeOfAll) {
+  for (int64_t count = 1; count <= 64; ++count) {
+    const Numbers numbers = random_numbers(count, 0.8);
+    for (const int64_t part : {1, 2, 4, 8, 16}) {
+      Numbers sums;
+      for (int64_t begin = 0; begin < count; begin += part)
+        sums.emplace_back(sum_by_tree(
+            Numbers(numbers.begin() + begin, numbers.begin() + std::min(count, begin + part))));
+      EXPECT_EQ(sum_by_tree(sums), sum_by_tree(numbers)) << count << " in parts of " << part;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea
