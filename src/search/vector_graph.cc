@@ -69,10 +69,11 @@ VectorGraph::VectorGraph(const std::string& path, int64_t count, int64_t width,
   } catch (const std::runtime_error& error) {
     fail(ErrorKind::BadFile, "{}: {}; expected a graph of {} vectors", path, error.what(), count);
   }
-  if (graph_->links->cur_element_count != static_cast<size_t>(count) ||
+  const size_t found = graph_->links->cur_element_count;  // atomic in newer versions of hnswlib
+  if (found != static_cast<size_t>(count) ||
       graph_->links->label_offset_ - graph_->links->offsetData_ != graph_->space->get_data_size())
-    fail(ErrorKind::BadFile, "{}: a graph of {} vectors; expected {} of {} elements", path,
-         graph_->links->cur_element_count, count, width);
+    fail(ErrorKind::BadFile, "{}: a graph of {} vectors; expected {} of {} elements", path, found,
+         count, width);
 }
 
 VectorGraph::~VectorGraph() = default;
