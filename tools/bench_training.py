@@ -16,8 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PRESETS = {"nano": "cpu", "baby": "baby"}  # ours: the peer script's name for the same model
 
 
-def fovea(preset, dtype, steps):
-    command = [str(ROOT / "build/release/fovea"), "bench", "--train", preset, "--dtype", dtype, "--steps", str(steps), "--json"]
+def bench(program, *arguments):
+    """What `fovea bench` measures, or None where it fails."""
+    command = [str(program), "bench", *map(str, arguments), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
@@ -56,7 +57,7 @@ def main():
             steps = given.steps or {"nano": 150, "baby": 8}[preset]
             for dtype in ("fp32", "bf16"):
                 print(f"round {turn + 1}: {preset} {dtype}", file=sys.stderr)
-                result = fovea(preset, dtype, steps)
+                result = bench(ROOT / "build/release/fovea", "--train", preset, "--dtype", dtype, "--steps", steps)
                 if result:
                     ours[preset, dtype].append(result["tokens_per_second"])
                     shares[preset, dtype].append(result["share_of_peak"])

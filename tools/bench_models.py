@@ -1,0 +1,90 @@
+"""Models with random weights for measuring speed, written without numpy: a Llama and a BERT with its tokenizer."""
+import json
+import math
+import pathlib
+import random
+import struct
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BLOCK = 1 << 16  # random numbers that weights repeat: speed does not depend on them
+
+
+def random_block(spread):
+    """Normal numbers in bf16: the upper half of an fp32 number."""
+    generator = random.Random(1)
+    return b"".join(struct.pack("<f", generator.gauss(0, spread))[2:] for _ in range(BLOCK))
+
+
+def write_safetensors(path, shapes):
+    """Tensors in bf16; vectors are 1, which suits norms, biases are 0."""
+    header, offset = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    block = random_block(0.02)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name, shape in shapes.items():
+            count = math.prod(shape)
+            if len(shape) == 1:
+                file.write((b"\0\0" if name.endswith("bias") else b"\x80\x3f") * count)
+            else:
+                file.write(block * (count // BLOCK) + block[: 2 * (count % BLOCK)])
+
+
+def make_llama(folder, layers=8, width=512, heads=8, ffn=1408, vocabulary=8192):
+    """30 million parameters."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": layers,
+              "num_attention_heads": heads, "num_key_value_heads": heads, "intermediate_size": ffn, "hidden_act": "silu",
+              "vocab_size": vocabulary, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+              "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"}
+    (folder / "config.json").write_text(json.dumps(config))
+    shapes = {"model.embed_tokens.weight": [vocabulary, width], "model.norm.weight": [width]}
+    for i in range(layers):
+        layer = f"model.layers.{i}"
+        for name in ("q", "k", "v", "o"):
+            shapes[f"{layer}.self_attn.{name}_proj.weight"] = [width, width]
+        shapes |= {f"{layer}.mlp.gate_proj.weight": [ffn, width], f"{layer}.mlp.up_proj.weight": [ffn, width],
+                   f"{layer}.mlp.down_proj.weight": [width, ffn], f"{layer}.input_layernorm.weight": [width],
+                   f"{layer}.post_attention_layernorm.weight": [width]}
+    write_safetensors(folder / "model.safetensors", shapes)
+
+
+def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
+    """The size of all-MiniLM-L6-v2 with a smaller vocabulary. Returns words of it for texts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    golden = ROOT / "tests/goldens/sentence_model"
+    tokenizer = json.loads((golden / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    texts = [f"w{i}" for i in range(words)]
+    for word in texts:
+        vocabulary.setdefault(word, len(vocabulary))
+    tokenizer["truncation"] = tokenizer["padding"] = None
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = json.loads((golden / "config.json").read_text())
+    config |= {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": ffn,
+               "max_position_embeddings": 512, "vocab_size": len(vocabulary)}
+    (folder / "config.json").write_text(json.dumps(config))
+    shapes = {"embeddings.word_embeddings.weight": [len(vocabulary), width], "embeddings.position_embeddings.weight": [512, width],
+              "embeddings.token_type_embeddings.weight": [2, width]}
+
+    def add(name, shape):
+        shapes[f"{name}.weight"] = shape
+        shapes[f"{name}.bias"] = shape[:1]
+
+    add("embeddings.LayerNorm", [width])
+    for i in range(layers):
+        layer = f"encoder.layer.{i}"
+        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+            add(f"{layer}.{name}", [width, width])
+        add(f"{layer}.attention.output.LayerNorm", [width])
+        add(f"{layer}.intermediate.dense", [ffn, width])
+        add(f"{layer}.output.dense", [width, ffn])
+        add(f"{layer}.output.LayerNorm", [width])
+    add("pooler.dense", [width, width])
+    write_safetensors(folder / "model.safetensors", shapes)
+    return texts
