@@ -62,7 +62,7 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
     return models_.front();
   }
   for (const auto& model : models_) {
-    if (model->facts.name == *name) return model;
+    if (model->facts.name == name->get_ref<const std::string&>()) return model;
   }
   throw ApiError{404, "model: there is no such model here; GET /v1/models lists them", "model",
                  "model_not_found"};
