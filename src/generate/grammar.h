@@ -1,17 +1,17 @@
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace fovea {
 
 // A context-free grammar whose letters are bytes. Rules may refer to one another and to
-// themselves, but only at the end of an alternative or behind a byte.
+// themselves, but only at the end of an alternative or behind a byte: no left recursion.
 class Grammar {
  public:
   using Bytes = std::bitset<256>;
@@ -25,7 +25,7 @@ class Grammar {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
 
   // Letters outside of `usable` cannot be written.
-  explicit Grammar(const Bytes& usable) : usable_(usable) {}
+  explicit Grammar(const Bytes& usable) : usable_(usable) { single_.fill(-1); }
 
   int32_t add_rule();  // has no alternatives yet
   void add(int32_t rule, const Sequence& alternative);
@@ -35,30 +35,55 @@ class Grammar {
   static Symbol call(int32_t rule) { return {Symbol::rule, rule}; }
   size_t size() const { return symbols_.size(); }
 
-  // To be called once all is added: computes the length of the shortest words.
+  // To be called once all is added, before what follows. Takes time in proportion to the size.
+  // InvalidArgument where a rule begins with itself and something follows.
   void finish();
 
   // The flat form: an alternative is a run of symbols up to its `end`.
   const Symbol& symbol(int32_t position) const { return symbols_[static_cast<size_t>(position)]; }
+  int64_t rules() const { return std::ssize(rules_); }
   const std::vector<int32_t>& alternatives(int32_t rule) const {
     return rules_[static_cast<size_t>(rule)];
   }
-  bool allows(int32_t set, uint8_t byte) const { return sets_[static_cast<size_t>(set)][byte]; }
-  // Bytes from a position to the end of its alternative, at least; kNever where none can be
-  // written.
+  // Bytes of the shortest word, and from a position to the end of its alternative; kNever where
+  // none can be written.
+  int64_t shortest(int32_t rule) const { return shortest_[static_cast<size_t>(rule)]; }
   int64_t shortest_rest(int32_t position) const { return rest_[static_cast<size_t>(position)]; }
+  // Rules that begin with one another have the same number; one that begins with another rule has
+  // the larger number.
+  int32_t order(int32_t rule) const { return order_[static_cast<size_t>(rule)]; }
+  // Bytes that no set tells apart are of one class.
+  size_t classes() const { return classes_; }
+  uint8_t class_of(uint8_t byte) const { return class_of_[byte]; }
+  bool allows(int32_t set, uint8_t byte_class) const {
+    return sets_[static_cast<size_t>(set)][first_of_class_[byte_class]];
+  }
 
  private:
-  int64_t shortest(const Symbol& symbol) const;
-  int64_t measure(size_t first);  // an alternative
+  struct Calls {  // of each rule: those from begins[rule] to begins[rule + 1]
+    std::vector<size_t> begins;
+    std::vector<int32_t> rules;
+  };
+  void measure();
+  Calls first_calls() const;
+  void order_rules();
+  void check_recursion() const;
+  void classify_bytes();
+  // Visits the calls of an alternative before its first byte: use(rule, whether it stands last).
+  template <class Use>
+  void each_first_call(int32_t first, Use&& use) const;
 
   Bytes usable_;
   std::vector<Symbol> symbols_;
   std::vector<std::vector<int32_t>> rules_;  // the first positions of their alternatives
   std::vector<Bytes> sets_;
-  std::map<std::string, int32_t> set_numbers_;
-  std::vector<int64_t> rest_;      // by position
-  std::vector<int64_t> shortest_;  // by rule
+  std::unordered_map<Bytes, int32_t> set_numbers_;
+  std::array<int32_t, 256> single_;  // numbers of the sets of one byte, or -1
+  std::vector<int64_t> rest_;        // by position
+  std::vector<int64_t> shortest_;    // by rule
+  std::vector<int32_t> order_;       // by rule
+  size_t classes_ = 0;
+  std::array<uint8_t, 256> class_of_ = {}, first_of_class_ = {};
 };
 
 }  // namespace fovea

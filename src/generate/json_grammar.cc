@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -72,13 +71,20 @@ class JsonConstraint {
       : vocabulary_(std::move(vocabulary)),
         tokens_(vocabulary_->tokens()),
         grammar_(std::move(grammar)),
-        most_tokens_(most_tokens) {
-    reset();
+        most_tokens_(most_tokens),
+        automaton_(grammar_.grammar, grammar_.root) {
     // Too few tokens even for the shortest value: it is cut off anyway.
-    if (most_tokens_ < need_with_end(automaton_->start())) most_tokens_ = -1;
+    if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
 
   void operator()(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
+    automaton_.allow(GrammarAutomaton::kMostWork);
+    restrict(written, logits, vocabulary);
+    if (automaton_.bytes() > kMostBytes) forget();
+  }
+
+ private:
+  void restrict(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
     const int32_t state = state_behind(written);
     const bool dead = state == GrammarAutomaton::kDead;
     const int64_t left = most_tokens_ < 0 ? std::numeric_limits<int64_t>::max()
@@ -94,27 +100,31 @@ class JsonConstraint {
       if (!ids[static_cast<size_t>(i)]) logits[i] = kForbidden;
     }
     std::fill(logits + known, logits + vocabulary, kForbidden);
-    if (!dead && !automaton_->accepts(state)) return;
+    if (!dead && !automaton_.accepts(state)) return;
     for (const auto& [end, logit] : ends) logits[end] = logit;
   }
 
- private:
   static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-  // Of what is kept: a kilobyte for each state, a bit of the vocabulary for each mask.
-  static constexpr size_t kMostStates = 2000, kMostMasks = 64, kMostTracks = 32;
+  // Of what is kept; a mask has a bit for each token of the vocabulary.
+  static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;
 
   struct Track {  // where the reading of an answer stands
     std::vector<int32_t> written;
     int32_t state;
   };
 
-  void reset() {
-    automaton_.emplace(grammar_.grammar, grammar_.root);
-    tracks_.clear();
+  // Keeps only what the answers go on from.
+  void forget() {
+    GrammarAutomaton fresh(grammar_.grammar, grammar_.root);
+    for (Track& track : tracks_) {
+      if (track.state != GrammarAutomaton::kDead)
+        track.state = fresh.adopt(automaton_, track.state);
+    }
+    automaton_ = std::move(fresh);
     masks_.clear();
   }
 
-  int64_t need_with_end(int32_t state) const { return automaton_->need(state) + 1; }
+  int64_t need_with_end(int32_t state) const { return automaton_.need(state) + 1; }
 
   int32_t read(int32_t state, int32_t id) {
     if (id < 0 || id >= tokens_.size) return GrammarAutomaton::kDead;
@@ -122,13 +132,12 @@ class JsonConstraint {
     if (place < 0) return GrammarAutomaton::kDead;
     for (const char c : tokens_.bytes[static_cast<size_t>(place)]) {
       if (state == GrammarAutomaton::kDead) break;
-      state = automaton_->step(state, static_cast<uint8_t>(c));
+      state = automaton_.step(state, static_cast<uint8_t>(c));
     }
     return state;
   }
 
   int32_t state_behind(const std::vector<int32_t>& written) {
-    if (automaton_->states() > kMostStates) reset();
     // Of the answers that are known, the one that this goes on from.
     for (Track& track : tracks_) {
       const size_t known = track.written.size();
@@ -137,7 +146,7 @@ class JsonConstraint {
       if (goes_on) return advance(track, written);
     }
     if (tracks_.size() >= kMostTracks) tracks_.erase(tracks_.begin());
-    tracks_.push_back({{}, automaton_->start()});
+    tracks_.push_back({{}, automaton_.start()});
     return advance(tracks_.back(), written);
   }
 
@@ -173,12 +182,12 @@ class JsonConstraint {
       const std::string& bytes = tokens_.bytes[i];
       while (path.size() <= bytes.size()) {
         const int32_t next =
-            automaton_->step(path.back(), static_cast<uint8_t>(bytes[path.size() - 1]));
+            automaton_.step(path.back(), static_cast<uint8_t>(bytes[path.size() - 1]));
         if (next == GrammarAutomaton::kDead) break;
         path.push_back(next);
       }
       if (path.size() <= bytes.size()) continue;
-      const int64_t need = automaton_->need(path.back());
+      const int64_t need = automaton_.need(path.back());
       if (need > most_need) continue;
       out.ids[static_cast<size_t>(tokens_.ids[i])] = true;
       out.most_need = std::max(out.most_need, need);
@@ -190,7 +199,7 @@ class JsonConstraint {
   const JsonVocabulary::Tokens& tokens_;
   SchemaGrammar grammar_;
   int64_t most_tokens_;
-  std::optional<GrammarAutomaton> automaton_;
+  GrammarAutomaton automaton_;
   std::vector<Track> tracks_;
   std::unordered_map<int32_t, Allowed> masks_;
   Allowed hurried_;

@@ -1,12 +1,15 @@
 #include "generate/json_rules.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "base/error.h"
 
 namespace fovea {
 namespace {
 
 // A few kilobytes of schema are some thousand symbols; this many are some megabytes.
-constexpr size_t kMostSymbols = 300'000;
+constexpr size_t kMostSymbols = 100'000;
 // Digits that a double holds exactly, and indentation that a reader can still follow.
 constexpr int64_t kDigits = 15, kExponentDigits = 2, kIndent = 32;
 
@@ -48,22 +51,34 @@ Grammar::Symbol JsonRules::one_of(const std::vector<Sequence>& alternatives) {
 Grammar::Symbol JsonRules::repeated(const Sequence& first, const Sequence& next, int64_t least,
                                     std::optional<int64_t> most) {
   if (most == 0) return one_of({{}});
-  // From the end: what may follow when `count` parts are there.
-  int64_t count = most.value_or(std::max<int64_t>(least, 1));
-  Symbol rest = Grammar::call(grammar_.add_rule());
-  if (most) {
-    add(rest, {{}});
-  } else {
-    add(rest, {{}, next + Sequence{rest}});
-  }
-  while (--count > 0) {
-    std::vector<Sequence> ways = {next + Sequence{rest}};
-    if (count >= least) ways.emplace_back();
-    rest = one_of(ways);
-  }
-  std::vector<Sequence> ways = {first + Sequence{rest}};
+  const int64_t more = std::max<int64_t>(least, 1) - 1;
+  std::vector<Sequence> ways = {first + times(next, more, most ? *most - 1 : most)};
   if (least == 0) ways.emplace_back();
   return one_of(ways);
+}
+
+// Counts are sums of powers of two, and a rule of 2^i parts calls that of 2^(i-1) twice: a few
+// rules, however large the counts.
+Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
+                                   std::optional<int64_t> most) {
+  const auto largest = static_cast<uint64_t>(std::max(least, most.value_or(0)));
+  std::vector<Symbol> powers = {one_of({part})};  // of 2^i parts
+  std::vector<Symbol> up_to = {one_of({{}})};     // of 0 to 2^i - 1 parts
+  for (uint64_t i = 1; i < uint64_t{std::bit_width(largest)}; ++i) {
+    const Symbol half = powers.back(), fewer = up_to.back();
+    powers.push_back(one_of({{half, half}}));
+    up_to.push_back(one_of({{half, fewer}, {fewer}}));
+  }
+  Sequence exactly;
+  Symbol rest = up_to[0];
+  if (!most) rest = Grammar::call(grammar_.add_rule()), add(rest, {{}, part + Sequence{rest}});
+  for (size_t i = 0; i < powers.size(); ++i) {
+    if ((least >> i & 1) != 0) exactly.push_back(powers[i]);
+    // With the bit of 2^i either that many parts come, or fewer.
+    if (most && ((*most - least) >> i & 1) != 0) rest = one_of({{powers[i], rest}, {up_to[i]}});
+  }
+  exactly.push_back(rest);
+  return exactly;
 }
 
 Grammar::Sequence JsonRules::list(char open, const Sequence& part, int64_t least,

@@ -37,6 +37,8 @@ class JsonRules {
 
  private:
   Symbol digits(int64_t least, int64_t most);
+  // `least` to `most` parts, or any number above.
+  Sequence times(const Sequence& part, int64_t least, std::optional<int64_t> most);
   void add(Symbol rule, const std::vector<Sequence>& alternatives);
   void make_characters();
   void make_numbers();

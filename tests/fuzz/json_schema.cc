@@ -1,5 +1,5 @@
 // A JSON Schema and, behind a NUL, bytes that choose: whatever is written under it comes to an end,
-// and is JSON.
+// and is JSON, and what is remembered meanwhile stays small.
 
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -12,6 +12,7 @@ namespace fovea {
 namespace {
 
 constexpr size_t kMostBytes = 256;  // then the shortest way to the end
+constexpr size_t kMostMemory = size_t{64} << 20;
 
 // The bytes that may come next; those that lead to the end soonest, if it is time.
 std::vector<uint8_t> next_bytes(GrammarAutomaton& automaton, int32_t state, bool to_the_end) {
@@ -35,6 +36,7 @@ void write_under(GrammarAutomaton& automaton, std::string_view choices) {
     const size_t choice =
         written.size() < choices.size() ? static_cast<uint8_t>(choices[written.size()]) : 0;
     written += static_cast<char>(next[choice % next.size()]);
+    require(automaton.bytes() < kMostMemory, "an automaton is small");
     state = automaton.step(state, static_cast<uint8_t>(written.back()));
   }
   require(nlohmann::json::accept(written), "what is written is JSON");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -30,6 +32,7 @@ class Reader {
   bool reads(const std::string& text) {
     int32_t state = automaton_->start();
     for (const char c : text) {
+      automaton_->allow(GrammarAutomaton::kMostWork);
       state = automaton_->step(state, static_cast<uint8_t>(c));
       if (state == GrammarAutomaton::kDead) return false;
     }
@@ -118,23 +121,130 @@ TEST(JsonGrammar, RefusesSchemasItCannotHold) {
   const auto refused = [](const std::string& schema, ErrorKind kind, const std::string& text) {
     expect_error(kind, {text}, [&] { Reader reader(schema); });
   };
-  refused("{", ErrorKind::InvalidArgument, "not JSON");
+  refused("{", ErrorKind::InvalidArgument, "schema: unexpected end of input (byte 1");
+  refused(R"({"enum": [1], "enum": [2]})", ErrorKind::InvalidArgument, "duplicate key");
   refused("[]", ErrorKind::InvalidArgument, "no schema");
   refused("false", ErrorKind::InvalidArgument, "no schema");
   refused(R"({"type": "text"})", ErrorKind::InvalidArgument, "type is unknown");
   refused(R"({"type": "string", "pattern": "a*"})", ErrorKind::Unsupported, "pattern");
   refused(R"({"properties": {"a": {"minimum": 3}}})", ErrorKind::Unsupported, "schema.a");
+  refused(R"({"anyOf": [{}, {"items": {"type": 3}}]})", ErrorKind::InvalidArgument,
+          "schema.anyOf.1.items");
+  refused(R"({"required": ["a"], "additionalProperties": false})", ErrorKind::InvalidArgument,
+          "forbids");
   refused(R"({"$ref": "other.json"})", ErrorKind::InvalidArgument, "$ref");
   refused(R"({"$ref": "#/$defs/none"})", ErrorKind::InvalidArgument, "leads to nothing");
   refused(R"({"enum": []})", ErrorKind::InvalidArgument, "enum");
   refused(R"({"type": "string", "minLength": -1})", ErrorKind::InvalidArgument, "minLength");
   refused(R"({"type": "string", "maxLength": 1000000000})", ErrorKind::InvalidArgument,
           "maxLength");
-  refused(R"({"type": "array", "maxItems": 99999, "items": {"type": "array", "maxItems": 99999}})",
-          ErrorKind::InvalidArgument, "too large");
+  refused("{\"const\": \"" + std::string(200'000, 'a') + "\"}", ErrorKind::InvalidArgument,
+          "too large");
   std::string deep;
   for (int i = 0; i < 60'000; ++i) deep += R"({"items":)";
   refused(deep, ErrorKind::InvalidArgument, "nested");
+}
+
+std::string repeated(int count, const std::string& part) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+// Each of these took minutes, or a stack, or memory far beyond its size: schemas are copied at no
+// level, and lists are built in one piece.
+TEST(JsonGrammar, CompilesOrRefusesSchemasOfAnyShape) {
+  std::string names, texts, nested = R"({"const": 0})", deep = R"({"type": "null"})";
+  for (int i = 0; i < 40'000; ++i) {
+    names += fmt::format(R"("a{}": {{}}, )", i);
+    texts += fmt::format("\"b{}\",", i);
+  }
+  const std::string long_name(60'000, 'n');
+  for (int i = 0; i < 30; ++i) nested = R"({"properties": {"a": )" + nested + "}}";
+  for (int i = 0; i < 10; ++i)
+    deep = fmt::format(R"({{"properties": {{"{}": {}}}}})", long_name, deep);
+  const std::vector<std::string> schemas = {
+      R"({"$defs": {)" + names + R"("x": 0}, "$ref": "#/$defs/a7"})",
+      R"({"properties": {)" + names + R"("x": 0}})",
+      R"({"enum": [)" + texts + "0]}",
+      R"({"required": [)" + texts + "\"c\"]}",
+      R"({"anyOf": [)" + repeated(60'000, "{},") + "{}]}",
+      R"({"prefixItems": [)" + repeated(60'000, "{},") + "{}]}",
+      R"({"type": [)" + repeated(60'000, "\"object\",") + R"("object"], "properties": {"a": {}}})",
+      R"({"type": "string", "minLength": 100000})",
+      R"({"maxItems": 100000, "items": {"maxItems": 100000}})",
+      R"({"prefixItems": [)" + repeated(60'000, R"({"$ref": "#"},)") + "{}]}",
+      R"({"$ref": "#/)" + std::string(500'000, 'a') + "\"}",
+      R"({"const": ")" + std::string(900'000, 'a') + "\"}",
+      R"({"title": ")" + std::string(2'000'000, 'a') + "\"}",
+      repeated(60, R"({"allOf": [)") + "{}" + repeated(60, "]}"),
+      repeated(100'000, R"({"allOf": [)"),
+      nested,
+      deep};
+  for (const std::string& schema : schemas) {
+    try {
+      Reader reader(schema);
+      EXPECT_GT(reader.shortest(), 0);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_LT(message.size(), 500u) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos);
+    }
+  }
+}
+
+// Each part of a count was once a rule of its own: 40 bytes of schema took megabytes.
+TEST(JsonGrammar, Counts) {
+  for (const auto& [least, most] : std::vector<std::pair<int, int>>{
+           {0, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 3}, {0, 7}, {5, 8}, {4, 20}, {13, 13}}) {
+    Reader bounded(
+        fmt::format(R"({{"type": "string", "minLength": {}, "maxLength": {}}})", least, most));
+    Reader open(fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}}})", least));
+    Reader list(
+        fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}, "maxItems": {}}})", least, most));
+    for (int count = 0; count < 25; ++count) {
+      const bool fits = least <= count && count <= most;
+      EXPECT_EQ(bounded.reads("\"" + std::string(static_cast<size_t>(count), 'x') + "\""), fits);
+      const std::string ones = "[" + (count > 0 ? "1" + repeated(count - 1, ",1") : "") + "]";
+      EXPECT_EQ(list.reads(ones), fits) << least << " " << most << " " << ones;
+      EXPECT_EQ(open.reads(ones), least <= count) << least << " " << ones;
+    }
+  }
+  Reader large(R"({"type": "string", "minLength": 99990, "maxLength": 99995})");
+  EXPECT_EQ(large.shortest(), 99992);
+  EXPECT_TRUE(large.reads("\"" + std::string(99'994, 'x') + "\""));
+  EXPECT_FALSE(large.reads("\"" + std::string(99'996, 'x') + "\""));
+}
+
+TEST(JsonGrammar, NamesThePlaceInOneShortLine) {
+  std::string schema = R"({"minimum": 1})";
+  for (int i = 0; i < 30; ++i) {
+    schema =
+        fmt::format(R"({{"properties": {{"{}": {}}}}})", std::string(100, 'n') + "\\n", schema);
+  }
+  try {
+    Reader reader(schema);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with("schema.nnnn")) << message;
+    EXPECT_NE(message.find("minimum is not supported"), std::string::npos) << message;
+    EXPECT_LT(message.size(), 500u);
+  }
+}
+
+TEST(JsonGrammar, KeepsTheOrderOfKeys) {
+  Reader reader(R"({"const": {"b": [1, {"d": 0, "c": ""}], "a": true}})");
+  EXPECT_TRUE(reader.reads(R"({"b":[1,{"d":0,"c":""}],"a":true})"));
+  EXPECT_FALSE(reader.reads(R"({"a":true,"b":[1,{"d":0,"c":""}]})"));
+  Reader properties(R"({"properties": {"b": {"const": 1}, "a": {"const": 2}}})");
+  EXPECT_TRUE(properties.reads(R"({"b": 1, "a": 2})"));
+}
+
+TEST(JsonGrammar, RequiredNamesAreOfTheOtherProperties) {
+  Reader reader(R"({"required": ["a"], "additionalProperties": {"type": "number"}})");
+  EXPECT_TRUE(reader.reads(R"({"a": 1})"));
+  EXPECT_FALSE(reader.reads(R"({"a": "1"})"));
 }
 
 TEST(JsonGrammar, SchemasThatNothingSatisfiesHaveNoEnd) {
@@ -198,6 +308,28 @@ TEST_F(JsonConstraintTest, WhatIsWrittenParsesWithinItsLength) {
     const std::string any = write("", 25, seed);
     EXPECT_TRUE(Json::accept(any)) << seed << ": " << any;
   }
+}
+
+// What is remembered of a long answer is dropped now and then; the answer goes on all the same.
+TEST_F(JsonConstraintTest, LongAnswersGoOn) {
+  const int64_t length = 30'000;
+  const Constraint constraint = json_constraint(
+      vocabulary_,
+      fmt::format(R"({{"items": {{"type": "string", "minLength": {0}, "maxLength": {0}}}}})",
+                  length));
+  const int32_t letter = tokenizer_.encode("x")[0];
+  std::vector<float> logits(static_cast<size_t>(tokenizer_.size()));
+  std::vector<int32_t> written = tokenizer_.encode("[\"");
+  const auto allows = [&](const std::string& text) {
+    std::fill(logits.begin(), logits.end(), 0.0f);
+    constraint(written, logits.data(), tokenizer_.size());
+    return std::isfinite(logits[static_cast<size_t>(tokenizer_.encode(text)[0])]);
+  };
+  for (int64_t i = 0; i < length; i += 500) {
+    ASSERT_TRUE(allows("x") && !allows("\"")) << i;
+    written.insert(written.end(), 500, letter);
+  }
+  EXPECT_TRUE(allows("\"") && !allows("x"));
 }
 
 TEST_F(JsonConstraintTest, AnswersDoNotDisturbEachOther) {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/json.h"
+
+namespace fovea {
+
+// The text of a JSON Schema as a tree that is searched by key, with the order of the keys beside
+// it.
+class SchemaTree : private JsonReader {
+ public:
+  using Json = nlohmann::json;
+
+  // InvalidArgument for what is no JSON, too long, or nested too deeply.
+  explicit SchemaTree(std::string_view text);
+  SchemaTree(const SchemaTree&) = delete;
+  SchemaTree& operator=(const SchemaTree&) = delete;
+
+  const Json& root() const { return root_; }
+  // The keys of one of the tree's objects as they stand in the text.
+  const std::vector<std::string_view>& keys(const Json& object) const {
+    return keys_.at(object.get_ptr<const Json::object_t*>());
+  }
+  std::string text(const Json& value) const;  // without spaces, the keys in their order
+
+ private:
+  void scalar(Json&& value) override { place(std::move(value)); }
+  void begin_object() override;
+  void key(std::string&& key) override;
+  void end_object() override { open_.pop_back(); }
+  void begin_array() override { open_.push_back(place(Json::array())); }
+  void end_array() override { open_.pop_back(); }
+  Json* place(Json&& value);
+  void write(const Json& value, std::string& out) const;
+
+  Json root_;
+  std::vector<Json*> open_;
+  Json* slot_ = nullptr;  // where the value of the last key goes
+  std::unordered_map<const Json::object_t*, std::vector<std::string_view>> keys_;
+};
+
+}  // namespace fovea
