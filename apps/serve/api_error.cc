@@ -7,15 +7,6 @@
 namespace fovea::serve {
 namespace {
 
-int status_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::InvalidArgument:
-    case ErrorKind::Unsupported: return 400;
-    case ErrorKind::OutOfMemory: return 503;
-    default: return 500;
-  }
-}
-
 // The types of text-embeddings-inference, and the status that each has there.
 Response embeddings_response(const ApiError& error) {
   const auto response = [&](int status, const char* type) {
@@ -30,6 +21,15 @@ Response embeddings_response(const ApiError& error) {
 }
 
 }  // namespace
+
+int status_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::InvalidArgument:
+    case ErrorKind::Unsupported: return 400;
+    case ErrorKind::OutOfMemory: return 503;
+    default: return 500;
+  }
+}
 
 Response error_response(ErrorShape shape, const ApiError& error) {
   Response response;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <string>
 
+#include "fovea/error.h"
 #include "serve/http.h"
 #include "serve/request.h"
 
@@ -19,6 +20,7 @@ enum class ErrorShape {
 Response error_response(ErrorShape shape, const ApiError& error);
 // What an exception of the API or of the library means to a client.
 ApiError api_error(const std::exception_ptr& thrown);
+int status_of(ErrorKind kind);
 // 429 with Retry-After, by error_response.
 ApiError too_busy();
 

@@ -24,6 +24,7 @@ TextEngine text_engine(const Model& model, const EngineOptions& engine_options) 
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
   text.status = [engine] { return engine->status(); };
+  text.room = [engine](int64_t prompt, int64_t answers) { return engine->room(prompt, answers); };
   return text;
 }
 

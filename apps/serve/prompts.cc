@@ -140,8 +140,13 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
                   bool chat) {
   int64_t& most = request.options.max_tokens;
   for (const std::vector<int32_t>& ids : prompts.ids) {
-    const int64_t room = room_behind(ids, model, chat);
-    if (model.facts.context > 0) most = most < 0 ? room : std::min(most, room);
+    int64_t room = room_behind(ids, model, chat);
+    if (model.facts.context == 0) continue;
+    // The cache may have room for less than the context; for nothing at all it says so itself.
+    const auto length = model.facts.encoder ? 1 : static_cast<int64_t>(ids.size());
+    const int64_t cached = model.needs_engine().room(length, request.options.answers);
+    if (cached > 0) room = std::min(room, cached);
+    most = most < 0 ? room : std::min(most, room);
   }
   request.options.min_tokens = std::min(request.options.min_tokens, std::max<int64_t>(most, 0));
 }

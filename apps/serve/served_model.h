@@ -26,6 +26,7 @@ struct TextEngine {
       submit;
   std::function<void(uint64_t)> cancel;
   std::function<EngineStatus()> status;
+  std::function<int64_t(int64_t prompt_tokens, int64_t answers)> room;
   int64_t most_waiting = std::numeric_limits<int64_t>::max();
 
   bool full() const { return status().waiting >= most_waiting; }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/error.h"
 #include "fovea/generate.h"
 
 namespace fovea {
@@ -49,7 +50,8 @@ struct Event {
   const TokenLogprob* logprob = nullptr;  // of id, if asked for
   const Generation* finished = nullptr;   // the whole answer, in its last event
   const char* error = nullptr;            // why there is none; the request's last event
-  const Watched* watched = nullptr;       // of id, if asked for
+  ErrorKind error_kind = ErrorKind::Failed;
+  const Watched* watched = nullptr;  // of id, if asked for
 };
 
 struct EngineStatus {
@@ -78,6 +80,10 @@ class Engine {
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
                   const Watch& watch = {});
   void cancel(uint64_t request);
+  // Tokens that each of so many answers (or beams) has room for behind a prompt, in the model's
+  // context and in the cache; below 1 such a request is refused. Behind an encoder the prompt is
+  // one token.
+  int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
 
  private:

@@ -83,6 +83,10 @@ class Engine::Worker {
     wake_.notify_one();
   }
 
+  int64_t room(int64_t prompt_tokens, int64_t answers) const {
+    return scheduler_.room(prompt_tokens, answers);
+  }
+
   EngineStatus status() const {
     const std::lock_guard lock(mutex_);
     EngineStatus status = status_;
@@ -145,6 +149,9 @@ uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOption
   return worker_->submit(prompt, options, std::move(sink), watch);
 }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
+int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {
+  return worker_->room(prompt_tokens, answers);
+}
 EngineStatus Engine::status() const { return worker_->status(); }
 
 }  // namespace fovea

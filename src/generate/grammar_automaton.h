@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,8 +37,9 @@ class GrammarAutomaton {
   // Bytes to the end of the shortest word.
   int64_t need(int32_t state) const { return node(states_[static_cast<size_t>(state)]).need; }
 
-  // From now on so much work may be done; step() throws InvalidArgument where it takes more.
-  void allow(int64_t work) { work_left_ = work; }
+  // Adds to the work that may be done, up to kMostWork; step() throws InvalidArgument where it
+  // takes more.
+  void allow(int64_t work) { work_left_ = std::min(kMostWork, work_left_ + work); }
   // The state of another automaton of the same grammar.
   int32_t adopt(const GrammarAutomaton& other, int32_t state);
   size_t bytes() const;  // of memory, about

@@ -78,7 +78,7 @@ class JsonConstraint {
   }
 
   void operator()(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
-    automaton_.allow(GrammarAutomaton::kMostWork);
+    automaton_.allow(kWorkOfToken);
     restrict(written, logits, vocabulary);
     if (automaton_.bytes() > kMostBytes) forget();
   }
@@ -105,6 +105,8 @@ class JsonConstraint {
   }
 
   static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  // Each token adds so much to what may be done for the next ones; most take a thousandth of it.
+  static constexpr int64_t kWorkOfToken = 1'000'000;
   // Of what is kept; a mask has a bit for each token of the vocabulary.
   static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;
 

@@ -1,6 +1,7 @@
 #include "generate/request.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -9,15 +10,22 @@ namespace fovea {
 namespace {
 
 // The tokens that an answer may have, -1 = no limit: the decoder's context is one, unless it
-// slides.
-int64_t limit_of(const Task& task, int64_t prompt, int64_t context) {
+// slides, and the cache is another.
+int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t pages) {
   const int64_t most = task.options.max_tokens;
   if (task.slide && task.options.beams == 1) return most;
-  const int64_t room = std::max<int64_t>(0, context - prompt);
+  const int64_t texts = std::max(task.options.answers, task.options.beams);
+  const int64_t room =
+      std::max<int64_t>(0, std::min(context - prompt, room_in(pages, prompt, texts)));
   return most < 0 ? room : std::min(most, room);
 }
 
 }  // namespace
+
+int64_t room_in(int64_t pages, int64_t beginning, int64_t texts) {
+  const int64_t shared = beginning / kPageTokens;  // a page that is not full is copied
+  return (shared + (pages - shared) / texts) * kPageTokens - beginning;
+}
 
 Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
                  const Tokenizer* tokenizer, PagePool& pool)
@@ -48,7 +56,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
         "prompt: {} tokens; expected at most {}, the model's "
         "context",
         first.ids.size(), context_);
-  options.max_tokens = limit_of(task_, std::ssize(first.ids), context_);
+  options.max_tokens = limit_of(task_, std::ssize(first.ids), context_, pool_.pages());
   horizon_ = std::ssize(first.ids);
   for (int64_t answer = 0; answer < options.answers; ++answer) {
     answers_.emplace_back(tokenizer, options, rules, options.max_tokens);
@@ -87,9 +95,17 @@ void Request::complete(Answer& answer, Event last) {
   if (!emit(last)) done_ = true;
 }
 
-void Request::fail(const std::string& why) {
-  if (!done_) emit({.error = why.c_str()});
-  done_ = true;
+void Request::fail(const std::exception& error) {
+  if (std::exchange(done_, true)) return;
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  Event event;
+  event.error = memory ? "generate: no memory is left for this request" : error.what();
+  event.error_kind = known ? known->kind() : memory ? ErrorKind::OutOfMemory : ErrorKind::Internal;
+  try {
+    emit(event);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody hears of it
+  }
 }
 
 void Request::end(Branch& branch) {
@@ -213,8 +229,8 @@ Drafter::Draw Request::guessing(const Branch& branch) {
     int32_t id = 0;
     try {
       id = choose(logits, written, sampler);
-    } catch (const Error& error) {
-      fail(std::string("draft: ") + error.what());
+    } catch (const std::exception& error) {
+      fail(error);
     }
     written.push_back(id);
     return id;

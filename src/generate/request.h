@@ -37,6 +37,9 @@ struct Task {
   Watch watch = {};
 };
 
+// Tokens that each of so many texts may add to a beginning that they share, in so many pages.
+int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
+
 // One request: its answers drawn apart from each other, or its beams.
 class Request {
  public:
@@ -71,8 +74,8 @@ class Request {
   void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // in place of earlier ones
   const Watch& watch() const { return task_.watch; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
-  void release_pages();               // what was read must be read again
-  void fail(const std::string& why);  // ends it with an error
+  void release_pages();                    // what was read must be read again
+  void fail(const std::exception& error);  // ends it
 
  private:
   void draw(Branch& branch, const float* logits);

@@ -51,9 +51,16 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
-  check(needed <= pool_.pages(), "prompt: {} tokens need {} pages; expected at most {}",
-        request->horizon(), needed, pool_.pages());
+  check(needed <= pool_.pages(),
+        "prompt: {} tokens and an answer need {} pages of {} tokens; expected at most {}, what the "
+        "cache of keys and values holds",
+        request->horizon(), needed, kPageTokens, pool_.pages());
   return request;
+}
+
+int64_t Scheduler::room(int64_t prompt_tokens, int64_t answers) const {
+  return std::min(model_.spec.context - prompt_tokens,
+                  room_in(pool_.pages(), prompt_tokens, answers));
 }
 
 void Scheduler::add(std::unique_ptr<Request> request) {
@@ -72,6 +79,7 @@ void Scheduler::admit() {
   int64_t places = options_.most_sequences;
   for (const auto& request : running_) places -= request->most_branches();
   std::vector<Source> fresh;
+  std::vector<Request*> owners;
   const NoGradient off;
   while (!waiting_.empty() && waiting_.front()->most_branches() <= places) {
     Request& request = *waiting_.front();
@@ -86,13 +94,18 @@ void Scheduler::admit() {
     }
     if (model_.spec.encoder) {
       fresh.push_back({&request.source(), &request.branches()[0].text});
+      owners.push_back(&request);
       status_.prompt_tokens += std::ssize(request.source());
     }
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
-  if (!fresh.empty())
+  if (fresh.empty()) return;
+  try {
     encode_sources(model_, pool_, std::move(fresh), options_.compute, options_.step_tokens);
+  } catch (const std::exception& error) {
+    for (Request* request : owners) request->fail(error);
+  }
 }
 
 // Takes the pages of the request that came last, if that was after `request`, and with them its
@@ -141,7 +154,9 @@ std::vector<Scheduler::Row> Scheduler::plan() {
           rows.push_back({request.get(), i, tokens});
           left -= tokens;
         } else if (request == running_.front()) {  // others wait until it is done
-          request->fail("generate: the cache of keys and values is full; expected a larger one");
+          request->fail(Error(ErrorKind::OutOfMemory,
+                              "generate: the cache of keys and values is full; expected a larger "
+                              "one"));
         }
       }
     }
@@ -203,8 +218,8 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
         const auto member = static_cast<size_t>(row - rows.data());
         row->request->take(row->branch, next, watching.take(member));
       }
-    } catch (const Error& error) {
-      row->request->fail(error.what());
+    } catch (const std::exception& error) {
+      row->request->fail(error);
     }
     const Request::Counts after = row->request->counts();
     status_.written_tokens += after.written - before.written;
@@ -268,7 +283,12 @@ void Scheduler::guess() {
     }
   }
   if (wishes.empty()) return;
-  drafter_->guess(wishes);
+  try {
+    drafter_->guess(wishes);
+  } catch (const std::exception& error) {
+    for (const auto& [request, branch] : wishing) request->fail(error);
+    return;
+  }
   for (size_t i = 0; i < wishes.size(); ++i)
     wishing[i].first->guess(*wishing[i].second, wishes[i].guessed);
 }
@@ -278,7 +298,11 @@ bool Scheduler::step() {
   guess();
   const std::vector<Row> rows = plan();
   if (!rows.empty()) {
-    compute(rows);
+    try {
+      compute(rows);
+    } catch (const std::exception& error) {  // nobody knows whose fault it is
+      for (const Row& row : rows) row.request->fail(error);
+    }
     ++status_.steps;
   }
   sweep();

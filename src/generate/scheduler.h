@@ -32,6 +32,8 @@ class Scheduler {
   void add(std::unique_ptr<Request> request);
   void cancel(uint64_t number);
   bool step();  // false where there is nothing to do
+  // Tokens that each answer has room for: see Engine::room. Safe from any thread.
+  int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
   int64_t waiting() const { return std::ssize(waiting_); }
 

@@ -213,10 +213,49 @@ TEST(Schedulers, RefuseWhatCannotFit) {
     });
   };
   refused(Ids(301, 1), test::greedy(1), {"prompt: 301 tokens", "at most 300"});
-  refused(Ids(128, 1), test::greedy(1), {"prompt: 128 tokens need 3 pages", "at most 2"});
+  refused(Ids(128, 1), test::greedy(1),
+          {"prompt: 128 tokens and an answer need 3 pages", "at most 2"});
   GenerateOptions many = test::greedy(1);
   many.answers = 5;
   refused({1}, many, {"5 answers or beams", "at most 4"});
+}
+
+// With a cache of fewer tokens than the context a request was taken in and ended with an error.
+TEST(Schedulers, EndAnswersWhereTheCacheDoes) {
+  const Transformer model = test::small_model(300);
+  for (const int64_t pages : {1, 2, 3, 4}) {
+    for (const int64_t answers : {1, 2, 3}) {
+      for (const bool beams : {false, true}) {
+        for (const size_t length : {1, 63, 64, 100, 127}) {
+          Scheduler scheduler(model, {}, nullptr, {.pages = pages});
+          const int64_t room = scheduler.room(std::ssize(Ids(length)), answers);
+          GenerateOptions options = test::greedy(-1);
+          options.answers = answers;
+          if (beams) options.beams = answers;
+          std::vector<int64_t> written;
+          const auto sink = [&](const Event& event) {
+            EXPECT_EQ(event.error, nullptr) << event.error;
+            if (event.finished == nullptr) return true;
+            EXPECT_EQ(event.finished->finish, "length");
+            written.push_back(std::ssize(event.finished->ids));
+            return true;
+          };
+          const auto ask = [&] {
+            scheduler.add(scheduler.request({1, Ids(length, 1), options, sink, false}));
+          };
+          if (room < 1) {
+            expect_error(ErrorKind::InvalidArgument, {"prompt:", "pages of 64 tokens"}, ask);
+            continue;
+          }
+          ask();
+          while (scheduler.step()) {
+          }
+          EXPECT_EQ(written, std::vector<int64_t>(static_cast<size_t>(answers), room))
+              << pages << " pages, " << answers << " answers, prompt of " << length;
+        }
+      }
+    }
+  }
 }
 
 TEST(Schedulers, SayWhenTheCacheIsFull) {
@@ -227,10 +266,50 @@ TEST(Schedulers, SayWhenTheCacheIsFull) {
     if (event.error != nullptr) error = event.error;
     return true;
   };
-  scheduler.add(scheduler.request({1, Ids(100, 1), test::greedy(100), sink, false}));
+  scheduler.add(scheduler.request({1, Ids(100, 1), test::greedy(100), sink, true}));
   while (scheduler.step()) {
   }
   EXPECT_NE(error.find("cache of keys and values is full"), std::string::npos);
+}
+
+// A constraint that gives up, memory that runs out or a receiver that throws end one request: the
+// engine's thread once died of anything that was no Error.
+TEST(Schedulers, FailAlone) {
+  const Transformer model = test::small_model(150);
+  const Asked one{{1, 2, 3}, test::greedy(20)};
+  const Answers expected = alone(model, {one}, {});
+  Scheduler scheduler(model, {}, nullptr, {.pages = 30});
+  std::map<uint64_t, std::string> errors;
+  Answers answers;
+  for (uint64_t number = 1; number <= 5; ++number) {
+    Asked asked = one;
+    if (number % 2 == 0) {
+      asked.options.constrain = [number](const std::vector<int32_t>& written, float*, int64_t) {
+        if (written.size() < 5) return;
+        if (number == 2) throw Error(ErrorKind::InvalidArgument, "schema: too much");
+        throw std::bad_alloc();
+      };
+    }
+    const auto sink = [&, number](const Event& event) {
+      if (number == 5 && event.id >= 0) throw std::runtime_error("nobody listens");
+      if (event.error != nullptr) {
+        errors[number] = fmt::format("{}: {}", static_cast<int>(event.error_kind), event.error);
+      }
+      if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
+      return true;
+    };
+    scheduler.add(scheduler.request({number, asked.prompt, asked.options, sink, false}));
+  }
+  while (scheduler.step()) {
+  }
+  EXPECT_EQ(answers.size(), 2u);
+  for (const uint64_t number : {1, 3}) EXPECT_EQ(answers[number], expected.at(1));
+  EXPECT_EQ(errors[2],
+            fmt::format("{}: schema: too much", static_cast<int>(ErrorKind::InvalidArgument)));
+  EXPECT_TRUE(errors[4].starts_with(fmt::format("{}: ", static_cast<int>(ErrorKind::OutOfMemory))));
+  EXPECT_NE(errors[5].find("nobody listens"), std::string::npos);
+  EXPECT_EQ(scheduler.status().running, 0);
+  EXPECT_EQ(scheduler.status().cache_used_bytes, 0);
 }
 
 }  // namespace

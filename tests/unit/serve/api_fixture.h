@@ -50,6 +50,7 @@ class ApiTest : public testing::Test {
     };
     engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
     engine.status = [] { return EngineStatus{}; };
+    engine.room = [this](int64_t prompt, int64_t) { return most_room_ - prompt; };
     model_->engine = engine;
     other_->facts.name = "second/model";
     other_->embedder = *embedder_;
@@ -106,6 +107,7 @@ class ApiTest : public testing::Test {
       if (!error_.empty()) {
         Event broken;
         broken.error = error_.c_str();
+        broken.error_kind = error_kind_;
         sink(broken);
         return;
       }
@@ -184,7 +186,9 @@ class ApiTest : public testing::Test {
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};
   std::string finish_ = "end", error_;
+  ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
+  int64_t most_room_ = 1'000'000;   // tokens that the cache holds
   int64_t most_taken_ = 1'000'000;  // requests; more are refused
 
   std::deque<std::function<void()>> pending_;

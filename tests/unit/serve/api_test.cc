@@ -128,6 +128,24 @@ TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
 }
 
+// It was a 500, as if the server were broken.
+TEST_F(ApiTest, ASchemaThatIsTooAmbiguousIsTheClientsError) {
+  error_ = "schema: too many ways";
+  error_kind_ = ErrorKind::InvalidArgument;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+  error_kind_ = ErrorKind::OutOfMemory;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
+}
+
+// Or JSON is not led to its end in time.
+TEST_F(ApiTest, AnswersEndWhereTheCacheDoes) {
+  most_room_ = 40;
+  post(kChatPath, chat());
+  EXPECT_EQ(options_.max_tokens, 40 - static_cast<int64_t>(prompts_[0].size()));
+  post(kChatPath, chat({{"max_tokens", 3}}));
+  EXPECT_EQ(options_.max_tokens, 3);
+}
+
 TEST_F(ApiTest, AnAnswerMayTakeOnlySoLong) {
   model_->most_seconds = 1e-9;
   refused(post(kChatPath, chat()), 503, nullptr, "--max-time");
