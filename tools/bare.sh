@@ -50,7 +50,8 @@ enter() {
   local system=$1 keep=()
   shift
   if [[ -d $system/ccache ]]; then
-    keep+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root/fovea CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE="$cache_size")
+    keep+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root/fovea CCACHE_NOHASHDIR=1)
+    if [[ -n $cache_size ]]; then keep+=("CCACHE_MAXSIZE=$cache_size"); fi
   fi
   chroot "$system" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     ${keep[@]+"${keep[@]}"} "$@" < /dev/null
@@ -88,7 +89,7 @@ make_system() {
 inside() {
   local folder=$1 cache=$2 release verb status=0 result times=$1/times host
   host=$(sed -nE 's/^VERSION_CODENAME=//p' /etc/os-release)
-  cache_size=$(ccache --get-config max_size 2> /dev/null || echo 5G)
+  cache_size=$(ccache --get-config max_size 2> /dev/null || true)  # which this machine's user chose
   for release in $3; do
     local system=$folder/$release shared=$cache
     if [[ -n $cache && $release != "$host" ]]; then shared=$cache/$release; fi
