@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace {

@@ -1,18 +1,23 @@
-// Our fp32 product beside oneDNN's, on the shapes of a GPT's training step and of decoding:
-// bench_gemm [filter]
+// Our products in fp32 and bf16, beside oneDNN's where it is installed, on the shapes of a GPT's
+// training step, of a prompt and of decoding: bench_gemm [filter]
 
 #include <immintrin.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <dnnl.hpp>
 #include <functional>
 #include <memory>
 #include <random>
 #include <vector>
 
+#if __has_include(<dnnl.hpp>)
+#define FOVEA_BENCH_ONEDNN 1
+#include <dnnl.hpp>
+#endif
+
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace {
@@ -44,21 +49,29 @@ std::vector<double> seconds(const std::vector<std::function<void()>>& calls) {
   return best;
 }
 
-// On cache lines, as a Tensor's elements are.
-class Floats {
+// Numbers of a dtype, on cache lines, as a Tensor's elements are.
+class Numbers {
  public:
-  explicit Floats(int64_t size)
-      : data_(static_cast<float*>(
-                  std::aligned_alloc(64, (static_cast<size_t>(size) * 4 + 63) / 64 * 64)),
-              std::free) {
+  Numbers(int64_t size, fovea::DType dtype)
+      : dtype_(dtype),
+        data_(std::aligned_alloc(64, (static_cast<size_t>(size) * 4 + 63) / 64 * 64), std::free) {
     std::minstd_rand generator(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
-    for (int64_t i = 0; i < size; ++i) data_.get()[i] = uniform(generator);
+    for (int64_t i = 0; i < size; ++i) {
+      const float value = uniform(generator);
+      if (dtype == fovea::DType::bf16)
+        static_cast<fovea::bf16*>(data_.get())[i] = fovea::narrow(value);
+      else
+        static_cast<float*>(data_.get())[i] = value;
+    }
   }
-  float* data() const { return data_.get(); }
+  void* data() const { return data_.get(); }
+  fovea::In in() const { return {data_.get(), dtype_}; }
+  fovea::Out out() const { return {data_.get(), dtype_}; }
 
  private:
-  std::unique_ptr<float, void (*)(void*)> data_;
+  fovea::DType dtype_;
+  std::unique_ptr<void, void (*)(void*)> data_;
 };
 
 // 16 independent chains on every thread: more than latency (4) times throughput (2).
@@ -95,22 +108,26 @@ double measured_peak() {
   return fovea::thread_count() * static_cast<double>(kRounds) * flops_per_round / time * 1e-9;
 }
 
+#ifdef FOVEA_BENCH_ONEDNN
 // One cached oneDNN primitive over plain row-major arrays.
 class OneDnn {
  public:
-  OneDnn(const GemmShape& s, float* c, float* a, float* b)
+  OneDnn(const GemmShape& s, fovea::DType dtype, const Numbers& c, fovea::DType c_dtype,
+         const Numbers& a, const Numbers& b)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     using Memory = dnnl::memory;
-    const auto layout = [](int64_t rows, int64_t columns, bool transposed) {
-      return Memory::desc({rows, columns}, Memory::data_type::f32,
-                          transposed ? Memory::format_tag::ba : Memory::format_tag::ab);
+    const auto layout = [](int64_t rows, int64_t columns, fovea::DType type, bool transposed) {
+      return Memory::desc(
+          {rows, columns},
+          type == fovea::DType::bf16 ? Memory::data_type::bf16 : Memory::data_type::f32,
+          transposed ? Memory::format_tag::ba : Memory::format_tag::ab);
     };
-    const auto la = layout(s.m, s.k, s.transpose_a), lb = layout(s.k, s.n, s.transpose_b),
-               lc = layout(s.m, s.n, false);
+    const auto la = layout(s.m, s.k, dtype, s.transpose_a),
+               lb = layout(s.k, s.n, dtype, s.transpose_b), lc = layout(s.m, s.n, c_dtype, false);
     matmul_ = dnnl::matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(la, lb, lc), engine_));
-    arguments_ = {{DNNL_ARG_SRC, Memory(la, engine_, a)},
-                  {DNNL_ARG_WEIGHTS, Memory(lb, engine_, b)},
-                  {DNNL_ARG_DST, Memory(lc, engine_, c)}};
+    arguments_ = {{DNNL_ARG_SRC, Memory(la, engine_, a.data())},
+                  {DNNL_ARG_WEIGHTS, Memory(lb, engine_, b.data())},
+                  {DNNL_ARG_DST, Memory(lc, engine_, c.data())}};
   }
   void run() {
     matmul_.execute(stream_, arguments_);
@@ -123,22 +140,26 @@ class OneDnn {
   dnnl::matmul matmul_;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
+#endif
 
-void compare(const std::string& name, const GemmShape& s, double peak) {
-  const Floats a(s.m * s.k), b(s.k * s.n), c(s.m * s.n);
-  OneDnn theirs(s, c.data(), a.data(), b.data());
+// A weight gradient is float32 and added over `units` sequences; the others have the operands'
+// dtype.
+void compare(const std::string& name, const GemmShape& s, fovea::DType dtype, double peak) {
+  const fovea::DType c_dtype = s.transpose_a ? fovea::DType::f32 : dtype;
+  const Numbers a(s.m * s.k, dtype), b(s.k * s.n, dtype), c(s.m * s.n, c_dtype);
   const double flops =
       2e-9 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  const std::vector<double> times =
-      seconds({[&] { fovea::cpu_kernels().gemm({c.data()}, {a.data()}, {b.data()}, {}, s); },
-               [&] { theirs.run(); }});
-  const double our_time = times[0], their_time = times[1];
-  std::printf("%-22s %6ld %6ld %6ld %s%s %9.1f %9.1f %6.0f%% %8.0f%%", name.c_str(), s.m, s.n, s.k,
-              s.transpose_a ? "t" : "n", s.transpose_b ? "t" : "n", flops / our_time,
-              flops / their_time, 100 * their_time / our_time, 100 * flops / our_time / peak);
-  const double bytes = 4e-9 * static_cast<double>(s.n) * static_cast<double>(s.k);
-  if (s.m == 1)
-    std::printf("  %5.1f GB/s of weights, oneDNN %5.1f", bytes / our_time, bytes / their_time);
+  std::vector<std::function<void()>> calls = {
+      [&] { fovea::cpu_kernels().gemm(c.out(), a.in(), b.in(), {}, s); }};
+#ifdef FOVEA_BENCH_ONEDNN
+  OneDnn theirs(s, dtype, c, c_dtype, a, b);
+  calls.emplace_back([&] { theirs.run(); });
+#endif
+  const std::vector<double> times = seconds(calls);
+  std::printf("%-22s %s %6ld %6ld %6ld %s%s %9.1f %8.0f%%", name.c_str(),
+              std::string(fovea::name_of(dtype)).c_str(), s.m, s.n, s.k, s.transpose_a ? "t" : "n",
+              s.transpose_b ? "t" : "n", flops / times[0], 100 * flops / times[0] / peak);
+  if (times.size() > 1) std::printf(" %9.1f %6.0f%%", flops / times[1], 100 * times[1] / times[0]);
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -150,25 +171,28 @@ int main(int argc, char** argv) {
   const double peak = measured_peak();
   std::printf("%d threads, %s, peak %.0f GFLOP/s\n", fovea::thread_count(),
               fovea::active_isa().c_str(), peak);
-  std::printf("%-22s %6s %6s %6s    %9s %9s %7s %9s\n", "GFLOP/s", "m", "n", "k", "ours", "oneDNN",
-              "ratio", "of peak");
+  std::printf("%-22s %4s %6s %6s %6s    %9s %9s %9s %7s\n", "GFLOP/s", "", "m", "n", "k", "ours",
+              "of fp32", "oneDNN", "ratio");
   struct Layer {
     const char* model;
-    int64_t tokens, outputs, inputs;
+    int64_t tokens, outputs, inputs, units;
   };
   const Layer layers[] = {
-      {"nano", 768, 128, 128},   {"nano", 768, 512, 128},   {"nano", 768, 128, 512},
-      {"nano", 768, 65, 128},    {"baby", 4096, 384, 384},  {"baby", 4096, 1536, 384},
-      {"baby", 4096, 384, 1536}, {"baby", 4096, 65, 384},   {"gpt2", 1024, 768, 768},
-      {"gpt2", 1024, 3072, 768}, {"gpt2", 1024, 768, 3072}, {"gpt2", 1024, 50257, 768},
-      {"decode", 1, 1536, 384},  {"decode", 1, 3072, 768},  {"decode", 1, 50257, 768},
-      {"decode8", 8, 1536, 384}, {"decode8", 8, 3072, 768}, {"decode8", 8, 50257, 768}};
-  for (const auto& [model, tokens, outputs, inputs] : layers) {
+      {"nano", 768, 128, 128, 12},   {"nano", 768, 512, 128, 12},   {"nano", 768, 128, 512, 12},
+      {"nano", 768, 65, 128, 12},    {"baby", 4096, 384, 384, 16},  {"baby", 4096, 1536, 384, 16},
+      {"baby", 4096, 384, 1536, 16}, {"baby", 4096, 65, 384, 16},   {"gpt2", 1024, 768, 768, 1},
+      {"gpt2", 1024, 3072, 768, 1},  {"gpt2", 1024, 768, 3072, 1},  {"gpt2", 1024, 50257, 768, 1},
+      {"prompt", 512, 576, 576, 1},  {"prompt", 512, 1536, 576, 1}, {"prompt", 512, 576, 1536, 1},
+      {"decode", 1, 1536, 384, 1},   {"decode8", 8, 3072, 768, 1}};
+  for (const auto& [model, tokens, outputs, inputs, units] : layers) {
     const std::string name = model;
     if (name.find(filter) == std::string::npos) continue;
-    compare(name + " forward", {tokens, outputs, inputs, false, true}, peak);
-    if (name.starts_with("decode")) continue;
-    compare(name + " input gradient", {tokens, inputs, outputs, false, false}, peak);
-    compare(name + " weight gradient", {outputs, inputs, tokens, true, false}, peak);
+    for (const fovea::DType dtype : {fovea::DType::f32, fovea::DType::bf16}) {
+      compare(name + " forward", {tokens, outputs, inputs, false, true}, dtype, peak);
+      if (name == "prompt" || name.starts_with("decode")) continue;
+      compare(name + " input gradient", {tokens, inputs, outputs, false, false}, dtype, peak);
+      compare(name + " weight gradient", {outputs, inputs, tokens, true, false, {units}}, dtype,
+              peak);
+    }
   }
 }

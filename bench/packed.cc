@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "kernels/packed.h"
 #include "tensor/tensor.h"
 

@@ -12,7 +12,7 @@ FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
                  "src/base/gguf.h", "src/text/gguf_", "include/fovea/gguf.h")  # the words of that format
-OWNED = {r"dnnl|oneapi": ("src/kernels/cpu/", "src/kernels/dispatch.cc", "bench/"),
+OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/text/pattern",), r"utf8proc\.h": ("src/text/",),
          r"mpi\.h": ("apps/cli/ranks.cc",),

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "plan/estimate.h"
 #include "plan/machine.h"
 #include "train/trainer.h"

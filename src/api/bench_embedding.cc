@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "fovea/embed.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace fovea {

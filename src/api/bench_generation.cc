@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "fovea/bench.h"
 #include "generate/scheduler.h"
+#include "kernels/isa.h"
 #include "plan/machine.h"
 
 namespace fovea {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
+#include "kernels/isa.h"
 #include "plan/machine.h"
 
 namespace fovea {

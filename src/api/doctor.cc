@@ -11,6 +11,7 @@
 #include "checkpoint/snapshot.h"
 #include "fovea/model.h"
 #include "kernels/cpu_features.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "plan/machine.h"
 
@@ -57,6 +58,8 @@ std::vector<Finding> doctor(const std::string& folder) {
                                                     fmt::join(available_isas(), ", "))
                                       : "missing: " + missing,
                       missing.empty()});
+  for (const std::string& line : rejected_isas())
+    findings.push_back({"instruction sets", line, false});
   findings.push_back({"bf16",
                       native_bf16() ? "multiplied natively: --dtype auto trains in bf16"
                                     : "not multiplied natively: --dtype auto trains in fp32",

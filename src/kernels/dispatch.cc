@@ -6,7 +6,9 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "kernels/cpu/bf16_check.h"
 #include "kernels/cpu_features.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace fovea {
@@ -32,31 +34,49 @@ bool has_amx() {
   return amx_bf16 && amx_tile && has_avx512_bf16() && system_grants_tiles();
 }
 
+bool has_avx2() { return true; }  // the baseline
+
 struct Level {
   const char* name;
-  bool (*supported)();
-  int64_t targets;  // of Highway: what the kernels' own vectors may be
-  bool native_bf16;
+  bool (*has)();     // whether the CPU and the system have it
+  bool (*agrees)();  // whether its products of bf16 are those of their model; null = it has none
+  int64_t targets;   // of Highway: what the kernels' own vectors may be
+  Bf16Products bf16;
 };
 
 constexpr int64_t kAvx2 = HWY_AVX2, kAvx512 = HWY_AVX3 | HWY_AVX2;
 
-// Best first; each includes those below it.
+// Best first; each includes those below it. The models are chosen by name only.
 constexpr Level kLevels[] = {
-    {"amx", has_amx, kAvx512, true},
-    {"avx512-bf16", has_avx512_bf16, kAvx512, true},
-    {"avx512", has_avx512, kAvx512, false},
-    {"avx2", [] { return true; }, kAvx2, false},
+    {"amx", has_amx, cpu::native_tiles_agree, kAvx512, Bf16Products::tiles},
+    {"avx512-bf16", has_avx512_bf16, cpu::native_pairs_agree, kAvx512, Bf16Products::pairs},
+    {"avx512", has_avx512, nullptr, kAvx512, Bf16Products::widened},
+    {"avx2", has_avx2, nullptr, kAvx2, Bf16Products::widened},
+};
+constexpr Level kModels[] = {
+    {"amx-model", has_avx2, nullptr, kAvx512, Bf16Products::model_tiles},
+    {"avx512-bf16-model", has_avx2, nullptr, kAvx512, Bf16Products::model_pairs},
 };
 constexpr const char* kReference = "reference";
+
+const Level* model_named(const std::string& name) {
+  for (const Level& model : kModels)
+    if (name == model.name) return &model;
+  return nullptr;
+}
+
+// A level that the CPU has, but whose products differ from their model.
+bool is_rejected(const Level& level) {
+  return level.has() && level.agrees != nullptr && !level.agrees();
+}
 
 // The levels that both the CPU and the cap allow; a cap above what the CPU has changes nothing.
 std::vector<const Level*> levels_up_to(const std::string& cap) {
   std::vector<const Level*> levels;
-  bool below_cap = cap == "auto" || cap == kReference;
+  bool below_cap = cap == "auto" || cap == kReference || model_named(cap) != nullptr;
   for (const Level& level : kLevels) {
     below_cap = below_cap || cap == level.name;
-    if (below_cap && level.supported()) levels.push_back(&level);
+    if (below_cap && level.has() && !is_rejected(level)) levels.push_back(&level);
   }
   return levels;
 }
@@ -67,7 +87,7 @@ std::string cap_of_environment() {
   if (levels_up_to(cap).empty()) {
     fail(ErrorKind::InvalidArgument,
          "FOVEA_ISA: '{}' is not an instruction set (environment); expected auto, amx, "
-         "avx512-bf16, avx512, avx2 or reference",
+         "avx512-bf16, avx512, avx2, amx-model, avx512-bf16-model or reference",
          cap);
   }
   return cap;
@@ -84,7 +104,7 @@ class Choice {
   void set_active(const Level* level) {
     active_ = level;
     if (level == nullptr) return;
-    hwy::SetSupportedTargetsForTest(level->targets);
+    hwy::SetSupportedTargetsForTest(has_avx512() ? level->targets : kAvx2);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 
@@ -95,7 +115,9 @@ class Choice {
 
  private:
   Choice() : levels_(levels_up_to(cap_of_environment())) {
-    set_active(cap_of_environment() == kReference ? nullptr : levels_.front());
+    const std::string cap = cap_of_environment();
+    const Level* model = model_named(cap);
+    set_active(cap == kReference ? nullptr : model != nullptr ? model : levels_.front());
   }
 
   std::vector<const Level*> levels_;
@@ -126,6 +148,12 @@ std::vector<std::string> available_isas() {
   return names;
 }
 
+std::vector<std::string> testable_isas() {
+  std::vector<std::string> names = available_isas();
+  for (const Level& model : kModels) names.emplace_back(model.name);
+  return names;
+}
+
 void use_isa(const std::string& name) {
   Choice& choice = Choice::instance();
   if (name == kReference) return choice.set_active(nullptr);
@@ -133,15 +161,34 @@ void use_isa(const std::string& name) {
   for (const Level* level : choice.levels()) {
     if (name == level->name) return choice.set_active(level);
   }
+  if (const Level* model = model_named(name)) return choice.set_active(model);
   std::string names;
-  for (const std::string& isa : available_isas()) names += isa + ", ";
+  for (const std::string& isa : testable_isas()) names += isa + ", ";
   fail(ErrorKind::InvalidArgument, "isa: '{}' is not available; expected auto, {}or reference",
        name, names);
 }
 
-bool native_bf16() {
+Bf16Products bf16_products() {
   const Level* level = Choice::instance().active();
-  return level != nullptr && level->native_bf16;
+  return level == nullptr ? Bf16Products::widened : level->bf16;
+}
+
+bool native_bf16() { return bf16_products() != Bf16Products::widened; }
+
+std::string numeric_class(DType compute) {
+  const Bf16Products bf16 = bf16_products();
+  const bool tiles = bf16 == Bf16Products::tiles || bf16 == Bf16Products::model_tiles;
+  return compute == DType::bf16 && tiles ? "amx" : "common";
+}
+
+std::vector<std::string> rejected_isas() {
+  std::vector<std::string> lines;
+  for (const Level& level : kLevels) {
+    if (is_rejected(level))
+      lines.push_back(fmt::format(
+          "{}: this CPU's bf16 products differ from the specified ones; not used", level.name));
+  }
+  return lines;
 }
 
 }  // namespace fovea

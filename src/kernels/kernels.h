@@ -290,19 +290,11 @@ struct Kernels {
 
 // Naive loops in double: the specification; takes f32, bf16 and f64.
 const Kernels& reference_kernels();
-const Kernels& cpu_kernels();  // Highway and oneDNN; f32 and bf16
+const Kernels& cpu_kernels();  // vectors and tiles; f32 and bf16
 
 // The table in use for a dtype: f64 is always the reference's; FOVEA_ISA=reference makes it so for
 // all.
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // tests swap a table in; null = back to the default
-
-// The instruction sets that this process may use, best first: of "amx", "avx512-bf16", "avx512"
-// and "avx2" those that the CPU has and FOVEA_ISA allows.
-std::vector<std::string> available_isas();
-std::string active_isa();  // one of them, or "reference"
-// "auto", one of available_isas() or "reference"; InvalidArgument otherwise.
-void use_isa(const std::string& name);
-bool native_bf16();  // whether bf16 products run at more than the fp32 rate
 
 }  // namespace fovea

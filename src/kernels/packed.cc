@@ -150,21 +150,22 @@ void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, u
         for (int64_t k = block; k < end; ++k) floats[k * kOut + lane] = row[k];
       else
         for (int64_t k = block; k < end; ++k)
-          halves[(k / 2 * kOut + lane) * 2 + k % 2] = narrow(row[k]);
+          halves[(k / 2 * kOut + lane) * 2 + 1 - k % 2] = narrow(row[k]);
     }
   }
 }
 
-// bf16 to bf16, as pairs.
+// bf16 to bf16, as words of two.
 void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uint8_t* panel) {
   for (int64_t block = 0; block < w.width; block += 32) {
     const int64_t end = std::min(w.width, block + 32);
     for (int64_t lane = 0; lane < count; ++lane) {
       const bf16* row = rows + lane * w.width;
-      bf16* to = reinterpret_cast<bf16*>(panel) + 2 * lane;
-      int64_t k = block;
-      for (; k + 2 <= end; k += 2) std::memcpy(to + k * kOut, row + k, 2 * sizeof(bf16));
-      if (k < end) to[k * kOut] = row[k];
+      uint32_t* to = reinterpret_cast<uint32_t*>(panel) + lane;
+      for (int64_t k = block; k < end; k += 2) {
+        const uint32_t later = k + 1 < end ? row[k + 1].bits : 0;
+        to[k / 2 * kOut] = static_cast<uint32_t>(row[k].bits) << 16 | later;
+      }
     }
   }
 }
@@ -190,7 +191,7 @@ void quantize_panel(const PackedMatrix& w, const float* rows, int64_t count, uin
 int64_t panel_bytes(const PackedMatrix& w) {
   switch (w.format) {
     case WeightFormat::f32: return w.width * kOut * 4;
-    case WeightFormat::bf16: return round_up(w.width, 2) * kOut * 2;
+    case WeightFormat::bf16: return round_up(w.width, 32) * kOut * 2;
     case WeightFormat::int8: return groups_of(w) * w.group * kOut;
     case WeightFormat::int4: return groups_of(w) * w.group * kOut / 2;
   }
@@ -297,7 +298,7 @@ void unpack_row(const PackedMatrix& w, int64_t n, float* row) {
     if (w.format == WeightFormat::f32) {
       row[k] = floats[k * kOut + lane];
     } else if (w.format == WeightFormat::bf16) {
-      row[k] = widen(halves[(k / 2 * kOut + lane) * 2 + k % 2]);
+      row[k] = widen(halves[(k / 2 * kOut + lane) * 2 + 1 - k % 2]);
     } else {
       const uint16_t scale = w.scales[(p * groups_of(w) + k / w.group) * kOut + lane];
       row[k] = static_cast<float>(whole_at(w, panel, k, lane)) * widen_half(scale);

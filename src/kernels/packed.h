@@ -6,7 +6,9 @@
 // half of one, for each panel, with k and N rounded up and filled with zeros:
 //
 //   f32   [K][16]          weights
-//   bf16  [K/2][16][2]     weights, in pairs along k
+//   bf16  [K/2][16]        words of two weights, the earlier k in the upper half; K is rounded up
+//   to
+//                          32, what one product of AMX's tiles takes
 //   int8  [K/4][16][4]     bytes w + 128, w = -128 to 127
 //   int4  [K/G][G/8][16][4]  bytes of two numbers w + 8, w = -8 to 7: number j of a group of G
 //   along

@@ -26,6 +26,9 @@ class SumTree {
     return held_++;
   }
 
+  // The place of the sum that arrived last.
+  int last() const { return held_ - 1; }
+
   // Leaves the total at place 0; false where no sum has arrived.
   template <class Merge>
   bool finish(const Merge& merge) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/threads.h"
 #include "families/directory.h"
+#include "kernels/isa.h"
 #include "plan/machine.h"
 #include "text/vocab_files.h"
 #include "train/check_options.h"

@@ -1,4 +1,4 @@
-// The register tile of gemm_f32.cc; included once per vector width.
+// The register tile of gemm_vectors.cc; included once per vector width.
 
 #if defined(FOVEA_GEMM_MICRO_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_GEMM_MICRO_INL_H_
@@ -8,111 +8,121 @@
 #endif
 
 #include "hwy/cache_control.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/bf16_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::ScalableTag<float>;
-using FloatVector = hn::Vec<FloatTag>;
-
-constexpr size_t kLanes = HWY_LANES(float);
 // A fused multiply-add takes 4 cycles and two start per cycle, so at least 8 independent ones must
 // be in flight; beyond that, larger tiles need fewer loads. 8 x 3 vectors: 24 accumulators + 3 of B
 // + 1 broadcast of A of the 32 registers, and 11 loads to 24 multiply-adds, well under the two
 // loads per cycle; 8 row addresses still fit the general registers. With AVX2's 16 registers: 4 x
 // 3, 12 accumulators + 3 + 1.
-constexpr size_t kTileRows = kLanes == 16 ? 8 : 4;
-constexpr size_t kTileVectors = 3;
-constexpr size_t kTileColumns = kTileVectors * kLanes;
+constexpr int64_t kTileRows = kLanes == 16 ? 8 : 4;
+constexpr int64_t kTileVectors = 3;
+constexpr int64_t kTileColumns = kTileVectors * kLanes;
+
+// sum + a * b for each lane's word: floats, or pairs of bf16 by a CPU's instruction or its model.
+struct FloatProducts {
+  static HWY_INLINE Vector multiply_add(Vector a, Vector b, Vector sum) {
+    return hn::MulAdd(a, b, sum);
+  }
+};
+template <class Pairs>
+struct PairProducts {
+  static HWY_INLINE Vector multiply_add(Vector a, Vector b, Vector sum) {
+    return Pairs::multiply_add(hn::BitCast(Words(), a), hn::BitCast(Words(), b), sum);
+  }
+};
 
 // Where the rows of A start and how far apart they are; or a packed tile [k][kTileRows].
 struct TileA {
   const float* data;
-  size_t row_stride;
+  int64_t row_stride;
 };
 
-// Asks for kPrefetchStep products' worth of A ahead of time: of a packed tile what comes next; of
+// Asks for kPrefetchStep words' worth of A ahead of time: of a packed tile what comes next; of
 // rows in place the same columns of the next tile, since no hardware prefetcher foresees where a
 // row starts.
-constexpr size_t kPrefetchStep = 16;  // floats in a cache line
-template <size_t kRows, bool kPackedA>
-HWY_INLINE void PrefetchA(TileA a, size_t i) {
+constexpr int64_t kPrefetchStep = 16;  // words in a cache line
+template <int64_t kRows, bool kPackedA>
+HWY_INLINE void PrefetchA(TileA a, int64_t i) {
 #pragma GCC unroll 8
-  for (size_t row = 0; row < kRows; ++row) {
+  for (int64_t row = 0; row < kRows; ++row) {
     hwy::Prefetch(kPackedA ? a.data + (i + kPrefetchStep) * kTileRows + row * kPrefetchStep
                            : a.data + (kTileRows + row) * a.row_stride + i);
   }
 }
 
 // body(row, vector) for each vector of a tile, unrolled, so that the tile can live in registers.
-template <size_t kRows, size_t kVectors, class Body>
+template <int64_t kRows, int64_t kVectors, class Body>
 HWY_INLINE void EachOfTile(Body&& body) {
 #pragma GCC unroll 8
-  for (size_t row = 0; row < kRows; ++row) {
+  for (int64_t row = 0; row < kRows; ++row) {
 #pragma GCC unroll 3
-    for (size_t v = 0; v < kVectors; ++v) body(row, v);
+    for (int64_t v = 0; v < kVectors; ++v) body(row, v);
   }
 }
 
-// Continues the chains of one tile over k more products. `tile` holds them before (unless `first`)
-// and after; it has kRows rows of kVectors whole vectors. bias, if any, is added behind the last
+// Continues the chains of one tile over k more words. `tile` holds them before (unless `first`)
+// and after; it has kRows rows of kVectors whole vectors. bias, if any, is added after the last
 // product, then what the tile held if `add` (with `first`: all of k at once). b is a packed panel
 // [k][kVectors * kLanes].
-template <size_t kRows, size_t kVectors, bool kPackedA>
-HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, size_t k,
-                               float* HWY_RESTRICT tile, size_t tile_stride, bool first,
+template <class Products, int64_t kRows, int64_t kVectors, bool kPackedA>
+HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
+                               float* HWY_RESTRICT tile, int64_t tile_stride, bool first,
                                const float* HWY_RESTRICT bias, bool add) {
-  const FloatTag d;
-  FloatVector sum[kRows][kVectors];
+  const Floats d;
+  Vector sum[kRows][kVectors];
   const auto each = [](auto&& body) HWY_ATTR { EachOfTile<kRows, kVectors>(body); };
-  const auto at = [=](size_t row, size_t v)
+  const auto at = [=](int64_t row, int64_t v)
                       HWY_ATTR { return tile + row * tile_stride + v * kLanes; };
-  each([&](size_t row, size_t v) HWY_ATTR { sum[row][v] = hn::Zero(d); });
-  if (!first) each([&](size_t row, size_t v) HWY_ATTR { sum[row][v] = hn::LoadU(d, at(row, v)); });
+  each([&](int64_t row, int64_t v) HWY_ATTR { sum[row][v] = hn::Zero(d); });
+  if (!first)
+    each([&](int64_t row, int64_t v) HWY_ATTR { sum[row][v] = hn::LoadU(d, at(row, v)); });
   const float* rows[kRows];
 #pragma GCC unroll 8
-  for (size_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
-  each([&](size_t row, size_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
-  for (size_t i = 0; i < k;) {
+  for (int64_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
+  each([&](int64_t row, int64_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
+  for (int64_t i = 0; i < k;) {
     PrefetchA<kRows, kPackedA>(a, i);
-    const size_t end = HWY_MIN(k, i + kPrefetchStep);
+    const int64_t end = std::min(k, i + kPrefetchStep);
     for (; i < end; ++i) {
-      FloatVector columns[kVectors];
+      Vector columns[kVectors];
 #pragma GCC unroll 3
-      for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
+      for (int64_t v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
       b += kVectors * kLanes;
 #pragma GCC unroll 8
-      for (size_t row = 0; row < kRows; ++row) {
-        const FloatVector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
+      for (int64_t row = 0; row < kRows; ++row) {
+        const Vector x = hn::Set(d, kPackedA ? a.data[i * kTileRows + row] : rows[row][i]);
 #pragma GCC unroll 3
-        for (size_t v = 0; v < kVectors; ++v) sum[row][v] = hn::MulAdd(x, columns[v], sum[row][v]);
+        for (int64_t v = 0; v < kVectors; ++v)
+          sum[row][v] = Products::multiply_add(x, columns[v], sum[row][v]);
       }
     }
   }
   if (bias) {
-    each([&](size_t row, size_t v)
+    each([&](int64_t row, int64_t v)
              HWY_ATTR { sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes)); });
   }
   if (add) {
-    each([&](size_t row, size_t v)
+    each([&](int64_t row, int64_t v)
              HWY_ATTR { sum[row][v] = hn::Add(hn::LoadU(d, at(row, v)), sum[row][v]); });
   }
-  each([&](size_t row, size_t v) HWY_ATTR { hn::StoreU(sum[row][v], d, at(row, v)); });
+  each([&](int64_t row, int64_t v) HWY_ATTR { hn::StoreU(sum[row][v], d, at(row, v)); });
 }
 
-using TileFunction = void (*)(TileA, const float*, size_t, float*, size_t, bool, const float*,
+using TileFunction = void (*)(TileA, const float*, int64_t, float*, int64_t, bool, const float*,
                               bool);
 
-template <bool kPackedA, size_t kRows>
-TileFunction TileFunctionOf(size_t rows, size_t vectors) {
+template <class Products, bool kPackedA, int64_t kRows = kTileRows>
+TileFunction TileFunctionOf(int64_t rows, int64_t vectors) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return TileFunctionOf<kPackedA, kRows - 1>(rows, vectors);
+    if (rows < kRows) return TileFunctionOf<Products, kPackedA, kRows - 1>(rows, vectors);
   }
-  if (vectors == 1) return MultiplyTile<kRows, 1, kPackedA>;
-  if (vectors == 2) return MultiplyTile<kRows, 2, kPackedA>;
-  return MultiplyTile<kRows, 3, kPackedA>;
+  if (vectors == 1) return MultiplyTile<Products, kRows, 1, kPackedA>;
+  if (vectors == 2) return MultiplyTile<Products, kRows, 2, kPackedA>;
+  return MultiplyTile<Products, kRows, 3, kPackedA>;
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

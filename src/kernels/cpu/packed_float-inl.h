@@ -9,13 +9,12 @@
 
 #include <hwy/cache_control.h>
 
+#include "kernels/cpu/bf16_pairs-inl.h"
 #include "kernels/cpu/packed_job.h"
-#include "kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-using Words = hn::RebindToUnsigned<Floats>;
 constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
 
 constexpr int64_t kLineBytes = 64;
@@ -67,12 +66,12 @@ struct F32Tiles : FloatTiles {
   static constexpr int64_t kPanelBytes = 4 * kPanelOutputs;  // for each k
 
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
                                     float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
-    const float* x = job.floats + row * job.stride + k.begin;
+    const float* x = job.floats + rows.begin * job.stride + k.begin;
     const float* w[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p)
@@ -98,25 +97,17 @@ struct F32Tiles : FloatTiles {
   }
 };
 
-// A vector of pairs: the even k in the lower halves of its lanes, the odd one in the upper.
-HWY_INLINE Vector even_of(hn::Vec<Words> pairs) {
-  return hn::BitCast(Floats(), hn::ShiftLeft<16>(pairs));
-}
-HWY_INLINE Vector odd_of(hn::Vec<Words> pairs) {
-  return hn::BitCast(Floats(), hn::And(pairs, hn::Set(Words(), 0xffff0000u)));
-}
-
 // bf16 weights widened in registers.
 struct Bf16Tiles : FloatTiles {
   static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
 
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
                                     float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
-    const float* x = job.floats + row * job.stride + k.begin;
+    const float* x = job.floats + rows.begin * job.stride + k.begin;
     const uint32_t* w[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p)
@@ -131,56 +122,35 @@ struct Bf16Tiles : FloatTiles {
       }
     };
     for (int64_t i = 0; i < k.size(); i += 2) {
-      hn::Vec<Words> pairs[kVectors];
+      WordVector pairs[kVectors];
       Vector weights[kVectors];
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
         pairs[v] = hn::Load(Words(), from + v % kPanelVectors * kLanes);
-        weights[v] = even_of(pairs[v]);
+        weights[v] = upper_of(pairs[v]);
         if (v % kPanelVectors == 0) ahead.ask(v / kPanelVectors, i / 2);
       }
       add(i, weights);
-      if (i + 1 == k.size()) break;  // an odd K ends within a pair
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) weights[v] = odd_of(pairs[v]);
+      for (int v = 0; v < kVectors; ++v) weights[v] = lower_of(pairs[v]);
       add(i + 1, weights);
     }
     sum.store(sums);
   }
 };
 
-// to [k.size()][16] = a panel's weights of these k, an even number of them at least, as F32Tiles
-// reads them.
+// to [k.size()][16] = a panel's weights of these k, an even number of them, as F32Tiles reads them.
 HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
   const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
   for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
     for (int64_t lane = 0; lane < kPanelOutputs; lane += kLanes) {
       const auto pairs = hn::Load(Words(), from + lane);
-      hn::Store(even_of(pairs), Floats(), to + lane);
-      hn::Store(odd_of(pairs), Floats(), to + kPanelOutputs + lane);
+      hn::Store(upper_of(pairs), Floats(), to + lane);
+      hn::Store(lower_of(pairs), Floats(), to + kPanelOutputs + lane);
     }
   }
 }
-
-// sum + odd * odd + even * even, each step rounded once, as AVX512-BF16 does for pairs of bf16.
-struct NativePairs {
-  static HWY_INLINE Vector add(Vector sum, [[maybe_unused]] hn::Vec<Words> w,
-                               [[maybe_unused]] hn::Vec<Words> x) {
-#if HWY_TARGET == HWY_AVX2
-    return sum;  // no CPU has the one without AVX-512
-#else
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
-    return sum;
-#endif
-  }
-};
-// The same where the CPU cannot: for tests.
-struct EmulatedPairs {
-  static HWY_INLINE Vector add(Vector sum, hn::Vec<Words> w, hn::Vec<Words> x) {
-    return hn::MulAdd(even_of(w), even_of(x), hn::MulAdd(odd_of(w), odd_of(x), sum));
-  }
-};
 
 // bf16 weights times activations in bf16, two k at a time.
 template <class Pairs>
@@ -189,19 +159,19 @@ struct Bf16PairTiles : FloatTiles {
   static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
 
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
                                     float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     Sums<kRows, kVectors> sum;
     sum.load(sums, k.begin == 0);
-    const uint32_t* x = job.pairs + row * job.stride + k.begin / 2 * kRows;
+    const uint32_t* x = job.pairs + rows.begin * job.stride + k.begin / 2 * kRows;
     const uint32_t* w[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p)
       w[p] = reinterpret_cast<const uint32_t*>(job.panel(panel + p)) + k.begin / 2 * kPanelOutputs;
-    const int64_t pairs = (k.size() + 1) / 2;
+    const int64_t pairs = k.size() / 2;
     for (int64_t i = 0; i < pairs; ++i, x += kRows) {
-      hn::Vec<Words> weights[kVectors];
+      WordVector weights[kVectors];
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const uint32_t* from = w[v / kPanelVectors] + i * kPanelOutputs;
@@ -210,10 +180,10 @@ struct Bf16PairTiles : FloatTiles {
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
-        const hn::Vec<Words> pair = hn::Set(Words(), x[r]);
+        const WordVector pair = hn::Set(Words(), x[r]);
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
-          sum.at[r][v] = Pairs::add(sum.at[r][v], weights[v], pair);
+          sum.at[r][v] = Pairs::multiply_add(weights[v], pair, sum.at[r][v]);
       }
     }
     sum.store(sums);

@@ -1,28 +1,26 @@
 #pragma once
 
+#include "kernels/cpu/gemm_product.h"
+#include "kernels/isa.h"
 #include "kernels/packed.h"
 
 namespace fovea::cpu {
-
-struct Range {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-};
 
 // One product as its tiles see it: activations as the format wants them, and weights. Rows are
 // dealt out to tiles of as equal sizes as can be, whatever threads there are.
 struct PackedJob {
   PackedMatrix weight;
   int64_t panel_size, groups;
+  int64_t depth;    // K, rounded up with zeros to what the tiles take
   int64_t first_k;  // of a panel's first line: 0, but where a block of panels was widened
   int64_t rows, tiles;
   In bias;  // null where there is none
   Out y;
 
   int64_t stride;       // elements of a row of activations
-  const float* floats;  // f32 and bf16 weights: [rows][K]
-  // bf16 weights where bf16 products are native: two bf16 in each, for each tile of R rows
-  // [K/2][R].
+  const float* floats;  // f32 weights, and bf16 ones that are widened: [rows][depth]
+  // bf16 weights otherwise: words of two as the weights', for each tile of R rows [depth/2][R], or
+  // [rows][depth/2] for AMX's tiles.
   const uint32_t* pairs;
   // int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4], and for each of
   // its groups [K/G][R] the scale, and minus the sum of q times the weights' offset.
@@ -46,10 +44,6 @@ struct PackedJob {
     return weight.scales + index * groups * kPanelOutputs;
   }
 };
-
-// How bf16 weights are multiplied: widened, with activations as they are; or with activations
-// rounded to bf16, by the CPU's own instruction or, for tests, by what it does.
-enum class Bf16Products { widened, native, emulated };
 
 // cpu::packed_linear with a choice.
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,

@@ -18,7 +18,9 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "kernels/cpu/packed_tiles-inl.h"
 #include "kernels/cpu/packed_whole-inl.h"
+#include "kernels/isa.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -32,23 +34,25 @@ constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
 // thread.
 constexpr int64_t kCarriedTiles = 512;
 
-HWY_INLINE int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-using Tile = void (*)(const PackedJob&, int64_t row, int64_t panel, Range k, float* sums,
+using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, float* sums,
                       const Ahead&);
 
 // The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
 template <class Tiles, int kRows = Tiles::kMostRows>
 Tile TileOf(int64_t rows, int64_t panels) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) return TileOf<Tiles, kRows - 1>(rows, panels);
+  if constexpr (requires { Tiles::function_of(rows, panels); }) {
+    return Tiles::function_of(rows, panels);
+  } else {
+    if constexpr (kRows > 1) {
+      if (rows < kRows) return TileOf<Tiles, kRows - 1>(rows, panels);
+    }
+    constexpr int kPanels = Tiles::panels(kRows), kNext = Tiles::panels(kRows + 1);
+    if (panels == 1) return Tiles::template multiply<kRows, 1>;
+    if constexpr (kNext != kPanels && kRows < Tiles::kMostRows) {
+      if (panels == kNext) return Tiles::template multiply<kRows, kNext>;
+    }
+    return Tiles::template multiply<kRows, kPanels>;
   }
-  constexpr int kPanels = Tiles::panels(kRows), kNext = Tiles::panels(kRows + 1);
-  if (panels == 1) return Tiles::template multiply<kRows, 1>;
-  if constexpr (kNext != kPanels && kRows < Tiles::kMostRows) {
-    if (panels == kNext) return Tiles::template multiply<kRows, kNext>;
-  }
-  return Tiles::template multiply<kRows, kPanels>;
 }
 
 // y's rows and panels of one tile from its finished sums.
@@ -80,13 +84,13 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
   constexpr int64_t kNear = 1024;  // bytes
   const bool alone = tiles.size() == 1;
   const int64_t bytes = k.size() * Tiles::kPanelBytes;
-  const int64_t lines = CeilDiv(k.size() * Running::kPanelBytes, kLineBytes);
-  const int64_t part = CeilDiv(bytes, tiles.size());
+  const int64_t lines = ceil_div(k.size() * Running::kPanelBytes, kLineBytes);
+  const int64_t part = ceil_div(bytes, tiles.size());
   Ahead ahead = {};
-  ahead.step = alone ? kLineBytes : CeilDiv(part, std::max<int64_t>(1, lines));
+  ahead.step = alone ? kLineBytes : ceil_div(part, std::max<int64_t>(1, lines));
   for (int64_t p = 0; p < panels; ++p) {
     const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
-    const uint8_t* next = k.end < job.weight.width ? here + bytes : job.panel(panel + panels + p);
+    const uint8_t* next = k.end < job.depth ? here + bytes : job.panel(panel + panels + p);
     ahead.at[p] = alone ? here + kNear : next + (tile - tiles.begin) * part;
   }
   return ahead;
@@ -111,14 +115,14 @@ PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, 
 template <class Tiles>
 void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
                     float* carried) {
-  const int64_t K = job.weight.width, first = job.rows_of(tiles.begin).begin;
+  const int64_t K = job.depth, first = job.rows_of(tiles.begin).begin;
   const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
   float* blocks =
       widens ? gemm_scratch(GemmScratch::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
   // Blocks of the same size, as far as whole groups go.
   constexpr int64_t kUnit = 64;
-  const int64_t blocks_of_k = std::max<int64_t>(1, CeilDiv(K, Tiles::kBlock));
-  const int64_t block = CeilDiv(K, blocks_of_k * kUnit) * kUnit;
+  const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
+  const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   int64_t begin = 0;
   do {  // at least once: without products y is still set to the bias
     const Range k = {begin, std::min(K, begin + block)};
@@ -128,10 +132,9 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       if (widens)
         TileOf<F32Tiles>(rows.size(), panels)(
-            wide, rows.begin, 0, k, sums,
-            ahead_of<Tiles, F32Tiles>(job, panel, panels, k, tiles, t));
+            wide, rows, 0, k, sums, ahead_of<Tiles, F32Tiles>(job, panel, panels, k, tiles, t));
       else
-        TileOf<Tiles>(rows.size(), panels)(job, rows.begin, panel, k, sums,
+        TileOf<Tiles>(rows.size(), panels)(job, rows, panel, k, sums,
                                            ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
       if (k.end == K) StoreSums(job, rows, panel, panels, sums);
     }
@@ -142,7 +145,7 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
 template <class Tiles>
 void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
   // All tiles take the same number of panels, the one that goes with the largest.
-  const int64_t most = Tiles::panels(static_cast<int>(CeilDiv(job.rows, job.tiles)));
+  const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
     const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
     float* carried =
@@ -167,9 +170,9 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
   const int64_t work = job.rows * outputs * std::max<int64_t>(1, job.weight.width);
   const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
   const int64_t pieces = std::clamp<int64_t>(work / (threads * kPieceWork), 1, kMostPieces);
-  const int64_t together = Tiles::panels(static_cast<int>(CeilDiv(job.rows, job.tiles)));
+  const int64_t together = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   const int64_t unit = pieces > 1 && panels >= threads * together ? together : 1;
-  const int64_t units = CeilDiv(panels, unit);
+  const int64_t units = ceil_div(panels, unit);
   const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
   const int64_t panel_shares = std::min(units, threads * pieces / tile_shares);
   parallel_tasks(tile_shares * panel_shares, [&](int64_t share) HWY_ATTR {
@@ -185,6 +188,7 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
       if (part.begin < part.end) MultiplyShare<Tiles>(job.of(product), tiles, part);
       first += count;
     }
+    if constexpr (requires { Tiles::finish(); }) Tiles::finish();
   });
 }
 
@@ -194,7 +198,7 @@ void QuantizeRows(PackedJob& job, In x) {
   const auto cells = static_cast<size_t>(job.rows * job.groups);
   job.stride = job.groups * kGroup;
   auto* bytes = reinterpret_cast<int8_t*>(
-      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(CeilDiv(job.rows * job.stride, 4))));
+      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(ceil_div(job.rows * job.stride, 4))));
   float* scales = gemm_scratch(GemmScratch::scales, cells);
   auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
@@ -220,34 +224,75 @@ void QuantizeRows(PackedJob& job, In x) {
   job.corrections = corrections;
 }
 
-void PairRows(PackedJob& job, In x) {
+// A row of x in bf16, filled up with zeros to job.depth.
+HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   const int64_t K = job.weight.width;
-  job.stride = CeilDiv(K, 2);
-  auto* pairs = reinterpret_cast<uint32_t*>(
-      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * job.stride)));
+  if (x.dtype == DType::f32)
+    narrow_all(row, static_cast<const float*>(x.data) + r * K, K);
+  else
+    std::copy_n(static_cast<const bf16*>(x.data) + r * K, K, row);
+  std::fill(row + K, row + job.depth, bf16{});
+}
+
+bf16* RoomForRow(const PackedJob& job) {
+  const auto words = static_cast<size_t>(job.depth / 2);
+  return reinterpret_cast<bf16*>(gemm_scratch(GemmScratch::packed_b, words));
+}
+
+uint32_t* RoomForPairs(const PackedJob& job) {
+  const auto words = static_cast<size_t>(job.rows * job.depth / 2);
+  return reinterpret_cast<uint32_t*>(gemm_scratch(GemmScratch::packed_a, words));
+}
+
+// Copying 4096 numbers takes about a microsecond.
+HWY_INLINE int64_t rows_worth_a_thread(const PackedJob& job) { return 4096 / (job.depth + 1) + 1; }
+
+// Words of two bf16, the earlier k in the upper half.
+HWY_INLINE WordVector load_pairs(const bf16* row, int64_t word) {
+  const hn::Repartition<uint16_t, Floats> halves;
+  return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &row[2 * word].bits)));
+}
+
+// For each tile of R rows [depth/2][R].
+void PairRows(PackedJob& job, In x) {
+  job.depth = round_up(job.weight.width, 32);
+  job.stride = job.depth / 2;
+  uint32_t* pairs = RoomForPairs(job);
   parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
-    auto* row = reinterpret_cast<bf16*>(
-        gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(job.stride)));
+    bf16* row = RoomForRow(job);
     for (int64_t t = begin; t < end; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
-        row[2 * job.stride - 1] = bf16{};  // of an odd K's last pair
-        if (x.dtype == DType::f32)
-          narrow_all(row, static_cast<const float*>(x.data) + r * K, K);
-        else
-          std::copy_n(static_cast<const bf16*>(x.data) + r * K, K, row);
+        narrow_row(job, x, r, row);
         uint32_t* to = pairs + tile.begin * job.stride + (r - tile.begin);
-        for (int64_t i = 0; i < job.stride; ++i)
-          std::memcpy(to + i * tile.size(), row + 2 * i, sizeof(uint32_t));
+        for (int64_t i = 0; i < job.stride; ++i, to += tile.size())
+          *to = static_cast<uint32_t>(row[2 * i].bits) << 16 | row[2 * i + 1].bits;
       }
     }
   });
   job.pairs = pairs;
 }
 
+// [rows][depth/2], as AMX's tiles read them.
+void PairWholeRows(PackedJob& job, In x) {
+  job.depth = round_up(job.weight.width, kTileDepth);
+  job.stride = job.depth / 2;
+  uint32_t* pairs = RoomForPairs(job);
+  parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
+    bf16* row = RoomForRow(job);
+    for (int64_t r = begin; r < end; ++r) {
+      narrow_row(job, x, r, row);
+      for (int64_t i = 0; i < job.stride; i += kLanes)
+        hn::StoreU(load_pairs(row, i), Words(), pairs + r * job.stride + i);
+    }
+  });
+  job.pairs = pairs;
+}
+
+// x for f32 weights.
 void WidenRows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
-  job.stride = K;
+  job.depth = job.stride = K;
   job.floats = static_cast<const float*>(x.data);
   if (x.dtype == DType::f32) return;
   float* floats = gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * K));
@@ -257,15 +302,45 @@ void WidenRows(PackedJob& job, In x) {
   job.floats = floats;
 }
 
+// x for bf16 weights that are widened: rounded to bf16, as it is for the CPUs' own products.
+void RoundRows(PackedJob& job, In x) {
+  job.depth = job.stride = round_up(job.weight.width, 32);
+  const auto size = static_cast<size_t>(job.rows * job.stride);
+  float* floats = gemm_scratch(GemmScratch::packed_a, size);
+  parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
+    bf16* row = RoomForRow(job);
+    for (int64_t r = begin; r < end; ++r) {
+      narrow_row(job, x, r, row);
+      widen_all(floats + r * job.stride, row, job.stride);
+    }
+  });
+  job.floats = floats;
+}
+
 void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduct> products, In x) {
-  if (how == Bf16Products::widened) {
-    WidenRows(job, x);
-    return MultiplyPacked<Bf16Tiles>(job, products);
+  switch (how) {
+    case Bf16Products::widened: RoundRows(job, x); return MultiplyPacked<Bf16Tiles>(job, products);
+    case Bf16Products::pairs:
+      PairRows(job, x);
+      return MultiplyPacked<Bf16PairTiles<NativePairs>>(job, products);
+    case Bf16Products::model_pairs:
+      PairRows(job, x);
+      return MultiplyPacked<Bf16PairTiles<ModelPairs>>(job, products);
+    case Bf16Products::tiles:
+      PairWholeRows(job, x);
+      return MultiplyPacked<Bf16MatrixTiles<NativeTiles>>(job, products);
+    case Bf16Products::model_tiles:
+      PairWholeRows(job, x);
+      return MultiplyPacked<Bf16MatrixTiles<ModelTiles>>(job, products);
   }
-  PairRows(job, x);
-  if (how == Bf16Products::emulated)
-    return MultiplyPacked<Bf16PairTiles<EmulatedPairs>>(job, products);
-  MultiplyPacked<Bf16PairTiles<NativePairs>>(job, products);
+}
+
+// Rows of a tile at most.
+int MostRows(Bf16Products how, WeightFormat format) {
+  if (is_quantized(format)) return WholeTiles::kMostRows;
+  const bool tiles = how == Bf16Products::tiles || how == Bf16Products::model_tiles;
+  return format == WeightFormat::bf16 && tiles ? Bf16MatrixTiles<NativeTiles>::kMostRows
+                                               : FloatTiles::kMostRows;
 }
 
 void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In x, int64_t rows) {
@@ -273,8 +348,8 @@ void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In 
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
-  const int most = is_quantized(weight.format) ? WholeTiles::kMostRows : FloatTiles::kMostRows;
-  job.tiles = CeilDiv(rows, most);
+  job.depth = weight.width;
+  job.tiles = ceil_div(rows, MostRows(how, weight.format));
   job.panel_size = panel_bytes(weight);
   if (weight.format == WeightFormat::bf16) return MultiplyBf16(how, job, products, x);
   if (weight.format == WeightFormat::f32) {
@@ -307,6 +382,8 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
     outputs += product.weight.outputs;
   }
   if (rows == 0 || outputs == 0) return;
+  const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
+  const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
   // Whole numbers without VNNI are multiplied 256 bits at a time, AVX-512 or not.
   if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
     return N_AVX2::PackedLinear(how, products, x, rows);
@@ -314,8 +391,7 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
 }
 
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows) {
-  packed_linear_with(native_bf16() ? Bf16Products::native : Bf16Products::widened, products, x,
-                     rows);
+  packed_linear_with(bf16_products(), products, x, rows);
 }
 
 }  // namespace fovea::cpu

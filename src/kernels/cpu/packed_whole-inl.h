@@ -140,7 +140,7 @@ struct QuantizedTiles : WholeTiles {
   }
 
   template <int kRows, int kPanels>
-  static HWY_NOINLINE void multiply(const PackedJob& job, int64_t row, int64_t panel, Range k,
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
                                     float* carried, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     const int64_t group = job.weight.group, first = k.begin / group;
@@ -155,9 +155,9 @@ struct QuantizedTiles : WholeTiles {
       panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
     }
     const int64_t step = ahead.step;
-    const int8_t* q = job.bytes + row * job.stride + k.begin * kRows;
-    const float* scales = job.scales + row * job.groups + first * kRows;
-    const int32_t* corrections = job.corrections + row * job.groups + first * kRows;
+    const int8_t* q = job.bytes + rows.begin * job.stride + k.begin * kRows;
+    const float* scales = job.scales + rows.begin * job.groups + first * kRows;
+    const int32_t* corrections = job.corrections + rows.begin * job.groups + first * kRows;
     if (k.begin == 0) {
 #pragma GCC unroll 32
       for (int i = 0; i < kRows * kVectors; ++i) hn::Store(all(0), Floats(), carried + i * kLanes);

@@ -56,8 +56,6 @@ double distance(const Tensor& a, const Tensor& b) {
 
 class Quantized : public testing::Test {
  protected:
-  void TearDown() override { use_isa("auto"); }
-
   void save(const Spec& spec) {
     full_ = Transformer(spec);
     initialise(full_, 1);
@@ -152,7 +150,6 @@ TEST_F(Quantized, HalvesStayHalvesAroundIt) {
 // Rounding to bf16 twice is rounding once: from the file's bf16 nothing is lost on the way to
 // packed bf16, and what was opened so is written as it was.
 TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
-  if (native_bf16()) use_isa("avx512");  // there activations are rounded, too
   for (const Spec& spec : specs()) {
     save(spec);
     ModelFiles files = open_model_files(folder_.path(), Weights::packed);
@@ -160,7 +157,8 @@ TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
     save_model_files(quantized_.path(), files.model, 3, files.origin);
     const ModelFiles mapped = open_model_files(quantized_.path(), Weights::mapped);
     ModelFiles packed = open_model_files(quantized_.path(), Weights::packed);
-    EXPECT_EQ(to_floats(logits_of(packed.model)), to_floats(logits_of(mapped.model)));
+    // Packed bf16 rounds activations to bf16, too.
+    EXPECT_LT(distance(logits_of(packed.model), logits_of(mapped.model)), 0.01);
     const TemporaryFolder third;
     save_model_files(third.path(), packed.model, 3, packed.origin);
     EXPECT_EQ(read_file(third / "model.safetensors"), read_file(quantized_ / "model.safetensors"));

@@ -1,5 +1,6 @@
 // Attention with soft-capped scores and biases by distance, and under masks of two intervals.
 
+#include "kernels/isa.h"
 #include "unit/kernels/attention_calls.h"
 
 namespace fovea {
@@ -8,7 +9,7 @@ namespace {
 using namespace attention_test;
 
 using AttentionBias = EveryIsa;
-INSTANTIATE_TEST_SUITE_P(EveryIsa, AttentionBias, ::testing::ValuesIn(available_isas()),
+INSTANTIATE_TEST_SUITE_P(EveryIsa, AttentionBias, ::testing::ValuesIn(testable_isas()),
                          name_of_isa);
 
 std::vector<Mask> masks() {

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/isa.h"
 #include "kernels/reference/reference.h"
 
 namespace fovea::attention_test {

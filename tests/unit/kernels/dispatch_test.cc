@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu_features.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace fovea {
@@ -20,10 +21,13 @@ TEST(Dispatch, ListsTheBestFirstAndAvx2Last) {
 }
 
 TEST(Dispatch, UsesWhatIsAskedFor) {
-  for (const std::string& isa : available_isas()) {
+  for (const std::string& isa : testable_isas()) {
     use_isa(isa);
     EXPECT_EQ(active_isa(), isa);
-    EXPECT_EQ(native_bf16(), isa == "amx" || isa == "avx512-bf16");
+    const bool amx = isa.starts_with("amx");
+    EXPECT_EQ(native_bf16(), amx || isa.starts_with("avx512-bf16"));
+    EXPECT_EQ(numeric_class(DType::bf16), amx ? "amx" : "common");
+    EXPECT_EQ(numeric_class(DType::f32), "common");
     EXPECT_STREQ(kernels_for(DType::f32).device, "cpu");
     EXPECT_STREQ(kernels_for(DType::bf16).device, "cpu");
     EXPECT_STREQ(kernels_for(DType::f64).device, "reference");
@@ -34,6 +38,10 @@ TEST(Dispatch, UsesWhatIsAskedFor) {
   use_isa("auto");
 }
 
+TEST(Dispatch, ProductsOfThisCpuAgreeWithTheirModels) {
+  EXPECT_EQ(rejected_isas(), std::vector<std::string>());
+}
+
 TEST(Dispatch, RefusesAnUnknownInstructionSet) {
   try {
     use_isa("mmx");
@@ -42,7 +50,7 @@ TEST(Dispatch, RefusesAnUnknownInstructionSet) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
     const std::string text = error.what();
     EXPECT_EQ(text.rfind("isa: 'mmx' is not available; expected auto, ", 0), 0u) << text;
-    EXPECT_NE(text.find("avx2, or reference"), std::string::npos) << text;
+    EXPECT_NE(text.find("avx512-bf16-model, or reference"), std::string::npos) << text;
   }
 }
 

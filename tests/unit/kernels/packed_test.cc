@@ -2,12 +2,14 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "base/half.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/packed_job.h"
+#include "kernels/isa.h"
 #include "kernels/packed.h"
 #include "kernels/reference/reference.h"
 
@@ -94,10 +96,10 @@ TEST_F(PackedTest, EqualsTheReferenceAtOddShapesOnEveryInstructionSet) {
         const Packed packed(format, outputs, width, group);
         auto x = random_floats(rows * width, 1);
         const auto bias = random_floats(outputs, 3);
-        if (format == WeightFormat::bf16)  // some CPUs round x to that
+        if (format == WeightFormat::bf16)  // x is rounded to that
           for (float& value : x) value = widen(narrow(value));
         const auto expected = product(reference::packed_linear, packed, x, rows, bias);
-        for (const std::string& isa : available_isas()) {
+        for (const std::string& isa : testable_isas()) {
           use_isa(isa);
           const auto got = product(cpu::packed_linear, packed, x, rows, bias);
           int wrong = 0;
@@ -127,58 +129,34 @@ TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
   }
 }
 
-// bf16 weights are what they are rounded to: the product is that of gemm, bit for bit.
+// A packed product and one of plain matrices are the same sums, bit for bit, on every instruction
+// set: with bf16 weights that of x rounded to bf16.
 TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
-  if (native_bf16()) use_isa("avx512");  // there activations are rounded
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
-    const Packed packed(format, 83, 421);
-    const auto rounded = packed.rows(), bias = random_floats(83, 3);
-    for (const int64_t rows : {1, 5, 26}) {
-      const auto x = random_floats(rows * 421, 1);
-      std::vector<float> expected(static_cast<size_t>(rows * 83));
-      cpu::gemm({expected.data(), DType::f32}, {x.data(), DType::f32}, {rounded.data(), DType::f32},
-                {bias.data(), DType::f32}, {rows, 83, 421, false, true});
-      EXPECT_EQ(bits(product(cpu::packed_linear, packed, x, rows, bias)), bits(expected));
-    }
-  }
-}
-
-// As the instruction for pairs of bf16 is specified: the odd product first.
-float chain_of_pairs(const std::vector<float>& weights, const float* x, int64_t width) {
-  float sum = 0;
-  for (int64_t k = 0; k < width; k += 2) {
-    const auto product = [&](int64_t i) {
-      if (i < width) sum = std::fma(weights[static_cast<size_t>(i)], widen(narrow(x[i])), sum);
-    };
-    product(k + 1);
-    product(k);
-  }
-  return sum;
-}
-
-// What cannot run here is the instruction alone: the rest of that path is tested around its double.
-TEST_F(PackedTest, PairsOfBf16GiveTheBitsOfTheirChain) {
-  for (const int64_t width : {1, 64, 421, 900}) {
-    const int64_t outputs = 83;
-    const Packed packed(WeightFormat::bf16, outputs, width);
-    std::vector<float> row(static_cast<size_t>(width));
-    for (const std::string& isa : available_isas()) {
-      use_isa(isa);
-      for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 26}) {
-        const auto x = random_floats(rows * width, 1);
-        std::vector<float> y(static_cast<size_t>(rows * outputs));
-        const PackedProduct one{{y.data(), DType::f32}, {}, packed.w};
-        cpu::packed_linear_with(cpu::Bf16Products::emulated, {&one, 1}, {x.data(), DType::f32},
-                                rows);
-        int wrong = 0;
-        for (int64_t n = 0; n < outputs; ++n) {
-          unpack_row(packed.w, n, row.data());
-          for (int64_t r = 0; r < rows; ++r) {
-            const float expected = chain_of_pairs(row, x.data() + r * width, width);
-            if (y[static_cast<size_t>(r * outputs + n)] != expected) ++wrong;
-          }
+    for (const int64_t width : {1, 64, 421, 900, 4100}) {
+      const Packed packed(format, 83, width);
+      const auto weights = packed.rows(), bias = random_floats(83, 3);
+      const DType dtype = format == WeightFormat::bf16 ? DType::bf16 : DType::f32;
+      const auto stored = [&](const std::vector<float>& values) {
+        std::vector<bf16> halves;
+        for (const float value : values) halves.push_back(narrow(value));
+        return halves;
+      };
+      const auto weight_halves = stored(weights);
+      for (const std::string& isa : testable_isas()) {
+        use_isa(isa);
+        for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 26, 40}) {
+          const auto x = random_floats(rows * width, 1);
+          const auto x_halves = stored(x);
+          const auto in = [&](const auto& floats, const auto& halves) {
+            return dtype == DType::bf16 ? In{halves.data(), dtype} : In{floats.data(), dtype};
+          };
+          std::vector<float> expected(static_cast<size_t>(rows * 83));
+          cpu::gemm({expected.data(), DType::f32}, in(x, x_halves), in(weights, weight_halves),
+                    {bias.data(), DType::f32}, {rows, 83, width, false, true});
+          EXPECT_TRUE(bits(product(cpu::packed_linear, packed, x, rows, bias)) == bits(expected))
+              << isa << " " << rows << " x " << width;
         }
-        EXPECT_EQ(wrong, 0) << isa << " " << rows << " x " << width;
       }
     }
   }
@@ -200,18 +178,17 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyCompanyOnAnyThreadsAndVectors) {
   const auto x = random_floats(most * width, 1);
   for (const WeightFormat format : kFormats) {
     const Packed packed(format, outputs, width);
-    std::vector<uint32_t> alone;
-    bool native = false;  // whether those are of native bf16 products, which round x
-    for (const std::string& isa : available_isas()) {
+    std::map<std::string, std::vector<uint32_t>> alone;  // for each class of CPUs
+    const DType compute = format == WeightFormat::bf16 ? DType::bf16 : DType::f32;
+    for (const std::string& isa : testable_isas()) {
       use_isa(isa);
-      if (alone.empty() || (format == WeightFormat::bf16 && native != native_bf16()))
-        alone = bits_of_rows(packed, x);
-      native = native_bf16();
+      const std::string name = numeric_class(compute);
+      if (alone[name].empty()) alone[name] = bits_of_rows(packed, x);
       for (const int threads : {1, 2, 3}) {
         set_thread_count(threads);
         for (int64_t rows = 1; rows <= most; ++rows) {
           const auto got = bits(product(cpu::packed_linear, packed, x, rows));
-          EXPECT_TRUE(std::equal(got.begin(), got.end(), alone.begin()))
+          EXPECT_TRUE(std::equal(got.begin(), got.end(), alone[name].begin()))
               << static_cast<int>(format) << " " << isa << " " << threads << " " << rows;
         }
       }
@@ -226,7 +203,7 @@ TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndApart) {
         {format, 83, width}, {format, 0, width}, {format, 5, width}, {format, 64, width}};
     for (const int64_t rows : {1, 3, 200}) {
       const auto x = random_floats(rows * width, 1), bias = random_floats(83, 3);
-      for (const std::string& isa : available_isas()) {
+      for (const std::string& isa : testable_isas()) {
         use_isa(isa);
         for (const int threads : {1, 2, 5}) {
           set_thread_count(threads);
@@ -264,7 +241,7 @@ TEST_F(PackedTest, WhatIsNotFiniteStaysSo) {
     for (const WeightFormat format : kFormats) {
       std::vector<float> x = random_floats(64, 1);
       x[7] = bad;
-      for (const std::string& isa : available_isas()) {
+      for (const std::string& isa : testable_isas()) {
         use_isa(isa);
         for (const float y : product(cpu::packed_linear, Packed(format, 5, 64), x, 1))
           EXPECT_FALSE(std::isfinite(y));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/isa.h"
 #include "kernels/kv_page.h"
 #include "unit/kernels/attention_calls.h"
 
@@ -12,7 +13,7 @@ namespace {
 using namespace attention_test;
 
 using PagedAttentionTest = EveryIsa;
-INSTANTIATE_TEST_SUITE_P(EveryIsa, PagedAttentionTest, ::testing::ValuesIn(available_isas()),
+INSTANTIATE_TEST_SUITE_P(EveryIsa, PagedAttentionTest, ::testing::ValuesIn(testable_isas()),
                          name_of_isa);
 
 struct Heads {
@@ -168,7 +169,7 @@ TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyCompany) {
       set_thread_count(3);
       const Array y = run(cpu::attention_paged, paged, q, texts);
       set_thread_count(1);
-      use_isa(available_isas().back());
+      use_isa(testable_isas().back());
       int64_t begin = 0;
       for (const Text& text : texts) {
         for (int64_t t = 0; t < text.queries; ++t) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "train/trainer.h"
 #include "unit/train/runs.h"
@@ -71,22 +73,22 @@ TEST_P(SameBits, StoppedAndResumed) {
             read_file(runs_ / "straight/model.safetensors"));
 }
 
+TEST_P(SameBits, OnEveryInstructionSetOfAClass) {
+  const DType compute = GetParam() == Precision::bf16 ? DType::bf16 : DType::f32;
+  std::map<std::string, std::string> first;  // of each class
+  for (const std::string& isa : testable_isas()) {
+    use_isa(isa);
+    const std::string bytes = run(isa);
+    const auto [found, is_new] = first.emplace(numeric_class(compute), bytes);
+    EXPECT_TRUE(found->second == bytes) << isa;
+  }
+  EXPECT_EQ(first.size(), compute == DType::bf16 ? 2u : 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, testing::Values(Precision::fp32, Precision::bf16),
                          [](const auto& precision) {
                            return precision.param == Precision::fp32 ? "fp32" : "bf16";
                          });
-
-using SameBitsFp32 = SameBits;
-TEST_P(SameBitsFp32, OnNarrowAndWideVectors) {
-  const std::vector<std::string> isas = available_isas();
-  if (std::find(isas.begin(), isas.end(), "avx512") == isas.end())
-    GTEST_SKIP() << "this machine has no AVX-512";
-  use_isa("avx512");
-  const std::string wide = run("wide");
-  use_isa("avx2");
-  EXPECT_EQ(run("narrow"), wide);
-}
-INSTANTIATE_TEST_SUITE_P(Fp32, SameBitsFp32, testing::Values(Precision::fp32));
 
 // One large batch, or the same samples in several passes: equal weights after a step.
 TEST(Accumulation, EqualsALargeBatch) {

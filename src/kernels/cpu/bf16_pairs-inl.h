@@ -1,0 +1,53 @@
+// Words that hold two bf16 which follow each other along k, and their products; included once per
+// target.
+//
+// AVX512-BF16 multiplies words lane by lane: sum + upper * upper, then + lower * lower, each step
+// rounded once; denormal numbers count as zero and results that would be denormal become zero
+// (Intel, Software Developer's Manual, VDPBF16PS). So the earlier k stands in the upper half: then
+// a chain of such products is the chain of fused multiply-adds over ascending k that the CPUs
+// without the instruction compute.
+
+#if defined(FOVEA_BF16_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_BF16_PAIRS_INL_H_
+#undef FOVEA_BF16_PAIRS_INL_H_
+#else
+#define FOVEA_BF16_PAIRS_INL_H_
+#endif
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+using Words = hn::RebindToUnsigned<Floats>;
+using WordVector = hn::Vec<Words>;
+
+HWY_INLINE Vector upper_of(WordVector pairs) {
+  return hn::BitCast(Floats(), hn::And(pairs, hn::Set(Words(), 0xffff0000u)));
+}
+HWY_INLINE Vector lower_of(WordVector pairs) {
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(pairs));
+}
+HWY_INLINE WordVector swap_halves(WordVector pairs) { return hn::RotateRight<16>(pairs); }
+
+struct NativePairs {
+  static HWY_INLINE Vector multiply_add([[maybe_unused]] WordVector a,
+                                        [[maybe_unused]] WordVector b, Vector sum) {
+#if HWY_TARGET != HWY_AVX2  // no CPU has the instruction without AVX-512
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+#endif
+    return sum;
+  }
+};
+
+// The software model of the instruction, in float mode kFlushToZero.
+struct ModelPairs {
+  static HWY_INLINE Vector multiply_add(WordVector a, WordVector b, Vector sum) {
+    const Vector upper = hn::MulAdd(upper_of(a), upper_of(b), sum);
+    return hn::MulAdd(lower_of(a), lower_of(b), upper);
+  }
+};
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

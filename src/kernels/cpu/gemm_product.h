@@ -1,0 +1,99 @@
+#pragma once
+
+// What the kernels of a matrix product share: the operands as they see them, and how k and the
+// threads are divided.
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace fovea::cpu {
+
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// The size of blocks of at most `most` that divide `size` as equally as multiples of `step` can: no
+// thin last one.
+inline int64_t even_block(int64_t size, int64_t most, int64_t step) {
+  return size == 0 ? step : round_up(ceil_div(size, ceil_div(size, most)), step);
+}
+
+// Share `index` of `count` of [0, size), at multiples of `step`.
+inline Range share_of(int64_t size, int64_t index, int64_t count, int64_t step) {
+  const int64_t parts = ceil_div(size, step);
+  return {std::min(size, parts * index / count * step),
+          std::min(size, parts * (index + 1) / count * step)};
+}
+
+// An operand as it is stored: rows of `stride` elements.
+struct Matrix {
+  const void* data;
+  DType dtype;
+  int64_t stride;
+  bool transposed;  // A: stored [k, m]; B: stored [n, k]
+};
+
+struct Product {
+  Out c;
+  Matrix a, b;
+  In bias;
+  int64_t m, n, k;
+  Units units;
+  bool bf16_pairs;  // whether both operands are bf16, of which all CPUs take k in pairs
+
+  Product(Out out, In in_a, In in_b, In in_bias, const GemmShape& s)
+      : c(out),
+        a{in_a.data, in_a.dtype, s.transpose_a ? s.m : s.k, s.transpose_a},
+        b{in_b.data, in_b.dtype, s.transpose_b ? s.k : s.n, s.transpose_b},
+        bias(in_bias),
+        m(s.m),
+        n(s.n),
+        k(s.k),
+        units(s.units),
+        bf16_pairs(in_a.dtype == DType::bf16 && in_b.dtype == DType::bf16) {}
+};
+
+// A piece of k that lies within one unit.
+struct Segment {
+  Range k;
+  int64_t unit;
+  bool first, last;  // of its unit
+};
+
+// k in blocks: of whole units where they have at most `most` rows, else of a part of one, a
+// multiple of `step`. At least one block, with one segment: without products c is still set.
+inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
+  std::vector<std::vector<Segment>> blocks(1);
+  int64_t held = 0;
+  const auto append = [&](const Segment& segment) {
+    if (held > 0 && held + segment.k.size() > most) blocks.emplace_back(), held = 0;
+    blocks.back().push_back(segment);
+    held += segment.k.size();
+  };
+  for (int64_t unit = 0; unit < p.units.count; ++unit) {
+    const Range rows = {p.units.start(unit, p.k), p.units.start(unit + 1, p.k)};
+    if (rows.size() == 0 && p.units.count > 1) continue;
+    const int64_t piece = even_block(rows.size(), most, step);
+    int64_t begin = rows.begin;
+    do {
+      const int64_t end = std::min(rows.end, begin + piece);
+      append({{begin, end}, unit, begin == rows.begin, end == rows.end});
+      begin = end;
+    } while (begin < rows.end);
+  }
+  if (blocks.back().empty()) blocks.back().push_back({{0, 0}, 0, true, true});
+  return blocks;
+}
+
+// How many threads share the rows of c and how many its columns.
+struct ThreadGrid {
+  int64_t rows, columns;
+};
+
+}  // namespace fovea::cpu

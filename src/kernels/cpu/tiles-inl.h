@@ -1,0 +1,136 @@
+// The tile registers of AMX and its product of bf16 tiles: the CPU's own instructions, and a
+// software model of them for CPUs that lack them. Included once per target.
+//
+// Eight registers hold up to 16 rows of 64 bytes. A product reads A [rows][16 pairs of bf16] and
+// B [16 pairs along k][16 columns][2], and adds to C [rows][16] float32, by the manual (Intel,
+// Software Developer's Manual, TDPBF16PS): for each element the products of even k are one chain of
+// fused multiply-adds that starts at 0, those of odd k another; the two are added, and their sum is
+// added to C. Denormal numbers count as zero and results that would be denormal become zero.
+
+#if defined(FOVEA_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_TILES_INL_H_
+#undef FOVEA_TILES_INL_H_
+#else
+#define FOVEA_TILES_INL_H_
+#endif
+
+#include <cstring>
+
+#include "kernels/cpu/bf16_pairs-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+constexpr int64_t kTileSide = 16;   // rows of a tile, and columns of its 4-byte words
+constexpr int64_t kTileDepth = 32;  // k of one product
+constexpr int64_t kTileBytes = 1024;
+
+// Which register has how many rows. Registers 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  void set(int tile, int64_t count) {
+    row_bytes[tile] = count > 0 ? 64 : 0;
+    rows[tile] = static_cast<uint8_t>(count);
+  }
+};
+
+struct NativeTiles {
+  HWY_INLINE void configure(const TileConfig& config) {
+    __asm__ volatile("ldtilecfg %0" ::"m"(config));
+  }
+  HWY_INLINE void release() { __asm__ volatile("tilerelease"); }
+  template <int kTile>
+  HWY_INLINE void zero() {
+    __asm__ volatile("tilezero %%tmm%c0" ::"i"(kTile));
+  }
+  // Rows `stride` bytes apart.
+  template <int kTile>
+  HWY_INLINE void load(const void* from, size_t stride) {
+    __asm__ volatile("tileloadd (%1,%2,1), %%tmm%c0" ::"i"(kTile), "r"(from), "r"(stride)
+                     : "memory");
+  }
+  template <int kTile>
+  HWY_INLINE void store(void* to, size_t stride) {
+    __asm__ volatile("tilestored %%tmm%c0, (%1,%2,1)" ::"i"(kTile), "r"(to), "r"(stride)
+                     : "memory");
+  }
+  template <int kSum, int kA, int kB>
+  HWY_INLINE void multiply_add() {
+    __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
+  }
+};
+
+// The caller's float mode must be kFlushToZero.
+class ModelTiles {
+ public:
+  HWY_INLINE void configure(const TileConfig& config) { config_ = config; }
+  HWY_INLINE void release() {}
+  template <int kTile>
+  HWY_INLINE void zero() {
+    std::memset(at_[kTile], 0, kTileBytes);
+  }
+  template <int kTile>
+  HWY_INLINE void load(const void* from, size_t stride) {
+    for (size_t row = 0; row < config_.rows[kTile]; ++row)
+      std::memcpy(at_[kTile] + row * kWords, static_cast<const char*>(from) + row * stride, 64);
+  }
+  template <int kTile>
+  HWY_INLINE void store(void* to, size_t stride) {
+    for (size_t row = 0; row < config_.rows[kTile]; ++row)
+      std::memcpy(static_cast<char*>(to) + row * stride, at_[kTile] + row * kWords, 64);
+  }
+  template <int kSum, int kA, int kB>
+  HWY_INLINE void multiply_add() {
+    const Words words;
+    for (size_t row = 0; row < config_.rows[kSum]; ++row) {
+      const uint32_t* a = at_[kA] + row * kWords;
+      for (size_t column = 0; column < kWords; column += kLanes) {
+        Vector even = all(0), odd = all(0);  // lower and upper halves
+        for (size_t pair = 0; pair < kWords; ++pair) {
+          const auto x = hn::Set(words, a[pair]);
+          const auto w = hn::Load(words, at_[kB] + pair * kWords + column);
+          even = hn::MulAdd(lower_of(x), lower_of(w), even);
+          odd = hn::MulAdd(upper_of(x), upper_of(w), odd);
+        }
+        auto* sum = reinterpret_cast<float*>(at_[kSum] + row * kWords + column);
+        hn::Store(hn::Add(hn::Load(Floats(), sum), hn::Add(even, odd)), Floats(), sum);
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kWords = 16;
+  TileConfig config_;
+  alignas(64) uint32_t at_[8][kTileSide * kWords];
+};
+
+// The registers for up to 32 rows of A: the first 16 in register 4, with sums in 0 and 1, the
+// others in register 5, with sums in 2 and 3. Up to 16 rows may have all four for their sums.
+template <class Tiles>
+struct TileRegisters : Tiles {
+  void configure_rows(int64_t rows) {
+    if (rows == rows_) return;
+    rows_ = rows;
+    const int64_t first = std::min(rows, kTileSide),
+                  second = rows > kTileSide ? rows - first : first;
+    TileConfig config;
+    for (const int tile : {0, 1, 4}) config.set(tile, first);
+    for (const int tile : {2, 3, 5}) config.set(tile, second);
+    for (const int tile : {6, 7}) config.set(tile, kTileSide);
+    Tiles::configure(config);
+  }
+  void release() {
+    if (rows_ > 0) Tiles::release();
+    rows_ = 0;
+  }
+
+ private:
+  int64_t rows_ = 0;
+};
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
