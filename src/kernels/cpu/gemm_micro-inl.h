@@ -83,7 +83,8 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
   const float* rows[kRows];
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
-  each([&](int64_t row, int64_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
+  if (tile_stride != kTileColumns)  // in c, where the rows of the next tile follow
+    each([&](int64_t row, int64_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
   for (int64_t i = 0; i < k;) {
     PrefetchA<kRows, kPackedA>(a, i);
     const int64_t end = std::min(k, i + kPrefetchStep);

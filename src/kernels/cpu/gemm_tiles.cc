@@ -57,6 +57,9 @@ class TileShare {
   TileShare(const Product& p, Range rows, Range columns) : p_(p), rows_(rows), columns_(columns) {
     reads_a_in_place_ = !p.a.transposed && p.units.count == 1 && p.k % kTileDepth == 0;
     blocks_ = blocks_of_k(p, reads_a_in_place_ ? kBlockK : kBlockKPacked, kTileDepth);
+    // One whole sum for each number of c, as it is: registers are stored to c.
+    stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.c.dtype == DType::f32 &&
+                       !p.c.add && p.bias.data == nullptr;
     for (const auto& block : blocks_) most_steps_ = std::max(most_steps_, steps_of(block));
     places_ = SumTree::places(p.units.count);
   }
@@ -151,11 +154,16 @@ class TileShare {
   }
 
   void copy_tiles(const bf16* from, int64_t k, int64_t rows, char* to) {
+    constexpr size_t kRowBytes = kTileDepth * sizeof(bf16);
     for (int64_t begin = 0; begin < k; begin += kTileDepth, to += kTileBytes) {
       const auto bytes = static_cast<size_t>(std::min(kTileDepth, k - begin)) * sizeof(bf16);
+      if (bytes < kRowBytes) std::memset(to, 0, kTileBytes);
       for (int64_t row = 0; row < rows; ++row) {
-        std::memcpy(to + row * 64, from + row * p_.a.stride + begin, bytes);
-        std::memset(to + row * 64 + bytes, 0, 64 - bytes);
+        const bf16* source = from + row * p_.a.stride + begin;
+        if (bytes == kRowBytes)
+          std::memcpy(to + row * 64, source, kRowBytes);  // of constant size: one instruction
+        else
+          std::memcpy(to + row * 64, source, bytes);
       }
     }
   }
@@ -179,14 +187,21 @@ class TileShare {
     const auto merge = [&](int place) HWY_ATTR {
       add_piece(sums + (place - 1) * kPieceFloats, sums + place * kPieceFloats);
     };
+    const auto multiply_into = [&](const Segment& segment, int64_t step, float* sum,
+                                   int64_t stride) HWY_ATTR {
+      if (two)
+        multiply_segment<true>(segment, a, b, next_b, step, sum, stride);
+      else
+        multiply_segment<false>(segment, a, b, next_b, step, sum, stride);
+    };
+    if (stores_directly_ && columns.size() == kPiece) {
+      float* c = static_cast<float*>(p_.c.data) + rows.begin * p_.n + columns.begin;
+      return multiply_into(block.front(), 0, c, p_.n);
+    }
     int64_t step = 0;
     for (const Segment& segment : block) {
       const int place = segment.first ? tree.next(segment.unit, merge) : tree.last();
-      float* sum = sums + place * kPieceFloats;
-      if (two)
-        multiply_segment<true>(segment, a, b, next_b, step, sum);
-      else
-        multiply_segment<false>(segment, a, b, next_b, step, sum);
+      multiply_into(segment, step, sums + place * kPieceFloats, kPiece);
       step += steps_of(segment);
     }
     const bool done = block.back().last && block.back().k.end == p_.k;
@@ -197,9 +212,9 @@ class TileShare {
 
   template <bool kTwo>
   HWY_INLINE void multiply_segment(const Segment& segment, const TileRows& a, const char* b,
-                                   int64_t next_b, int64_t step, float* sum) {
-    constexpr size_t kStride = kPiece * sizeof(float);
-    float* second = sum + kTileSide * kPiece;
+                                   int64_t next_b, int64_t step, float* sum, int64_t columns) {
+    const auto sum_stride = static_cast<size_t>(columns) * sizeof(float);
+    float* second = sum + kTileSide * columns;
     if (segment.first) {
       tiles_.template zero<0>();
       tiles_.template zero<1>();
@@ -208,11 +223,11 @@ class TileShare {
         tiles_.template zero<3>();
       }
     } else {
-      tiles_.template load<0>(sum, kStride);
-      tiles_.template load<1>(sum + kTileSide, kStride);
+      tiles_.template load<0>(sum, sum_stride);
+      tiles_.template load<1>(sum + kTileSide, sum_stride);
       if constexpr (kTwo) {
-        tiles_.template load<2>(second, kStride);
-        tiles_.template load<3>(second + kTileSide, kStride);
+        tiles_.template load<2>(second, sum_stride);
+        tiles_.template load<3>(second + kTileSide, sum_stride);
       }
     }
     const auto stride = static_cast<size_t>(a.stride);
@@ -229,11 +244,11 @@ class TileShare {
         tiles_.template multiply_add<3, 5, 7>();
       }
     }
-    tiles_.template store<0>(sum, kStride);
-    tiles_.template store<1>(sum + kTileSide, kStride);
+    tiles_.template store<0>(sum, sum_stride);
+    tiles_.template store<1>(sum + kTileSide, sum_stride);
     if constexpr (kTwo) {
-      tiles_.template store<2>(second, kStride);
-      tiles_.template store<3>(second + kTileSide, kStride);
+      tiles_.template store<2>(second, sum_stride);
+      tiles_.template store<3>(second + kTileSide, sum_stride);
     }
   }
 
@@ -246,6 +261,15 @@ class TileShare {
 
   // c (+)= sums + bias
   void store(float* sums, Range rows, Range columns) {
+    if (p_.c.dtype == DType::bf16 && !p_.c.add && p_.bias.data == nullptr &&
+        columns.size() == kPiece) {
+      auto* to = static_cast<bf16*>(p_.c.data) + rows.begin * p_.n + columns.begin;
+      for (int64_t row = 0; row < rows.size(); ++row, to += p_.n, sums += kPiece) {
+        for (int64_t i = 0; i < kPiece; i += kLanes)
+          Tiles::narrow_to(to + i, hn::Load(Floats(), sums + i));
+      }
+      return;
+    }
     for (int64_t row = rows.begin; row < rows.end; ++row, sums += kPiece) {
       float room[kPiece];
       if (p_.bias.data != nullptr)
@@ -256,7 +280,7 @@ class TileShare {
 
   const Product& p_;
   Range rows_, columns_;
-  bool reads_a_in_place_;
+  bool reads_a_in_place_, stores_directly_;
   std::vector<std::vector<Segment>> blocks_;
   int64_t most_steps_ = 1;
   int places_;

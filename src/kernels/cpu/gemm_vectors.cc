@@ -247,10 +247,14 @@ class Block {
     const TileFunction tile_function = function_of(a, rows, columns);
     TileA tile_a = {a.data, a.row_stride};
     for (const Segment& segment : block) {
-      const int place = segment.first ? tree.next(segment.unit, merge) : tree.last();
+      const bool joins = segment.first && segment.last && tree.joins(segment.unit);
+      if (joins)
+        tree.join(segment.unit);
+      else if (segment.first)
+        tree.next(segment.unit, merge);
       const int64_t words = words_of(segment);
-      tile_function(tile_a, panel, words, sums + place * kTileFloats, kTileColumns, segment.first,
-                    nullptr, false);
+      tile_function(tile_a, panel, words, sums + tree.last() * kTileFloats, kTileColumns,
+                    segment.first, nullptr, joins);
       tile_a.data += words * kTileRows;
       panel += words * width;
     }
@@ -259,10 +263,19 @@ class Block {
     store(sums, rows, columns);
   }
 
-  // Rounds finished sums to c.
+  // Finished sums to c.
   void store(float* tile, Range rows, Range columns) {
-    for (int64_t row = rows.begin; row < rows.end; ++row, tile += kTileColumns)
-      narrow_into(p_.c, row * p_.n + columns.begin, columns.size(), tile);
+    const int64_t whole = p_.c.dtype == DType::f32 ? columns.size() / kLanes * kLanes : 0;
+    for (int64_t row = rows.begin; row < rows.end; ++row, tile += kTileColumns) {
+      const int64_t at = row * p_.n + columns.begin;
+      float* to = static_cast<float*>(p_.c.data) + at;
+      for (int64_t i = 0; i < whole; i += kLanes) {
+        const Vector sum = hn::Load(Floats(), tile + i);
+        hn::StoreU(p_.c.add ? hn::Add(hn::LoadU(Floats(), to + i), sum) : sum, Floats(), to + i);
+      }
+      if (whole < columns.size())
+        narrow_into(p_.c, at + whole, columns.size() - whole, tile + whole);
+    }
   }
 
   const Product& p_;

@@ -14,6 +14,8 @@
 #define FOVEA_TILES_INL_H_
 #endif
 
+#include <immintrin.h>
+
 #include <cstring>
 
 #include "kernels/cpu/bf16_pairs-inl.h"
@@ -57,6 +59,17 @@ struct NativeTiles {
     __asm__ volatile("tilestored %%tmm%c0, (%1,%2,1)" ::"i"(kTile), "r"(to), "r"(stride)
                      : "memory");
   }
+  // Rounds to bf16. A CPU with AMX has an instruction for it, which takes denormal numbers for
+  // zero.
+  static HWY_INLINE void narrow_to(bf16* to, Vector v) {
+#if HWY_TARGET == HWY_AVX2
+    hn::StoreU(narrow_half(v), hn::Rebind<uint16_t, Floats>(), &to->bits);
+#else
+    __m256i halves;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(v.raw));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
+#endif
+  }
   template <int kSum, int kA, int kB>
   HWY_INLINE void multiply_add() {
     __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
@@ -81,6 +94,9 @@ class ModelTiles {
   HWY_INLINE void store(void* to, size_t stride) {
     for (size_t row = 0; row < config_.rows[kTile]; ++row)
       std::memcpy(static_cast<char*>(to) + row * stride, at_[kTile] + row * kWords, 64);
+  }
+  static HWY_INLINE void narrow_to(bf16* to, Vector v) {
+    hn::StoreU(narrow_half(v), hn::Rebind<uint16_t, Floats>(), &to->bits);
   }
   template <int kSum, int kA, int kB>
   HWY_INLINE void multiply_add() {
