@@ -29,8 +29,8 @@ class SumTree {
   // The place of the sum that arrived last.
   int last() const { return held_ - 1; }
 
-  // Whether the sum of `index` may be added at once to that at last(), its other half: if the caller
-  // does so, it calls join() instead of next().
+  // Whether the sum of `index` may be added at once to that at last(), its other half: if the
+  // caller does so, it calls join() instead of next().
   bool joins(int64_t index) const {
     return held_ > 0 && index % 2 == 1 && indices_[held_ - 1] == index - 1;
   }
