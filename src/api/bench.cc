@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
@@ -30,6 +31,7 @@ std::vector<uint16_t> random_tokens() {
 
 TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps,
                           int64_t batch) {
+  const FloatMode mode;
   check(steps >= 1, "--steps: {}; expected at least 1", steps);
   Spec spec = preset(preset_name);
   check(spec.decoder && !spec.encoder, "--train: {} is no decoder; expected a preset such as nano",

@@ -3,6 +3,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
@@ -64,6 +65,7 @@ double seconds_to_read(const Model::Parts& model, int64_t prompt) {
 
 GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode,
                                  int64_t batch) {
+  const FloatMode mode;
   const Spec& spec = model.spec();
   check(spec.decoder && !spec.encoder,
         "bench: the model is no decoder; expected one that generates");

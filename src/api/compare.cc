@@ -5,6 +5,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/threads.h"
 #include "data/token_store.h"
 #include "tensor/tape.h"
@@ -87,6 +88,7 @@ void add_window(const Transformer& model, DType cache, const Transformer& full,
 
 Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
                    const std::function<bool(double fraction)>& progress) {
+  const FloatMode mode;
   check(model.spec().vocabulary == full.spec().vocabulary,
         "--against: the vocabulary has {} entries, the model's {}; expected the same model",
         full.spec().vocabulary, model.spec().vocabulary);

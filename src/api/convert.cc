@@ -5,6 +5,7 @@
 #include "api/parts.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/gguf.h"
 #include "fovea/gguf.h"
 
@@ -64,6 +65,7 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
 
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options, std::vector<std::string>* warnings) {
+  const FloatMode mode;
   if (is_gguf(to)) return to_gguf(from, to, options, warnings);
   check(options.group == 32 || options.group == 64, "--group: {}; expected 32 or 64",
         options.group);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/hash.h"
 #include "base/threads.h"
 #include "checkpoint/snapshot.h"
@@ -49,6 +50,7 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
 }  // namespace
 
 std::vector<Finding> doctor(const std::string& folder) {
+  const FloatMode mode;
   std::vector<Finding> findings;
   findings.push_back({"version", "fovea " + version(), true});
   findings.push_back({"processor", cpu_name(), true});

@@ -5,6 +5,7 @@
 #include "api/embed_parts.h"
 #include "api/parts.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/hash.h"
 #include "embed/batching.h"
 #include "fovea/doctor.h"
@@ -14,6 +15,7 @@ namespace fovea {
 
 Embedder Embedder::open(const std::string& folder, std::vector<std::string>* warnings,
                         WeightPrecision precision) {
+  const FloatMode mode;
   auto parts = std::make_shared<Parts>(
       Parts{folder, SentenceModel::open(folder, weights_of(precision), packing_of(precision))});
   if (warnings != nullptr) *warnings = parts->model.warnings;
@@ -22,6 +24,7 @@ Embedder Embedder::open(const std::string& folder, std::vector<std::string>* war
 
 Embeddings Embedder::embed(const std::vector<std::string>& texts,
                            const EmbedOptions& options) const {
+  const FloatMode mode;
   const SentenceModel& model = parts_->model;
   EmbedInput input = read_texts(model, texts, options);
   if (texts.empty()) return input.result;
@@ -36,6 +39,7 @@ Embeddings Embedder::embed(const std::vector<std::string>& texts,
 
 std::vector<EmbeddedToken> Embedder::embed_tokens(const std::string& text,
                                                   const EmbedOptions& options) const {
+  const FloatMode mode;
   const SentenceModel& model = parts_->model;
   const std::string prompt = prompt_of(model.modules, options);
   const std::string whole = prompt + text;
@@ -76,6 +80,7 @@ uint64_t Embedder::fingerprint() const {
 }
 
 float Embedder::similarity(const float* a, const float* b, int64_t width) const {
+  const FloatMode mode;
   double dot = 0, squares_a = 0, squares_b = 0, square_distance = 0, distance = 0;
   for (int64_t i = 0; i < width; ++i) {
     const double x = a[i], y = b[i];

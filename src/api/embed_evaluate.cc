@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "embed/correlation.h"
 #include "embed/example_files.h"
 #include "fovea/embed.h"
@@ -7,6 +8,7 @@ namespace fovea {
 
 SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::string& file,
                                          const EmbedOptions& options) {
+  const FloatMode mode;
   const std::vector<ScoredPair> pairs = read_scored_pairs(file);
   if (pairs.size() < 2)
     fail(ErrorKind::BadFile, "{}: {} pairs; expected at least 2", file, pairs.size());

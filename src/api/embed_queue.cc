@@ -4,6 +4,7 @@
 
 #include "api/embed_parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "embed/token_queue.h"
 #include "tensor/tape.h"
 
@@ -31,6 +32,7 @@ EmbedQueue::~EmbedQueue() = default;
 
 uint64_t EmbedQueue::submit(const std::vector<std::string>& texts, const EmbedOptions& options,
                             Done done) {
+  const FloatMode mode;
   if (queue_->full()) return 0;
   const SentenceModules& modules = embedder_.parts().model.modules;
   EmbedInput input = read_texts(embedder_.parts().model, texts, options);
@@ -64,6 +66,7 @@ RerankQueue::~RerankQueue() = default;
 
 uint64_t RerankQueue::submit(const std::string& query, const std::vector<std::string>& texts,
                              const RerankOptions& options, Done done) {
+  const FloatMode mode;
   if (queue_->full()) return 0;
   const CrossEncoder& model = reranker_.parts().model;
   auto finish = [&model, options, done = std::move(done)](const std::vector<float>& rows,

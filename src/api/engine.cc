@@ -6,6 +6,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "generate/scheduler.h"
 #include "plan/machine.h"
 
@@ -96,6 +97,7 @@ class Engine::Worker {
 
  private:
   void run() {
+    const FloatMode mode;
     bool busy = false;
     while (take_in(busy)) {
       busy = scheduler_.step();
@@ -139,6 +141,7 @@ class Engine::Worker {
 };
 
 Engine::Engine(const Model& model, const EngineOptions& options) {
+  const FloatMode mode;
   if (options.draft) check_draft(model, *options.draft);
   worker_ = std::make_unique<Worker>(model, options);
 }
@@ -146,6 +149,7 @@ Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
                         Sink sink, const Watch& watch) {
+  const FloatMode mode;
   return worker_->submit(prompt, options, std::move(sink), watch);
 }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }

@@ -5,6 +5,7 @@
 #include "api/parts.h"
 #include "api/pseudo_perplexity.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "data/lines.h"
 #include "data/token_store.h"
 #include "train/check_options.h"
@@ -122,6 +123,7 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
 }  // namespace
 
 Evaluation evaluate(const Model& model, const EvaluationData& data, const Progress& progress) {
+  const FloatMode mode;
   constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // keeps activations small
   TrainOptions options;
   options.data = data.text;

@@ -2,6 +2,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "generate/generate.h"
 #include "generate/sampler.h"
 #include "nn/kv_cache.h"
@@ -52,18 +53,21 @@ void check_draft(const Model& model, const Model& draft) {
 }
 
 GenerateOptions generation_defaults(const Model& model, const GenerateOptions& program) {
+  const FloatMode mode;
   return defaults_of(model.parts().origin, model.spec(), program);
 }
 
 const std::vector<int32_t>& end_ids(const Model& model) { return model.parts().end_ids; }
 
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt) {
+  const FloatMode mode;
   return prompt_ids(model.tokenizer(), model.spec(), prompt);
 }
 
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  const Model* draft) {
+  const FloatMode mode;
   if (draft != nullptr) check_draft(model, *draft);
   return generate(generator_of(model, draft), prompt, options, stream, available_memory() / 2);
 }
@@ -71,11 +75,13 @@ std::vector<Generation> generate(const Model& model, const std::vector<int32_t>&
 std::vector<Generation> generate(const Model& model, const std::string& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  const Model* draft) {
+  const FloatMode mode;
   return generate(model, prompt_ids(model, prompt), options, stream, draft);
 }
 
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives) {
+  const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = transformer.spec;
   check(spec.decoder && !spec.encoder, "score: expected a model that is a decoder alone");

@@ -1,12 +1,14 @@
 #include "fovea/gguf.h"
 
 #include "api/parts.h"
+#include "base/float_mode.h"
 #include "families/gguf.h"
 #include "text/gguf_tokenizer.h"
 
 namespace fovea {
 
 void save_gguf(const Model& model, const std::string& path, GgufDtype dtype) {
+  const FloatMode mode;
   constexpr const char* blocks[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
   Model::Parts& parts = model.parts();
   GgufModel file(parts.transformer, parts.origin.family, blocks[static_cast<size_t>(dtype)]);

@@ -8,6 +8,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "fovea/generate.h"
@@ -154,8 +155,10 @@ struct Inspector::State {
   }
 };
 
-Inspector::Inspector(const Model& model, const InspectInput& input)
-    : state_(std::make_unique<State>(model, input)) {}
+Inspector::Inspector(const Model& model, const InspectInput& input) {
+  const FloatMode mode;
+  state_ = std::make_unique<State>(model, input);
+}
 Inspector::~Inspector() = default;
 Inspector::Inspector(Inspector&&) noexcept = default;
 
@@ -163,37 +166,44 @@ const std::vector<InspectedToken>& Inspector::tokens() const { return state_->to
 const std::vector<InspectedToken>& Inspector::source() const { return state_->source; }
 
 Map Inspector::map(const MapQuery& query) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->map(query);
 }
 
 std::vector<std::vector<Looked>> Inspector::strongest(const MapQuery& query, int64_t count) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->strongest(query, count);
 }
 
 std::vector<HeadScores> Inspector::head_scores(Look look, int64_t layer) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->head_scores(
       look, layer, look == Look::self ? state_->punctuation : state_->source_punctuation);
 }
 
 std::vector<float> Inspector::logits(int64_t place) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->logits(place);
 }
 
 std::vector<std::vector<Guess>> Inspector::lens(int64_t first, int64_t end) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->lens(first, end);
 }
 
 std::vector<Surprise> Inspector::surprise() const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->surprise();
 }
 
 double Inspector::loss() const {
+  const FloatMode mode;
   double sum = 0;
   const std::vector<Surprise> all = surprise();
   for (const Surprise& s : all) sum -= std::log(s.probability);
@@ -201,16 +211,19 @@ double Inspector::loss() const {
 }
 
 std::vector<Step> Inspector::walk(const WalkQuery& query) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->walk(query);
 }
 
 std::vector<std::vector<Routed>> Inspector::routing(Look look, int64_t layer) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   return state_->inspection->routing(look, layer);
 }
 
 std::vector<LayerSizes> Inspector::sizes(Look look, bool gradients) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   std::vector<LayerSizes> sizes = state_->inspection->sizes(look);
   if (!gradients || look != Look::self) return sizes;
@@ -221,6 +234,7 @@ std::vector<LayerSizes> Inspector::sizes(Look look, bool gradients) const {
 }
 
 void Inspector::save(const std::string& path, Look look, int64_t layer) const {
+  const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
   const Inspection& inspection = *state_->inspection;
   const StackRun& run = inspection.run(look);
@@ -253,6 +267,7 @@ std::vector<InspectedToken> token_texts(const Model& model, const std::vector<in
 }
 
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed) {
+  const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = transformer.spec;
   // Long enough for a mean, short enough for a table of 15 heads x 30 layers in a blink.

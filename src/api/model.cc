@@ -3,6 +3,7 @@
 #include "api/parts.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "text/gguf_tokenizer.h"
 #include "text/vocab_files.h"
 
@@ -42,6 +43,7 @@ DType cache_type(Transformer& model, CachePrecision precision) {
 
 Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
                   WeightPrecision precision, CachePrecision cache) {
+  const FloatMode mode;
   ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
   if (warnings != nullptr) *warnings = files.warnings;
   auto parts = std::make_shared<Parts>();
@@ -58,6 +60,7 @@ Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
 }
 
 Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed) {
+  const FloatMode mode;
   Spec sized = spec;
   if (sized.vocabulary == 0) sized.vocabulary = tokenizer.size();
   auto parts = std::make_shared<Parts>();
@@ -70,6 +73,7 @@ Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed)
 }
 
 void Model::save(const std::string& folder) const {
+  const FloatMode mode;
   make_directories(folder);
   const auto& ends = parts_->end_ids;
   save_model_files(folder, parts_->transformer,

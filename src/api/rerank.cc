@@ -1,5 +1,6 @@
 #include "api/embed_parts.h"
 #include "api/parts.h"
+#include "base/float_mode.h"
 #include "embed/batching.h"
 #include "tensor/tape.h"
 
@@ -7,6 +8,7 @@ namespace fovea {
 
 Reranker Reranker::open(const std::string& folder, std::vector<std::string>* warnings,
                         WeightPrecision precision) {
+  const FloatMode mode;
   auto parts = std::make_shared<Parts>(
       Parts{CrossEncoder::open(folder, weights_of(precision), packing_of(precision))});
   if (warnings != nullptr) *warnings = parts->model.warnings;
@@ -18,6 +20,7 @@ int64_t Reranker::max_tokens() const { return parts_->model.format.most(); }
 
 std::vector<float> Reranker::score(const std::string& query, const std::vector<std::string>& texts,
                                    const RerankOptions& options) const {
+  const FloatMode mode;
   const CrossEncoder& model = parts_->model;
   const NoGradient off;
   const Tensor logits =

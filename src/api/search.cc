@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/hash.h"
 #include "embed/sentence_model.h"
 #include "fovea/embed.h"
@@ -117,6 +118,7 @@ int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder
 
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options) {
+  const FloatMode mode;
   const Embedder embedder = Embedder::open(model);
   const std::string fingerprint = fingerprint_of(embedder);
   const KnownVectors known(index, fingerprint);
@@ -154,6 +156,7 @@ struct SearchIndex::Parts {
 
 SearchIndex SearchIndex::open(const std::string& index, const std::string& model,
                               std::vector<std::string>* warnings) {
+  const FloatMode mode;
   IndexFiles files = read_index(index);
   Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model, warnings);
   check(files.settings.fingerprint == fingerprint_of(embedder),
@@ -163,6 +166,7 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
 }
 
 std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count) const {
+  const FloatMode mode;
   const Embeddings vector = parts_->embedder.embed({query}, options_for_query(parts_->embedder));
   std::vector<FoundPassage> found;
   for (const auto& [number, similarity] :
@@ -175,6 +179,7 @@ std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t 
 
 std::vector<WordMatch> SearchIndex::explain(const std::string& query,
                                             const FoundPassage& passage) const {
+  const FloatMode mode;
   const auto words = [&](const std::string& text, const EmbedOptions& options) {
     std::vector<PlacedVector> tokens;
     for (const EmbeddedToken& token : parts_->embedder.embed_tokens(text, options))

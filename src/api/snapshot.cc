@@ -1,6 +1,7 @@
 #include "checkpoint/snapshot.h"
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "fovea/inspect.h"
 
 namespace fovea {
@@ -13,6 +14,7 @@ std::vector<int64_t> snapshots(const std::string& folder) {
 
 // The directory's own model tells the shape and the names; the snapshot has the weights.
 Model open_snapshot(const std::string& folder, int64_t step) {
+  const FloatMode mode;
   Model model = Model::open(folder);
   const Snapshot snapshot = load_snapshot(folder, step);
   model.parts().transformer.each([&](const std::string& name, Parameter& p) {

@@ -2,6 +2,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
 #include "data/log_mel.h"
 #include "inspect/trace.h"
@@ -45,6 +46,7 @@ Tensor row_of(const std::vector<int32_t>& ids) {
 }  // namespace
 
 std::vector<std::string> trace(const Model& model, const TraceOptions& options) {
+  const FloatMode mode;
   TraceInput input;
   input.gradients = options.gradients;
   if (!options.input.empty()) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "data/permutation.h"
 #include "embed/batching.h"
 #include "embed/correlation.h"
@@ -200,6 +201,7 @@ void check_options(const EmbedderTraining& t) {
 
 EmbedderResult train_embedder(const EmbedderTraining& training,
                               const std::function<bool(const EmbedderProgress&)>& progress) {
+  const FloatMode mode;
   check_options(training);
   EmbedderTrainer trainer(training);
   const EmbedderResult result = trainer.run(progress);

@@ -2,6 +2,7 @@
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "fovea/doctor.h"
 #include "generate/translation.h"
 #include "metrics/bleu.h"
@@ -59,12 +60,14 @@ std::string source_prefix_of(const Model& model, const TranslateOptions& options
 
 TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
                                        const std::string& line) {
+  const FloatMode mode;
   return translation_request(generator_of(model), settled(model, options), line);
 }
 
 void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put) {
+  const FloatMode mode;
   translate(generator_of(model), settled(model, options), available_memory() / 2, next, put);
 }
 
@@ -88,6 +91,7 @@ std::vector<TranslationDirection> translation_directions(const Model& model) {
 
 TranslationScores score_translations(const std::vector<std::string>& hypotheses,
                                      const std::vector<std::string>& references) {
+  const FloatMode mode;
   check(hypotheses.size() == references.size(), "{} translations, {} references; expected as many",
         hypotheses.size(), references.size());
   Bleu bleu;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "text/character_trainer.h"
 #include "text/tokenizer_trainer.h"
 
@@ -64,6 +65,7 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
 std::optional<TrainedTokenizer> train_tokenizer(const std::vector<std::filesystem::path>& data,
                                                 const TokenizerTraining& options,
                                                 const OnProgress& progress) {
+  const FloatMode mode;
   Corpus corpus(data);
   return train_tokenizer(corpus, options, progress);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "embed/batching.h"
 #include "tensor/tape.h"
 
@@ -178,6 +179,7 @@ void TokenQueue::finish(const std::set<uint64_t>& jobs, const char* error) {
 }
 
 void TokenQueue::run() {
+  const FloatMode mode;
   while (true) {
     Batch batch;
     {

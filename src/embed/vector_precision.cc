@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "fovea/embed.h"
 
 namespace fovea {
@@ -42,6 +43,7 @@ int64_t bytes_of_vector(int64_t width, VectorPrecision precision) {
 
 std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,
                                       VectorPrecision precision) {
+  const FloatMode mode;
   const int64_t size = bytes_of_vector(width, precision);
   std::vector<uint8_t> bytes(static_cast<size_t>(count * size));
   for (int64_t i = 0; i < count; ++i) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "generate/grammar_automaton.h"
 #include "generate/json_schema.h"
 
@@ -211,6 +212,7 @@ class JsonConstraint {
 
 Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
                            std::string_view schema, int64_t most_tokens) {
+  const FloatMode mode;
   SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
   const GrammarAutomaton automaton(grammar.grammar, grammar.root);
   check(automaton.need(automaton.start()) < Grammar::kNever,

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/nearest.h"
 #include "fovea/spec.h"
 
@@ -291,6 +292,7 @@ std::vector<std::string> preset_names() {
 }
 
 Spec preset(const std::string& name) {
+  const FloatMode mode;
   for (const Preset& preset : kPresets)
     if (name == preset.name) return preset.make(preset.size);
   fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; did you mean {}?", name,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 
 namespace fovea {
 namespace {
@@ -168,6 +169,7 @@ void complete(HeadSpec& h) {
 }  // namespace
 
 Spec validated(Spec s) {
+  const FloatMode mode;
   Limits limits;
   visit(s, limits);
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/json.h"
 #include "base/nearest.h"
 #include "fovea/spec.h"
@@ -170,6 +171,7 @@ class Writer : public SpecVisitor {
 }  // namespace
 
 Spec read_spec(const std::string& text, const std::string& name) {
+  const FloatMode mode;
   const nlohmann::json json = parse_json(text, name);
   Spec spec;
   Reader reader(json, name);
@@ -179,6 +181,7 @@ Spec read_spec(const std::string& text, const std::string& name) {
 }
 
 std::string write_spec(const Spec& spec) {
+  const FloatMode mode;
   Spec copy = spec;
   Writer writer;
   visit(copy, writer);

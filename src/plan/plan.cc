@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/json.h"
 #include "families/gguf.h"
 #include "plan/memory.h"
@@ -79,6 +80,7 @@ void check_options(const PlanOptions& o) {
 }  // namespace
 
 Plan plan(const Spec& given, const PlanOptions& options) {
+  const FloatMode mode;
   check_options(options);
   const Spec s = validated(given);
   const Lengths lengths = lengths_of(s, options.length, options.source_length);
@@ -101,6 +103,7 @@ Plan plan(const Spec& given, const PlanOptions& options) {
 }
 
 Spec read_model_spec(const std::string& folder) {
+  const FloatMode mode;
   if (is_gguf(folder)) return read_gguf_spec(folder);
   const std::string path = folder + "/config.json";
   const nlohmann::json config = read_json(path);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/json.h"
 #include "text/gguf_tokenizer.h"
 #include "text/template_format.h"
@@ -32,6 +33,7 @@ Runtime unlimited() {
 }  // namespace
 
 ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) {
+  const FloatMode mode;
   if (source.size() > kTemplateBytes) {
     fail(ErrorKind::BadFile, "{}: {} bytes; expected a template of at most {}", name, source.size(),
          kTemplateBytes);
@@ -48,6 +50,7 @@ const std::string& ChatTemplate::source() const { return program_->source; }
 
 ChatTemplate::Result ChatTemplate::render(std::string_view variables, const RenderLimits& limits,
                                           const std::function<std::tm()>& now) const {
+  const FloatMode mode;
   Runtime runtime = unlimited();
   const Value given = jinja::from_json(runtime, variables, "variables");
   if (!given.is(Kind::dict)) {
@@ -100,6 +103,7 @@ Json special_tokens(const Json& config, const std::string& path) {
 
 // As transformers finds them: files go before the configuration.
 ModelChat ModelChat::open(const std::filesystem::path& folder) {
+  const FloatMode mode;
   ModelChat chat;
   chat.folder_ = folder.string();
   const std::string config_path = (folder / "tokenizer_config.json").string();
@@ -183,6 +187,7 @@ void add_all(Runtime& runtime, Dict& variables, const std::string& text, const s
 
 ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderLimits& limits,
                                        const std::function<std::tm()>& now) const {
+  const FloatMode mode;
   Runtime runtime = unlimited();
   const auto variables = std::make_shared<Dict>();
   add_all(runtime, *variables, special_tokens_, folder_);
@@ -213,6 +218,7 @@ void guard_strings(nlohmann::ordered_json& value, const Tokenizer& tokenizer) {
 }  // namespace
 
 ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer) {
+  const FloatMode mode;
   ChatRequest result = request;
   for (std::string* text : {&result.messages, &result.tools, &result.documents}) {
     if (text->empty()) continue;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "text/gguf_tokenizer.h"
@@ -117,6 +118,7 @@ std::string vocabulary_file(const std::string& folder) {
 bool has_vocabulary(const std::string& folder) { return is_file(vocabulary_file(folder)); }
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
+  const FloatMode mode;
   if (is_gguf(path.string()))
     return Tokenizer(parse_tokenizer(tokenizer_files(Gguf(path.string())), path, path));
   const std::string file =
@@ -144,6 +146,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
 }
 
 TranslationTokenizers TranslationTokenizers::open(const std::filesystem::path& path) {
+  const FloatMode mode;
   const std::string folder = path.string();
   if (!is_folder(folder) || vocabulary_file(folder) != inside(folder, kSourceModel)) {
     const Tokenizer both = Tokenizer::open(path);
@@ -187,12 +190,14 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens spec
 
 void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids,
                        SpecialTokens special) const {
+  const FloatMode mode;
   encode_ids(*state_, text, special, ids);
 }
 
 std::string Tokenizer::guarded(std::string_view text) const { return guarded_text(*state_, text); }
 
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
+  const FloatMode mode;
   std::vector<Token> tokens;
   for (const PlacedToken& token : encode_placed(*state_, text, special))
     tokens.push_back({token.id, text.substr(token.span.begin, token.span.end - token.span.begin)});
@@ -200,16 +205,19 @@ std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens specia
 }
 
 Encoding Tokenizer::encoding(std::string_view text, const EncodingOptions& options) const {
+  const FloatMode mode;
   return encode_padded(*state_, {text}, options);
 }
 
 Encoding Tokenizer::encoding(std::string_view text, std::string_view pair,
                              const EncodingOptions& options) const {
+  const FloatMode mode;
   return encode_padded(*state_, {text, pair}, options);
 }
 
 std::vector<Encoding> Tokenizer::encodings(const std::vector<std::string>& texts,
                                            const EncodingOptions& options) const {
+  const FloatMode mode;
   std::vector<Encoding> all;
   for (const std::string& text : texts) all.push_back(encode_texts(*state_, {text}, options));
   if (options.truncate_and_pad && state_->padding) pad(all, *state_->padding);
@@ -224,6 +232,7 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids, bool skip_special
 }
 
 std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
+  const FloatMode mode;
   std::vector<std::string> missing;
   std::set<std::string> seen;
   const auto add = [&](std::string stretch) {

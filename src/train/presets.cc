@@ -1,9 +1,11 @@
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "fovea/train.h"
 
 namespace fovea {
 
 TrainOptions preset_training(const std::string& name) {
+  const FloatMode mode;
   preset(name);  // refuses a name that is none
   TrainOptions o;
   // Small models bear more than the usual 1e-3, and gain from a long fall to 0: after 2,000 steps

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files.h"
+#include "base/float_mode.h"
 #include "data/corpus.h"
 #include "plan/machine.h"
 #include "train/trainer.h"
@@ -70,6 +71,7 @@ std::optional<TrainResult> result_of_finished(const Job& job) {
 }  // namespace
 
 TrainPlan plan_training(const Spec& spec, const TrainOptions& options) {
+  const FloatMode mode;
   std::vector<std::string> notes;
   Job job =
       prepare(spec, options, true, [&](std::string note) { notes.push_back(std::move(note)); });
@@ -82,6 +84,7 @@ TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned,
                   const std::function<bool(const TrainProgress&)>& progress,
                   const std::function<bool(double fraction)>& reading) try {
+  const FloatMode mode;
   std::vector<std::string> notes;
   const auto note = [&](std::string text) { notes.push_back(std::move(text)); };
   check(!options.out.empty(), "--out: no directory; expected one for the model");
