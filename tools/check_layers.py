@@ -19,6 +19,10 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"histedit\.h": ("apps/cli/line_editor.cc",),
          r"hnswlib": ("src/search/vector_graph.cc",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}
+# What differs between C libraries in its last bits, and between C++ libraries altogether. base/math.h has what is the same everywhere.
+UNPORTABLE = re.compile(r"\bstd::(a?(?:sin|cos|tan)h?|atan2|exp2?|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)\(|"
+                        r"\bstd::(\w+_distribution|shuffle|sample|default_random_engine)\b")
+UNPORTABLE_PLACES = ("src/kernels/reference/", "tests/", "bench/", "examples/")  # reference: compared within bounds
 FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 
@@ -73,6 +77,9 @@ def check_file(path):
         problem = include and check_include(name, include[1])
         if problem:
             yield number, problem
+        unportable = UNPORTABLE.search(line)
+        if unportable and not name.startswith(UNPORTABLE_PLACES):
+            yield number, f"std::{unportable[1] or unportable[2]} depends on the library of the day; base/math.h and base/random.h do not"
         family = FAMILIES.search(line)
         if family and not name.startswith(FAMILY_PLACES):
             yield number, f"names the family {family[1]}; only families/, tests/ and docs/ know families"

@@ -26,10 +26,11 @@ std::string grouped(int64_t value) {
 std::string large(double value) {
   constexpr std::array<const char*, 4> kWords = {" thousand", " million", " billion", " trillion"};
   if (value < 1e4) return fmt::format("{:.4g}", value);
-  const auto thousands = static_cast<size_t>(std::log10(value) / 3);
-  if (thousands > kWords.size()) return fmt::format("{:.3g}", value);
-  return fmt::format("{:.4g}{}", value / std::pow(1000.0, static_cast<double>(thousands)),
-                     kWords[thousands - 1]);
+  if (value >= 1e15) return fmt::format("{:.3g}", value);
+  size_t word = 0;
+  double count = value / 1000;
+  for (; count >= 1000; ++word) count /= 1000;
+  return fmt::format("{:.4g}{}", count, kWords[word]);
 }
 
 std::string long_time(double seconds) {

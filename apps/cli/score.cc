@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "fovea/generate.h"
@@ -21,10 +20,6 @@ struct Scored {
   double probability = 0;  // among the candidates
 };
 
-double perplexity(double logprob, int64_t tokens) {
-  return tokens > 0 ? std::exp(-logprob / static_cast<double>(tokens)) : NAN;
-}
-
 Scored score_behind(const Model& model, std::vector<int32_t> ids, const std::string& candidate) {
   const size_t before = ids.size();
   model.tokenizer().encode(candidate, ids);
@@ -35,12 +30,11 @@ Scored score_behind(const Model& model, std::vector<int32_t> ids, const std::str
   return scored;
 }
 
-// softmax over the candidates' log-probabilities
 void share_probability(std::vector<Scored>& all) {
-  double most = -INFINITY, sum = 0;
-  for (const Scored& each : all) most = std::max(most, each.logprob);
-  for (const Scored& each : all) sum += std::exp(each.logprob - most);
-  for (Scored& each : all) each.probability = std::exp(each.logprob - most) / sum;
+  std::vector<double> logprobs;
+  for (const Scored& each : all) logprobs.push_back(each.logprob);
+  const std::vector<double> shares = probabilities(logprobs);
+  for (size_t i = 0; i < all.size(); ++i) all[i].probability = shares[i];
 }
 
 std::string print_candidates(const Model& model, const std::string& text,

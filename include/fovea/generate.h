@@ -113,5 +113,9 @@ std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 // The log-probability of each of `ids` behind the ids before it; the first has none (0).
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives = 0);
+// exp(-logprob / tokens), where logprob is the sum of that many tokens'; NaN of none.
+double perplexity(double logprob, int64_t tokens);
+// The softmax of texts' log-probabilities: the probability of each among them.
+std::vector<double> probabilities(const std::vector<double>& logprobs);
 
 }  // namespace fovea

@@ -1,11 +1,11 @@
 #include "fovea/compare.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "api/parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/math.h"
 #include "base/threads.h"
 #include "data/token_store.h"
 #include "tensor/tape.h"
@@ -24,8 +24,8 @@ struct Row {
 
   Row(const float* row, int64_t size) : logits(row), log_sum(0) {
     top = std::max_element(row, row + size) - row;
-    for (int64_t i = 0; i < size; ++i) log_sum += std::exp(double{row[i]} - double{row[top]});
-    log_sum = std::log(log_sum) + double{row[top]};
+    for (int64_t i = 0; i < size; ++i) log_sum += math::exp(double{row[i]} - double{row[top]});
+    log_sum = math::log(log_sum) + double{row[top]};
   }
   double log_probability(int64_t i) const { return double{logits[i]} - log_sum; }
 };
@@ -40,7 +40,7 @@ TokenSums compare_row(const float* logits, const float* full_logits, int64_t siz
                     row.top == full.top ? 0.0 : 1.0};
   for (int64_t i = 0; i < size; ++i) {
     const double log_p = full.log_probability(i);
-    sums.divergence += std::exp(log_p) * (log_p - row.log_probability(i));
+    sums.divergence += math::exp(log_p) * (log_p - row.log_probability(i));
   }
   return sums;
 }
@@ -113,8 +113,8 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
                total);
   }
   const auto count = static_cast<double>(result.tokens);
-  result.perplexity = std::exp(total.loss / count);
-  result.full_perplexity = std::exp(total.full_loss / count);
+  result.perplexity = math::exp(total.loss / count);
+  result.full_perplexity = math::exp(total.full_loss / count);
   result.divergence = total.divergence / count;
   result.flips = total.flips / count;
   return result;

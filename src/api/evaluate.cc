@@ -1,11 +1,11 @@
 #include "fovea/evaluate.h"
 
-#include <cmath>
 
 #include "api/parts.h"
 #include "api/pseudo_perplexity.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/math.h"
 #include "data/lines.h"
 #include "data/token_store.h"
 #include "train/check_options.h"
@@ -54,7 +54,7 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
       }).loss;
-  result.perplexity = std::exp(result.loss);
+  result.perplexity = math::exp(result.loss);
   result.bits_per_byte = bits_per_byte(result.loss, result.tokens, result.bytes);
   if (const auto unknown = tokenizer.unknown_id()) {
     std::vector<int32_t> ids(4096);
@@ -111,7 +111,7 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   });
   result.objective = name_of(objective_of(options, spec));
   result.loss = found.loss;
-  result.perplexity = std::exp(found.loss);
+  result.perplexity = math::exp(found.loss);
   result.tokens = found.asked;
   result.sequences = examples->held_out.sequences;
   result.bytes = examples->held_out.bytes;

@@ -1,8 +1,12 @@
 #include "fovea/generate.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "api/parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/math.h"
 #include "generate/generate.h"
 #include "generate/sampler.h"
 #include "nn/kv_cache.h"
@@ -107,6 +111,23 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
     }
   }
   return scores;
+}
+
+double perplexity(double logprob, int64_t tokens) {
+  return tokens > 0 ? math::exp(-logprob / static_cast<double>(tokens))
+                    : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<double> probabilities(const std::vector<double>& logprobs) {
+  double most = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (const double logprob : logprobs) most = std::max(most, logprob);
+  std::vector<double> shares;
+  for (const double logprob : logprobs) {
+    shares.push_back(math::exp(logprob - most));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
 }
 
 }  // namespace fovea

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <mutex>
 
 #include "api/parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/math.h"
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "fovea/generate.h"
@@ -206,7 +206,7 @@ double Inspector::loss() const {
   const FloatMode mode;
   double sum = 0;
   const std::vector<Surprise> all = surprise();
-  for (const Surprise& s : all) sum -= std::log(s.probability);
+  for (const Surprise& s : all) sum -= math::log(s.probability);
   return all.empty() ? 0 : sum / static_cast<double>(all.size());
 }
 

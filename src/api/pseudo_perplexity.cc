@@ -1,11 +1,11 @@
 #include "api/pseudo_perplexity.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "api/parts.h"
 #include "base/error.h"
+#include "base/math.h"
 #include "data/token_store.h"
 #include "train/evaluation.h"
 #include "train/special_tokens.h"
@@ -79,7 +79,7 @@ Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>&
   Evaluation result;
   result.objective = "one_by_one";
   result.loss = found.loss;
-  result.perplexity = std::exp(found.loss);
+  result.perplexity = math::exp(found.loss);
   result.tokens = found.asked;
   result.figures = {{"accuracy", accuracy(found)}};
   return result;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/math.h"
+
 namespace fovea {
 namespace {
 
@@ -41,9 +43,9 @@ double Random::uniform_double() {
 // Both draws are taken anew each time, so that the n-th normal depends on n alone; 1 - u keeps the
 // log finite.
 float Random::normal() {
-  const double radius = std::sqrt(-2 * std::log(1 - uniform_double()));
+  const double radius = std::sqrt(-2 * math::log(1 - uniform_double()));
   const double angle = 2 * std::numbers::pi * uniform_double();
-  return static_cast<float>(radius * std::cos(angle));
+  return static_cast<float>(radius * math::cos(angle));
 }
 
 }  // namespace fovea

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "base/threads.h"
 
 namespace fovea {
@@ -13,16 +14,16 @@ namespace {
 constexpr int64_t kWindow = 400;                              // samples: 25 ms
 constexpr int64_t kFrequencies = kWindow / 2 + 1;             // of a window's real transform
 constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;  // Hz: Slaney's scale is linear below
-const double kLogStep = std::log(6.4) / 27;                   // above, 27 steps are a factor 6.4
+const double kLogStep = math::log(6.4) / 27;                  // above, 27 steps are a factor 6.4
 
 double mel_of(double hertz) {
   if (hertz < kLinearEnd) return hertz / kLinearStep;
-  return kLinearEnd / kLinearStep + std::log(hertz / kLinearEnd) / kLogStep;
+  return kLinearEnd / kLinearStep + math::log(hertz / kLinearEnd) / kLogStep;
 }
 
 double hertz_of(double mel) {
   const double end = kLinearEnd / kLinearStep;
-  return mel < end ? mel * kLinearStep : kLinearEnd * std::exp(kLogStep * (mel - end));
+  return mel < end ? mel * kLinearStep : kLinearEnd * math::exp(kLogStep * (mel - end));
 }
 
 // Triangles of equal area, each from its left neighbour's centre to its right one's.
@@ -69,9 +70,10 @@ struct Transform {
   Transform() {
     for (int64_t i = 0; i < kWindow; ++i) {
       const double angle = 2 * std::numbers::pi * static_cast<double>(i) / kWindow;
-      cosines.push_back(std::cos(angle));
-      sines.push_back(std::sin(angle));
-      hann.push_back(0.5 - 0.5 * std::cos(angle));
+      const math::SineAndCosine turn = math::sine_and_cosine(angle);
+      cosines.push_back(turn.cosine);
+      sines.push_back(turn.sine);
+      hann.push_back(0.5 - 0.5 * turn.cosine);
     }
   }
 
@@ -106,7 +108,7 @@ std::vector<float> log_mel(const std::vector<float>& waveform, int64_t bins, int
         const double* filter = filters.data() + bin * kFrequencies;
         double sum = 0;
         for (int64_t f = 0; f < kFrequencies; ++f) sum += filter[f] * power[static_cast<size_t>(f)];
-        logs[static_cast<size_t>(bin * frames + frame)] = std::log10(std::max(sum, 1e-10));
+        logs[static_cast<size_t>(bin * frames + frame)] = math::log10(std::max(sum, 1e-10));
       }
     }
   });

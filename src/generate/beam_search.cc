@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "generate/sampler.h"
 
 namespace fovea {
@@ -72,7 +73,7 @@ BeamSearch::Hypothesis BeamSearch::extended(const Continuation& c) const {
 void BeamSearch::finish(const Continuation& c, bool ended) {
   Hypothesis hypothesis = extended(c);
   hypothesis.ended = ended;
-  hypothesis.score /= std::pow(static_cast<float>(length_ + 1), options_.length_penalty);
+  hypothesis.score /= math::pow(static_cast<float>(length_ + 1), options_.length_penalty);
   const auto place =
       std::upper_bound(finished_.begin(), finished_.end(), hypothesis,
                        [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
@@ -88,7 +89,7 @@ bool BeamSearch::can_improve() const {
   const bool longest =
       options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0;
   const auto length = static_cast<float>(longest ? options_.max_tokens : length_);
-  const float possible = running_.front().score / std::pow(length, options_.length_penalty);
+  const float possible = running_.front().score / math::pow(length, options_.length_penalty);
   return possible > finished_.back().score;
 }
 

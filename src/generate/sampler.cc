@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "kernels/kernels.h"
 
 namespace fovea {
@@ -105,28 +106,30 @@ void normalise(Candidates& candidates) {
 
 // Keeps those that come first by rank(candidate), ascending, until their probability is `share`:
 // the one that crosses the line is the last one in. Looks for it by halves, so that nothing need
-// be sorted.
+// be sorted. Each half comes in an order that depends on the C++ library, so its probabilities are
+// added as integers, in units of 2^-56, whose sum has no order.
 template <class Rank>
 void keep_share(Candidates& candidates, double share, const Rank& rank) {
   struct Ranked {
     double rank;
     int32_t token;
-    float probability;
+    int64_t probability;
     bool operator<(const Ranked& other) const {
       return rank != other.rank ? rank < other.rank : token < other.token;
     }
   };
   std::vector<Ranked> all;
   all.reserve(candidates.size());
-  for (const auto& c : candidates) all.push_back({rank(c), c.token, c.probability});
-  double inside = 0;  // of those before `begin`; the last one in is not behind `end`
+  const auto units = [](double x) { return static_cast<int64_t>(x * 0x1p56); };
+  for (const auto& c : candidates) all.push_back({rank(c), c.token, units(c.probability)});
+  int64_t inside = 0;  // of those before `begin`; the last one in is not behind `end`
   auto begin = all.begin(), end = all.end();
   while (end - begin > 1) {
     const auto middle = begin + (end - begin) / 2;
     std::nth_element(begin, middle, end);
-    double sum = inside;
+    int64_t sum = inside;
     for (auto at = begin; at != middle; ++at) sum += at->probability;
-    if (sum >= share)
+    if (sum >= units(share))
       end = middle;
     else
       begin = middle, inside = sum;
@@ -146,9 +149,9 @@ void keep_nucleus(Candidates& candidates, float share) {
 // Meister et al. 2023: by the distance of a token's surprise from the distribution's entropy.
 void keep_typical(Candidates& candidates, float share) {
   double entropy = 0;
-  for (const auto& c : candidates) entropy -= c.probability * std::log(double{c.probability});
+  for (const auto& c : candidates) entropy -= c.probability * math::log(double{c.probability});
   keep_share(candidates, share,
-             [=](const auto& c) { return std::abs(-std::log(double{c.probability}) - entropy); });
+             [=](const auto& c) { return std::abs(-math::log(double{c.probability}) - entropy); });
 }
 
 // Nguyen et al. 2024: what is at least this part of the likeliest.

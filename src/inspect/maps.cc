@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "base/threads.h"
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
@@ -47,8 +48,8 @@ class Diffuseness {
     if (seen < 2) return;
     double entropy = 0;
     for (int64_t s = 0; s < keys_; ++s)
-      if (weights[s] > 0) entropy -= double{weights[s]} * std::log(double{weights[s]});
-    sum_ += entropy / std::log(static_cast<double>(seen));
+      if (weights[s] > 0) entropy -= double{weights[s]} * math::log(double{weights[s]});
+    sum_ += entropy / math::log(static_cast<double>(seen));
     ++queries_;
   }
   double mean() const { return queries_ > 0 ? sum_ / static_cast<double>(queries_) : 0; }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "base/threads.h"
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
@@ -25,12 +26,12 @@ Distribution distribution(const float* logits, int64_t V) {
   const double most = logits[d.likeliest];
   double sum = 0, weighted = 0;
   for (int64_t i = 0; i < V; ++i) {
-    const double e = std::exp(double{logits[i]} - most);
+    const double e = math::exp(double{logits[i]} - most);
     sum += e;
     weighted += e * (double{logits[i]} - most);
   }
-  d.log_sum = most + std::log(sum);
-  d.entropy = std::log(sum) - weighted / sum;
+  d.log_sum = most + math::log(sum);
+  d.entropy = math::log(sum) - weighted / sum;
   return d;
 }
 
@@ -72,7 +73,7 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
         const float* row = z.data_as<float>() + r * V;
         const Distribution d = distribution(row, V);
         guesses[static_cast<size_t>(r)] = {
-            d.likeliest, static_cast<float>(std::exp(double{row[d.likeliest]} - d.log_sum))};
+            d.likeliest, static_cast<float>(math::exp(double{row[d.likeliest]} - d.log_sum))};
       }
     });
   }
@@ -97,9 +98,9 @@ std::vector<Surprise> Inspection::surprise() const {
         Surprise& s = all[static_cast<size_t>(begin + r)];
         s = {id,
              d.likeliest,
-             std::exp(double{row[id]} - d.log_sum),
+             math::exp(double{row[id]} - d.log_sum),
              d.entropy,
-             std::exp(double{row[d.likeliest]} - d.log_sum),
+             math::exp(double{row[d.likeliest]} - d.log_sum),
              0};
         for (int64_t i = 0; i < V; ++i) s.rank += row[i] > row[id];
       }

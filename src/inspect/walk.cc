@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
 
@@ -64,7 +65,7 @@ std::vector<float> scores_of(const Attended& here, int64_t t, int64_t head,
   for (const int32_t s : keys) {
     const float* k = here.k.data_as<float>() + (s * G + head / (H / G)) * D;
     double score = double{here.options.scale} * std::inner_product(q, q + D, k, 0.0);
-    if (const double cap = here.options.softcap; cap > 0) score = cap * std::tanh(score / cap);
+    if (const double cap = here.options.softcap; cap > 0) score = cap * math::tanh(score / cap);
     if (here.options.bias)
       score += double{here.options.bias.data_as<float>()[head * (T + S - 1) + s - t + T - 1]};
     scores.push_back(static_cast<float>(score));
@@ -238,7 +239,8 @@ void output_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   std::iota(order.begin(), order.end(), 0);
   const auto kept = std::min<int64_t>(kLikeliest, std::ssize(order));
   std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
-    return z[static_cast<size_t>(a)] > z[static_cast<size_t>(b)];
+    const float x = z[static_cast<size_t>(a)], y = z[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
   });
   order.resize(static_cast<size_t>(kept));
   for (const auto& [name, values] : {std::pair("logits", &z), {"probabilities", &p}}) {

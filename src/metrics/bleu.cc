@@ -1,9 +1,9 @@
 #include "metrics/bleu.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
+#include "base/math.h"
 #include "metrics/words.h"
 
 namespace fovea {
@@ -114,12 +114,12 @@ double Bleu::score() const {
       smooth *= 2;
       precision = 1 / (smooth * static_cast<double>(totals_[n]));
     }
-    log_sum += std::log(precision);
+    log_sum += math::log(precision);
   }
   if (std::all_of(matches_, matches_ + kOrder, [](int64_t count) { return count == 0; })) return 0;
   const double ratio = static_cast<double>(reference_length_) / static_cast<double>(length_);
-  const double brevity = length_ < reference_length_ ? std::exp(1 - ratio) : 1;
-  return 100 * brevity * std::exp(log_sum / kOrder);
+  const double brevity = length_ < reference_length_ ? math::exp(1 - ratio) : 1;
+  return 100 * brevity * math::exp(log_sum / kOrder);
 }
 
 }  // namespace fovea

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace fovea {
 namespace {
@@ -18,9 +19,9 @@ struct Turns {
            const std::vector<float>& positions) {
     for (const float position : positions) {
       for (const float frequency : frequencies) {
-        const float angle = position * frequency;
-        cosines.push_back(std::cos(angle) * factor);
-        sines.push_back(std::sin(angle) * factor);
+        const math::SineAndCosine turn = math::sine_and_cosine(position * frequency);
+        cosines.push_back(static_cast<float>(turn.cosine) * factor);
+        sines.push_back(static_cast<float>(turn.sine) * factor);
       }
     }
   }
@@ -47,9 +48,9 @@ float llama3_scaled(const RotarySpec& s, float frequency) {
 float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t turned) {
   const auto pair_of_turns = [&](float turns) {
     return static_cast<float>(turned) *
-           std::log(static_cast<float>(s.original_context) /
-                    (turns * 2 * std::numbers::pi_v<float>)) /
-           (2 * std::log(s.theta));
+           math::log(static_cast<float>(s.original_context) /
+                     (turns * 2 * std::numbers::pi_v<float>)) /
+           (2 * math::log(s.theta));
   };
   const float low = std::max(std::floor(pair_of_turns(s.fast)), 0.0f);
   float high = std::min(std::ceil(pair_of_turns(s.slow)), static_cast<float>(turned - 1));
@@ -64,7 +65,7 @@ float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
   const auto original = static_cast<float>(s.original_context);
   const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
   const float exponent = static_cast<float>(turned) / static_cast<float>(turned - 2);
-  return s.theta * std::pow(s.factor * stretch - (s.factor - 1), exponent);
+  return s.theta * math::pow(s.factor * stretch - (s.factor - 1), exponent);
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ std::vector<float> rotary_frequencies(const RotarySpec& s, int64_t turned, int64
       s.scaling == RotaryScaling::dynamic ? dynamic_theta(s, turned, length) : s.theta;
   for (int64_t i = 0; i < turned / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(turned);
-    float f = 1.0f / std::pow(theta, exponent);
+    float f = 1.0f / math::pow(theta, exponent);
     switch (s.scaling) {
       case RotaryScaling::none:
       case RotaryScaling::dynamic: break;
@@ -84,7 +85,7 @@ std::vector<float> rotary_frequencies(const RotarySpec& s, int64_t turned, int64
       case RotaryScaling::yarn: f = yarn_scaled(s, f, i, turned); break;
       case RotaryScaling::longrope: {
         const auto& factors = length > s.original_context ? s.long_factors : s.short_factors;
-        f = 1.0f / (factors[static_cast<size_t>(i)] * std::pow(s.theta, exponent));
+        f = 1.0f / (factors[static_cast<size_t>(i)] * math::pow(s.theta, exponent));
         break;
       }
     }
@@ -97,8 +98,8 @@ float rotary_attention_factor(const RotarySpec& s) {
   if (s.scaling != RotaryScaling::yarn && s.scaling != RotaryScaling::longrope) return 1;
   if (s.attention_factor > 0) return s.attention_factor;
   if (s.factor <= 1) return 1;
-  if (s.scaling == RotaryScaling::yarn) return 0.1f * std::log(s.factor) + 1;
-  return std::sqrt(1 + std::log(s.factor) / std::log(static_cast<float>(s.original_context)));
+  if (s.scaling == RotaryScaling::yarn) return 0.1f * math::log(s.factor) + 1;
+  return std::sqrt(1 + math::log(s.factor) / math::log(static_cast<float>(s.original_context)));
 }
 
 int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest) {
@@ -113,8 +114,8 @@ int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t 
   const int64_t single = buckets / 2;
   if (distance < single) return first + distance;
   const float share =
-      std::log(static_cast<float>(distance) / static_cast<float>(single)) /
-      static_cast<float>(std::log(static_cast<double>(largest) / static_cast<double>(single)));
+      math::log(static_cast<float>(distance) / static_cast<float>(single)) /
+      static_cast<float>(math::log(static_cast<double>(largest) / static_cast<double>(single)));
   const auto bucket = single + static_cast<int64_t>(share * static_cast<float>(buckets - single));
   return first + std::min(bucket, buckets - 1);
 }
@@ -123,7 +124,7 @@ float alibi_slope(int64_t head, int64_t heads) {
   int64_t power = 1;
   while (power * 2 <= heads) power *= 2;
   const auto slope = [](double step, int64_t nth) {
-    return static_cast<float>(std::pow(2.0, -step * static_cast<double>(nth)));
+    return static_cast<float>(math::pow(2.0, -step * static_cast<double>(nth)));
   };
   if (head < power) return slope(8.0 / static_cast<double>(power), head + 1);
   return slope(4.0 / static_cast<double>(power), 2 * (head - power) + 1);
@@ -137,13 +138,14 @@ Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first) {
         waves == Waves::spread
             ? static_cast<double>(i) / static_cast<double>(std::max<int64_t>(half - 1, 1))
             : static_cast<double>(2 * i) / static_cast<double>(width);
-    const double frequency = std::pow(10000.0, -exponent);
+    const double frequency = math::pow(10000.0, -exponent);
     const int64_t sine = waves == Waves::neighbours ? 2 * i : i;
     const int64_t cosine = waves == Waves::neighbours ? 2 * i + 1 : half + i;
     for (int64_t p = 0; p < rows; ++p) {
       const double angle = static_cast<double>(first + p) * frequency;
-      table.data_as<float>()[p * width + sine] = static_cast<float>(std::sin(angle));
-      table.data_as<float>()[p * width + cosine] = static_cast<float>(std::cos(angle));
+      const math::SineAndCosine wave = math::sine_and_cosine(angle);
+      table.data_as<float>()[p * width + sine] = static_cast<float>(wave.sine);
+      table.data_as<float>()[p * width + cosine] = static_cast<float>(wave.cosine);
     }
   }
   return table;

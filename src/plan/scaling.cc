@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/math.h"
 #include "fovea/plan.h"
 
 namespace fovea {
@@ -19,17 +20,17 @@ double rule_flops(double parameters, double tokens) {
 }
 
 double kaplan_loss_of_size(double parameters) {
-  return std::pow(kSize / parameters, kSizeExponent);
+  return math::pow(kSize / parameters, kSizeExponent);
 }
-double kaplan_loss_of_data(double tokens) { return std::pow(kData / tokens, kDataExponent); }
+double kaplan_loss_of_data(double tokens) { return math::pow(kData / tokens, kDataExponent); }
 
 double kaplan_loss(double parameters, double tokens) {
-  return std::pow(std::pow(kSize / parameters, kSizeExponent / kDataExponent) + kData / tokens,
-                  kDataExponent);
+  return math::pow(math::pow(kSize / parameters, kSizeExponent / kDataExponent) + kData / tokens,
+                   kDataExponent);
 }
 
 double chinchilla_loss(double parameters, double tokens) {
-  return 1.69 + 406.4 / std::pow(parameters, 0.34) + 410.7 / std::pow(tokens, 0.28);
+  return 1.69 + 406.4 / math::pow(parameters, 0.34) + 410.7 / math::pow(tokens, 0.28);
 }
 
 double optimal_tokens(double parameters) { return kTokensPerParameter * parameters; }

@@ -34,8 +34,8 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
     if (!number) part.bad("is no id", "a number");
     tokens.push_back(parse_added_token(part, std::stoi(key)));
   }
-  std::sort(tokens.begin(), tokens.end(),
-            [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
   bool grown = false;
   for (const AddedToken& token : tokens) {
     const auto id = static_cast<size_t>(token.id);

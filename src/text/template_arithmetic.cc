@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/math.h"
 #include "text/template_characters.h"
 #include "text/template_format.h"
 #include "text/template_function.h"
@@ -111,7 +112,7 @@ Value reals(Runtime& runtime, ExpressionKind operation, double a, double b) {
   if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) {
     runtime.unsupported("a complex number is not supported");
   }
-  const double result = std::pow(a, b);
+  const double result = math::pow(a, b);
   if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) {
     runtime.fail("Numerical result out of range");
   }

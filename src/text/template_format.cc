@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/math.h"
 #include "text/template_characters.h"
 #include "text/template_interpreter.h"
 #include "text/template_literal.h"
@@ -335,7 +336,7 @@ double rounded(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 320) return value;  // no double has so many decimals
   if (digits < -308) return std::copysign(0.0, value);
   if (digits < 0) {
-    const double unit = std::pow(10.0, static_cast<double>(-digits));
+    const double unit = math::pow(10.0, static_cast<double>(-digits));
     return std::nearbyint(value / unit) * unit;
   }
   const std::string text = fmt::format("{:.{}f}", value, digits);  // exact, half to even

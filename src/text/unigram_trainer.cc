@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/math.h"
 #include "base/threads.h"
 #include "text/piece_trie.h"
 #include "text/unigram.h"
@@ -34,7 +35,7 @@ double digamma(double x) {
   for (; x < 7; ++x) result -= 1 / x;
   x -= 0.5;
   const double xx = 1 / x, xx2 = xx * xx, xx4 = xx2 * xx2;
-  return result + std::log(x) + xx2 / 24 - 7.0 / 960 * xx4 + 31.0 / 8064 * xx4 * xx2 -
+  return result + math::log(x) + xx2 / 24 - 7.0 / 960 * xx4 + 31.0 / 8064 * xx4 * xx2 -
          127.0 / 30720 * xx4 * xx4;
 }
 
@@ -113,7 +114,7 @@ class Lattice {
     backward_.assign(end + 1, 0);
     forward_[0] = backward_[end] = 1;
     for (Edge& edge : edges_) {
-      edge.weight = std::exp(best_[edge.from].score + edge.score - best_[edge.to].score);
+      edge.weight = math::exp(best_[edge.from].score + edge.score - best_[edge.to].score);
       forward_[edge.to] += forward_[edge.from] * edge.weight;
     }
     for (auto edge = edges_.rbegin(); edge != edges_.rend(); ++edge)
@@ -155,7 +156,7 @@ class UnigramTrainer {
   std::vector<ScoredPiece> train() {
     start();
     const auto enough = static_cast<size_t>(static_cast<double>(wanted()) * kSpare);
-    const double first = std::log(static_cast<double>(pieces_->count()));
+    const double first = math::log(static_cast<double>(pieces_->count()));
     while (true) {
       for (int round = 0; round < kRounds; ++round) maximise(expected());
       const size_t left = pieces_->count();
@@ -190,15 +191,15 @@ class UnigramTrainer {
       scores.push_back(score);
       sum += score;
     }
-    for (double& score : scores) score = std::log(score / sum);
+    for (double& score : scores) score = math::log(score / sum);
     pieces_.emplace(std::move(texts), std::move(scores));
   }
 
   // The number of pieces falls by a factor, so its logarithm falls evenly.
   bool report(double first, double left, double enough) const {
     if (!options_.progress) return true;
-    const double all = first - std::log(enough);
-    return options_.progress(all > 0 ? std::min(1.0, (first - std::log(left)) / all) : 1.0);
+    const double all = first - math::log(enough);
+    return options_.progress(all > 0 ? std::min(1.0, (first - math::log(left)) / all) : 1.0);
   }
 
   // Adds use(lattice, count, counts of the pieces) over all words, whatever the threads.
@@ -291,14 +292,14 @@ class UnigramTrainer {
     const auto used = static_cast<double>(uses[id]);
     if (used == 0 && (!best || !instead.empty())) return kGone;
     if (instead.empty()) return -kGone;
-    const double log_sum = std::log(sum + used * static_cast<double>(instead.size() - 1));
+    const double log_sum = math::log(sum + used * static_cast<double>(instead.size() - 1));
     double other = 0;
     for (const int32_t one : instead) {
       const double before =
           one == Lattice::kUnknown ? 0 : static_cast<double>(uses[static_cast<size_t>(one)]);
-      other += std::log(before + used) - log_sum;
+      other += math::log(before + used) - log_sum;
     }
-    return used * (std::log(used) - std::log(sum) - other);
+    return used * (math::log(used) - math::log(sum) - other);
   }
 
   void keep(const std::vector<double>& losses, size_t count) {

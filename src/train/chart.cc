@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/math.h"
 #include "train/record.h"
 
 namespace fovea {
@@ -22,7 +23,7 @@ struct Scale {
 
 // 1, 2 or 5 times a power of ten, about a fifth of the range.
 double tick_of(double range) {
-  const double power = std::pow(10.0, std::floor(std::log10(range / 5)));
+  const double power = math::pow(10.0, std::floor(math::log10(range / 5)));
   for (const double factor : {1.0, 2.0, 5.0})
     if (range / (factor * power) <= 7) return factor * power;
   return 10 * power;

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "base/math.h"
 #include "base/threads.h"
 
 namespace fovea {
@@ -38,8 +39,8 @@ void Optimizer::update(int64_t step, double rate, double norm) {
       .beta1 = static_cast<float>(beta1_),
       .beta2 = static_cast<float>(beta2_),
       .epsilon = static_cast<float>(epsilon_),
-      .correction1 = static_cast<float>(1 - std::pow(beta1_, step)),
-      .correction2 = static_cast<float>(1 - std::pow(beta2_, step)),
+      .correction1 = static_cast<float>(1 - math::pow(beta1_, static_cast<double>(step))),
+      .correction2 = static_cast<float>(1 - math::pow(beta2_, static_cast<double>(step))),
       .gradient_scale = clip_ > 0 && norm > clip_ ? static_cast<float>(clip_ / norm) : 1.0f};
   parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
     const Moments& it = all_[static_cast<size_t>(i)];
@@ -81,7 +82,7 @@ double learning_rate(const TrainOptions& o, int64_t step) {
              std::sqrt(static_cast<double>(o.warmup + 1) / static_cast<double>(step + 1));
     case Schedule::cosine:  // Loshchilov and Hutter 2017, eq. 5
       return last + 0.5 * (o.learning_rate - last) *
-                        (1 + std::cos(std::numbers::pi * std::min(1.0, done)));
+                        (1 + math::cos(std::numbers::pi * std::min(1.0, done)));
     case Schedule::trapezoid: {  // Zhai et al. 2022, section 3.5: flat, then linear to the end
       const double start = static_cast<double>(o.steps) * (1 - o.decay_fraction);
       if (static_cast<double>(step) < start) return o.learning_rate;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/math.h"
 
 namespace fovea {
 
@@ -56,7 +57,7 @@ void Record::evaluation(const TrainProgress& p) {
   nlohmann::ordered_json json;
   json["step"] = p.step;
   json["eval_loss"] = loss;
-  json["perplexity"] = std::exp(loss);
+  json["perplexity"] = math::exp(loss);
   json["bpb"] = p.bits_per_byte;
   for (const auto& [name, value] : p.figures) {
     json[name] = value;

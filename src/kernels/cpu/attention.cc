@@ -13,10 +13,10 @@
 #include "kernels/cpu/attention_simd-inl.h"
 // clang-format on
 
-#include <cmath>
 #include <numbers>
 #include <vector>
 
+#include "base/math.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/kv_page.h"
 
@@ -153,7 +153,7 @@ void finish(const Block& block, Out y, Out lse) {
               inverse);
     if (lse.data == nullptr) continue;
     const float log =
-        sum == 0 ? kHidden : block.pivots[row] * std::numbers::ln2_v<float> + std::log(sum);
+        sum == 0 ? kHidden : block.pivots[row] * std::numbers::ln2_v<float> + math::log(sum);
     store_row(lse, block.queries.index(row), &log, 1, 1.0f);
   }
 }

@@ -4,9 +4,9 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/cross_entropy.cc"
 #include <hwy/foreach_target.h>
 
-#include <cmath>
 #include <limits>
 
+#include "base/math.h"
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/map-inl.h"
 
@@ -61,7 +61,7 @@ double log_sum_exp(In logits, int64_t i, int64_t width) {
     });
     sum += block.total();
   });
-  return most + std::log(sum);
+  return most + math::log(sum);
 }
 
 void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,

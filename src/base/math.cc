@@ -1,0 +1,295 @@
+#include "base/math.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace fovea::math {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// The unrounded sum of two doubles, |low| <= ulp(high) / 2: about 106 bits (Dekker 1971).
+struct Pair {
+  double high, low;
+};
+
+// a + b exactly; for any two numbers (Knuth), and where |a| >= |b| (Dekker).
+Pair sum(double a, double b) {
+  const double s = a + b, part = s - a;
+  return {s, (a - (s - part)) + (b - part)};
+}
+Pair ordered_sum(double a, double b) {
+  const double s = a + b;
+  return {s, b - (s - a)};
+}
+Pair product(double a, double b) {
+  const double p = a * b;
+  return {p, std::fma(a, b, -p)};
+}
+
+Pair operator+(Pair a, Pair b) {
+  const Pair s = sum(a.high, b.high);
+  return ordered_sum(s.high, s.low + (a.low + b.low));
+}
+Pair operator*(Pair a, Pair b) {
+  const Pair p = product(a.high, b.high);
+  return ordered_sum(p.high, p.low + (a.high * b.low + a.low * b.high));
+}
+Pair operator/(Pair a, Pair b) {
+  const double q = a.high / b.high;
+  const double rest = std::fma(-q, b.high, a.high) + (a.low - q * b.low);
+  return ordered_sum(q, rest / b.high);
+}
+
+// c0 + x (c1 + x (...))
+double polynomial(double, double last) { return last; }
+template <class... Rest>
+double polynomial(double x, double first, Rest... rest) {
+  return std::fma(polynomial(x, rest...), x, first);
+}
+
+double power_of_two(int64_t n) {  // -1022 <= n <= 1023
+  return std::bit_cast<double>(static_cast<uint64_t>(n + 1023) << 52);
+}
+
+// ln 2 in two parts; k * kLn2High is exact for |k| < 2^12.
+constexpr double kLn2High = 0x1.62e42fefa3000p-1, kLn2Low = 0x1.3de6af278ece6p-42;
+
+// x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n (1 + y), y = e^r - 1 by its Taylor series, of which
+// r + r^2 / 2 is kept unrounded. |x| < 2^10.
+struct Exponential {
+  int64_t n;
+  Pair y;
+};
+Exponential exponential(Pair x) {
+  constexpr double kPerLn2 = 0x1.71547652b82fep+0, kShift = 0x1.8p52;  // adding it rounds
+  const double n = (x.high * kPerLn2 + kShift) - kShift;
+  const double near = std::fma(-n, kLn2High, x.high), rest = n * kLn2Low;
+  const double high = near - rest;
+  const Pair r = sum(high, ((near - high) - rest) + x.low);
+  Pair square = product(r.high, r.high);
+  const double cubic = r.high * square.high *
+                       polynomial(r.high, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
+                                  1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800,
+                                  1.0 / 479001600, 1.0 / 6227020800, 1.0 / 87178291200);
+  square = {square.high / 2, square.low / 2 + r.high * r.low};
+  const Pair y = ordered_sum(r.high, square.high);
+  return {static_cast<int64_t>(n), ordered_sum(y.high, y.low + (r.low + square.low + cubic))};
+}
+
+// 2^n (1 + y), rounded once.
+double scaled(const Exponential& e) {
+  const Pair one = ordered_sum(1, e.y.high);
+  const double high = one.high, low = one.low + e.y.low;
+  if (e.n > 1023) return (high + low) * 2 * power_of_two(e.n - 1);
+  if (e.n >= -1021 || (e.n == -1022 && high > 1)) return (high + low) * power_of_two(e.n);
+  // A denormal number: where 1 is added first, the sum is rounded at the last bit that it has.
+  const double scale = power_of_two(e.n + 1022);
+  const Pair shifted = ordered_sum(1, high * scale);
+  return ((shifted.high + (shifted.low + low * scale)) - 1) * power_of_two(-1022);
+}
+
+constexpr double kMostExp = 710, kLeastExp = -746;  // beyond, e^x is infinity or 0
+
+// x = 2^k m, m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
+struct Scaled {
+  double k, m;
+};
+Scaled near_one(double x) {
+  int64_t k = 0;
+  if (x < std::numeric_limits<double>::min()) {
+    x *= 0x1p54;
+    k = -54;
+  }
+  constexpr uint64_t kSquareRoot = 0x3fe6a09e667f3bcd;  // the bits of sqrt(1/2)
+  const uint64_t bits = std::bit_cast<uint64_t>(x) - kSquareRoot;
+  k += static_cast<int64_t>(bits) >> 52;
+  return {static_cast<double>(k), std::bit_cast<double>((bits & 0xfffffffffffff) + kSquareRoot)};
+}
+
+// ln x = k ln 2 + 2 artanh s, s = (m - 1) / (m + 1), by its series, to about 2^-70 of it: s and the
+// first terms are unrounded.
+Pair logarithm(double x) {
+  const auto [k, m] = near_one(x);
+  const Pair s = Pair{m - 1, 0} / sum(m, 1);
+  const Pair z = s * s;
+  constexpr Pair kThird{0x1.5555555555555p-2, 0x1.5555555555555p-56},
+      kFifth{0x1.999999999999ap-3, -0x1.999999999999ap-57};
+  Pair y = kFifth +
+           product(z.high, polynomial(z.high, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15,
+                                      1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27));
+  y = kThird + z * y;
+  y = s + s * (z * y);
+  y = {2 * y.high, 2 * y.low};
+  return Pair{k * kLn2High, 0} + (product(k, kLn2Low) + y);
+}
+
+// The first 1,280 binary digits of 2 / pi, behind 64 zeros.
+constexpr uint64_t kTwoOverPi[] = {0,
+                                   0xa2f9836e4e441529,
+                                   0xfc2757d1f534ddc0,
+                                   0xdb6295993c439041,
+                                   0xfe5163abdebbc561,
+                                   0xb7246e3a424dd2e0,
+                                   0x06492eea09d1921c,
+                                   0xfe1deb1cb129a73e,
+                                   0xe88235f52ebb4484,
+                                   0xe99c7026b45f7e41,
+                                   0x3991d639835339f4,
+                                   0x9c845f8bbdf9283b,
+                                   0x1ff897ffde05980f,
+                                   0xef2f118b5a0a6d1f,
+                                   0x6d367ecf27cb09b7,
+                                   0x4f463f669e5fea2d,
+                                   0x7527bac7ebe5f17b,
+                                   0x3d0739f78a5292ea,
+                                   0x6bfb5fb11f8d5d08,
+                                   0x56033046fc7b6bab,
+                                   0xf0cfbc209af4361d};
+
+using Wide = unsigned __int128;
+
+// x = (4 i + quadrant) pi / 2 + rest for some i, |rest| <= pi / 4.
+struct Turned {
+  uint64_t quadrant;
+  Pair rest;
+};
+
+// A positive x > pi / 4 (Payne and Hanek 1983): m 2^e times the 192 digits of 2 / pi that matter;
+// those before them give whole turns. What remains is the quadrant, 2 bits, and its fraction.
+Turned reduced(double x) {
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  const uint64_t m = (bits & 0xfffffffffffff) | 0x10000000000000;
+  const uint64_t first = (bits >> 52) - 1075 + 62;  // e - 2, counted from the zeros
+  const auto digits = [word = first / 64, shift = first % 64](uint64_t i) {
+    return kTwoOverPi[word + i] << shift | kTwoOverPi[word + i + 1] >> 1 >> (63 - shift);
+  };
+  const Wide low = Wide{m} * digits(2);
+  const Wide middle = Wide{m} * digits(1) + (low >> 64);
+  const uint64_t high = m * digits(0) + static_cast<uint64_t>(middle >> 64);
+  Wide fraction = Wide{high} << 66 | Wide{static_cast<uint64_t>(middle)} << 2 |
+                  static_cast<uint64_t>(low) >> 62;
+  const bool above = fraction >> 127 != 0;  // nearer to the next quadrant
+  if (above) fraction = -fraction;
+  // Never 0: no double is so near to a multiple of pi / 2.
+  const auto top = static_cast<uint64_t>(fraction >> 64);
+  const int zeros =
+      top != 0 ? std::countl_zero(top) : 64 + std::countl_zero(static_cast<uint64_t>(fraction));
+  fraction <<= zeros;
+  const double sign = above ? -power_of_two(-zeros) : power_of_two(-zeros);
+  const Pair part{static_cast<double>(static_cast<uint64_t>(fraction >> 75)) * 0x1p-53 * sign,
+                  static_cast<double>(static_cast<uint64_t>(fraction >> 22) & 0x1fffffffffffff) *
+                      0x1p-106 * sign};
+  constexpr Pair kHalfPi{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+  return {(high >> 62) + (above ? 1 : 0), ordered_sum(part.high, part.low) * kHalfPi};
+}
+
+// Taylor's series for |x| <= pi / 4, the first terms unrounded.
+double sine_near_zero(Pair x) {
+  constexpr Pair kSixth{-0x1.5555555555555p-3, -0x1.5555555555555p-57};
+  const Pair z = product(x.high, x.high) + Pair{2 * x.high * x.low, 0};
+  const Pair y = x * (z * kSixth);
+  const double rest =
+      x.high * z.high * z.high *
+      polynomial(z.high, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800,
+                 -1.0 / 1307674368000, 1.0 / 355687428096000, -1.0 / 121645100408832000);
+  const Pair all = ordered_sum(x.high, y.high);
+  return all.high + (all.low + (x.low + y.low + rest));
+}
+
+double cosine_near_zero(Pair x) {
+  const Pair z = product(x.high, x.high) + Pair{2 * x.high * x.low, 0};
+  const double rest = z.high * z.high *
+                      polynomial(z.high, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
+                                 1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000,
+                                 -1.0 / 6402373705728000, 1.0 / 2432902008176640000);
+  const Pair all = ordered_sum(1, -z.high / 2);
+  return all.high + (all.low + (rest - z.low / 2));
+}
+
+}  // namespace
+
+SineAndCosine sine_and_cosine(double x) {
+  const double size = std::abs(x);
+  if (!(size < kInfinity)) return {kNaN, kNaN};
+  if (size < 0x1p-27) return {x, 1};
+  constexpr double kQuarterPi = 0x1.921fb54442d18p-1;
+  if (size <= kQuarterPi) return {sine_near_zero({x, 0}), cosine_near_zero({x, 0})};
+  const Turned t = reduced(size);
+  const double sine = sine_near_zero(t.rest), cosine = cosine_near_zero(t.rest);
+  const bool odd = (t.quadrant & 1) != 0;
+  const bool sine_falls = ((t.quadrant & 2) != 0) != (x < 0);
+  const bool cosine_falls = ((t.quadrant + 1) & 2) != 0;
+  const double first = odd ? cosine : sine, second = odd ? sine : cosine;
+  return {sine_falls ? -first : first, cosine_falls ? -second : second};
+}
+
+double sin(double x) { return sine_and_cosine(x).sine; }
+double cos(double x) { return sine_and_cosine(x).cosine; }
+
+double exp(double x) {
+  if (std::isnan(x)) return x;
+  if (x > kMostExp) return kInfinity;
+  if (x < kLeastExp) return 0;
+  return scaled(exponential({x, 0}));
+}
+
+double log(double x) {
+  if (x == 0) return -kInfinity;
+  if (x < 0) return kNaN;
+  if (!(x < kInfinity)) return x;
+  // As logarithm(), with only s unrounded, at a fifth of the time.
+  const auto [k, m] = near_one(x);
+  const Pair below = sum(m, 1);
+  const double inverse = 1 / below.high, s = (m - 1) * inverse;
+  const double rest = std::fma(-s, below.high, m - 1) - s * below.low;
+  const double z = s * s;
+  const Pair y = ordered_sum(k * kLn2High, 2 * s);
+  return y.high + (y.low + (k * kLn2Low + (2 * rest * inverse +
+                                           s * z *
+                                               polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9,
+                                                          2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
+                                                          2.0 / 19, 2.0 / 21, 2.0 / 23))));
+}
+
+double log10(double x) {
+  if (!(x > 0 && x < kInfinity)) return log(x);
+  constexpr Pair kPerLn10{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57};
+  const Pair y = logarithm(x) * kPerLn10;
+  return y.high + y.low;
+}
+
+// As C's Annex F has it.
+double pow(double x, double y) {
+  if (y == 0 || x == 1) return 1;
+  if (std::isnan(x) || std::isnan(y)) return x + y;
+  const double size = std::abs(x);
+  const bool whole = std::trunc(y) == y, odd = whole && std::abs(std::fmod(y, 2)) == 1;
+  const double sign = std::signbit(x) && odd ? -1.0 : 1.0;
+  if (std::isinf(y)) return size == 1 ? 1 : (size > 1) == (y > 0) ? kInfinity : 0;
+  if (size == 0 || std::isinf(size)) return (size == 0) == (y > 0) ? sign * 0.0 : sign * kInfinity;
+  if (x < 0 && !whole) return kNaN;
+  if (std::abs(y) < 0x1p-65) return 1;
+  const Pair log = logarithm(size);
+  const double high = log.high * y;
+  if (high > kMostExp) return sign * kInfinity;
+  if (high < kLeastExp) return sign * 0.0;
+  return sign * scaled(exponential(Pair{y, 0} * log));
+}
+
+// (e^2x - 1) / (e^2x + 1)
+double tanh(double x) {
+  const double size = std::abs(x);
+  if (!(size < 22)) return std::isnan(x) ? x : std::copysign(1.0, x);
+  if (size < 0x1p-28) return x;
+  const Exponential e = exponential({2 * size, 0});
+  const double scale = power_of_two(e.n);
+  const Pair grown{e.y.high * scale, e.y.low * scale};
+  const Pair t = (sum(scale, -1) + grown) / (sum(scale, 1) + grown);
+  return std::copysign(t.high + t.low, x);
+}
+
+}  // namespace fovea::math
