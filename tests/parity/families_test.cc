@@ -20,6 +20,7 @@
 #include "generate/generate.h"
 #include "shared_folder.h"
 #include "tensor/tape.h"
+#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -101,15 +102,6 @@ class Parity : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     folder_ = GetParam();
     if (!fs::is_directory(folder_)) GTEST_SKIP() << "needs " << folder_;
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string("fovea_parity_") + test->name();
-    std::replace(name.begin(), name.end(), '/', '_');
-    out_ = fs::temp_directory_path() / name;
-    fs::remove_all(out_);
-    fs::create_directories(out_);
-  }
-  void TearDown() override {
-    if (!out_.empty()) fs::remove_all(out_);
   }
 
   SafeTensors traced(const std::string& input, bool gradients) {
@@ -122,7 +114,8 @@ class Parity : public ::testing::TestWithParam<std::string> {
   }
 
   std::string folder_;
-  fs::path out_;
+  const TemporaryFolder temporary_;
+  const fs::path out_ = temporary_.path();
 };
 
 bool is_computed(const std::string& name) {
