@@ -180,6 +180,8 @@ if [[ ${1:-} == --inside ]]; then
   shift
   exec 2>&3 3>&-
   inside "$@"
+  exit
 else
   main "$@"
+  exit  # bash reads no further, so the file may change while this runs
 fi
