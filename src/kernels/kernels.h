@@ -45,10 +45,10 @@ struct Units {
   }
 };
 
-// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. Each sum is taken over ascending k,
-// whatever m, n and the threads are. a is stored [m, k], or [k, m] if transpose_a; b is stored
-// [k, n], or [n, k] if transpose_b. Where k counts rows, they may be summed by units: then with
-// transpose_a, without transpose_b and without bias.
+// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]; summed over ascending k, whatever m,
+// n and the threads are; of two bf16 operands AMX takes 32 k at a time. a is stored [m, k], or [k,
+// m] if transpose_a; b is [k, n], or [n, k] if transpose_b. Where k counts rows, they may be summed
+// by units: then with transpose_a, without transpose_b and without bias.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -195,11 +195,11 @@ struct Kernels {
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
   // Products of the same x [rows, K] with weights of one format, width and group; which of them
-  // come together changes no bit. f32 and bf16: one chain over ascending k, as in gemm. int8 and
-  // int4: each row of x is rounded, group by group, to whole numbers q of -127 to 127 times a
-  // scale, largest magnitude / 127; the sum of q times weights within a group is exact, and the
-  // products (weight scale * scale) * sum are one chain over ascending groups. Where bf16 products
-  // are native, x is rounded to bf16 for bf16 weights.
+  // come together changes no bit. f32: the sums of gemm. bf16: the sums of gemm, of x rounded to
+  // bf16. int8 and int4: each row of x is rounded, group by group, to whole numbers q of -127 to
+  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
+  // and the products (weight scale * scale) * sum are one chain over ascending
+  // groups.
   void (*packed_linear)(std::span<const PackedProduct> products, In x, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.

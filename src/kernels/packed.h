@@ -5,14 +5,13 @@
 // lanes, and one token's product reads memory once, front to back. In units of one cache line or
 // half of one, for each panel, with k and N rounded up and filled with zeros:
 //
-//   f32   [K][16]          weights
-//   bf16  [K/2][16]        words of two weights, the earlier k in the upper half; K is rounded up
-//   to
-//                          32, what one product of AMX's tiles takes
-//   int8  [K/4][16][4]     bytes w + 128, w = -128 to 127
+//   f32   [K][16]            weights
+//   bf16  [K/2][16]          words of two weights, the earlier k in the upper half; K is rounded
+//                            up to 32, what one product of AMX's tiles takes
+//   int8  [K/4][16][4]       bytes w + 128, w = -128 to 127
 //   int4  [K/G][G/8][16][4]  bytes of two numbers w + 8, w = -8 to 7: number j of a group of G
-//   along
-//                          k in the low half of byte j (j < G/2) or the high half of byte j - G/2
+//                            along k in the low half of byte j (j < G/2) or the high half of
+//                            byte j - G/2
 //
 // The last two stand for w * scale; their scales are f16 [K/G][16] for each panel. The offsets make
 // bytes unsigned, which is what the dot product instructions take on one side.
