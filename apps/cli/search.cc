@@ -79,6 +79,8 @@ class SearchCommand : public Command {
     line.clear();
     for (const std::string& file : result.skipped)
       note("warning: " + printable(file) + ": no text, left out\n");
+    for (const std::string& link : result.links_out)
+      note("warning: " + printable(link) + ": a link out of the folder, left out\n");
     print(json ? json_text({{"files", result.files},
                             {"skipped", result.skipped},
                             {"passages", result.passages},
@@ -130,10 +132,10 @@ class SearchCommand : public Command {
     std::stable_sort(matches.begin(), matches.end(),
                      [](auto& a, auto& b) { return a.similarity > b.similarity; });
     matches.resize(std::min(matches.size(), kShown));
-    std::string out = fmt::format("{:.4f}  {}:{}\n", found.score, file, found.line);
+    std::string out = fmt::format("{:.4f}  {}:{}\n", found.score, printable(file), found.line);
     for (const WordMatch& m : matches)
-      out += fmt::format("    {:<16} {:.2f}  {} (line {})\n", m.query, m.similarity, m.passage,
-                         m.line);
+      out += fmt::format("    {:<16} {:.2f}  {} (line {})\n", printable(m.query), m.similarity,
+                         printable(m.passage), m.line);
     size_t at = 0;
     while (at < found.text.size()) {
       const size_t end = std::min(found.text.find('\n', at), found.text.size());

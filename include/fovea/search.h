@@ -17,7 +17,8 @@ struct SearchBuildOptions {
 
 struct SearchBuild {
   int64_t files = 0;
-  std::vector<std::string> skipped;  // files that are no text
+  std::vector<std::string> skipped;    // files that are no text
+  std::vector<std::string> links_out;  // links that lead out of the folder: not followed
   int64_t passages = 0;
   int64_t embedded = 0;  // passages that the older index did not have
 };

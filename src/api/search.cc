@@ -61,14 +61,14 @@ PassageRules rules_for(const Embedder& embedder, const SearchBuildOptions& optio
 // model lends none.
 class KnownVectors {
  public:
-  KnownVectors(const std::string& path, const std::string& fingerprint) {
+  KnownVectors(const std::string& path, const std::string& fingerprint, int64_t width) {
     if (!is_index(path)) return;
     try {
       index_ = std::make_unique<IndexFiles>(read_index(path));
     } catch (const Error&) {
       return;
     }
-    if (index_->settings.fingerprint != fingerprint) return;
+    if (index_->settings.fingerprint != fingerprint || index_->settings.width != width) return;
     for (size_t i = 0; i < index_->passages.size(); ++i)
       numbers_.emplace(index_->passages[i].text, static_cast<int64_t>(i));
   }
@@ -121,10 +121,13 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
   const FloatMode mode;
   const Embedder embedder = Embedder::open(model);
   const std::string fingerprint = fingerprint_of(embedder);
-  const KnownVectors known(index, fingerprint);
+  const KnownVectors known(index, fingerprint, embedder.width());
   SearchBuild result;
   std::vector<IndexedPassage> passages;
-  for (const std::string& file : text_files(folder, result.skipped)) {
+  FoundTexts found = text_files(folder);
+  result.skipped = std::move(found.skipped);
+  result.links_out = std::move(found.links_out);
+  for (const std::string& file : found.files) {
     ++result.files;
     const std::string text = read_text_file(folder, file);
     for (const PassageSpan& span :
@@ -159,7 +162,9 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
   const FloatMode mode;
   IndexFiles files = read_index(index);
   Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model, warnings);
-  check(files.settings.fingerprint == fingerprint_of(embedder),
+  // A forger can name any fingerprint; the width decides what is read of a vector.
+  check(files.settings.fingerprint == fingerprint_of(embedder) &&
+            files.settings.width == embedder.width(),
         "{}: was built with another model than {}; expected that one, or an index built again",
         index, model.empty() ? files.settings.model : model);
   return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(embedder)}));

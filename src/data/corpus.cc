@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/files_below.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "data/file_reader.h"
@@ -33,32 +34,18 @@ Corpus::File inspect(const fs::path& path) {
   return {path, static_cast<int64_t>(MappedFile(path.string()).size()), format_of(path)};
 }
 
-std::vector<Corpus::File> files_below(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> paths;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const fs::path& path = entry->path();
-    const bool hidden = path.filename().string().starts_with('.'),
-               folder_itself = entry->is_directory(error);
-    if (hidden && folder_itself) entry.disable_recursion_pending();
-    if (hidden || folder_itself) continue;
-    if (path.extension() == ".txt" || format_of(path) == Corpus::Format::json_lines)
-      paths.push_back(path);
-  }
-  if (error) {
-    fail(ErrorKind::BadFile, "{}: cannot be listed ({}); expected a readable folder",
-         folder.string(), error.message());
-  }
-  std::sort(paths.begin(), paths.end());
+std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>& links_out) {
+  const FilesBelow found = files_below(folder.string());
+  links_out.insert(links_out.end(), found.links_out.begin(), found.links_out.end());
   std::vector<Corpus::File> files;
-  for (const fs::path& path : paths) {
+  for (const fs::path& path : found.files) {
+    if (path.extension() != ".txt" && format_of(path) != Corpus::Format::json_lines) continue;
     if (const Corpus::File file = inspect(path); file.bytes > 0) files.push_back(file);
   }
   if (files.empty()) {
     fail(ErrorKind::BadFile,
-         "{}: holds no text; expected files *.txt, *.jsonl or *.json that are not empty",
-         folder.string());
+         "{}: holds no text; expected files *.txt, *.jsonl or *.json that are not empty{}",
+         folder.string(), found.links_out.empty() ? "" : ", not links that lead out of the folder");
   }
   return files;
 }
@@ -172,7 +159,7 @@ Corpus::Corpus(const std::vector<fs::path>& paths) {
   check(!paths.empty(), "DATA: is missing; expected text files, JSON lines or folders");
   for (const fs::path& path : paths) {
     if (is_folder(path.string())) {
-      const std::vector<File> found = files_below(path);
+      const std::vector<File> found = files_of(path, links_out_);
       files_.insert(files_.end(), found.begin(), found.end());
       continue;
     }

@@ -40,6 +40,8 @@ class Corpus {
 
   // Those used, in order; empty ones in folders are not.
   const std::vector<File>& files() const { return files_; }
+  // Of the folders: not followed, as they lead out of them.
+  const std::vector<std::filesystem::path>& links_out() const { return links_out_; }
   int64_t bytes() const;             // of the files
   bool separates_documents() const;  // more than one file, or JSON lines
 
@@ -56,6 +58,7 @@ class Corpus {
 
  private:
   std::vector<File> files_;
+  std::vector<std::filesystem::path> links_out_;
   std::optional<uint64_t> hash_;  // once known
   Watch watch_;
 };

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
+constexpr int64_t kMostLines = int64_t{1} << 53;
 constexpr size_t kMostBytes = size_t{16} << 30;  // of passages that are held in memory
 
 std::string passages_text(const std::vector<IndexedPassage>& passages) {
@@ -33,8 +35,9 @@ std::vector<IndexedPassage> parse_passages(std::string_view text, const std::str
     if (!json.is_object())
       fail(ErrorKind::BadFile, "{}: line {} is no object; expected a passage", file,
            passages.size() + 1);
-    passages.push_back({get_string(json, "file", file), get_int(json, "line", file, 1),
-                        get_int(json, "last_line", file, 1), get_string(json, "text", file)});
+    passages.push_back({get_string(json, "file", file), get_int(json, "line", file, 1, kMostLines),
+                        get_int(json, "last_line", file, 1, kMostLines),
+                        get_string(json, "text", file)});
     at = end + 1;
   }
   return passages;
@@ -74,6 +77,15 @@ nlohmann::json read_description(const std::string& path) {
   return json;
 }
 
+Similarity get_similarity(const nlohmann::json& json, const std::string& file) {
+  const std::string name = get_string(json, "similarity", file);
+  const std::optional<Similarity> similarity = similarity_named(name);
+  if (!similarity)
+    fail(ErrorKind::BadFile, "{}: similarity is {}; expected cosine, dot or euclidean", file,
+         excerpt(name, 40));
+  return *similarity;
+}
+
 }  // namespace
 
 bool is_index(const std::string& path) {
@@ -104,16 +116,16 @@ IndexFiles read_index(const std::string& path) {
                     passages_file = path + "/passages.jsonl";
   IndexSettings settings{get_string(json, "folder", file), get_string(json, "model", file),
                          get_string(json, "fingerprint", file), get_int(json, "width", file, 1),
-                         similarity_named(get_string(json, "similarity", file)).value()};
+                         get_similarity(json, file)};
   const std::string text = read_file(passages_file, kMostBytes);
   if (hash_text(hash_bytes(text)) != get_string(json, "hash_of_passages", file))
     refuse_damage(passages_file);
-  if (hash_text(hash_bytes(MappedFile(graph_file).bytes())) !=
-      get_string(json, "hash_of_graph", file))
+  const MappedFile graph_bytes(graph_file);
+  if (hash_text(hash_bytes(graph_bytes.bytes())) != get_string(json, "hash_of_graph", file))
     refuse_damage(graph_file);
   std::vector<IndexedPassage> passages = parse_passages(text, passages_file);
   const auto count = static_cast<int64_t>(passages.size());
-  VectorGraph graph(graph_file, count, settings.width, settings.similarity);
+  VectorGraph graph(graph_bytes.bytes(), graph_file, count, settings.width, settings.similarity);
   return {std::move(settings), std::move(passages), std::move(graph)};
 }
 

@@ -5,10 +5,14 @@
 
 namespace fovea {
 
-// The text files in a folder and below it, as paths from there, sorted; names that begin with a dot
-// are left out. What holds a NUL byte at its beginning, or is larger than a text can be, is
-// `skipped`.
-std::vector<std::string> text_files(const std::string& folder, std::vector<std::string>& skipped);
+struct FoundTexts {
+  std::vector<std::string> files;      // paths from the folder, sorted
+  std::vector<std::string> skipped;    // with a NUL byte at the beginning, or too large for texts
+  std::vector<std::string> links_out;  // not followed, as they lead out of the folder
+};
+
+// The text files in a folder and below it; names that begin with a dot are left out.
+FoundTexts text_files(const std::string& folder);
 
 // As UTF-8: bad bytes become U+FFFD.
 std::string read_text_file(const std::string& folder, const std::string& file);

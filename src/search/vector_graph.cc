@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
 
 // Of hnswlib 0.6 under our warnings.
 #pragma GCC diagnostic push
@@ -37,6 +40,137 @@ std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, 
        "euclidean");
 }
 
+using Link = hnswlib::tableint;
+using Label = hnswlib::labeltype;
+using Count = hnswlib::linklistsizeint;
+
+// The bytes that hnswlib's saveIndex() writes: a head; for each vector its links, its elements and
+// its label; then for each vector its links on the upper levels, from the first one. hnswlib's own
+// reader trusts them, so they are checked here, all of them, before any is used: every list is at
+// most as long as those that we make, and every link leads to a vector of its level.
+class GraphFile {
+ public:
+  GraphFile(std::string_view bytes, const std::string& path, int64_t count, int64_t width)
+      : bytes_(bytes), path_(path), count_(static_cast<uint64_t>(count)) {
+    expect(count > 0 && count_ < std::numeric_limits<Link>::max() && width > 0 &&
+               static_cast<uint64_t>(width) <= bytes.size() / sizeof(float),
+           "too short");
+    vector_bytes_ = static_cast<uint64_t>(width) * sizeof(float);
+    element_ = kLists0 + vector_bytes_ + sizeof(Label);
+    expect(bytes.size() >= kHead && (bytes.size() - kHead) / element_ >= count_, "too short");
+    check_head();
+    find_levels();
+    check_elements();
+    check_upper_lists();
+  }
+
+  // `links` is empty, with room for the vectors.
+  void copy_to(Hnsw& links) const {
+    std::memcpy(links.data_level0_memory_, bytes_.data() + kHead, count_ * element_);
+    links.maxlevel_ = static_cast<int>(top_level_);
+    links.enterpoint_node_ = entry_;
+    for (uint64_t i = 0; i < count_; ++i) {
+      const size_t size = levels_[i] * kList;
+      char* const lists = size > 0 ? static_cast<char*>(std::malloc(size)) : nullptr;
+      if (size > 0 && lists == nullptr) throw std::bad_alloc();
+      if (size > 0) std::memcpy(lists, bytes_.data() + upper_[i], size);
+      links.linkLists_[i] = lists;
+      links.element_levels_[i] = static_cast<int>(levels_[i]);
+      links.cur_element_count = i + 1;  // what its destructor frees
+    }
+  }
+
+ private:
+  static constexpr size_t kList = sizeof(Count) + kLinks * sizeof(Link);
+  static constexpr size_t kLists0 = sizeof(Count) + 2 * kLinks * sizeof(Link);
+  static constexpr size_t kHead = 10 * sizeof(size_t) + sizeof(int) + sizeof(Link) + sizeof(double);
+
+  void expect(bool holds, const char* wrong) const {
+    if (holds) return;
+    fail(ErrorKind::BadFile, "{}: {}; expected a graph of {} vectors (build the index again)",
+         path_, wrong, count_);
+  }
+  template <class T>
+  T at(uint64_t place) const {
+    T value;
+    std::memcpy(&value, bytes_.data() + place, sizeof value);
+    return value;
+  }
+  template <class T>
+  T next(uint64_t& place) const {
+    place += sizeof(T);
+    return at<T>(place - sizeof(T));
+  }
+
+  void check_head() {
+    uint64_t place = 0;
+    const auto same = [&](uint64_t expected) {
+      expect(next<size_t>(place) == expected, "its head is not one of ours");
+    };
+    for (const uint64_t expected :
+         {uint64_t{0}, count_, count_, element_, kLists0 + vector_bytes_, uint64_t{kLists0}})
+      same(expected);
+    const auto top = next<int>(place);
+    entry_ = next<Link>(place);
+    expect(top >= 0 && entry_ < count_, "its entry is no vector");
+    top_level_ = static_cast<uint64_t>(top);
+    for (const uint64_t expected : {kLinks, 2 * kLinks, kLinks}) same(expected);
+    next<double>(place);  // for levels of new vectors: none comes
+    same(kCandidates);
+  }
+
+  void find_levels() {
+    uint64_t place = kHead + count_ * element_;
+    for (uint64_t i = 0; i < count_; ++i) {
+      expect(bytes_.size() - place >= sizeof(Count), "too short");
+      const uint64_t size = next<Count>(place);
+      expect(size % kList == 0 && size / kList <= top_level_ && size <= bytes_.size() - place,
+             "a vector's level is wrong");
+      levels_.push_back(static_cast<uint32_t>(size / kList));
+      upper_.push_back(place);
+      place += size;
+    }
+    expect(place == bytes_.size(), "too long");
+    expect(levels_[entry_] == top_level_, "its entry is not on the highest level");
+  }
+
+  void check_list(uint64_t place, size_t most, uint64_t level) const {
+    const auto links = next<Count>(place);  // its upper half marks what is deleted: nothing
+    expect(links <= most, "a vector has too many links");
+    for (Count i = 0; i < links; ++i) {
+      const Link link = next<Link>(place);
+      expect(link < count_ && levels_[link] >= level, "a link leads nowhere");
+    }
+  }
+
+  void check_elements() const {
+    for (uint64_t i = 0; i < count_; ++i) {
+      const uint64_t place = kHead + i * element_;
+      check_list(place, 2 * kLinks, 0);
+      constexpr uint32_t kExponent = 0x7F800000;  // of infinities and of what is no number
+      bool finite = true;
+      for (uint64_t x = 0; x < vector_bytes_; x += sizeof(float))
+        finite &= (at<uint32_t>(place + kLists0 + x) & kExponent) != kExponent;
+      expect(finite, "an element is not finite");
+      expect(at<Label>(place + kLists0 + vector_bytes_) == i, "a vector has another's number");
+    }
+  }
+
+  void check_upper_lists() const {
+    for (uint64_t i = 0; i < count_; ++i) {
+      for (uint64_t level = 1; level <= levels_[i]; ++level)
+        check_list(upper_[i] + (level - 1) * kList, kLinks, level);
+    }
+  }
+
+  std::string_view bytes_;
+  const std::string& path_;
+  uint64_t count_, vector_bytes_ = 0, element_ = 0, top_level_ = 0;
+  Link entry_ = 0;
+  std::vector<uint32_t> levels_;  // of each vector
+  std::vector<uint64_t> upper_;   // where its links on these begin
+};
+
 }  // namespace
 
 struct VectorGraph::Graph {
@@ -59,21 +193,15 @@ VectorGraph::VectorGraph(const Tensor& vectors, Similarity similarity)
     graph_->links->addPoint(vectors.data_as<float>() + i * graph_->width, static_cast<size_t>(i));
 }
 
-VectorGraph::VectorGraph(const std::string& path, int64_t count, int64_t width,
-                         Similarity similarity)
+VectorGraph::VectorGraph(std::string_view bytes, const std::string& path, int64_t count,
+                         int64_t width, Similarity similarity)
     : graph_(
           std::make_unique<Graph>(Graph{similarity, width, space_of(similarity, width), nullptr})) {
-  try {
-    graph_->links = std::make_unique<Hnsw>(graph_->space.get(), path);
-    graph_->links->setEf(kSearchCandidates);
-  } catch (const std::runtime_error& error) {
-    fail(ErrorKind::BadFile, "{}: {}; expected a graph of {} vectors", path, error.what(), count);
-  }
-  const size_t found = graph_->links->cur_element_count;  // atomic in newer versions of hnswlib
-  if (found != static_cast<size_t>(count) ||
-      graph_->links->label_offset_ - graph_->links->offsetData_ != graph_->space->get_data_size())
-    fail(ErrorKind::BadFile, "{}: a graph of {} vectors; expected {} of {} elements", path, found,
-         count, width);
+  const GraphFile file(bytes, path, count, width);
+  graph_->links =
+      std::make_unique<Hnsw>(graph_->space.get(), static_cast<size_t>(count), kLinks, kCandidates);
+  graph_->links->setEf(kSearchCandidates);
+  file.copy_to(*graph_->links);
 }
 
 VectorGraph::~VectorGraph() = default;
@@ -86,7 +214,11 @@ std::string VectorGraph::bytes() const {
 }
 
 std::vector<float> VectorGraph::vector(int64_t number) const {
-  return graph_->links->getDataByLabel<float>(static_cast<size_t>(number));
+  const char* const data =
+      graph_->links->getDataByInternalId(static_cast<hnswlib::tableint>(number));
+  std::vector<float> vector(static_cast<size_t>(graph_->width));
+  std::memcpy(vector.data(), data, vector.size() * sizeof(float));
+  return vector;
 }
 
 std::vector<VectorGraph::Neighbour> VectorGraph::nearest(const float* query, int64_t count) const {
@@ -97,7 +229,10 @@ std::vector<VectorGraph::Neighbour> VectorGraph::nearest(const float* query, int
     const auto [distance, label] = found.top();
     const float similarity =
         graph_->similarity == Similarity::euclidean ? -std::sqrt(distance) : 1 - distance;
-    neighbours.push_back({static_cast<int64_t>(label), similarity});
+    // Products of large numbers may cancel out to what has no place in an order.
+    const float worst = -std::numeric_limits<float>::infinity();
+    neighbours.push_back(
+        {static_cast<int64_t>(label), std::isnan(similarity) ? worst : similarity});
   }
   std::sort(neighbours.begin(), neighbours.end(), [](const auto& a, const auto& b) {
     return a.similarity != b.similarity ? a.similarity > b.similarity : a.number < b.number;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "embed/modules.h"
@@ -17,9 +18,10 @@ class VectorGraph {
   // vectors f32 [N, D], N at least 1; of length 1 for cosine. The same vectors give the same graph.
   // Unsupported for manhattan.
   VectorGraph(const Tensor& vectors, Similarity similarity);
-  // Reads what bytes() gave: of a file whose hash was compared, for the format has no checks of its
-  // own. BadFile where it is not of `count` vectors of `width`.
-  VectorGraph(const std::string& path, int64_t count, int64_t width, Similarity similarity);
+  // From what bytes() gave; `path` is the file's name in errors. BadFile where it is anything else
+  // than a graph of `count` vectors of `width`: every number in it is checked.
+  VectorGraph(std::string_view bytes, const std::string& path, int64_t count, int64_t width,
+              Similarity similarity);
   ~VectorGraph();
   VectorGraph(VectorGraph&&) noexcept;
 

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
+#include "fovea/excerpt.h"
 #include "train/special_tokens.h"
 #include "train/task.h"
 #include "train/window_examples.h"
@@ -34,7 +35,12 @@ class TextTask : public TrainingTask {
                                options_.tokenizer, spec.context);
   }
 
-  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+             const Say& say) override {
+    if (const auto& links = corpus_.links_out(); !links.empty()) {
+      say(fmt::format("{} links that lead out of their folder are left out, the first of them {}",
+                      links.size(), excerpt(links[0].string(), 200)));
+    }
     const bool words = spec.head.kind == HeadKind::language_model;
     const bool reads_text = spec.input.kind == InputKind::tokens;
     if (objective_ == Objective::next_token) {

@@ -121,12 +121,13 @@ TEST(TextFiles, AreFoundSortedWithoutData) {
     write_file_atomically(folder / name, "text");
   write_file_atomically(folder / "data", std::string("a\0b", 3));
   ASSERT_EQ(symlink("..", (folder / "b/up").c_str()), 0);
-  std::vector<std::string> skipped;
-  EXPECT_EQ(text_files(folder.path(), skipped), (std::vector<std::string>{"c.md", "b/a.txt"}));
-  EXPECT_EQ(skipped, std::vector<std::string>{"data"});
+  const FoundTexts found = text_files(folder.path() + "/");
+  EXPECT_EQ(found.files, (std::vector<std::string>{"b/a.txt", "c.md"}));
+  EXPECT_EQ(found.skipped, std::vector<std::string>{"data"});
+  EXPECT_TRUE(found.links_out.empty());
   write_file_atomically(folder / "bad", "a\xff");
   EXPECT_EQ(read_text_file(folder.path(), "bad"), "a\xEF\xBF\xBD");
-  expect_error(ErrorKind::BadFile, {"none"}, [&] { text_files(folder / "none", skipped); });
+  expect_error(ErrorKind::BadFile, {"none"}, [&] { text_files(folder / "none"); });
 }
 
 TEST(Words, AreTokensThatTouch) {

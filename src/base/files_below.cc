@@ -1,0 +1,54 @@
+#include "base/files_below.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 64;  // folders in folders
+
+[[noreturn]] void refuse(const std::string& folder, const std::error_code& error) {
+  fail(ErrorKind::BadFile, "{}: cannot be listed ({}); expected a readable folder", folder,
+       error.message());
+}
+
+// Where a link leads to in the end, if that is below `root`; both without links.
+bool stays_below(const fs::path& link, const fs::path& root) {
+  std::error_code error;
+  const fs::path target = fs::canonical(link, error);
+  if (error) return false;
+  return std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first == root.end();
+}
+
+}  // namespace
+
+FilesBelow files_below(const std::string& folder) {
+  std::error_code error;
+  const fs::path root = fs::canonical(folder, error);
+  if (error) refuse(folder, error);
+  FilesBelow found;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry.depth() > kDeepest)
+      fail(ErrorKind::BadFile, "{}: more than {} folders deep; expected fewer", folder, kDeepest);
+    const fs::path& path = entry->path();
+    std::error_code lost;  // what disappears meanwhile is left out
+    if (path.filename().string().starts_with('.')) {
+      entry.disable_recursion_pending();
+    } else if (entry->is_symlink(lost) && !stays_below(path, root)) {
+      found.links_out.push_back(path);
+    } else if (entry->is_regular_file(lost)) {
+      found.files.push_back(path);
+    }
+  }
+  if (error) refuse(folder, error);
+  std::sort(found.files.begin(), found.files.end());
+  std::sort(found.links_out.begin(), found.links_out.end());
+  return found;
+}
+
+}  // namespace fovea

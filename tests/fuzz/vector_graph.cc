@@ -1,0 +1,25 @@
+// The graph of somebody else's search index: whatever its bytes are, it is refused or it answers.
+
+#include <algorithm>
+#include <cstring>
+
+#include "fuzz.h"
+#include "search/vector_graph.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  constexpr int64_t kMostVectors = 4096, kWidth = 4;
+  uint64_t count = 0;  // as the file itself has it: index.json is as easily forged
+  if (size >= 2 * sizeof count) std::memcpy(&count, data + sizeof count, sizeof count);
+  succeeds([&] {
+    const auto vectors = static_cast<int64_t>(count % kMostVectors);
+    const VectorGraph graph(text_of(data, size), "graph.hnsw", vectors, kWidth, Similarity::dot);
+    const float query[kWidth] = {1, -1, 0.5f, 0};
+    const auto found = graph.nearest(query, 10);
+    require(found.size() <= 10, "as many as were asked for");
+    for (const auto& [number, similarity] : found)
+      require(number >= 0 && number < vectors, "a vector of the graph");
+    require(graph.vector(vectors - 1).size() == kWidth, "a vector has its width");
+  });
+  return 0;
+}
