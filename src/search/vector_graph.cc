@@ -221,9 +221,12 @@ std::vector<float> VectorGraph::vector(int64_t number) const {
   return vector;
 }
 
-std::vector<VectorGraph::Neighbour> VectorGraph::nearest(const float* query, int64_t count) const {
+std::vector<VectorGraph::Neighbour> VectorGraph::nearest(std::span<const float> query,
+                                                         int64_t count) const {
+  check(std::ssize(query) == graph_->width, "search: a vector of {} elements; expected {}",
+        query.size(), graph_->width);
   const auto most = static_cast<int64_t>(graph_->links->cur_element_count);
-  auto found = graph_->links->searchKnn(query, static_cast<size_t>(std::min(count, most)));
+  auto found = graph_->links->searchKnn(query.data(), static_cast<size_t>(std::min(count, most)));
   std::vector<Neighbour> neighbours;
   for (; !found.empty(); found.pop()) {
     const auto [distance, label] = found.top();

@@ -4,6 +4,7 @@
 // arXiv:1603.09320), by hnswlib.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,9 @@ class VectorGraph {
     int64_t number;  // of a row of `vectors`
     float similarity;
   };
-  // At most `count`, the most alike first; equal ones by number.
-  std::vector<Neighbour> nearest(const float* query, int64_t count) const;
+  // At most `count`, the most alike first; equal ones by number. InvalidArgument where the query is
+  // of another width.
+  std::vector<Neighbour> nearest(std::span<const float> query, int64_t count) const;
 
  private:
   struct Graph;

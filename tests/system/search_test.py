@@ -51,6 +51,15 @@ class Search(FoveaTest):
                 self.assertLessEqual(match["similarity"], 1.0001)
                 self.assertTrue(passage["line"] <= match["line"] <= passage["last_line"])
 
+    def test_links_out_of_the_folder_are_not_followed(self):
+        (self.folder / "secret.txt").write_text("a secret of the reader\n")
+        (self.texts / "out.txt").symlink_to("../secret.txt")
+        (self.texts / "again.txt").symlink_to("fox.txt")
+        done = self.build()
+        self.assertIn(b"out.txt: a link out of the folder, left out", done.stderr)
+        self.assertTrue(done.stdout.startswith(b"3 files, "), done.stdout)
+        self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.index.iterdir()))
+
     def test_only_what_changed_is_embedded(self):
         self.assertEqual(self.built(), {"files": 2, "skipped": ["data.bin"], "passages": 3, "embedded": 3})
         first = {p.name: p.read_bytes() for p in self.index.iterdir()}

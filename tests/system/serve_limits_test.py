@@ -55,6 +55,23 @@ class ServeLimits(ServeTest):
             self.assertLess(time.monotonic() - began, 20, str(schema)[:100])
         self.still_well()
 
+    def test_schemas_that_are_read_in_many_ways(self):
+        """A chain of references was a chain of calls, until the stack ended; each bracket under an array that is one level or two
+        doubled what the engine remembered, and no other client was answered."""
+        self.serve()
+        array = {"type": "array", "items": {"$ref": "#/$defs/a"}}
+        ambiguous = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [array, {"type": "array", "items": array}, {"type": "null"}]}}}
+        links = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(20_000)}
+        chain = {"$ref": "#/$defs/a0", "$defs": {**links, "a20000": {"type": "null"}}}
+        bracket = str(self.good("/tokenize", {"content": "["})["tokens"][0])
+        for schema in (ambiguous, chain):
+            answer = self.good("/v1/chat/completions", {
+                **CHAT, "max_tokens": 100, "temperature": 0, "logit_bias": {bracket: 100},
+                "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}})
+            json.loads(answer["choices"][0]["message"]["content"])
+            self.still_well()
+        self.assertLess(self.of_status("VmHWM"), 400_000)
+
     def broken(self, model):
         """A copy of a model whose weights are no numbers."""
         copy = self.folder / f"broken {model.name}"

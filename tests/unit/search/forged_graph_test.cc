@@ -37,7 +37,7 @@ class ForgedGraph : public testing::Test {
                               Similarity::dot);
       for (const int64_t i : {0, 17, 399}) {
         EXPECT_EQ(graph.vector(i).size(), size_t{kWidth});
-        const auto found = graph.nearest(vectors_.data_as<float>() + i * kWidth, 10);
+        const auto found = graph.nearest({vectors_.data_as<float>() + i * kWidth, kWidth}, 10);
         EXPECT_LE(found.size(), 10u);
         for (size_t n = 0; n < found.size(); ++n) {
           EXPECT_TRUE(found[n].number >= 0 && found[n].number < kCount);

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "search/index_files.h"
@@ -31,15 +32,23 @@ TEST(VectorGraph, FindsTheNearestAndSaysTheirSimilarity) {
   const VectorGraph graph(vectors, Similarity::cosine);
   for (const int64_t i : {0, 7, 499}) {
     const float* x = vectors.data_as<float>() + i * 20;
-    const auto found = graph.nearest(x, 3);
+    const auto found = graph.nearest({x, 20}, 3);
     ASSERT_EQ(found.size(), 3u);
     EXPECT_EQ(found[0].number, i);
     EXPECT_NEAR(found[0].similarity, 1, 1e-6);
     EXPECT_GT(found[1].similarity, found[2].similarity);
     EXPECT_EQ(graph.vector(i), std::vector<float>(x, x + 20));
   }
-  EXPECT_EQ(graph.nearest(vectors.data_as<float>(), 1000).size(), 500u);
+  EXPECT_EQ(graph.nearest({vectors.data_as<float>(), 20}, 1000).size(), 500u);
   EXPECT_EQ(graph.bytes(), VectorGraph(vectors, Similarity::cosine).bytes());
+}
+
+// Of an index whose width was forged the query's vector was read beyond its end.
+TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
+  const VectorGraph graph(random_vectors(10, 8), Similarity::dot);
+  const std::vector<float> query(9, 1.0f);
+  expect_error(ErrorKind::InvalidArgument, {"9 elements", "expected 8"},
+               [&] { graph.nearest(query, 1); });
 }
 
 TEST(VectorGraph, KnowsThreeSimilarities) {
@@ -77,7 +86,7 @@ TEST_F(IndexFolder, ComesBackAsItWas) {
   EXPECT_EQ(index.passages[4].text, "passage \"ä\"\n");
   EXPECT_EQ(index.passages[4].last_line, 6);
   const Tensor vectors = random_vectors(5, 8);
-  EXPECT_EQ(index.graph.nearest(vectors.data_as<float>() + 16, 1)[0].number, 2);
+  EXPECT_EQ(index.graph.nearest({vectors.data_as<float>() + 16, 8}, 1)[0].number, 2);
 }
 
 TEST_F(IndexFolder, EachFlippedByteIsFound) {
@@ -101,6 +110,50 @@ TEST_F(IndexFolder, EachFlippedByteIsFound) {
     expect_error(ErrorKind::BadFile, {path_}, [&] { read_index(path_); });
     write_file_atomically(file, whole);
   }
+}
+
+// With right hashes, whatever the values are.
+TEST_F(IndexFolder, ForgedSettingsAndPassagesAreRefusedOrHarmless) {
+  using Json = nlohmann::json;
+  const Json whole = read_json(path_ + "/index.json");
+  const std::string passages = read_file(path_ + "/passages.jsonl");
+  const auto forge = [&](Json json, const std::string& with) {
+    json.erase("hash");
+    json["hash_of_passages"] = hash_text(hash_bytes(with));
+    json["hash"] = hash_text(hash_bytes(json.dump()));
+    write_file_atomically(path_ + "/index.json", json.dump());
+    write_file_atomically(path_ + "/passages.jsonl", with);
+    try {
+      const IndexFiles index = read_index(path_);
+      EXPECT_EQ(index.settings.width, 8);
+      EXPECT_EQ(index.passages.size(), 5u);
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+      return false;
+    }
+  };
+  ASSERT_TRUE(forge(whole, passages));
+  for (const auto& [key, old] : whole.items()) {
+    for (const Json& value :
+         {Json(), Json(-1), Json(0), Json(7), Json(9), Json(INT64_MAX), Json(1e300), Json("\n"),
+          Json(std::string(100'000, 'x')), Json::array(), Json::object()}) {
+      Json json = whole;
+      json[key] = value;
+      const bool free_text =
+          (key == "folder" || key == "model" || key == "fingerprint") && value.is_string();
+      const bool overwritten = key.starts_with("hash_of_p") || key == "hash" || key == "passages";
+      EXPECT_EQ(forge(json, passages), free_text || overwritten)
+          << key << " " << value.dump().substr(0, 50);
+    }
+  }
+  const std::string line = passages.substr(0, passages.find('\n') + 1);
+  for (const std::string& other :
+       {passages + line, passages.substr(line.size()), std::string(), std::string("[]\n"),
+        passages.substr(line.size()) +
+            R"({"file": "a", "line": 9223372036854775807, "last_line": 1, "text": ""})",
+        passages.substr(line.size()) + R"({"file": "a", "line": 0, "last_line": 1, "text": ""})"})
+    EXPECT_FALSE(forge(whole, other)) << other.substr(0, 100);
 }
 
 TEST_F(IndexFolder, TakesThePlaceOfAnIndexOnly) {
