@@ -6,6 +6,11 @@
 #include <limits>
 #include <new>
 
+#ifdef __SANITIZE_ADDRESS__
+// While it builds a graph hnswlib reads, for a prefetch, the link behind the end of a full list:
+// within what malloc gives, but not within what was asked for.
+#define NO_MANUAL_VECTORIZATION
+#endif
 // Of hnswlib 0.6 under our warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"

@@ -53,6 +53,12 @@ class Texts(FoveaTest):
         self.ok(self.plan(folder))
         self.ok(self.plan(folder / "a.txt", folder / "b.txt"))
         self.ok(self.plan(folder / "c.jsonl"))
+        whole = json.loads(self.ok(self.plan(folder)).stdout)
+        (folder / "d.txt").symlink_to(self.file("secret.txt", "secret " * 1000))
+        told = json.loads(self.ok(self.plan(folder)).stdout)
+        note, = [note for note in told["notes"] if "links" in note]
+        self.assertIn("d.txt", note)
+        self.assertEqual({**told, "notes": whole["notes"]}, whole, "the same text")
 
     def test_bad_json_lines_name_the_line(self):
         good = json.dumps({"text": text_of(3000)})

@@ -119,6 +119,20 @@ TEST_F(CorpusTest, ReadsFoldersSortedByName) {
   EXPECT_FALSE(Corpus({folder_ / "d/a"}).separates_documents());
 }
 
+// A link in somebody else's folder made any file of the reader's a part of the text.
+TEST_F(CorpusTest, FollowsNoLinkOutOfAFolder) {
+  write("secret.txt", "secret");
+  write("d/a.txt", "1");
+  ASSERT_EQ(symlink("../secret.txt", (folder_ / "d/b.txt").c_str()), 0);
+  Corpus corpus({folder_ / "d"});
+  EXPECT_EQ(read(corpus), Documents{"1"});
+  EXPECT_EQ(corpus.links_out(), (std::vector<std::filesystem::path>{folder_ / "d/b.txt"}));
+  EXPECT_EQ(read({folder_ / "d/b.txt"}), Documents{"secret"}) << "the reader's own choice";
+  write("e/none.md", "x");
+  ASSERT_EQ(symlink("../secret.txt", (folder_ / "e/b.txt").c_str()), 0);
+  refused("e", "not links that lead out of the folder");
+}
+
 TEST_F(CorpusTest, HashesContentNotNames) {
   const auto hash = [&](const std::vector<std::filesystem::path>& paths) {
     return Corpus(paths).hash();
