@@ -13,6 +13,7 @@
 #include "files.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
+#include "fovea/excerpt.h"
 #include "ranks.h"
 #include "signals.h"
 #include "terminal.h"
@@ -141,9 +142,11 @@ int exit_code(ErrorKind kind) {
   return 1;
 }
 
-// One line, whatever a message quotes.
+// One line of readable length, whatever a message quotes.
 int complain(const std::string& message, int code) {
+  constexpr size_t kMost = 2000;
   std::string line = printable(message);
+  if (line.size() > kMost) line = excerpt(line, kMost);
   for (char& c : line) c = c == '\n' ? ' ' : c;
   if (Ranks::current() != nullptr) Ranks::current()->fail(line, code);
   note("fovea: error: " + line + "\n");

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -96,7 +97,7 @@ class HeaderReader {
       value.count = number<uint64_t>("the length of an array");
       if (value.type == GgufType::array) {
         fail(ErrorKind::Unsupported, "{}: {} is an array of arrays (byte {}); expected none such",
-             file_.path(), value.key, position_);
+             file_.path(), excerpt(value.key), position_);
       }
     }
     const size_t begin = position_;
@@ -134,7 +135,7 @@ class HeaderReader {
       fail(ErrorKind::Unsupported,
            "{}: {} is of type {}, which is not known (byte {}); expected a "
            "type of ggml",
-           file_.path(), tensor.name, block, position_ - 4);
+           file_.path(), excerpt(tensor.name), block, position_ - 4);
     }
     offset = number<uint64_t>("a tensor's offset");
     if (tensor.shape.back() % tensor.block->elements != 0) {
@@ -194,7 +195,8 @@ void sort_and_refuse_twins(List& list, Key key, const std::string& path) {
   const auto twin = std::adjacent_find(
       list.begin(), list.end(), [&](const auto& a, const auto& b) { return a.*key == b.*key; });
   if (twin != list.end())
-    fail(ErrorKind::BadFile, "{}: holds {} twice; expected each name once", path, (*twin).*key);
+    fail(ErrorKind::BadFile, "{}: holds {} twice; expected each name once", path,
+         excerpt((*twin).*key));
 }
 
 }  // namespace
@@ -239,7 +241,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
       fail(ErrorKind::BadFile,
            "{}: {} lies at {} with {} bytes; expected a multiple of {} and an end within the {} "
            "bytes of data",
-           path, tensor.name, place.begin, tensor.bytes, unit, room);
+           path, excerpt(tensor.name), place.begin, tensor.bytes, unit, room);
     }
     place.end = place.begin + tensor.bytes;
     tensor.data = file_->data() + data + place.begin;
@@ -250,7 +252,8 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
     if (places[i].begin < places[i - 1].end) {
       fail(ErrorKind::BadFile,
            "{}: {} and {} overlap at {}; expected each byte to be of one tensor", path,
-           tensors_[places[i - 1].tensor].name, tensors_[places[i].tensor].name, places[i].begin);
+           excerpt(tensors_[places[i - 1].tensor].name), excerpt(tensors_[places[i].tensor].name),
+           places[i].begin);
     }
   }
   sort_and_refuse_twins(tensors_, &GgufTensor::name, path);

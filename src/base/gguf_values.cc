@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/gguf.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -55,7 +56,7 @@ const GgufValue* Gguf::find(std::string_view key) const {
 }
 
 void Gguf::refuse(const GgufValue& value, const char* expected) const {
-  fail(ErrorKind::BadFile, "{}: {} is {}{} (byte {}); expected {}", path(), value.key,
+  fail(ErrorKind::BadFile, "{}: {} is {}{} (byte {}); expected {}", path(), excerpt(value.key),
        value.is_array ? fmt::format("an array of {} ", value.count) : "",
        kTypeNames[static_cast<size_t>(value.type)], value.bytes.data() - file_->data(), expected);
 }

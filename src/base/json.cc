@@ -15,7 +15,8 @@ using nlohmann::json;
 namespace {
 
 // Characters of the text that tell how far the parser came: its own position is known only when it
-// refuses something.
+// refuses something. Of a long run of blanks between values most are passed over, as the parser
+// would keep them all for its messages.
 class Characters {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -24,10 +25,12 @@ class Characters {
   using pointer = const char*;
   using reference = const char&;
 
-  Characters(const char* at, const char** reached) : at_(at), reached_(reached) {}
+  Characters(const char* at, const char* end, const char** reached)
+      : at_(at), end_(end), reached_(reached) {}
   reference operator*() const { return *at_; }
   Characters& operator++() {
-    *reached_ = ++at_;
+    pass(*at_++);
+    *reached_ = at_;
     return *this;
   }
   Characters operator++(int) {
@@ -39,8 +42,24 @@ class Characters {
   bool operator!=(const Characters& other) const { return at_ != other.at_; }
 
  private:
-  const char* at_;
+  void pass(char c) {
+    constexpr int kMostBlanks = 256;
+    blanks_ = is_blank(c) ? blanks_ + 1 : 0;
+    if (in_string_) {
+      in_string_ = escaped_ || c != '"';
+      escaped_ = !escaped_ && c == '\\';
+      return;
+    }
+    in_string_ = c == '"';
+    if (blanks_ < kMostBlanks) return;
+    while (at_ != end_ && is_blank(*at_)) ++at_;
+  }
+  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+  const char *at_, *end_;
   const char** reached_;
+  int blanks_ = 0;  // in a row
+  bool in_string_ = false, escaped_ = false;
 };
 
 struct Complaint {
@@ -130,8 +149,9 @@ void JsonReader::read(std::string_view text, const std::string& name) {
   }
   reached_ = text.data();
   JsonEvents events(*this);
-  json::sax_parse(Characters(text.data(), &reached_),
-                  Characters(text.data() + text.size(), &reached_), &events);
+  const char* end = text.data() + text.size();
+  json::sax_parse(Characters(text.data(), end, &reached_), Characters(end, end, &reached_),
+                  &events);
 }
 
 void JsonReader::refuse(std::string_view wrong, std::string_view expected) const {

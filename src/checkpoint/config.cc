@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -193,7 +194,7 @@ void Config::operator()(const char* key, ActivationKind& field, const char* abse
     fail(
         ErrorKind::Unsupported,
         "{}: {} is \"{}\"; expected relu, relu2, gelu, gelu_new, quick_gelu, silu, tanh or sigmoid",
-        name_, key, name);
+        name_, key, excerpt(name));
   }
   field = at->kind;
 }
@@ -235,7 +236,7 @@ void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
     fail(
         ErrorKind::Unsupported,
         "{}: {} is not known and may change what the model computes; expected a key of this family",
-        name_, key);
+        name_, excerpt(key));
   }
 }
 

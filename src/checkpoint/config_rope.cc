@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/config.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -97,7 +98,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   if (!found) {
     fail(ErrorKind::Unsupported,
          "{}: {}.rope_type is \"{}\"; expected default, linear, dynamic, llama3, yarn or longrope",
-         name_, key, name);
+         name_, key, excerpt(name));
   }
   number("rope_theta", s.theta);
   number("partial_rotary_factor", s.share);
@@ -116,7 +117,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
     const bool harmless = s.scaling == RotaryScaling::none && other == "factor";
     if (known.contains(other) || harmless || value.is_null()) continue;
     fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected none such",
-         name_, key, other, name);
+         name_, key, excerpt(other), name);
   }
   return s;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/safetensors_header.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -64,7 +65,7 @@ std::map<std::string, std::string> read_weight_map(const std::string& index) {
       fail(ErrorKind::BadFile,
            "{}: weight_map places {} in {}; expected the name of a .safetensors file in the same "
            "folder",
-           index, tensor, brief(file));
+           index, excerpt(tensor), brief(file));
     }
     shards.emplace(tensor, name);
   }
@@ -245,8 +246,9 @@ int64_t count_nonfinite(const Tensor& x) {
 
 std::string first_names(const std::vector<std::string>& names) {
   constexpr size_t shown = 5;
-  const std::string text = fmt::format(
-      "{}", fmt::join(names.begin(), names.begin() + std::min(shown, names.size()), ", "));
+  std::string text;
+  for (size_t i = 0; i < std::min(shown, names.size()); ++i)
+    text += (i == 0 ? "" : ", ") + excerpt(names[i]);
   return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 

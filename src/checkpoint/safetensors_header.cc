@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -74,7 +75,7 @@ class HeaderReader : public JsonReader {
       case Place::metadata:
         name_ = std::move(key);
         if (metadata.contains(name_))
-          refuse(fmt::format("__metadata__: duplicate key {}", name_), "each key once");
+          refuse(fmt::format("__metadata__: duplicate key {}", excerpt(name_)), "each key once");
         break;
       default: field(key);
     }
@@ -110,8 +111,8 @@ class HeaderReader : public JsonReader {
       entry.begin = integers_[0];
       entry.end = integers_[1];
       if (entry.begin > entry.end) {
-        refuse(fmt::format("tensor {}: begins at {} and ends at {}", entry.tensor.name, entry.begin,
-                           entry.end),
+        refuse(fmt::format("tensor {}: begins at {} and ends at {}", excerpt(entry.tensor.name),
+                           entry.begin, entry.end),
                "data_offsets in order");
       }
     }
@@ -120,7 +121,7 @@ class HeaderReader : public JsonReader {
 
   void end_object() override {
     if (place_ == Place::entry && seen_ != 7) {
-      refuse(fmt::format("tensor {}: is incomplete", entries.back().tensor.name),
+      refuse(fmt::format("tensor {}: is incomplete", excerpt(entries.back().tensor.name)),
              "dtype, shape and data_offsets");
     }
     place_ = place_ == Place::names ? Place::start : Place::names;
@@ -150,22 +151,23 @@ class HeaderReader : public JsonReader {
     for (size_t i = 0; i < fields.size(); ++i) {
       if (fields[i].first != key) continue;
       if (seen_ >> i & 1) {
-        refuse(fmt::format("tensor {}: duplicate key {}", entries.back().tensor.name, key),
+        refuse(fmt::format("tensor {}: duplicate key {}", excerpt(entries.back().tensor.name), key),
                "each key once");
       }
       seen_ |= 1u << i;
       place_ = fields[i].second;
       return;
     }
-    refuse(fmt::format("tensor {}: unknown key {}", entries.back().tensor.name, brief(key)),
-           "dtype, shape and data_offsets");
+    refuse(
+        fmt::format("tensor {}: unknown key {}", excerpt(entries.back().tensor.name), brief(key)),
+        "dtype, shape and data_offsets");
   }
 
   void set_type(const std::string& name) {
     Entry& entry = entries.back();
     entry.type = find_stored_type(name);
     if (entry.type == nullptr) {
-      refuse(fmt::format("tensor {}: unknown dtype {}", entry.tensor.name, brief(name)),
+      refuse(fmt::format("tensor {}: unknown dtype {}", excerpt(entry.tensor.name), brief(name)),
              "a dtype of the format such as F32 or BF16");
     }
     place_ = Place::entry;
@@ -180,12 +182,14 @@ class HeaderReader : public JsonReader {
   }
 
   [[noreturn]] void refuse_here(const std::string& found) const {
-    const std::string tensor = entries.empty() ? "" : "tensor " + entries.back().tensor.name + ": ";
+    const std::string tensor =
+        entries.empty() ? "" : "tensor " + excerpt(entries.back().tensor.name) + ": ";
     switch (place_) {
       case Place::start: refuse("is " + found, "an object of tensors");
       case Place::names:
-      case Place::name: refuse(fmt::format("{} is {}", name_, found), "an object");
-      case Place::metadata: refuse(fmt::format("__metadata__: {} is {}", name_, found), "a string");
+      case Place::name: refuse(fmt::format("{} is {}", excerpt(name_), found), "an object");
+      case Place::metadata:
+        refuse(fmt::format("__metadata__: {} is {}", excerpt(name_), found), "a string");
       case Place::entry:
       case Place::dtype: refuse(fmt::format("{}dtype is {}", tensor, found), "a string");
       case Place::shape:
@@ -265,26 +269,27 @@ void check_cover(const std::string& path, const std::vector<Entry>& entries, uin
   uint64_t position = 0;
   const Entry* before = nullptr;
   for (const Entry* entry : order) {
-    const std::string& name = entry->tensor.name;
+    const auto name = [&] { return excerpt(entry->tensor.name); };
+    const auto last = [&] { return excerpt(before->tensor.name); };
     if (entry->begin < position) {
       fail(ErrorKind::BadFile,
            "{}: tensor {} overlaps tensor {} (data byte {}); expected each byte in one tensor",
-           path, name, before->tensor.name, entry->begin);
+           path, name(), last(), entry->begin);
     }
     if (entry->begin > position && before == nullptr) {
       fail(ErrorKind::BadFile,
            "{}: {} bytes before the first tensor {}; expected it at the start of the data", path,
-           entry->begin, name);
+           entry->begin, name());
     }
     if (entry->begin > position) {
       fail(ErrorKind::BadFile,
            "{}: a hole of {} bytes between the tensors {} and {} (data byte {}); expected none",
-           path, entry->begin - position, before->tensor.name, name, position);
+           path, entry->begin - position, last(), name(), position);
     }
     if (entry->end > data_bytes) {
       fail(ErrorKind::BadFile,
            "{}: tensor {} goes beyond the end (data byte {} of {}); expected a whole file", path,
-           name, entry->end, data_bytes);
+           name(), entry->end, data_bytes);
     }
     position = entry->end;
     before = entry;
@@ -328,7 +333,7 @@ SafeTensorsHeader read_safetensors_header(const MappedFile& file) {
       [](const Entry& a, const Entry& b) { return a.tensor.name == b.tensor.name; });
   if (twice != entries.end()) {
     fail(ErrorKind::BadFile, "{}: header: duplicate tensor {}; expected each name once", path,
-         twice->tensor.name);
+         excerpt(twice->tensor.name));
   }
   for (const Entry& entry : entries) check_size(path, entry);
   check_cover(path, entries, file.size() - 8 - text.size());

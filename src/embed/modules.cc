@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -38,7 +39,7 @@ std::string folder_inside(const std::string& folder, const std::string& path,
   if (path.front() == '/' || path == ".." || path.starts_with("../") ||
       path.find("/..") != std::string::npos)
     fail(ErrorKind::BadFile, "{}: path \"{}\" leads out of the folder; expected one inside", file,
-         path);
+         excerpt(path));
   return folder + "/" + path;
 }
 
@@ -58,7 +59,7 @@ std::vector<ListedModule> list_modules(const std::string& folder) {
   }
   if (modules.front().kind != "Transformer")
     fail(ErrorKind::Unsupported, "{}: the first module is {}; expected Transformer", file,
-         modules.front().kind);
+         excerpt(modules.front().kind));
   return modules;
 }
 

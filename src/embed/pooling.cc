@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "fovea/excerpt.h"
 #include "ops/ops.h"
 
 namespace fovea {
@@ -80,7 +81,7 @@ TokenPooling token_pooling_named(const std::string& name, const std::string& fil
   fail(ErrorKind::BadFile,
        "{}: unknown pooling_mode \"{}\"; expected cls, max, mean, mean_sqrt_len_tokens, "
        "weightedmean or lasttoken",
-       file, name);
+       file, excerpt(name));
 }
 
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled) {

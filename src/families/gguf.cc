@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_tensors.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -102,7 +103,7 @@ nlohmann::json config_of(const Gguf& file, const std::string& architecture) {
     if (!value.key.starts_with(prefix)) continue;
     if (value.is_array && value.count > kLongestList) {
       fail(ErrorKind::BadFile, "{}: {} has {} elements; expected at most {}", file.path(),
-           value.key, value.count, kLongestList);
+           excerpt(value.key), value.count, kLongestList);
     }
     config[value.key.substr(prefix.size())] = json_of(file, value);
   }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "families/gguf_shared.h"
+#include "fovea/excerpt.h"
 #include "nn/positions.h"
 
 namespace fovea {
@@ -86,7 +87,7 @@ void scaling_by_key(Config& io, RotarySpec& r) {
     if (type == "yarn") r.scaling = RotaryScaling::yarn;
     if (!type.is_null() && type != "none" && type != "longrope" && r.scaling == RotaryScaling::none)
       fail(ErrorKind::Unsupported, "{}: {} is {}; expected none, linear, yarn or longrope",
-           io.name(), kType, type.dump());
+           io.name(), kType, excerpt(type.dump()));
     io("rope.scaling.factor", r.factor, 1, 1e6f);
     if (type.is_null() && r.factor != 1) r.scaling = RotaryScaling::linear;
   } else if (r.scaling == RotaryScaling::linear || r.scaling == RotaryScaling::yarn) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
@@ -15,8 +16,8 @@ const Architecture& architecture_named(const Family& family, const std::string& 
     if (name == architecture.name) return architecture;
     names.emplace_back(architecture.name);
   }
-  fail(ErrorKind::Unsupported, "{}: architecture \"{}\" is not known; expected {}", io.name(), name,
-       fmt::join(names, " or "));
+  fail(ErrorKind::Unsupported, "{}: architecture \"{}\" is not known; expected {}", io.name(),
+       excerpt(name), fmt::join(names, " or "));
 }
 
 // How many outputs a head has that is no language model's: num_labels, or the names of the labels.
@@ -57,7 +58,7 @@ const Family& family_named(const std::string& model_type, const std::string& fil
   }
   fail(ErrorKind::Unsupported,
        "{}: model_type \"{}\" is not known, the nearest is \"{}\"; expected one of {}", file,
-       model_type, nearest(model_type, names), fmt::join(names, ", "));
+       excerpt(model_type), nearest(excerpt(model_type), names), fmt::join(names, ", "));
 }
 
 void describe(Config& io, const Family& family, Spec& spec) {

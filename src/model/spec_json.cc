@@ -4,6 +4,7 @@
 #include "base/float_mode.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "fovea/excerpt.h"
 #include "fovea/spec.h"
 
 namespace fovea {
@@ -103,12 +104,12 @@ class Reader : public SpecVisitor {
   }
   [[noreturn]] void refuse(const std::string& path, const nlohmann::json& value,
                            const std::string& expected) const {
-    fail(ErrorKind::InvalidArgument, "{}: {} is {}; expected {}", name_, path, value.dump(),
-         expected);
+    fail(ErrorKind::InvalidArgument, "{}: {} is {}; expected {}", name_, path,
+         excerpt(value.dump()), expected);
   }
   void refuse_unknown(const nlohmann::json& part, const std::string& prefix) const {
     check(part.is_object(), "{}: {} is not an object; expected fields in braces", name_,
-          prefix.empty() ? "the file" : prefix);
+          prefix.empty() ? "the file" : excerpt(prefix));
     for (const auto& [key, value] : part.items()) {
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       if (std::find(known_.begin(), known_.end(), path) != known_.end()) continue;
@@ -116,8 +117,8 @@ class Reader : public SpecVisitor {
         continue;
       const bool group = std::any_of(known_.begin(), known_.end(),
                                      [&](auto& k) { return k.starts_with(path + "."); });
-      check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, path,
-            nearest(path, fields_and_groups()));
+      check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, excerpt(path),
+            nearest(excerpt(path), fields_and_groups()));
       refuse_unknown(value, path);
     }
   }

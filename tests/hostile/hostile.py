@@ -110,6 +110,7 @@ class HostileTest(unittest.TestCase):
         lines = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
         self.assertEqual(len(lines), 1, message)
         self.assertRegex(lines[0], re.compile(pattern))
+        self.assertLess(len(lines[0]), 1000, "an error quotes a file at length")
         if not SANITIZED:
             files = sum(path.stat().st_blocks * 512 for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
             self.assertLessEqual(memory, self.usual_memory + files + SLACK)

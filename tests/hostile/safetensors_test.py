@@ -31,6 +31,18 @@ class HostileWeights(HostileTest):
         os.truncate(path, 200_000_000)
         self.refused("header length 100000001", codes=(3,))
 
+    def test_blanks_in_a_header(self):
+        """A header of 100 MB of blanks took 350 MB."""
+        blanks = b" " * (70 << 20)
+        self.bad(r"__metadata__", raw(b'{' + blanks + b'"__metadata__": {"a": 1}}'))
+
+    def test_long_names(self):
+        """Errors quoted names of any length."""
+        name = "w" * 70_000
+        self.bad("wwww", raw({name: {**ONE, "dtype": "F99"}}, bytes(4)))
+        self.bad("wwww", raw({name: ONE, "v": ONE}, bytes(4)))
+        self.bad("wwww", raw({name: ONE}, bytes(4)))
+
     def test_header_text(self):
         for text in (b" {}", b"[]", b"{", b'{"a', b'{"\xff":1}', b"{}x", b"{}{}", b"{}\n", b"{}\0", b'{"a\0":1}', b"[" * 100000,
                      b'{"a":' * 100000, b'{"a":1e400}', b'{"a":NaN}', b'{"\\ud800":1}'):
