@@ -85,6 +85,12 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json)
                     "were left out\n",
                     trained->forgotten));
   }
+  if (!trained->special_names.empty()) {
+    note(
+        fmt::format("The text holds names of special tokens, read as plain characters: {} "
+                    "(docs/tokenizers.md, Training)\n",
+                    printable(trained->special_names)));
+  }
   if (json) {
     print(nlohmann::ordered_json{{"out", out_},
                                  {"tokens", trained->tokenizer.size()},

@@ -45,6 +45,9 @@ struct TrainedTokenizer {
   int64_t bytes;      // of text
   int64_t words;      // distinct ones that were counted; 0 for characters
   int64_t forgotten;  // words of at most so many occurrences were left out at times; 0: none
+  // Names of special tokens that the text holds, which are plain characters there, and how often:
+  // "<|im_start|> (12 times)". Empty: none.
+  std::string special_names = {};
 };
 
 // Trains a tokenizer on text files, JSON lines and folders of both (as fovea train reads them):

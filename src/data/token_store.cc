@@ -30,7 +30,7 @@ class Encoder {
 
   // Calls sink(bytes of ids) again and again.
   template <class Sink>
-  void run(Sink&& sink) {
+  void run(SpecialNames* names, Sink&& sink) {
     std::vector<int32_t> ids;
     std::string packed;
     corpus_.read([&](const Corpus::Piece& piece) {
@@ -38,6 +38,7 @@ class Encoder {
       ids.clear();
       if (follows_separator(piece, end_)) ids.push_back(*separator_);
       tokenizer_.encode(piece.text, ids);
+      if (names != nullptr) names->add(piece.text, piece.starts_document);
       pack(ids, packed);
       sink(std::string_view(packed));
       end_.tokens += static_cast<int64_t>(ids.size());
@@ -105,13 +106,13 @@ int64_t training_part(int64_t tokens, double validation) {
 
 // Sends the ids of the corpus to the sink, and counts them.
 template <class Sink>
-TokenCounts encode_all(Corpus& corpus, const Tokenizer& tokenizer, double validation,
+TokenCounts encode_all(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options,
                        TokenCounts counts, Sink&& sink) {
   Encoder encoder(corpus, tokenizer, counts.width);
-  encoder.run(sink);
+  encoder.run(options.names, sink);
   counts.tokens = encoder.tokens();
   counts.bytes = encoder.bytes();
-  counts.training_tokens = training_part(counts.tokens, validation);
+  counts.training_tokens = training_part(counts.tokens, options.validation);
   counts.training_bytes = encoder.bytes_of_first(counts.training_tokens);
   counts.corpus = corpus.hash();
   return counts;
@@ -137,9 +138,9 @@ TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
                      .width = tokenizer.size() <= 65536 ? uint64_t{2} : uint64_t{4}};
   if (options.cache.empty() || corpus.bytes() <= options.in_memory_bytes) {
     auto ids = std::make_shared<std::vector<char>>();
-    counts = encode_all(
-        corpus, tokenizer, options.validation, counts,
-        [&](std::string_view packed) { ids->insert(ids->end(), packed.begin(), packed.end()); });
+    counts = encode_all(corpus, tokenizer, options, counts, [&](std::string_view packed) {
+      ids->insert(ids->end(), packed.begin(), packed.end());
+    });
     use(ids, ids->data(), counts);
     return;
   }
@@ -156,7 +157,7 @@ TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
     cache.reset();
     make_directories(options.cache.string());
     TokenCacheWriter writer(path);
-    counts = encode_all(corpus, tokenizer, options.validation, counts,
+    counts = encode_all(corpus, tokenizer, options, counts,
                         [&](std::string_view packed) { writer.append(packed); });
     writer.commit(counts);
     cache = open_token_cache(path);

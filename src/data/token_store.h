@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "data/corpus.h"
+#include "data/special_names.h"
 #include "fovea/tokenizer.h"
 
 namespace fovea {
@@ -26,6 +27,7 @@ struct TokenStoreOptions {
   double validation = 0.1;           // the part held out at the end, in [0, 1)
   std::filesystem::path cache = {};  // folder for the cache file; empty = everything in memory
   int64_t in_memory_bytes = int64_t{256} << 20;  // a corpus larger than this goes to the cache file
+  SpecialNames* names = nullptr;                 // counts those of the text, unless it was cached
 };
 
 // The token ids of a corpus, in memory or in a memory-mapped cache file, and their split into

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "data/special_names.h"
 #include "text/character_trainer.h"
 #include "text/tokenizer_trainer.h"
 
@@ -14,29 +15,35 @@ namespace {
 using Progress = TokenizerTrainingProgress;
 using OnProgress = std::function<bool(const Progress&)>;
 
-// Hands all text to use(piece) and tells how far it is; the number of bytes.
+struct Read {
+  int64_t bytes = 0;
+  SpecialNames names;
+};
+
+// Hands all text to use(piece) and tells how far it is.
 template <class Use>
-int64_t read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
+Read read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
   if (progress) {
     corpus.watch([&](double fraction) { return progress({Progress::Stage::reading, fraction}); });
   }
-  int64_t bytes = 0;
+  Read read;
   corpus.read([&](const Corpus::Piece& piece) {
     use(piece);
-    bytes += static_cast<int64_t>(piece.text.size());
+    read.bytes += static_cast<int64_t>(piece.text.size());
+    read.names.add(piece.text, piece.starts_document);
   });
-  return bytes;
+  return read;
 }
 
 TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& options,
                                   const OnProgress& progress) {
   CharacterTrainer trainer;
-  const int64_t bytes =
+  const Read read =
       read_all(corpus, progress, [&](const Corpus::Piece& piece) { trainer.add(piece.text); });
   return {trainer.train({.vocabulary = options.vocabulary,
                          .separate_documents = options.end_of_text,
                          .context = options.context}),
-          bytes, 0, 0};
+          read.bytes, 0, 0, read.names.found()};
 }
 
 }  // namespace
@@ -47,7 +54,7 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
     if (options.kind == TokenizerKind::character)
       return train_characters(corpus, options, progress);
     TokenizerTrainer trainer(options);
-    const int64_t bytes = read_all(corpus, progress, [&](const Corpus::Piece& piece) {
+    const Read read = read_all(corpus, progress, [&](const Corpus::Piece& piece) {
       if (piece.starts_document) trainer.end_document();
       trainer.add(piece.text);
     });
@@ -55,7 +62,8 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
       return !progress || progress({Progress::Stage::training, fraction});
     });
     if (!tokenizer) return {};
-    return TrainedTokenizer{*tokenizer, bytes, trainer.words(), trainer.forgotten()};
+    return TrainedTokenizer{*tokenizer, read.bytes, trainer.words(), trainer.forgotten(),
+                            read.names.found()};
   } catch (const ReadingStopped&) {
     if (!progress) throw;  // it was the corpus' own watcher
     return {};

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "data/labelled.h"
 #include "data/task_tokenizer.h"
+#include "fovea/excerpt.h"
 #include "train/label_examples.h"
 #include "train/special_tokens.h"
 #include "train/task.h"
@@ -78,7 +79,15 @@ class LabelsTask : public TrainingTask {
       say(fmt::format("{} texts are left out, as they are empty",
                       training_.empty + validation_.empty));
     LabelledTokens learnt = tokenized(training_, tokenizer), held_out = learnt;
-    if (purpose_ == Purpose::train) held_out = tokenized(validation_, tokenizer);
+    if (purpose_ == Purpose::train) {
+      held_out = tokenized(validation_, tokenizer);
+      SpecialNames names(tokenizer);
+      for (const LabelledText& row : training_.rows) {
+        for (const std::string* text : {&row.text, &row.pair}) names.add(*text);
+        for (const std::string& word : row.words) names.add(word);
+      }
+      say_names(names, say);
+    }
     if (cut_ > 0) say(fmt::format("{} texts are cut to {} tokens", cut_, context_));
     auto examples = std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out),
                                                     options_.batch, spec, options_.seed);
@@ -118,7 +127,8 @@ class LabelsTask : public TrainingTask {
     const auto at = std::find(names_.begin(), names_.end(), label);
     if (at == names_.end()) {
       fail(ErrorKind::BadFile,
-           "--validation-labels: the label \"{}\" is not in --labels; expected one of {}", label,
+           "--validation-labels: the label \"{}\" is not in --labels; expected one of {}",
+           excerpt(label),
            fmt::join(names_.begin(),
                      names_.begin() + std::min<std::ptrdiff_t>(9, std::ssize(names_)), ", "));
     }

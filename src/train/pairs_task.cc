@@ -85,7 +85,13 @@ class PairsTask : public TrainingTask {
                       training_.empty + validation_.empty));
     }
     TokenPairs learnt = tokenized(training_, spec, tokenizers), held_out = learnt;
-    if (purpose_ == Purpose::train) held_out = tokenized(validation_, spec, tokenizers);
+    if (purpose_ == Purpose::train) {
+      held_out = tokenized(validation_, spec, tokenizers);
+      SpecialNames names(tokenizer);
+      for (const auto* side : {&training_.sources, &training_.targets})
+        for (const std::string& text : *side) names.add(text);
+      say_names(names, say);
+    }
     if (too_long_ > 0) {
       say(fmt::format("{} pairs are left out, as they are longer than {} tokens, the context",
                       too_long_, spec.context));

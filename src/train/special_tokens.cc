@@ -1,5 +1,7 @@
 #include "train/special_tokens.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace fovea {
@@ -17,6 +19,15 @@ std::optional<int32_t> padding_id(const Tokenizer& tokenizer) {
 
 std::optional<int32_t> end_id(const Tokenizer& tokenizer) {
   return tokenizer.eos_id() ? tokenizer.eos_id() : first_id(tokenizer, {"</s>"});
+}
+
+void say_names(const SpecialNames& names, const Say& say) {
+  if (const std::string found = names.found(); !found.empty()) {
+    say(
+        fmt::format("the text holds names of special tokens, which are read as plain characters, "
+                    "not as these tokens: {} (docs/training.md, Names of special tokens)",
+                    found));
+  }
 }
 
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "data/special_names.h"
 #include "families/directory.h"
 #include "fovea/tokenizer.h"
+#include "train/task.h"
 
 namespace fovea {
 
@@ -11,6 +13,9 @@ std::optional<int32_t> first_id(const Tokenizer& tokenizer,
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
 // The end of a text; translation models often leave its usual name unsaid.
 std::optional<int32_t> end_id(const Tokenizer& tokenizer);
+
+// Says that names of special tokens in texts to learn from are plain characters, if there are any.
+void say_names(const SpecialNames& names, const Say& say);
 
 // The family that a new model with this tokenizer is saved as.
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);

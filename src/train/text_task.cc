@@ -68,14 +68,17 @@ class TextTask : public TrainingTask {
   }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin& origin, bool read_only, const Say&) override {
+                                     const Origin& origin, bool read_only,
+                                     const Say& say) override {
     const Tokenizer& tokenizer = tokenizers.source;
-    store_.emplace(
-        corpus_, tokenizer,
-        TokenStoreOptions{
-            .validation = options_.validation,
-            .cache = read_only ? std::filesystem::path() : std::filesystem::path(options_.out),
-            .in_memory_bytes = static_cast<int64_t>(options_.token_cache)});
+    SpecialNames names(tokenizer);
+    store_.emplace(corpus_, tokenizer,
+                   TokenStoreOptions{.validation = options_.validation,
+                                     .cache = read_only ? std::filesystem::path()
+                                                        : std::filesystem::path(options_.out),
+                                     .in_memory_bytes = static_cast<int64_t>(options_.token_cache),
+                                     .names = purpose_ == Purpose::train ? &names : nullptr});
+    say_names(names, say);
     WindowOptions windows{.length = reads_at_once(spec),
                           .batch = options_.batch,
                           .most = options_.evaluate_windows,

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+// Counts what looks like the name of a special token in texts to train on, where it is read as
+// plain characters: <|im_start|> and all of that form, the usual ones such as </s> and [CLS], and
+// those of a tokenizer.
+class SpecialNames {
+ public:
+  SpecialNames() = default;
+  explicit SpecialNames(const Tokenizer& tokenizer);
+
+  // A text, or the next part of one.
+  void add(std::string_view part, bool starts_text = true);
+
+  // "<|im_start|> (12 times), </s> (once)", the most frequent first; empty: none was found.
+  std::string found() const;
+
+ private:
+  bool is_name(std::string_view text) const;
+  void scan(std::string_view text, size_t end);
+
+  std::unordered_set<std::string> own_;
+  std::map<std::string, int64_t, std::less<>> counts_;
+  std::string tail_;  // of the part before, which may begin a name
+};
+
+}  // namespace fovea
