@@ -1,3 +1,5 @@
+#include <unordered_set>
+
 #include "text/template_filters.h"
 #include "text/template_interpreter.h"
 
@@ -156,12 +158,13 @@ Arguments Interpreter::evaluate_arguments(const Expression& node, Values positio
   if (!node.double_star) return arguments;
   const Value more = evaluate(*node.double_star);
   if (!more.is(Kind::dict)) fail("** of a {}; expected a dict", type_name(more));
-  step(more.dict()->size() * (1 + arguments.named.size()) / 4);
+  step((more.dict()->size() + arguments.named.size()) / 4);
+  std::unordered_set<std::string> given;
+  for (const auto& [name, value] : arguments.named) given.insert(name);
   for (const auto& [key, value] : more.dict()->entries()) {
     if (!key.is(Kind::string)) fail("keywords must be strings");
-    for (const auto& [name, given] : arguments.named) {
-      if (name == key.bytes()) fail("got multiple values for keyword argument '{}'", name);
-    }
+    if (given.contains(key.bytes()))
+      fail("got multiple values for keyword argument '{}'", key.bytes());
     arguments.named.emplace_back(key.bytes(), value);
   }
   return arguments;

@@ -392,17 +392,18 @@ void Parser::arguments(Expression& call) {
   const Nested nested(*this);
   expect_symbol("(");
   bool first = true;
+  std::unordered_set<std::string> keywords;
   while (!is_symbol(")")) {
     if (!first) expect_symbol(",");
     if (is_symbol(")")) break;
-    argument(call);
+    argument(call, keywords);
     first = false;
   }
   expect_symbol(")");
   finish(call);
 }
 
-void Parser::argument(Expression& call) {
+void Parser::argument(Expression& call, std::unordered_set<std::string>& keywords) {
   const auto ensure = [&](bool holds) {
     if (!holds) refuse("an argument at a place where none may stand");
   };
@@ -416,8 +417,7 @@ void Parser::argument(Expression& call) {
     ensure(!call.double_star);
     std::string key = take().text;
     take();
-    ensure(std::none_of(call.keywords.begin(), call.keywords.end(),
-                        [&](const auto& keyword) { return keyword.first == key; }));
+    ensure(keywords.insert(key).second);
     call.keywords.emplace_back(std::move(key), expression());
     deepen(call, call.keywords.back().second);
   } else {

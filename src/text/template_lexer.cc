@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "fovea/excerpt.h"
 #include "text/template_characters.h"
 #include "text/template_literal.h"
 #include "text/utf8.h"
@@ -12,10 +13,11 @@
 namespace fovea::jinja {
 
 void refuse_source(ErrorKind kind, std::string_view name, Position place, const std::string& what) {
-  // Strings and messages of templates go over several lines; an error is one line.
+  // Strings and messages of templates go over several lines; an error is one short line.
+  constexpr size_t kMost = 400;
   std::string line = what;
   std::replace(line.begin(), line.end(), '\n', ' ');
-  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, line);
+  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, excerpt(line, kMost));
 }
 
 namespace {

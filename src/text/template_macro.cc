@@ -1,6 +1,7 @@
 #include "text/template_macro.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "text/template_characters.h"
 
@@ -58,32 +59,33 @@ class Macro : public Object {
     return std::count(function_.parameters.begin(), function_.parameters.end(), "caller") > 0;
   }
 
-  static Value take(Arguments& arguments, std::string_view name) {
-    Value value;
-    std::erase_if(arguments.named, [&](const auto& each) {
-      if (each.first != name) return false;
-      value = each.second;
-      return true;
-    });
-    return value;
-  }
-
   // The values of the parameters, missing where not given.
   Values by_place(Arguments& arguments) const {
-    Values values;
-    for (size_t i = 0; i < function_.parameters.size(); ++i) {
-      if (i < arguments.positional.size()) {
-        values.push_back(arguments.positional[i]);
-      } else {
-        values.push_back(take(arguments, function_.parameters[i]));
-      }
-    }
+    const std::vector<std::string>& parameters = function_.parameters;
+    const size_t placed = std::min(parameters.size(), arguments.positional.size());
+    Values values(arguments.positional.begin(),
+                  arguments.positional.begin() + static_cast<std::ptrdiff_t>(placed));
+    values.resize(parameters.size());
+    if (placed == parameters.size() || arguments.named.empty()) return values;
+    std::unordered_map<std::string_view, size_t> open;
+    for (size_t i = placed; i < parameters.size(); ++i) open.emplace(parameters[i], i);
+    std::erase_if(arguments.named, [&](const auto& each) {
+      const auto found = open.find(each.first);
+      if (found == open.end()) return false;
+      values[found->second] = each.second;
+      return true;
+    });
     return values;
   }
 
   Value take_caller(Arguments& arguments) const {
     if (function_.caller < 0 || explicit_caller()) return Value();
-    Value caller = take(arguments, "caller");
+    Value caller;
+    std::erase_if(arguments.named, [&](const auto& each) {
+      if (each.first != "caller") return false;
+      caller = each.second;
+      return true;
+    });
     if (caller.is(Kind::missing)) caller = Value::undefined("No caller defined");
     return caller;
   }

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "text/template_lexer.h"
@@ -83,7 +84,8 @@ class Parser {
   Pointer filter(Pointer node, bool start_inline);
   Pointer test(Pointer node);
   void arguments(Expression& call);
-  void argument(Expression& call);
+  // `keywords` are those of the call so far.
+  void argument(Expression& call, std::unordered_set<std::string>& keywords);
   std::string dotted_name(std::string_view what);
   static void deepen(Expression& node, const Pointer& child);
   void finish(const Expression& node) const;

@@ -213,14 +213,12 @@ Statement Parser::choice() {
 
 void Parser::signature(Function& function) {
   expect_symbol("(");
+  std::unordered_set<std::string> known;
   while (!is_symbol(")")) {
     if (!function.parameters.empty()) expect_symbol(",");
     const Position place = token().place;
     std::string name = take_name("the name of a parameter");
-    const auto& known = function.parameters;
-    if (std::find(known.begin(), known.end(), name) != known.end()) {
-      refuse_at(place, fmt::format("the parameter {} twice", name));
-    }
+    if (!known.insert(name).second) refuse_at(place, fmt::format("the parameter {} twice", name));
     function.parameters.push_back(std::move(name));
     if (skip_symbol("=")) {
       function.defaults.push_back(expression());

@@ -1,5 +1,8 @@
 #include "text/template_value.h"
 
+#include <bit>
+#include <cmath>
+
 #include "text/template_characters.h"
 
 namespace fovea::jinja {
@@ -75,18 +78,30 @@ const Value* Dict::find(std::string_view key) const {
   return found == strings_.end() ? nullptr : &entries_[found->second].second;
 }
 
+namespace {
+
+// Of a number or none; what is equal has the same, as true, 1 and 1.0 are.
+uint64_t hash_of(const Value& key) {
+  constexpr double most = 0x1p63;
+  if (key.is_integral()) return static_cast<uint64_t>(key.integer());
+  if (!key.is(Kind::real)) return 0;
+  const double real = key.real();
+  const bool whole = real >= -most && real < most && std::trunc(real) == real;
+  return whole ? static_cast<uint64_t>(static_cast<int64_t>(real)) : std::bit_cast<uint64_t>(real);
+}
+
+}  // namespace
+
 size_t Dict::place_of(Runtime& runtime, const Value& key) const {
   if (key.is(Kind::string)) {
     const auto found = strings_.find(key.bytes());
     return found == strings_.end() ? size() : found->second;
   }
-  runtime.step(1 + size() / 8);
-  size_t place = 0;
-  while (place < size() &&
-         (entries_[place].first.is(Kind::string) || !equal(runtime, entries_[place].first, key))) {
-    ++place;
+  const auto [begin, end] = others_.equal_range(hash_of(key));
+  for (auto at = begin; at != end; ++at) {
+    if (equal(runtime, entries_[at->second].first, key)) return at->second;
   }
-  return place;
+  return size();
 }
 
 bool is_hashable(const Value& value) {
@@ -112,7 +127,11 @@ void Dict::set(Runtime& runtime, const Value& key, Value value) {
     return;
   }
   entries_.emplace_back(key, std::move(value));
-  if (key.is(Kind::string)) strings_.emplace(entries_.back().first.bytes(), place);
+  if (key.is(Kind::string)) {
+    strings_.emplace(entries_.back().first.bytes(), place);
+  } else {
+    others_.emplace(hash_of(key), place);
+  }
 }
 
 std::string Object::repr(Runtime& runtime) const {

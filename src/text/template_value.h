@@ -133,6 +133,7 @@ class Dict {
 
   std::vector<Entry> entries_;
   std::unordered_map<std::string_view, size_t> strings_;  // into entries_
+  std::unordered_multimap<uint64_t, size_t> others_;      // the same for other keys, by their hash
   int depth_ = 1;
 };
 

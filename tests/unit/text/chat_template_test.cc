@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -221,6 +222,41 @@ TEST(HostileTemplate, IsRefused) {
   for (const std::string& source : hostile) {
     EXPECT_THROW(render(source), Error) << source.substr(0, 200);
   }
+}
+
+std::string output(const std::string& source) {
+  return ChatTemplate::parse(source, "t").render("{}", {}, moment).text;
+}
+
+// Each keyword was compared with all before it, each parameter looked for among all arguments, and
+// each key that is no text among all of a dict: 20,000 of them took more than half a second, and a
+// million would take half an hour.
+TEST(HostileTemplate, ManyNamesAreNoTrouble) {
+  constexpr int kMany = 40'000;
+  std::string named, bare;
+  for (int i = 0; i < kMany; ++i) {
+    named += fmt::format("{}k{}={}", i == 0 ? "" : ",", i, i);
+    bare += fmt::format("{}{}: {}", i == 0 ? "" : ",", i, i + 1);
+  }
+  EXPECT_EQ(output("{% set d = dict(" + named + ") %}{{ d.k39999 }}"), "39999");
+  EXPECT_EQ(
+      output("{% macro m(" + named + ") %}{{ k7 + k39999 }}{% endmacro %}{{ m(" + named + ") }}"),
+      "40006");
+  EXPECT_EQ(output("{% set d = dict(" + named +
+                   ") %}{% macro m() %}{{ kwargs.k9 }}{% endmacro %}{{ m(**d) }}"),
+            "9");
+  EXPECT_EQ(output("{% set d = {" + bare + "} %}{{ d[39999] }} {{ d[7.0] }} {{ d|length }}"),
+            "40000 8 40000");
+}
+
+TEST(ChatTemplate, KeysThatAreEqualAreOne) {
+  EXPECT_EQ(output("{{ {1: 'a', 1.0: 'b', true: 'c', none: 'd', '1': 'e'}|length }}"), "3");
+  EXPECT_EQ(output("{% set d = {0: 'a', false: 'b', -0.0: 'c', 2.5: 'd'} %}{{ d[0] }}{{ d[2.5] }}"),
+            "cd");
+  EXPECT_EQ(output("{% set d = {9007199254740993: 'a', 9007199254740992.0: 'b'} %}{{ d|length }}"),
+            "2");
+  EXPECT_THROW(output("{{ dict(a=1, **{'a': 2}) }}"), Error);
+  EXPECT_THROW(output("{{ dict(a=1, a=2) }}"), Error);
 }
 
 TEST(HostileTemplate, LimitsAreTheCallers) {
