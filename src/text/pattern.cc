@@ -3,7 +3,10 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
+#include <ctime>
 
 #include "base/error.h"
 #include "text/pattern_syntax.h"
@@ -18,6 +21,39 @@ constexpr uint32_t step_limit = 2'000'000;  // of one match; real ones take a fe
 constexpr uint32_t heap_limit = 16 << 10;   // KiB for backtracking
 constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes for compiled matching
 
+// The steps that PCRE2 counts are those of one match from one place, and a run of equal characters
+// is one step. So there is a limit of time too: of the CPU's, which does not depend on what else
+// runs, and some 50 times what expressions without backtracking take. What a thread did not use of
+// it stays for its next texts, up to a second.
+class TimeLimit {
+ public:
+  void begin(size_t bytes) {
+    left_ = std::min(left_, kAtOnce) + kPerByte * static_cast<double>(bytes);
+    begin_ = now();
+  }
+  // Whether it has been exceeded; then the next text begins anew.
+  bool exceeded() {
+    const double spent = now() - begin_;
+    if (spent <= left_) return false;
+    left_ = kAtOnce;
+    return true;
+  }
+  void end() { left_ -= now() - begin_; }
+
+ private:
+  static constexpr double kAtOnce = 1, kPerByte = 5e-6;  // seconds
+  static double now() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  double left_ = kAtOnce, begin_ = 0;
+};
+
+constexpr size_t matches_between_looks = 64;  // at the clock
+constexpr size_t starts_at_once = 256;        // places in a row where nothing matches
+
 std::string message_of(int code) {
   std::array<unsigned char, 256> text{};
   pcre2_get_error_message(code, text.data(), text.size());
@@ -27,7 +63,8 @@ std::string message_of(int code) {
 }  // namespace
 
 struct Pattern::Expression {
-  Expression(const std::string& expression, const std::string& place) : where(place) {
+  Expression(const std::string& expression, const std::string& place)
+      : where(place), searches_at_once(expression.find("\\G") != expression.npos) {
     std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> options(
         pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
     pcre2_set_newline(options.get(), PCRE2_NEWLINE_LF);
@@ -35,7 +72,8 @@ struct Pattern::Expression {
     int error = 0;
     size_t at = 0;
     code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
-                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &at, options.get()));
+                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT,
+                             &error, &at, options.get()));
     if (!code) {
       fail(ErrorKind::Unsupported,
            "{}: the regular expression is not supported: {} (at byte {}); "
@@ -54,7 +92,23 @@ struct Pattern::Expression {
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
     void operator()(pcre2_jit_stack* p) const { pcre2_jit_stack_free(p); }
   };
+  // Of the places where the next search looks for the beginning of a match.
+  size_t last_start(std::string_view text, size_t from) const {
+    size_t last = searches_at_once ? text.size() : std::min(from + starts_at_once, text.size());
+    while (last < text.size() && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
+    return last;
+  }
+  [[noreturn]] void give_up(const std::string& why) const {
+    fail(
+        ErrorKind::Unsupported,
+        "{}: the regular expression gives up on a text: {}; expected one that matches without much "
+        "backtracking",
+        where, why);
+  }
+
   std::string where;
+  // \G matches where a search begins, so that one must go through the whole text.
+  bool searches_at_once;
   std::unique_ptr<pcre2_code, Free> code;
   std::unique_ptr<pcre2_match_context, Free> context;
 };
@@ -86,8 +140,11 @@ void push(std::vector<Stretch>& stretches, size_t begin, size_t end, bool matche
 void find_text(std::string_view wanted, std::string_view text, std::vector<Stretch>& stretches) {
   size_t done = 0;
   while (done < text.size() && !wanted.empty()) {
-    const size_t found = text.find(wanted, done);
-    if (found == text.npos) break;
+    // Unlike find() linear, however long and repetitive both are.
+    const void* place =
+        memmem(text.data() + done, text.size() - done, wanted.data(), wanted.size());
+    if (place == nullptr) break;
+    const auto found = static_cast<size_t>(static_cast<const char*>(place) - text.data());
     if (found > done) push(stretches, done, found, false);
     done = found + wanted.size();
     push(stretches, found, done, true);
@@ -109,18 +166,23 @@ void Pattern::find(std::string_view text, std::vector<Stretch>& stretches) const
       pcre2_match_context_copy(expression.context.get()));
   pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
   constexpr size_t nowhere = SIZE_MAX;
+  thread_local TimeLimit time;
+  time.begin(text.size());
   size_t done = 0, from = 0, last_end = nowhere;
-  while (from <= text.size()) {
+  for (size_t matches = 1; from <= text.size(); ++matches) {
+    const size_t last_start = expression.last_start(text, from);
+    pcre2_set_offset_limit(context.get(), last_start);
     const int result =
         pcre2_match(expression.code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                     from, PCRE2_NO_UTF_CHECK, match.get(), context.get());
-    if (result == PCRE2_ERROR_NOMATCH) break;
-    if (result < 0) {
-      fail(ErrorKind::Unsupported,
-           "{}: the regular expression gives up on a text: {}; expected "
-           "one that matches without much backtracking",
-           expression.where, message_of(result));
+    if ((result == PCRE2_ERROR_NOMATCH || matches % matches_between_looks == 0) && time.exceeded())
+      expression.give_up("it takes too long");
+    if (result == PCRE2_ERROR_NOMATCH) {
+      if (last_start == text.size()) break;
+      from = last_start + utf8::first(text.substr(last_start)).bytes;
+      continue;
     }
+    if (result < 0) expression.give_up(message_of(result));
     const size_t* bounds = pcre2_get_ovector_pointer(match.get());
     const size_t begin = bounds[0], end = bounds[1];
     if (begin == end && end == last_end) {  // an empty match right behind another does not count
@@ -131,6 +193,7 @@ void Pattern::find(std::string_view text, std::vector<Stretch>& stretches) const
     push(stretches, begin, end, true);
     done = from = last_end = end;
   }
+  time.end();
   if (done < text.size()) push(stretches, done, text.size(), false);
 }
 
