@@ -90,9 +90,13 @@ class TokenizeCommand : public Command {
     if (files_.empty()) files_.emplace_back("-");
     for (const std::string& file : files_) {
       for_each_line(file, [&](const Line& line) {
-        out_ += decode_ ? decoded(tokenizer, line) : encoded(tokenizer, line);
+        if (decode_) {
+          out_ += decoded(tokenizer, line);
+        } else {
+          write(encode(tokenizer, line));
+        }
         out_ += '\n';
-        if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
+        print_much();
       });
     }
     print(out_);
@@ -132,11 +136,35 @@ class TokenizeCommand : public Command {
     return tokenizer.encoding(text, text_of(object, "pair", line), options());
   }
 
-  std::string encoded(const Tokenizer& tokenizer, const Line& line) const {
-    const Encoding encoding = encode(tokenizer, line);
-    return json_text({{"ids", encoding.ids},
-                      {"tokens", encoding.tokens},
-                      {"offsets", pairs(bytes_ ? encoding.byte_offsets : encoding.offsets)}});
+  void print_much() {
+    if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
+  }
+
+  // "key":[...], with one(i) for each of `size` elements.
+  template <class One>
+  void write_list(const char* key, size_t size, One&& one) {
+    out_ += fmt::format("\"{}\":[", key);
+    for (size_t i = 0; i < size; ++i) {
+      if (i > 0) out_ += ',';
+      one(i);
+      print_much();
+    }
+    out_ += ']';
+  }
+
+  // As it comes: the JSON of a long line takes several times the line's memory.
+  void write(const Encoding& encoding) {
+    out_ += '{';
+    const size_t size = encoding.ids.size();
+    write_list("ids", size, [&](size_t i) { out_ += std::to_string(encoding.ids[i]); });
+    out_ += ',';
+    write_list("tokens", size,
+               [&](size_t i) { out_ += json_text(Json(std::string(encoding.tokens[i]))); });
+    out_ += ',';
+    const std::vector<Offsets>& offsets = bytes_ ? encoding.byte_offsets : encoding.offsets;
+    write_list("offsets", size,
+               [&](size_t i) { out_ += fmt::format("[{},{}]", offsets[i].begin, offsets[i].end); });
+    out_ += '}';
   }
 
   static std::vector<int32_t> ids_of(const Line& line) {
@@ -193,7 +221,7 @@ class TokenizeCommand : public Command {
       if (object.contains(key)) expect(line, key, object[key], found());
     };
     compare("ids", [&] { return Json(encoding.ids); });
-    compare("tokens", [&] { return Json(encoding.tokens); });
+    compare("tokens", [&] { return Json(encoding.tokens.list()); });
     compare("offsets", [&] { return pairs(encoding.offsets); });
     compare("byte_offsets", [&] { return pairs(encoding.byte_offsets); });
     compare("type_ids", [&] { return Json(encoding.type_ids); });

@@ -28,11 +28,37 @@ struct Offsets {
   bool operator==(const Offsets&) const = default;
 };
 
+// The texts of tokens, in one block: most are shorter than a std::string.
+class TokenTexts {
+ public:
+  size_t size() const { return ends_.size(); }
+  size_t bytes() const { return bytes_.size(); }
+  std::string_view operator[](size_t i) const {
+    const size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::string_view(bytes_).substr(begin, ends_[i] - begin);
+  }
+  std::vector<std::string> list() const;
+
+  void reserve(size_t tokens) { ends_.reserve(tokens); }
+  void push_back(std::string_view text) {
+    bytes_ += text;
+    ends_.push_back(end());
+  }
+  // Those [begin, end) of another one.
+  void append(const TokenTexts& other, size_t begin, size_t end);
+
+ private:
+  uint32_t end() const;  // InvalidArgument beyond 4 GiB
+
+  std::string bytes_;
+  std::vector<uint32_t> ends_;
+};
+
 // All that a model or a user may want to know of a text's tokens. The lists have one entry a token.
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;        // which part of a pair; as the post-processor says
-  std::vector<std::string> tokens;      // as the vocabulary writes them
+  TokenTexts tokens;                    // as the vocabulary writes them
   std::vector<Offsets> offsets;         // in characters; {0, 0} for tokens that were added
   std::vector<Offsets> byte_offsets;    // the same in bytes
   std::vector<uint8_t> special_mask;    // 1 for what the post-processor and padding added

@@ -2,6 +2,8 @@
 
 #include "text/tokenizer_parts.h"
 
+#include "fovea/excerpt.h"
+
 namespace fovea {
 namespace {
 
@@ -27,7 +29,7 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
   if (found == config.end() || !found->is_object()) return;
   std::vector<AddedToken> tokens;
   for (const auto& [key, value] : found->items()) {
-    const JsonPart part(value, path, "added_tokens_decoder." + key);
+    const JsonPart part(value, path, "added_tokens_decoder." + excerpt(key));
     const bool number =
         !key.empty() && key.size() < 10 &&
         std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -37,6 +39,7 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
   std::stable_sort(tokens.begin(), tokens.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
   bool grown = false;
+  GrowthLimit limit = GrowthLimit::of_text(0);
   for (const AddedToken& token : tokens) {
     const auto id = static_cast<size_t>(token.id);
     if (id < state.texts.size() && state.texts[id] == token.text) continue;
@@ -46,7 +49,7 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
            path, brief(token.text), token.id, state.texts.size());
     }
     state.texts.push_back(token.text);
-    add_token(token, state);
+    add_token(token, state, limit);
     grown = true;
   }
   if (grown) state.ids = PieceTable(state.texts);
@@ -89,13 +92,19 @@ AddedToken parse_added_token(const JsonPart& part, int32_t id) {
   return token;
 }
 
-void add_token(const AddedToken& token, TokenizerState& state) {
+void add_token(const AddedToken& token, TokenizerState& state, GrowthLimit& limit) {
   state.special.resize(state.texts.size());
   if (token.special) state.special[static_cast<size_t>(token.id)] = true;
   if (!token.normalized) return state.raw_added.add(token, token.text);
   AlignedText text;
-  text.assign(token.text, 0, false);
+  limit.give(token.text.size());
+  text.assign(token.text, 0, false, limit);
   normalize(state.normalizers, text);
+  if (text.text().size() > AddedTokenFinder::length_limit) {
+    fail(ErrorKind::BadFile,
+         "tokenizer: the normalizers make {} bytes of {} (added_tokens); expected at most {}",
+         text.text().size(), excerpt(token.text), AddedTokenFinder::length_limit);
+  }
   state.normalized_added.add(token, text.text());
   if (text.text() != token.text) state.normalized_texts.emplace(token.id, text.text());
 }

@@ -6,37 +6,37 @@
 
 namespace fovea {
 
-void AlignedText::assign(std::string_view text, uint32_t origin, bool aligned) {
+void AlignedText::assign(std::string_view text, uint32_t origin, bool aligned, GrowthLimit& limit) {
   text_ = text;
   start_ = origin;
   aligned_ = aligned;
-  origin_.clear();
+  limit_ = &limit;
+  offset_ = hint_ = 0;
   if (!aligned) return;
-  origin_.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const uint32_t bytes = utf8::first(text.substr(i)).bytes;
-    const auto begin = static_cast<uint32_t>(origin + i);
-    origin_.insert(origin_.end(), bytes, {begin, begin + bytes});
-    i += bytes;
-  }
+  Alignment& unchanged = alignments_[current_ ? 1 : 0];
+  unchanged.clear();
+  unchanged.append_unchanged(text.size(), origin);
+  alignment_ = &unchanged;
 }
 
 void AlignedText::assign(const AlignedText& other, Span stretch) {
   text_ = other.text(stretch);
   start_ = other.start(stretch);
   aligned_ = other.aligned_;
-  origin_.clear();
-  if (aligned_)
-    origin_.assign(other.origin_.begin() + stretch.begin, other.origin_.begin() + stretch.end);
+  limit_ = other.limit_;
+  alignment_ = other.alignment_;
+  offset_ = other.offset_ + stretch.begin;
+  hint_ = other.hint_;
 }
 
 Span AlignedText::origin(Span stretch) const {
   if (stretch.begin == stretch.end) return {start_ + stretch.begin, start_ + stretch.end};
-  return {origin_[stretch.begin].begin, origin_[stretch.end - 1].end};
+  const uint32_t begin = origin_of(stretch.begin, hint_).begin;
+  return {begin, origin_of(stretch.end - 1, hint_).end};
 }
 
 uint32_t AlignedText::start(Span stretch) const {
-  if (aligned_ && stretch.begin < stretch.end) return origin_[stretch.begin].begin;
+  if (aligned_ && stretch.begin < stretch.end) return origin_of(stretch.begin, hint_).begin;
   return start_ + stretch.begin;
 }
 
@@ -44,18 +44,17 @@ Rewriter::Rewriter(AlignedText& text)
     : text_(text),
       in_(text.text_),
       out_(text.buffers_[text.current_ ? 0 : 1]),
-      origin_(text.next_origin_),
+      alignment_(text.alignments_[text.current_ ? 0 : 1]),
+      most_(in_.size() + text.limit_->left()),
       aligned_(text.aligned_) {
   out_.clear();
   out_.reserve(in_.size() + 16);
-  origin_.clear();
+  alignment_.clear();
 }
 
-void Rewriter::enter(size_t begin) { at_ = begin_ = begin; }
-
-Span Rewriter::before() const {
+Span Rewriter::before() {
   const size_t at = std::min(at_, in_.size());
-  if (at > begin_) return text_.origin_[at - 1];
+  if (at > begin_) return origin_of(at - 1);
   const uint32_t start = text_.start(
       {static_cast<uint32_t>(begin_), static_cast<uint32_t>(std::max(begin_, in_.size()))});
   return {start, start};
@@ -64,34 +63,33 @@ Span Rewriter::before() const {
 void Rewriter::put(char32_t c, int64_t change) {
   const size_t size = out_.size();
   utf8::append(out_, c);
+  check_size();
   if (aligned_) {
     const bool replaces = change <= 0 && at_ < in_.size();
-    align(replaces ? text_.origin_[at_] : before(), out_.size() - size);
+    alignment_.append(std::string_view(out_).substr(size), replaces ? origin_of(at_) : before());
   }
   for (; change <= 0 && at_ < in_.size(); ++change) at_ += utf8::first(in_.substr(at_)).bytes;
 }
 
 void Rewriter::insert(std::string_view text) {
   out_ += text;
-  if (aligned_) align(before(), text.size());
-}
-
-void Rewriter::replace(size_t bytes, char byte) {
-  out_.push_back(byte);
-  if (aligned_) align(text_.origin_[at_], 1);
-  at_ += bytes;
+  check_size();
+  if (aligned_) alignment_.append(text, before());
 }
 
 void Rewriter::put_bytes(std::string_view bytes, size_t length) {
   out_ += bytes;
-  if (aligned_) align(text_.origin_[at_], bytes.size());
+  check_size();
+  if (aligned_) alignment_.append(bytes, origin_of(at_));
   at_ += length;
 }
 
 void Rewriter::finish() {
+  if (out_.size() > in_.size()) text_.limit_->spend(out_.size() - in_.size());
   text_.current_ = !text_.current_;
   text_.text_ = out_;
-  if (aligned_) std::swap(text_.origin_, text_.next_origin_);
+  text_.alignment_ = &alignment_;
+  text_.offset_ = text_.hint_ = 0;
 }
 
 }  // namespace fovea

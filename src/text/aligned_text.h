@@ -9,20 +9,17 @@
 #include <string_view>
 #include <vector>
 
-namespace fovea {
+#include "text/alignment.h"
+#include "text/growth_limit.h"
 
-// Bytes [begin, end) of a text.
-struct Span {
-  uint32_t begin, end;
-  bool operator==(const Span&) const = default;
-};
+namespace fovea {
 
 class AlignedText {
  public:
   // The text itself, which must stay alive until it is rewritten. `origin` is where it starts in
-  // the original.
-  void assign(std::string_view text, uint32_t origin, bool aligned);
-  // A stretch of another one.
+  // the original. What makes it longer is taken from the limit, which must stay alive as well.
+  void assign(std::string_view text, uint32_t origin, bool aligned, GrowthLimit& limit);
+  // A stretch of another one, which must stay as it is until this one is rewritten.
   void assign(const AlignedText& other, Span stretch);
 
   std::string_view text() const { return text_; }
@@ -30,6 +27,7 @@ class AlignedText {
     return text_.substr(stretch.begin, stretch.end - stretch.begin);
   }
   bool aligned() const { return aligned_; }
+  GrowthLimit& limit() const { return *limit_; }
   // Where a stretch came from; needs alignment.
   Span origin(Span stretch) const;
   // Where the text starts in the original, known even without alignment as long as only the text's
@@ -38,9 +36,17 @@ class AlignedText {
 
  private:
   friend class Rewriter;
+  Span origin_of(size_t byte, size_t& hint) const {
+    return alignment_->origin(offset_ + byte, text_, offset_, hint);
+  }
+
   std::string_view text_;
   std::string buffers_[2];  // text_ is in at most one of them
-  std::vector<Span> origin_, next_origin_;
+  Alignment alignments_[2];
+  const Alignment* alignment_ = nullptr;  // text_ begins at its byte offset_
+  size_t offset_ = 0;
+  mutable size_t hint_ = 0;
+  GrowthLimit* limit_ = nullptr;
   uint32_t start_ = 0;
   bool aligned_ = false, current_ = false;
 };
@@ -52,15 +58,12 @@ class Rewriter {
 
   // From here on it rewrites another stretch of the text: what is inserted at its beginning does
   // not belong to the one before.
-  void enter(size_t begin);
+  void enter(size_t begin) { at_ = begin_ = begin; }
   size_t size() const { return out_.size(); }
 
   void copy(size_t bytes) {  // the next bytes stay as they are
     out_.append(in_, at_, bytes);
-    if (aligned_) {
-      const auto from = text_.origin_.begin() + static_cast<std::ptrdiff_t>(at_);
-      origin_.insert(origin_.end(), from, from + static_cast<std::ptrdiff_t>(bytes));
-    }
+    if (aligned_) alignment_.append_from(*text_.alignment_, text_.offset_ + at_, bytes, hint_);
     at_ += bytes;
   }
   void skip(size_t bytes) { at_ += bytes; }
@@ -68,21 +71,21 @@ class Rewriter {
   // one, 1 = it is new, -n = it takes the place of the next one and n more go.
   void put(char32_t c, int64_t change);
   void insert(std::string_view text);                     // new characters
-  void replace(size_t bytes, char byte);                  // an ASCII character for the next ones
   void put_bytes(std::string_view bytes, size_t length);  // in place of the next character
   void finish();
 
  private:
-  Span before() const;  // what a new character belongs to
-  void align(Span span, size_t bytes) {
-    if (aligned_) origin_.insert(origin_.end(), bytes, span);
+  Span origin_of(size_t byte) { return text_.origin_of(byte, hint_); }
+  Span before();  // what a new character belongs to
+  void check_size() const {
+    if (out_.size() > most_) text_.limit_->refuse();
   }
 
   AlignedText& text_;
   std::string_view in_;
   std::string& out_;
-  std::vector<Span>& origin_;
-  size_t at_ = 0, begin_ = 0;
+  Alignment& alignment_;
+  size_t at_ = 0, begin_ = 0, hint_ = 0, most_;
   bool aligned_;
 };
 

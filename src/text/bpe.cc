@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "fovea/excerpt.h"
 #include "text/byte_pieces.h"
 #include "text/utf8.h"
 
@@ -25,7 +26,8 @@ BpeModel::BpeModel(BpeOptions options)
       bytes_(options.bytes),
       fuse_unk_(options.fuse_unk),
       byte_fallback_(options.byte_fallback),
-      ignore_merges_(options.ignore_merges) {
+      ignore_merges_(options.ignore_merges),
+      special_(std::move(options.special)) {
   for (size_t byte = 0; byte < symbols_.size(); ++byte) {
     const char text = static_cast<char>(byte);
     symbols_[byte] = table_.find({&text, 1});
@@ -40,7 +42,7 @@ void BpeModel::read_merges(const std::vector<std::pair<std::string, std::string>
     if (id == PieceTable::absent) {
       fail(ErrorKind::BadFile,
            "{}: \"{}\" is not in the vocabulary (model.merges[{}]); expected one of its tokens",
-           name, utf8::repaired(text), rank);
+           name, excerpt(utf8::repaired(text)), rank);
     }
     return id;
   };
@@ -50,7 +52,7 @@ void BpeModel::read_merges(const std::vector<std::pair<std::string, std::string>
     if (right.size() < prefix_.size()) {
       fail(ErrorKind::BadFile,
            "{}: \"{}\" lacks the prefix \"{}\" (model.merges[{}]); expected it there", name,
-           utf8::repaired(right), prefix_, rank);
+           excerpt(utf8::repaired(right)), excerpt(prefix_), rank);
     }
     merged.assign(left).append(right, prefix_.size());
     pairs_.set(id_of(left, rank), id_of(right, rank),
@@ -130,10 +132,11 @@ void BpeModel::split(std::string_view stretch, std::vector<Piece>& out) const {
   splitter.flush();
 }
 
-void BpeModel::encode(std::string_view stretch, std::vector<Piece>& out) const {
+void BpeModel::encode(std::string_view stretch, std::vector<Piece>& out, bool parsed) const {
   if (stretch.empty()) return;
   if (ignore_merges_) {
-    if (const int32_t id = table_.find(stretch); id != PieceTable::absent)
+    const int32_t id = table_.find(stretch);
+    if (id != PieceTable::absent && !special_.hides(id, parsed))
       return out.push_back({id, 0, static_cast<uint32_t>(stretch.size())});
   }
   const size_t first = out.size();

@@ -22,6 +22,7 @@ struct BpeOptions {
   bool fuse_unk = false;       // unknown characters side by side become one token
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces where all are there
   bool ignore_merges = false;  // a stretch that is a piece is that piece
+  SpecialIds special = {};
   std::string name = "tokenizer";  // of the file, for errors
 };
 
@@ -30,7 +31,7 @@ struct BpeOptions {
 struct BpeModel {
   // BadFile for a merge whose parts or result are no pieces.
   explicit BpeModel(BpeOptions options);
-  void encode(std::string_view stretch, std::vector<Piece>& out) const;
+  void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 
  private:
   // What one encoding has at hand while it splits a stretch into its first symbols.
@@ -51,6 +52,7 @@ struct BpeModel {
   std::string prefix_, suffix_;
   int32_t unk_id_;
   bool bytes_, fuse_unk_, byte_fallback_, ignore_merges_;
+  SpecialIds special_;
 };
 
 }  // namespace fovea

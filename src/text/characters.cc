@@ -46,7 +46,7 @@ void CharacterModel::ids(std::string_view text, std::vector<int32_t>& ids) const
   ids.resize(static_cast<size_t>(out - ids.data()));
 }
 
-void CharacterModel::encode(std::string_view text, std::vector<Piece>& pieces) const {
+void CharacterModel::encode(std::string_view text, std::vector<Piece>& pieces, bool) const {
   for (size_t i = 0; i < text.size();) {
     const utf8::Character character = utf8::first(text.substr(i));
     const int32_t known = id_of(character.code_point), id = known == absent ? unknown_ : known;

@@ -21,7 +21,7 @@ class CharacterModel {
   int32_t id_of(char32_t code_point) const;  // or `absent`
 
   // Appends the text's tokens, or just their ids.
-  void encode(std::string_view text, std::vector<Piece>& pieces) const;
+  void encode(std::string_view text, std::vector<Piece>& pieces, bool parsed = false) const;
   void ids(std::string_view text, std::vector<int32_t>& ids) const;
 
  private:

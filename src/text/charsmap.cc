@@ -38,23 +38,35 @@ size_t cluster_length(std::string_view text) {
   return length;
 }
 
-// A character and what it does to the old ones, as Rewriter::put takes them.
-struct Substitute {
-  char32_t c;
-  int64_t change;
-};
+// Puts texts in place of old ones: added characters count as new, and the last one, even if it is
+// of the text before, takes the places of those removed. So one character is held back.
+class Substitutes {
+ public:
+  explicit Substitutes(Rewriter& rewriter) : rewriter_(rewriter) {}
 
-// A text in place of an old one: added characters count as new, and the last one, even if it is of
-// the text before, takes the places of those removed.
-void put_instead(std::string_view old, std::string_view text, std::vector<Substitute>& changes) {
-  const auto before = static_cast<int64_t>(count(old)), after = static_cast<int64_t>(count(text));
-  for (int64_t i = 0; i < after; ++i) {
-    const utf8::Character c = utf8::first(text);
-    changes.push_back({c.code_point, i >= before ? 1 : 0});
-    text.remove_prefix(c.bytes);
+  void put(std::string_view old, std::string_view text) {
+    const auto before = static_cast<int64_t>(count(old)), after = static_cast<int64_t>(count(text));
+    for (int64_t i = 0; i < after; ++i) {
+      const utf8::Character c = utf8::first(text);
+      finish();
+      last_ = c.code_point;
+      change_ = i >= before ? 1 : 0;
+      any_ = true;
+      text.remove_prefix(c.bytes);
+    }
+    if (after < before) change_ += after - before;
   }
-  if (after < before && !changes.empty()) changes.back().change += after - before;
-}
+  void finish() {
+    if (any_) rewriter_.put(last_, change_);
+    any_ = false;
+  }
+
+ private:
+  Rewriter& rewriter_;
+  char32_t last_ = 0;
+  int64_t change_ = 0;  // as Rewriter::put takes it
+  bool any_ = false;
+};
 
 }  // namespace
 
@@ -128,7 +140,7 @@ void Charsmap::normalize(AlignedText& text) const {
   std::string_view rest = text.text();
   if (plain_prefix(rest) == rest.size()) return;
   Rewriter rewriter(text);
-  std::vector<Substitute> changes;
+  Substitutes substitutes(rewriter);
   while (!rest.empty()) {
     const size_t plain = text.aligned() ? 0 : plain_prefix(rest);
     rewriter.insert(rest.substr(0, plain));
@@ -136,12 +148,12 @@ void Charsmap::normalize(AlignedText& text) const {
     if (rest.empty()) break;
     const std::string_view cluster = rest.substr(0, cluster_length(rest));
     rewrite_cluster(cluster, [&](std::string_view old, std::string_view instead) {
-      if (text.aligned()) return put_instead(old, instead, changes);
+      if (text.aligned()) return substitutes.put(old, instead);
       rewriter.insert(instead);
     });
     rest.remove_prefix(cluster.size());
   }
-  for (const Substitute& change : changes) rewriter.put(change.c, change.change);
+  substitutes.finish();
   rewriter.finish();
 }
 

@@ -11,8 +11,14 @@ namespace fovea {
 
 void replace_all(std::string& text, std::string_view old, std::string_view by) {
   if (old.empty()) return;
-  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at + by.size()))
-    text.replace(at, old.size(), by);
+  size_t at = text.find(old), done = 0;
+  if (at == text.npos) return;
+  std::string replaced;
+  for (; at != text.npos; at = text.find(old, done)) {
+    replaced.append(text, done, at - done).append(by);
+    done = at + old.size();
+  }
+  text = std::move(replaced.append(text, done));
 }
 
 // One decoder at work.
@@ -222,22 +228,30 @@ class Stripper {
     const std::string& content = decoder_.content;
     const auto starts = [&] { return part.substr(0, content.size()) == content; };
     for (; start_ > 0 && starts(); --start_) part.remove_prefix(content.size());
-    if (!part.empty()) start_ = 0;
-    held_ += part;
-    size_t end = held_.size();
-    for (size_t i = 0; i < decoder_.stop && end >= content.size(); ++i) {
-      if (held_.compare(end - content.size(), content.size(), content) != 0) break;
-      end -= content.size();
+    if (part.empty()) return "";
+    start_ = 0;
+    size_t end = part.size(), trailing = 0;
+    for (; end > 0 && part.substr(0, end).ends_with(content); ++trailing) end -= content.size();
+    std::string text;
+    if (end > 0) {
+      give(std::exchange(held_, 0), text);
+      text += part.substr(0, end);
     }
-    std::string text = held_.substr(0, end);
-    held_.erase(0, end);
+    held_ += trailing;
+    const size_t kept = std::min(held_, decoder_.stop);
+    give(held_ - kept, text);
+    held_ = kept;
     return text;
   }
 
  private:
+  void give(size_t count, std::string& text) const {
+    for (; count > 0; --count) text += decoder_.content;
+  }
+
   const StripDecoder& decoder_;
-  size_t start_;      // how many may still go
-  std::string held_;  // goes if nothing follows
+  size_t start_;     // how many may still go
+  size_t held_ = 0;  // characters that go if nothing follows
 };
 
 class StripStep : public Step {
@@ -262,13 +276,15 @@ class FusedStripStep : public Step {
 
 class ReplaceStep : public Step {
  public:
-  explicit ReplaceStep(const ReplaceDecoder& decoder) : decoder_(decoder) {}
+  ReplaceStep(const ReplaceDecoder& decoder, GrowthLimit& limit)
+      : decoder_(decoder), limit_(limit) {}
   void add(std::string&& token, Tokens& out) override {
     std::vector<Stretch> stretches;
     decoder_.pattern.find(token, stretches);
     std::string text;
     for (const Stretch& stretch : stretches) {
       if (stretch.matches) {
+        limit_.spend(decoder_.content.size());
         text += decoder_.content;
       } else {
         text.append(token, stretch.begin, stretch.end - stretch.begin);
@@ -279,12 +295,14 @@ class ReplaceStep : public Step {
 
  private:
   const ReplaceDecoder& decoder_;
+  GrowthLimit& limit_;
 };
 
 // A text that may be in two parts: what may be its start is held back.
 class FusedReplaceStep : public Step {
  public:
-  explicit FusedReplaceStep(const ReplaceDecoder& decoder) : decoder_(decoder) {}
+  FusedReplaceStep(const ReplaceDecoder& decoder, GrowthLimit& limit)
+      : decoder_(decoder), limit_(limit) {}
   void add(std::string&& token, Tokens& out) override {
     held_ += token;
     std::string text;
@@ -292,6 +310,7 @@ class FusedReplaceStep : public Step {
     for (size_t at = held_.find(decoder_.text); at != held_.npos;
          at = held_.find(decoder_.text, done)) {
       text.append(held_, done, at - done);
+      limit_.spend(decoder_.content.size());
       text += decoder_.content;
       done = at + decoder_.text.size();
     }
@@ -306,6 +325,7 @@ class FusedReplaceStep : public Step {
 
  private:
   const ReplaceDecoder& decoder_;
+  GrowthLimit& limit_;
   std::string held_;
 };
 
@@ -345,6 +365,8 @@ class WholeStep : public Step {
 };
 
 struct MakeStep {
+  GrowthLimit& limit;
+
   std::unique_ptr<Step> operator()(const JoinWithSpaces&) const {
     return std::make_unique<JoinWithSpacesStep>();
   }
@@ -368,28 +390,30 @@ struct MakeStep {
     return std::make_unique<StripStep>(decoder);
   }
   std::unique_ptr<Step> operator()(const ReplaceDecoder& decoder) const {
-    return std::make_unique<ReplaceStep>(decoder);
+    return std::make_unique<ReplaceStep>(decoder, limit);
   }
   std::unique_ptr<Step> operator()(const CtcDecoder& decoder) const {
     return std::make_unique<CtcStep>(decoder);
   }
 };
 
-std::unique_ptr<Step> make_fused_step(const Decoder& decoder) {
+std::unique_ptr<Step> make_fused_step(const Decoder& decoder, GrowthLimit& limit) {
   if (std::holds_alternative<Fuse>(decoder)) return std::make_unique<FuseStep>();
   if (const auto* strip = std::get_if<StripDecoder>(&decoder))
     return std::make_unique<FusedStripStep>(*strip);
   const auto* replace = std::get_if<ReplaceDecoder>(&decoder);
-  if (replace && !replace->text.empty()) return std::make_unique<FusedReplaceStep>(*replace);
-  return std::make_unique<WholeStep>(std::visit(MakeStep{}, decoder));
+  if (replace && !replace->text.empty()) return std::make_unique<FusedReplaceStep>(*replace, limit);
+  return std::make_unique<WholeStep>(std::visit(MakeStep{limit}, decoder));
 }
 
 }  // namespace
 
-DecodingStream::DecodingStream(const Decoders& decoders) {
+DecodingStream::DecodingStream(const Decoders& decoders)
+    : limit_(std::make_unique<GrowthLimit>(GrowthLimit::of_decoding())) {
   bool fused = false;
   for (const Decoder& decoder : decoders) {
-    steps_.push_back(fused ? make_fused_step(decoder) : std::visit(MakeStep{}, decoder));
+    steps_.push_back(fused ? make_fused_step(decoder, *limit_)
+                           : std::visit(MakeStep{*limit_}, decoder));
     fused = fused || std::holds_alternative<Fuse>(decoder) ||
             std::holds_alternative<ByteLevelDecoder>(decoder);
   }
@@ -410,6 +434,7 @@ void DecodingStream::push(size_t step, std::string&& token, std::string& text) {
 }
 
 void DecodingStream::add(std::string_view token, std::string& text) {
+  limit_->give(token.size());
   push(0, std::string(token), text);
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "text/growth_limit.h"
 #include "text/pattern.h"
 #include "text/pre_tokenizers.h"
 
@@ -67,6 +68,7 @@ class DecodingStream {
  private:
   void push(size_t step, std::string&& token, std::string& text);
 
+  std::unique_ptr<GrowthLimit> limit_;  // steps keep its address
   std::vector<std::unique_ptr<Step>> steps_;
 };
 

@@ -19,6 +19,11 @@ Decoder read_strip_decoder(const JsonPart& json) {
 Decoder read_replace_decoder(const JsonPart& json) {
   std::string text;
   Pattern pattern = json.pattern("pattern", &text);
+  constexpr size_t kMost = 1024;  // each token is looked at for its beginnings
+  if (text.size() > kMost) {
+    json.unsupported(fmt::format("a pattern of {} bytes", text.size()),
+                     fmt::format("at most {}", kMost));
+  }
   return ReplaceDecoder{std::move(pattern), std::move(text), json.text("content")};
 }
 

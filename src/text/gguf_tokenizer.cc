@@ -153,7 +153,7 @@ class GgufReader {
       file.post_processor = sequence("processors", {file.post_processor, marks()});
     file.model = bpe_model({.vocabulary = vocabulary(), .merges = merges()});
     file.model["ignore_merges"] = split->whole_words;
-    return file.text();
+    return std::move(file).text();
   }
 
   ordered_json vocabulary() const {

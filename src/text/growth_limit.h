@@ -22,11 +22,9 @@ class GrowthLimit {
     limit.give(bytes);
     return limit;
   }
-  // What the tokens of a text may take, their texts included; the constant is for padding.
-  static GrowthLimit of_tokens(size_t bytes) {
-    GrowthLimit limit("post_processor", 64, size_t{4} << 20);
-    limit.give(bytes);
-    return limit;
+  // What the tokens of texts may take, their own texts included; the constant is for padding.
+  static GrowthLimit of_tokens(size_t texts = 1) {
+    return {"model", 256, texts * (size_t{4} << 20)};
   }
   // What decoders may add to the texts of tokens, which are given one by one.
   static GrowthLimit of_decoding() { return {"decoder", 32, size_t{64} << 10}; }

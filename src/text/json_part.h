@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "fovea/excerpt.h"
 #include "text/pattern.h"
 #include "text/utf8.h"
 
@@ -61,8 +62,8 @@ class JsonPart {
   }
   JsonPart child(std::string_view key) const {
     const auto found = json_.find(key);
-    if (found == json_.end()) bad(fmt::format("{} is missing", key), "an object");
-    return JsonPart(*found, path_, fmt::format("{}.{}", where_, key));
+    if (found == json_.end()) bad(fmt::format("{} is missing", excerpt(key)), "an object");
+    return JsonPart(*found, path_, fmt::format("{}.{}", where_, excerpt(key)));
   }
   JsonPart element(std::string_view key, size_t index) const {
     return JsonPart(list(key)[index], path_, fmt::format("{}.{}[{}]", where_, key, index));
@@ -113,6 +114,11 @@ void read_parts(const JsonPart& json, const std::array<PartReader<Part>, N>& rea
     for (size_t i = 0; i < count; ++i)
       read_parts(json.element(members, i), readers, members, parts);
     return;
+  }
+  constexpr size_t kMostParts = 256;  // each goes over the text; real tokenizers have up to a dozen
+  if (parts.size() == kMostParts) {
+    json.unsupported(fmt::format("a sequence of more than {}", kMostParts),
+                     fmt::format("at most {} parts", kMostParts));
   }
   for (const PartReader<Part>& reader : readers) {
     if (reader.type == type) return parts.push_back(reader.read(json));

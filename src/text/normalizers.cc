@@ -214,7 +214,7 @@ void apply(const BertNormalizer& steps, AlignedText& text) {
     rest.remove_prefix(length);
     length = run_length(rest, false);
     if (length == 0) continue;
-    run.assign(rest.substr(0, length), 0, false);
+    run.assign(rest.substr(0, length), 0, false, text.limit());
     apply_steps(steps, run);
     rewriter.insert(run.text());
     rest.remove_prefix(length);
@@ -263,6 +263,7 @@ void print_bytes(Rewriter& rewriter, std::string_view text) {
 }
 
 void normalize(const Normalizers& normalizers, AlignedText& text) {
+  text.limit().enter("normalizer");
   for (const Normalizer& normalizer : normalizers)
     std::visit([&](const auto& part) { apply(part, text); }, normalizer);
 }

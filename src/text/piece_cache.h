@@ -20,11 +20,11 @@ class PieceCache {
  public:
   // Appends the ids of the pieces that model.encode(stretch, pieces) gives. `owner` tells models
   // apart: a number of its own for each, not 0. Another owner than at the last call empties the
-  // cache.
+  // cache, and so does another `parsed`.
   template <class Model>
-  void ids(uint64_t owner, const Model& model, std::string_view stretch,
-           std::vector<int32_t>& out) {
-    if (owner != owner_) forget(owner);
+  void ids(uint64_t owner, const Model& model, std::string_view stretch, std::vector<int32_t>& out,
+           bool parsed = false) {
+    if (owner != owner_ || parsed != parsed_) forget(owner, parsed);
     if (stretch.empty() || stretch.size() > kMostBytes) return encode(model, stretch, out);
     const Key key = key_of(stretch);
     Entry& entry = entries_[slot_of(key, stretch.size())];
@@ -88,7 +88,7 @@ class PieceCache {
   template <class Model>
   void encode(const Model& model, std::string_view stretch, std::vector<int32_t>& out) {
     pieces_.clear();
-    model.encode(stretch, pieces_);
+    model.encode(stretch, pieces_, parsed_);
     for (const Piece& piece : pieces_) out.push_back(piece.id);
   }
 
@@ -100,12 +100,14 @@ class PieceCache {
     std::copy(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end(), entry.ids.begin());
   }
 
-  void forget(uint64_t owner) {
+  void forget(uint64_t owner, bool parsed) {
     entries_.assign(kEntries, Entry{});
     owner_ = owner;
+    parsed_ = parsed;
   }
 
   uint64_t owner_ = 0;
+  bool parsed_ = false;
   std::vector<Entry> entries_;
   std::vector<Piece> pieces_;
 };

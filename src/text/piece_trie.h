@@ -27,6 +27,17 @@ class PieceTrie {
   }
   uint32_t walk(uint32_t node, std::string_view text) const;
   int32_t id_at(uint32_t node) const { return ids_[node]; }  // of the piece that ends here
+  size_t nodes() const { return ids_.size(); }  // each has a larger number than its parent
+  // Calls on(parent, byte, node) for each node but the root.
+  template <class On>
+  void for_each_edge(On&& on) const {
+    for (const uint64_t edge : edges_) {
+      if (edge == kFree) continue;
+      const uint64_t key = edge >> kNodeBits;
+      on(static_cast<uint32_t>(key >> 8), static_cast<char>(key & 0xFF),
+         static_cast<uint32_t>(edge & (kMostNodes - 1)));
+    }
+  }
   int32_t find(std::string_view text) const {
     const uint32_t node = walk(root, text);
     return node == nowhere ? absent : ids_[node];

@@ -18,7 +18,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
 void append_lists(Encoding& to, const Encoding& from) {
   append(to.ids, from.ids);
   append(to.type_ids, from.type_ids);
-  append(to.tokens, from.tokens);
+  to.tokens.append(from.tokens, 0, from.tokens.size());
   append(to.offsets, from.offsets);
   append(to.byte_offsets, from.byte_offsets);
   append(to.special_mask, from.special_mask);
@@ -33,7 +33,7 @@ Encoding part_of(const Encoding& all, size_t begin, size_t end) {
   };
   copy(part.ids, all.ids);
   copy(part.type_ids, all.type_ids);
-  copy(part.tokens, all.tokens);
+  part.tokens.append(all.tokens, begin, end);
   copy(part.offsets, all.offsets);
   copy(part.byte_offsets, all.byte_offsets);
   copy(part.special_mask, all.special_mask);
@@ -41,10 +41,21 @@ Encoding part_of(const Encoding& all, size_t begin, size_t end) {
   return part;
 }
 
+size_t cost_of(const Encoding& encoding) {  // without what was cut off
+  return encoding.tokens.bytes() + kTokenCost * encoding.tokens.size();
+}
+
+size_t cost_of_all(const Encoding& encoding) {
+  size_t cost = cost_of(encoding);
+  for (const Encoding& overflowing : encoding.overflowing) cost += cost_of_all(overflowing);
+  return cost;
+}
+
 // Puts one encoding behind another. What was cut off goes with everything it could go with.
-void merge(Encoding& to, const Encoding& next) {
+void merge(Encoding& to, const Encoding& next, GrowthLimit& limit) {
   std::vector<Encoding> overflowing;
-  const auto joined = [](const Encoding& first, const Encoding& second) {
+  const auto joined = [&](const Encoding& first, const Encoding& second) {
+    limit.spend(cost_of(first) + cost_of(second));
     Encoding both = part_of(first, 0, first.ids.size());
     append_lists(both, second);
     return both;
@@ -58,9 +69,10 @@ void merge(Encoding& to, const Encoding& next) {
   to.overflowing = std::move(overflowing);
 }
 
-Encoding special(const std::vector<AddedId>& added, int32_t type_id) {
+Encoding special(const std::vector<AddedId>& added, int32_t type_id, GrowthLimit& limit) {
   Encoding encoding;
   for (const AddedId& token : added) {
+    limit.spend(kTokenCost + token.text.size());
     encoding.ids.push_back(token.id);
     encoding.tokens.push_back(token.text);
   }
@@ -124,11 +136,11 @@ void trim(const TrimOffsets& processor, Encoding& encoding) {
 
 // Puts tokens before and behind an encoding and all that was cut off of it.
 void surround(Encoding& encoding, const std::vector<AddedId>& before,
-              const std::vector<AddedId>& behind, int32_t type_id) {
+              const std::vector<AddedId>& behind, int32_t type_id, GrowthLimit& limit) {
   with_overflowing(encoding, [&](Encoding& one) {
-    Encoding all = special(before, type_id);
+    Encoding all = special(before, type_id, limit);
     append_lists(all, one);
-    append_lists(all, special(behind, type_id));
+    append_lists(all, special(behind, type_id, limit));
     all.overflowing = std::move(one.overflowing);
     one = std::move(all);
   });
@@ -136,39 +148,51 @@ void surround(Encoding& encoding, const std::vector<AddedId>& before,
 
 using Encodings = std::vector<Encoding>;
 
-void process(const TrimOffsets& processor, Encodings& encodings, bool) {
+void process(const TrimOffsets& processor, Encodings& encodings, bool, GrowthLimit&) {
   for (Encoding& encoding : encodings)
     with_overflowing(encoding, [&](Encoding& one) { trim(processor, one); });
 }
 
-void process(const BertProcessing& processing, Encodings& encodings, bool add_special_tokens) {
+void process(const BertProcessing& processing, Encodings& encodings, bool add_special_tokens,
+             GrowthLimit& limit) {
   if (!add_special_tokens) return;
   for (size_t i = 0; i < encodings.size(); ++i) {
     surround(encodings[i], i == 0 ? std::vector{processing.cls} : std::vector<AddedId>{},
-             {processing.sep}, i == 0 ? 0 : 1);
+             {processing.sep}, i == 0 ? 0 : 1, limit);
   }
 }
 
-void process(const RobertaProcessing& processing, Encodings& encodings, bool add_special_tokens) {
-  process(processing.offsets, encodings, add_special_tokens);
+void process(const RobertaProcessing& processing, Encodings& encodings, bool add_special_tokens,
+             GrowthLimit& limit) {
+  process(processing.offsets, encodings, add_special_tokens, limit);
   for (Encoding& encoding : encodings)
     with_overflowing(encoding, [](Encoding& one) { set_type(one, 0); });
   if (!add_special_tokens) return;
   for (size_t i = 0; i < encodings.size(); ++i)
-    surround(encodings[i], {i == 0 ? processing.cls : processing.sep}, {processing.sep}, 0);
+    surround(encodings[i], {i == 0 ? processing.cls : processing.sep}, {processing.sep}, 0, limit);
 }
 
-void process(const TemplateProcessing& processor, Encodings& encodings, bool add_special_tokens) {
+void process(const TemplateProcessing& processor, Encodings& encodings, bool add_special_tokens,
+             GrowthLimit& limit) {
   check(encodings.size() <= 2,
         "post_processor: a template follows another one; expected one that gets one text or two");
   const auto& parts = encodings.size() == 2 ? processor.pair : processor.single;
   Encodings made;
   for (const TemplateProcessing::Part& part : parts) {
     if (part.sequence < 0) {
-      if (add_special_tokens) made.push_back(special(part.added, part.type_id));
+      if (add_special_tokens) made.push_back(special(part.added, part.type_id, limit));
       continue;
     }
-    made.push_back(encodings[static_cast<size_t>(part.sequence)]);
+    const bool again = std::any_of(&part + 1, parts.data() + parts.size(), [&](const auto& other) {
+      return other.sequence == part.sequence;
+    });
+    Encoding& sequence = encodings[static_cast<size_t>(part.sequence)];
+    if (again) {
+      limit.spend(cost_of_all(sequence));
+      made.push_back(sequence);
+    } else {
+      made.push_back(std::move(sequence));
+    }
     set_type(made.back(), part.type_id);
   }
   encodings = std::move(made);
@@ -184,7 +208,7 @@ size_t added_by(const TemplateProcessing& processor, bool pair) {
 }
 
 // Cuts an encoding to a length; the rest stays in stretches that overlap by `stride`.
-void cut(Encoding& encoding, size_t length, const Truncation& truncation) {
+void cut(Encoding& encoding, size_t length, const Truncation& truncation, GrowthLimit& limit) {
   const size_t size = encoding.ids.size();
   if (length >= size) return;
   if (length == 0) {
@@ -201,7 +225,9 @@ void cut(Encoding& encoding, size_t length, const Truncation& truncation) {
   for (size_t done = 0;; done += step) {
     const size_t begin = truncation.left ? size - std::min(size, done + length) : done;
     const size_t end = truncation.left ? size - done : std::min(size, done + length);
+    limit.spend(kTokenCost * (end - begin));
     parts.push_back(part_of(encoding, begin, end));
+    limit.spend(parts.back().tokens.bytes());
     if (truncation.left ? begin == 0 : end == size) break;
   }
   Encoding first = std::move(parts.front());
@@ -210,12 +236,16 @@ void cut(Encoding& encoding, size_t length, const Truncation& truncation) {
   encoding = std::move(first);
 }
 
-void pad(Encoding& encoding, size_t length, const Padding& padding) {
-  for (Encoding& overflowing : encoding.overflowing) pad(overflowing, length, padding);
+void pad(Encoding& encoding, size_t length, const Padding& padding, GrowthLimit& limit) {
+  for (Encoding& overflowing : encoding.overflowing) pad(overflowing, length, padding, limit);
   if (encoding.ids.size() >= length) return;
   const size_t count = length - encoding.ids.size();
-  Encoding pads =
-      special(std::vector<AddedId>(count, {padding.id, padding.token}), padding.type_id);
+  const Encoding one = special({{padding.id, padding.token}}, padding.type_id, limit);
+  Encoding pads;
+  for (size_t i = 0; i < count; ++i) {
+    limit.spend(cost_of(one));
+    append_lists(pads, one);
+  }
   pads.attention_mask.assign(count, 0);
   std::vector<Encoding> overflowing = std::move(encoding.overflowing);
   if (padding.left) {
@@ -237,12 +267,14 @@ size_t added_tokens(const PostProcessors& processors, bool pair) {
 }
 
 Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
-                      bool add_special_tokens) {
+                      bool add_special_tokens, GrowthLimit& limit) {
   for (size_t i = 0; i < encodings.size(); ++i) set_type(encodings[i], static_cast<int32_t>(i));
   for (const PostProcessor& processor : processors)
-    std::visit([&](const auto& part) { process(part, encodings, add_special_tokens); }, processor);
-  Encoding all;
-  for (const Encoding& encoding : encodings) merge(all, encoding);
+    std::visit([&](const auto& part) { process(part, encodings, add_special_tokens, limit); },
+               processor);
+  if (encodings.empty()) return {};
+  Encoding all = std::move(encodings[0]);
+  for (size_t i = 1; i < encodings.size(); ++i) merge(all, encodings[i], limit);
   return all;
 }
 
@@ -257,14 +289,15 @@ std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
   return swapped ? std::pair(more, less) : std::pair(less, more);
 }
 
-void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length) {
+void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length,
+              GrowthLimit& limit) {
   const bool pair = encodings.size() == 2;
   const size_t first = encodings[0].ids.size(), second = pair ? encodings[1].ids.size() : 0;
   if (first + second <= max_length) return;
   if (truncation.strategy == TruncationStrategy::longest_first || max_length == 0) {
     const auto kept = pair ? shares(first, second, max_length) : std::pair(max_length, size_t{0});
-    cut(encodings[0], kept.first, truncation);
-    if (pair) cut(encodings[1], kept.second, truncation);
+    cut(encodings[0], kept.first, truncation, limit);
+    if (pair) cut(encodings[1], kept.second, truncation, limit);
     return;
   }
   const bool of_second = truncation.strategy == TruncationStrategy::only_second;
@@ -276,17 +309,18 @@ void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, si
         "truncation: {} tokens must go of a text of {}; expected a "
         "longer one",
         excess, target.ids.size());
-  cut(target, target.ids.size() - excess, truncation);
+  cut(target, target.ids.size() - excess, truncation, limit);
 }
 
-void pad(std::vector<Encoding>& encodings, const Padding& padding) {
+void pad(std::vector<Encoding>& encodings, const Padding& padding, GrowthLimit& limit) {
+  limit.enter("padding");
   size_t length = padding.length.value_or(0);
   if (!padding.length) {
     for (const Encoding& encoding : encodings) length = std::max(length, encoding.ids.size());
   }
   if (padding.multiple_of > 1)
     length = (length + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of;
-  for (Encoding& encoding : encodings) pad(encoding, length, padding);
+  for (Encoding& encoding : encodings) pad(encoding, length, padding, limit);
 }
 
 }  // namespace fovea

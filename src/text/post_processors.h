@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fovea/tokenizer.h"
+#include "text/growth_limit.h"
 
 namespace fovea {
 
@@ -56,18 +57,23 @@ struct Padding {
   std::string token;
 };
 
+// What a token of an encoding takes beside its text, as a GrowthLimit counts it.
+constexpr size_t kTokenCost = 16;
+
 // How many tokens they add.
 size_t added_tokens(const PostProcessors& processors, bool pair);
 
-// The encodings of one text or two, together as one.
+// The encodings of one text or two, together as one. What is added, here and below, is taken from
+// the limit before it is made.
 Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
-                      bool add_special_tokens);
+                      bool add_special_tokens, GrowthLimit& limit);
 
 // How many tokens of each of two texts stay so that they have `most` together: the longer is cut
 // first.
 std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most);
 // Cuts the encodings of one text or two down to max_length tokens in all.
-void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length);
-void pad(std::vector<Encoding>& encodings, const Padding& padding);
+void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length,
+              GrowthLimit& limit);
+void pad(std::vector<Encoding>& encodings, const Padding& padding, GrowthLimit& limit);
 
 }  // namespace fovea

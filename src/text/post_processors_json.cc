@@ -47,6 +47,8 @@ std::vector<AddedId> read_special(const JsonPart& json, const std::string& name)
 
 std::vector<TemplateProcessing::Part> read_template(const JsonPart& json, const char* key) {
   constexpr std::array<std::string_view, 2> sequences = {"A", "B"};
+  constexpr size_t kMostAdded = 4096;  // real ones add up to a dozen
+  size_t count = 0;
   std::vector<TemplateProcessing::Part> parts;
   for (size_t i = 0; i < json.list(key).size(); ++i) {
     const JsonPart part = json.element(key, i);
@@ -55,6 +57,11 @@ std::vector<TemplateProcessing::Part> read_template(const JsonPart& json, const 
     const auto type_id = static_cast<int32_t>(inner.count("type_id", 0, INT32_MAX));
     if (special) {
       parts.push_back({-1, type_id, read_special(json, inner.text("id"))});
+      count += parts.back().added.size();
+      if (count > kMostAdded) {
+        json.unsupported(fmt::format("a template that adds more than {} tokens", kMostAdded),
+                         fmt::format("at most {}", kMostAdded));
+      }
     } else {
       const auto sequence = static_cast<int>(inner.choice("id", sequences));
       if (sequence == 1 && std::string_view(key) == "single")

@@ -305,6 +305,7 @@ void apply(const WordStarts& words, CutText& cut) {
 }  // namespace
 
 void pre_tokenize(const PreTokenizers& pre_tokenizers, CutText& cut) {
+  cut.text.limit().enter("pre_tokenizer");
   for (const PreTokenizer& pre_tokenizer : pre_tokenizers)
     std::visit([&](const auto& part) { apply(part, cut); }, pre_tokenizer);
 }

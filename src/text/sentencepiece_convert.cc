@@ -81,7 +81,7 @@ class Converter {
            "{}: its model is of kind {} (trainer_spec.model_type); expected unigram or bpe", path_,
            source_.kind == SentencePieceFile::Kind::word ? "word" : "char");
     }
-    return file_.text();
+    return std::move(file_).text();
   }
 
  private:

@@ -17,42 +17,79 @@
 namespace fovea {
 namespace {
 
-// The number of characters before each byte of a text, and at its end. A byte that is no character
-// counts as one.
-std::vector<uint32_t> characters_before(std::string_view text) {
-  std::vector<uint32_t> before(text.size() + 1);
-  uint32_t characters = 0;
-  for (size_t i = 0; i < text.size(); ++characters) {
-    const uint32_t bytes = utf8::first(text.substr(i)).bytes;
-    std::fill_n(before.begin() + static_cast<std::ptrdiff_t>(i), bytes, characters);
-    i += bytes;
+// Counts the characters of a text. A byte that is no character counts as one.
+class CharacterCount {
+ public:
+  explicit CharacterCount(std::string_view text) : text_(text) {
+    uint32_t characters = 0;
+    for (size_t i = 0; i < text.size(); ++characters) {
+      if (i >= kBlock * blocks_.size())
+        blocks_.push_back(characters << 2 | static_cast<uint32_t>(i % kBlock));
+      i += utf8::first(text.substr(i)).bytes;
+    }
   }
-  before.back() = characters;
-  return before;
+  // Before the one that has this byte, or the end of the text.
+  uint32_t before(size_t byte) const {
+    if (blocks_.empty()) return 0;
+    size_t block = std::min(byte / kBlock, blocks_.size() - 1);
+    if (block > 0 && byte < start_of(block)) --block;
+    size_t at = start_of(block);
+    uint32_t characters = blocks_[block] >> 2;
+    for (; at < text_.size(); ++characters) {
+      const size_t next = at + utf8::first(text_.substr(at)).bytes;
+      if (next > byte) break;
+      at = next;
+    }
+    return characters;
+  }
+
+ private:
+  static constexpr size_t kBlock = 16;
+  size_t start_of(size_t block) const { return block * kBlock + (blocks_[block] & 3); }
+
+  std::string_view text_;
+  // Of the first character that starts in each block: how many are before it, and in the last two
+  // bits how far into the block it starts.
+  std::vector<uint32_t> blocks_;
+};
+
+void reserve(Encoding& encoding, size_t tokens) {
+  encoding.ids.reserve(tokens);
+  encoding.tokens.reserve(tokens);
+  encoding.offsets.reserve(tokens);
+  encoding.byte_offsets.reserve(tokens);
 }
 
-Encoding own_tokens(const TokenizerState& state, std::string_view text, SpecialTokens special) {
-  const std::vector<PlacedToken> tokens = encode_placed(state, text, special);
-  const std::vector<uint32_t> characters = characters_before(text);
+Encoding own_tokens(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                    GrowthLimit& limit) {
+  constexpr size_t kLong = size_t{1} << 20, kTokenBytes = 4;  // a usual token has some 4 bytes
+  const CharacterCount characters(text);
   Encoding encoding;
-  for (const PlacedToken& token : tokens) {
+  if (text.size() > kLong) reserve(encoding, text.size() / kTokenBytes);
+  encode_placed(state, text, special, [&](const PlacedToken& token) {
+    const std::string_view written =
+        token.text.empty() ? state.texts[static_cast<size_t>(token.id)] : token.text;
+    limit.spend(kTokenCost + written.size());
     encoding.ids.push_back(token.id);
-    encoding.tokens.push_back(token.text.empty() ? state.texts[static_cast<size_t>(token.id)]
-                                                 : token.text);
-    encoding.offsets.push_back({characters[token.span.begin], characters[token.span.end]});
+    encoding.tokens.push_back(written);
+    encoding.offsets.push_back(
+        {characters.before(token.span.begin), characters.before(token.span.end)});
     encoding.byte_offsets.push_back({token.span.begin, token.span.end});
-  }
-  encoding.type_ids.assign(tokens.size(), 0);
-  encoding.special_mask.assign(tokens.size(), 0);
-  encoding.attention_mask.assign(tokens.size(), 1);
+  });
+  encoding.type_ids.assign(encoding.ids.size(), 0);
+  encoding.special_mask.assign(encoding.ids.size(), 0);
+  encoding.attention_mask.assign(encoding.ids.size(), 1);
   return encoding;
 }
 
 Encoding encode_texts(const TokenizerState& state, const std::vector<std::string_view>& texts,
-                      const EncodingOptions& options) {
+                      const EncodingOptions& options, GrowthLimit& limit) {
   std::vector<Encoding> encodings;
-  for (const std::string_view text : texts)
-    encodings.push_back(own_tokens(state, text, options.special));
+  for (const std::string_view text : texts) limit.give(text.size());
+  for (const std::string_view text : texts) {
+    limit.enter("model");
+    encodings.push_back(own_tokens(state, text, options.special, limit));
+  }
   if (options.truncate_and_pad && state.truncation) {
     const bool adds = options.add_special_tokens;
     const size_t added = adds ? added_tokens(state.post_processors, texts.size() == 2) : 0;
@@ -61,15 +98,20 @@ Encoding encode_texts(const TokenizerState& state, const std::vector<std::string
           "truncation: {} tokens are added, and at most {} may stay; expected room "
           "for them",
           added, most);
-    truncate(encodings, *state.truncation, most - added);
+    limit.enter("truncation");
+    truncate(encodings, *state.truncation, most - added, limit);
   }
-  return post_process(state.post_processors, std::move(encodings), options.add_special_tokens);
+  limit.enter("post_processor");
+  return post_process(state.post_processors, std::move(encodings), options.add_special_tokens,
+                      limit);
 }
 
 Encoding encode_padded(const TokenizerState& state, const std::vector<std::string_view>& texts,
                        const EncodingOptions& options) {
-  std::vector<Encoding> one = {encode_texts(state, texts, options)};
-  if (options.truncate_and_pad && state.padding) pad(one, *state.padding);
+  GrowthLimit limit = GrowthLimit::of_tokens();
+  std::vector<Encoding> one;
+  one.push_back(encode_texts(state, texts, options, limit));
+  if (options.truncate_and_pad && state.padding) pad(one, *state.padding, limit);
   return std::move(one.front());
 }
 
@@ -114,6 +156,22 @@ std::string vocabulary_file(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> TokenTexts::list() const {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < size(); ++i) texts.emplace_back((*this)[i]);
+  return texts;
+}
+
+void TokenTexts::append(const TokenTexts& other, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) push_back(other[i]);
+}
+
+uint32_t TokenTexts::end() const {
+  check(bytes_.size() <= UINT32_MAX, "text: its tokens have {} bytes; expected at most {}",
+        bytes_.size(), UINT32_MAX);
+  return static_cast<uint32_t>(bytes_.size());
+}
 
 bool has_vocabulary(const std::string& folder) { return is_file(vocabulary_file(folder)); }
 
@@ -199,8 +257,9 @@ std::string Tokenizer::guarded(std::string_view text) const { return guarded_tex
 std::vector<Token> Tokenizer::tokens(std::string_view text, SpecialTokens special) const {
   const FloatMode mode;
   std::vector<Token> tokens;
-  for (const PlacedToken& token : encode_placed(*state_, text, special))
+  encode_placed(*state_, text, special, [&](const PlacedToken& token) {
     tokens.push_back({token.id, text.substr(token.span.begin, token.span.end - token.span.begin)});
+  });
   return tokens;
 }
 
@@ -218,9 +277,11 @@ Encoding Tokenizer::encoding(std::string_view text, std::string_view pair,
 std::vector<Encoding> Tokenizer::encodings(const std::vector<std::string>& texts,
                                            const EncodingOptions& options) const {
   const FloatMode mode;
+  GrowthLimit limit = GrowthLimit::of_tokens(texts.size());
   std::vector<Encoding> all;
-  for (const std::string& text : texts) all.push_back(encode_texts(*state_, {text}, options));
-  if (options.truncate_and_pad && state_->padding) pad(all, *state_->padding);
+  for (const std::string& text : texts)
+    all.push_back(encode_texts(*state_, {text}, options, limit));
+  if (options.truncate_and_pad && state_->padding) pad(all, *state_->padding, limit);
   return all;
 }
 
@@ -250,10 +311,10 @@ std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
     }
     return missing;
   }
-  for (const PlacedToken& token : encode_placed(*state_, text, SpecialTokens::as_text)) {
+  encode_placed(*state_, text, SpecialTokens::as_text, [&](const PlacedToken& token) {
     if (token.id == state_->unknown)
       add(utf8::repaired(text.substr(token.span.begin, token.span.end - token.span.begin)));
-  }
+  });
   return missing;
 }
 

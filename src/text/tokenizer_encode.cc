@@ -33,6 +33,7 @@ PieceCache& piece_cache() {
 struct IdSink {
   static constexpr bool aligned = false;
   std::vector<int32_t>& ids;
+  bool parsed;  // the model may make special tokens of the text
 
   void added(int32_t id, Span, std::string_view) { ids.push_back(id); }
 
@@ -47,29 +48,29 @@ struct IdSink {
   template <class Model>
   void append(const TokenizerState& state, const Model& model, const CutText& cut) {
     PieceCache& cache = piece_cache();
-    for (const Span piece : cut.pieces) cache.ids(state.number, model, cut.text.text(piece), ids);
+    for (const Span piece : cut.pieces)
+      cache.ids(state.number, model, cut.text.text(piece), ids, parsed);
   }
 };
 
 struct PlacedSink {
   static constexpr bool aligned = true;
-  std::vector<PlacedToken>& tokens;
+  const OnToken& on_token;
+  bool parsed;
 
-  void added(int32_t id, Span span, std::string_view text) {
-    tokens.push_back({id, span, std::string(text)});
-  }
+  void added(int32_t id, Span span, std::string_view text) { on_token({id, span, text}); }
 
   void stretches(const TokenizerState& state, const CutText& cut) {
     std::vector<Piece>& pieces = workspace().pieces;
     for (const Span stretch : cut.pieces) {
       pieces.clear();
       const std::string_view text = cut.text.text(stretch);
-      std::visit([&](const auto& model) { model.encode(text, pieces); }, state.model);
+      std::visit([&](const auto& model) { model.encode(text, pieces, parsed); }, state.model);
       for (const Piece& piece : pieces) {
         const bool as_written = state.unknown_as_written && piece.id == state.unknown;
-        tokens.push_back(
+        on_token(
             {piece.id, cut.text.origin({stretch.begin + piece.begin, stretch.begin + piece.end}),
-             as_written ? std::string(text.substr(piece.begin, piece.end - piece.begin)) : ""});
+             as_written ? text.substr(piece.begin, piece.end - piece.begin) : std::string_view()});
       }
     }
   }
@@ -78,9 +79,10 @@ struct PlacedSink {
 // A part of the text between added tokens that are looked for as they are written.
 template <class Sink>
 void encode_part(const TokenizerState& state, std::string_view text, uint32_t origin,
-                 SpecialTokens special, Sink& sink) {
+                 SpecialTokens special, GrowthLimit& limit, Sink& sink) {
   Workspace& space = workspace();
-  space.normalized.assign(text, origin, Sink::aligned || (state.needs_origins && origin == 0));
+  const bool aligned = Sink::aligned || (state.needs_origins && origin == 0);
+  space.normalized.assign(text, origin, aligned, limit);
   normalize(state.normalizers, space.normalized);
   space.normalized_parts.clear();
   state.normalized_added.cut(space.normalized.text(), special != SpecialTokens::as_text,
@@ -108,7 +110,8 @@ std::string without_guards(std::string_view text) {
 
 // Guarded special tokens join the text around them.
 template <class Sink>
-void encode_guarded(const TokenizerState& state, std::string_view text, Sink& sink) {
+void encode_guarded(const TokenizerState& state, std::string_view text, GrowthLimit& limit,
+                    Sink& sink) {
   std::vector<AddedPart> parts;
   state.raw_added.cut(text, true, parts);
   size_t begin = 0;  // of the stretch that has not been encoded
@@ -117,7 +120,7 @@ void encode_guarded(const TokenizerState& state, std::string_view text, Sink& si
     const std::string stretch = without_guards(written);
     if (stretch.empty()) return;
     encode_part(state, stretch, static_cast<uint32_t>(begin),
-                stretch == written ? SpecialTokens::parsed : SpecialTokens::as_text, sink);
+                stretch == written ? SpecialTokens::parsed : SpecialTokens::as_text, limit, sink);
   };
   for (const AddedPart& part : parts) {
     if (part.token < 0) continue;
@@ -134,7 +137,8 @@ void encode_guarded(const TokenizerState& state, std::string_view text, Sink& si
 template <class Sink>
 void encode_valid(const TokenizerState& state, std::string_view text, SpecialTokens special,
                   Sink& sink) {
-  if (special == SpecialTokens::guarded) return encode_guarded(state, text, sink);
+  GrowthLimit limit = GrowthLimit::of_text(text.size());
+  if (special == SpecialTokens::guarded) return encode_guarded(state, text, limit, sink);
   Workspace& space = workspace();
   space.raw_parts.clear();
   state.raw_added.cut(text, special == SpecialTokens::parsed, space.raw_parts);
@@ -144,7 +148,7 @@ void encode_valid(const TokenizerState& state, std::string_view text, SpecialTok
     if (part.token >= 0) {
       sink.added(part.token, part.span, stretch);
     } else {
-      encode_part(state, stretch, begin, special, sink);
+      encode_part(state, stretch, begin, special, limit, sink);
     }
   }
   if (text.size() > kept_bytes) space = {};
@@ -192,8 +196,9 @@ std::string guarded_text(const TokenizerState& state, std::string_view text) {
     }
   };
   const std::string valid = utf8::repaired(text);
+  GrowthLimit limit = GrowthLimit::of_text(valid.size());
   AlignedText written;
-  written.assign(valid, 0, true);
+  written.assign(valid, 0, true, limit);
   find(state.raw_added, written);
   normalize(state.normalizers, written);
   find(state.normalized_added, written);
@@ -205,26 +210,27 @@ std::string guarded_text(const TokenizerState& state, std::string_view text) {
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
                 std::vector<int32_t>& ids) {
   check_size(text.size());
-  IdSink sink{ids};
+  IdSink sink{ids, special == SpecialTokens::parsed};
   if (utf8::valid_prefix(text) == text.size()) return encode_valid(state, text, special, sink);
   encode_valid(state, utf8::repaired(text), special, sink);
 }
 
-std::vector<PlacedToken> encode_placed(const TokenizerState& state, std::string_view text,
-                                       SpecialTokens special) {
+void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                   const OnToken& on_token) {
   check_size(text.size());
   check(special != SpecialTokens::guarded, "guarded text: has ids only; expected encode()");
-  std::vector<PlacedToken> tokens;
-  PlacedSink sink{tokens};
+  const bool parsed = special == SpecialTokens::parsed;
   if (utf8::valid_prefix(text) == text.size()) {
-    encode_valid(state, text, special, sink);
-    return tokens;
+    PlacedSink sink{on_token, parsed};
+    return encode_valid(state, text, special, sink);
   }
-  encode_valid(state, utf8::repaired(text), special, sink);
   const RepairedPlaces places(text);
-  for (PlacedToken& token : tokens)
-    token.span = {places.original(token.span.begin), places.original(token.span.end)};
-  return tokens;
+  const OnToken on_repaired = [&](const PlacedToken& token) {
+    const Span span = {places.original(token.span.begin), places.original(token.span.end)};
+    on_token({token.id, span, token.text});
+  };
+  PlacedSink sink{on_repaired, parsed};
+  encode_valid(state, utf8::repaired(text), special, sink);
 }
 
 }  // namespace fovea

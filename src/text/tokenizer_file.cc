@@ -6,16 +6,17 @@ namespace fovea {
 
 using nlohmann::ordered_json;
 
-std::string TokenizerFile::text() const {
-  return pretty(ordered_json{{"version", "1.0"},
-                             {"truncation", nullptr},
-                             {"padding", nullptr},
-                             {"added_tokens", added_tokens},
-                             {"normalizer", normalizer},
-                             {"pre_tokenizer", pre_tokenizer},
-                             {"post_processor", post_processor},
-                             {"decoder", decoder},
-                             {"model", model}});
+// The lists of a vocabulary take many times the memory of its texts, so that they are moved here
+// and below: an initializer list would copy them.
+std::string TokenizerFile::text() && {
+  ordered_json json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  json["added_tokens"] = std::move(added_tokens);
+  json["normalizer"] = std::move(normalizer);
+  json["pre_tokenizer"] = std::move(pre_tokenizer);
+  json["post_processor"] = std::move(post_processor);
+  json["decoder"] = std::move(decoder);
+  json["model"] = std::move(model);
+  return pretty(json);
 }
 
 ordered_json added_token(std::string_view text, size_t id, bool special) {
@@ -35,34 +36,36 @@ ordered_json vocabulary_object(const std::vector<std::string>& texts) {
 }
 
 ordered_json bpe_model(BpeParts parts) {
-  return {{"type", "BPE"},
-          {"dropout", nullptr},
-          {"unk_token", std::move(parts.unk_token)},
-          {"continuing_subword_prefix", ""},
-          {"end_of_word_suffix", std::move(parts.end_of_word_suffix)},
-          {"fuse_unk", parts.fuse_unk},
-          {"byte_fallback", parts.byte_fallback},
-          {"ignore_merges", false},
-          {"vocab", std::move(parts.vocabulary)},
-          {"merges", std::move(parts.merges)}};
+  ordered_json model = {{"type", "BPE"},
+                        {"dropout", nullptr},
+                        {"unk_token", std::move(parts.unk_token)},
+                        {"continuing_subword_prefix", ""},
+                        {"end_of_word_suffix", std::move(parts.end_of_word_suffix)},
+                        {"fuse_unk", parts.fuse_unk},
+                        {"byte_fallback", parts.byte_fallback},
+                        {"ignore_merges", false}};
+  model["vocab"] = std::move(parts.vocabulary);
+  model["merges"] = std::move(parts.merges);
+  return model;
 }
 
 ordered_json wordpiece_model(ordered_json vocabulary, const std::string& unk) {
-  return {{"type", "WordPiece"},
-          {"unk_token", unk},
-          {"continuing_subword_prefix", "##"},
-          {"max_input_chars_per_word", 100},
-          {"vocab", std::move(vocabulary)}};
+  ordered_json model = {{"type", "WordPiece"},
+                        {"unk_token", unk},
+                        {"continuing_subword_prefix", "##"},
+                        {"max_input_chars_per_word", 100}};
+  model["vocab"] = std::move(vocabulary);
+  return model;
 }
 
 ordered_json unigram_model(const std::vector<std::pair<std::string, double>>& pieces, size_t unk_id,
                            bool byte_fallback) {
   ordered_json vocabulary = ordered_json::array();
   for (const auto& [text, score] : pieces) vocabulary.push_back(ordered_json::array({text, score}));
-  return {{"type", "Unigram"},
-          {"unk_id", unk_id},
-          {"vocab", std::move(vocabulary)},
-          {"byte_fallback", byte_fallback}};
+  ordered_json model = {{"type", "Unigram"}, {"unk_id", unk_id}};
+  model["vocab"] = std::move(vocabulary);
+  model["byte_fallback"] = byte_fallback;
+  return model;
 }
 
 ordered_json byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex) {

@@ -16,7 +16,7 @@ struct TokenizerFile {
   nlohmann::ordered_json added_tokens = nlohmann::ordered_json::array();
   nlohmann::ordered_json normalizer, pre_tokenizer, post_processor, decoder, model;
 
-  std::string text() const;
+  std::string text() &&;  // leaves nothing of the parts
 };
 
 // An entry of added_tokens.

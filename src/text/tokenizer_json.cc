@@ -74,7 +74,8 @@ class TokenizerReader {
       if (token.special) special_.push_back(static_cast<size_t>(token.id));
     }
     read_model(model, type);
-    for (const AddedToken& token : tokens) add_token(token, *state_);
+    GrowthLimit limit = GrowthLimit::of_text(0);
+    for (const AddedToken& token : tokens) add_token(token, *state_, limit);
     state_->special.resize(state_->texts.size());
     return std::move(state_);
   }
@@ -194,14 +195,14 @@ class TokenizerReader {
     return texts;
   }
 
-  // The same without special tokens, which no text becomes on its way through a model. (A merge of
-  // pairs never makes one.)
-  std::vector<std::string> ordinary_texts(const std::string& unknown = {}) const {
-    std::vector<std::string> texts = model_texts();
+  // Those that are special; the unknown token's name becomes that token in any case. (A merge of
+  // pairs never makes a special one.)
+  SpecialIds special_ids(const std::string& unknown = {}) const {
+    std::vector<bool> special(model_size_);
     for (const size_t id : special_) {
-      if (id < texts.size() && texts[id] != unknown) texts[id].clear();
+      if (id < model_size_) special[id] = state_->texts[id] != unknown;
     }
-    return texts;
+    return SpecialIds(std::move(special));
   }
 
   void read_model(const JsonPart& model, const std::string& type) {
@@ -212,10 +213,11 @@ class TokenizerReader {
       const size_t most = model.json().contains("max_input_chars_per_word")
                               ? model.count("max_input_chars_per_word", 0, INT32_MAX)
                               : 100;
-      state_->model = WordPieceModel(
-          {ordinary_texts(unknown), unknown, model.text("continuing_subword_prefix", "##"), most});
+      state_->model =
+          WordPieceModel({model_texts(), unknown, model.text("continuing_subword_prefix", "##"),
+                          most, special_ids(unknown)});
     } else if (type == "WordLevel") {
-      state_->model = WordLevelModel({ordinary_texts(unknown), unknown});
+      state_->model = WordLevelModel({model_texts(), unknown, special_ids(unknown)});
     } else if (type == "Unigram") {
       read_unigram(model);
       return;
@@ -231,8 +233,9 @@ class TokenizerReader {
     if (const auto id = find_int(model.json(), "unk_id", model.name(), 0, size - 1))
       state_->unknown = static_cast<int32_t>(*id);
     state_->unknown_as_written = true;
-    UnigramOptions options{ordinary_texts(), std::move(scores_), state_->unknown,
+    UnigramOptions options{model_texts(), std::move(scores_), state_->unknown,
                            model.flag("byte_fallback", false)};
+    options.special = special_ids();
     read_foreign_pieces(model, options);
     state_->model = UnigramModel(std::move(options));
   }
@@ -279,6 +282,7 @@ class TokenizerReader {
       return;
     }
     options.texts = model_texts();
+    options.special = special_ids(unknown);
     ByteLevel* byte_level = state_->pre_tokenizers.empty()
                                 ? nullptr
                                 : std::get_if<ByteLevel>(&state_->pre_tokenizers.back());

@@ -23,8 +23,8 @@ std::optional<Padding> parse_padding(const nlohmann::json& json, const std::stri
                                      size_t size);
 
 AddedToken parse_added_token(const JsonPart& json, int32_t id);
-// Makes a token of the vocabulary one that is looked for in texts.
-void add_token(const AddedToken& token, TokenizerState& state);
+// Makes a token of the vocabulary one that is looked for in texts. The limit is that of all.
+void add_token(const AddedToken& token, TokenizerState& state, GrowthLimit& limit);
 
 // What tokenizer_config.json adds: tokens, which of them start and end a text, and whether they are
 // put there.

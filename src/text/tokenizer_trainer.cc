@@ -103,7 +103,8 @@ struct TokenizerTrainer::Recipe {
   void split(std::string_view line, const WordCounter::OnWord& on_word) const {
     thread_local AlignedText normalized;
     thread_local CutText cut;
-    normalized.assign(line, 0, false);
+    GrowthLimit limit = GrowthLimit::of_text(line.size());
+    normalized.assign(line, 0, false, limit);
     normalize(normalizers, normalized);
     const auto size = static_cast<uint32_t>(normalized.text().size());
     cut.text.assign(normalized, {0, size});
@@ -127,8 +128,8 @@ struct TokenizerTrainer::Recipe {
     for (size_t id = 0; id < special.size(); ++id)
       file.added_tokens.push_back(added_token(special[id], id));
     file.model = std::move(model);
-    return Tokenizer(
-        parse_tokenizer({file.text(), pretty(config)}, kMadeHere, "tokenizer_config.json"));
+    return Tokenizer(parse_tokenizer({std::move(file).text(), pretty(config)}, kMadeHere,
+                                     "tokenizer_config.json"));
   }
 };
 

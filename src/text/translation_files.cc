@@ -92,7 +92,7 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
   const std::string& end = texts[marks["eos_token"]];
   file.post_processor = template_processing({{"$A", 0}, {end, 0}}, {{"$A", 0}, {"$B", 0}, {end, 0}},
                                             {{end, marks["eos_token"]}});
-  return file.text();
+  return std::move(file).text();
 }
 
 }  // namespace fovea

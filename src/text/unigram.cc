@@ -39,44 +39,45 @@ UnigramModel::UnigramModel(UnigramOptions options)
     : UnigramModel{options.texts.size(), joined(std::move(options))} {}
 
 UnigramModel::UnigramModel(size_t listed, UnigramOptions options)
-    : trie_(options.texts),
+    : pieces_(options.texts),
       unk_score_(lowest_score(options) - kUnknownPenalty),
       unk_id_(options.unk_id.value_or(PieceTrie::absent)),
       listed_(static_cast<int32_t>(listed)),
       byte_fallback_(options.byte_fallback),
-      byte_ids_(byte_piece_ids([&](std::string_view text) { return trie_.find(text); })) {
+      byte_ids_(byte_piece_ids([&](std::string_view text) { return pieces_.trie().find(text); })),
+      special_(std::move(options.special)) {
   scores_ = std::move(options.scores);
 }
 
-void UnigramModel::find_path(std::string_view stretch, Step* steps) const {
+void UnigramModel::find_path(std::string_view stretch, Step* steps, bool parsed) const {
   const auto offer = [&](size_t begin, size_t end, int32_t id, double score) {
     Step& step = steps[end];
     if (step.begin == kNone || score > step.score) step = {score, static_cast<uint32_t>(begin), id};
   };
-  for (size_t begin = 0; begin < stretch.size();) {
-    const double before = steps[begin].score;
-    const size_t character = begin + utf8::first(stretch.substr(begin)).bytes;
+  uint32_t state = PieceAutomaton::root;
+  for (size_t character = 0; character < stretch.size();) {
+    const size_t end = character + utf8::first(stretch.substr(character)).bytes;
+    for (size_t i = character; i < end; ++i) state = pieces_.step(state, stretch[i]);
     bool single = false;  // the character has a piece of its own
-    uint32_t node = PieceTrie::root;
-    for (size_t end = begin; end < stretch.size();) {
-      node = trie_.step(node, stretch[end++]);
-      if (node == PieceTrie::nowhere) break;
-      const int32_t id = trie_.id_at(node);
-      if (id == PieceTrie::absent || scores_[static_cast<size_t>(id)] == UnigramOptions::uncut)
-        continue;
-      offer(begin, end, id, before + scores_[static_cast<size_t>(id)]);
-      single |= end == character;
+    for (uint32_t piece = pieces_.longest(state); piece != PieceAutomaton::root;
+         piece = pieces_.shorter(piece)) {
+      const int32_t id = pieces_.id_at(piece);
+      const double score = scores_[static_cast<size_t>(id)];
+      if (score == UnigramOptions::uncut || special_.hides(id, parsed)) continue;
+      const size_t begin = end - pieces_.length_of(id);
+      offer(begin, end, id, steps[begin].score + score);
+      single |= begin == character;
     }
     if (!single) {
       if (unk_id_ == PieceTrie::absent)
-        fail_without_unknown(stretch.substr(begin, character - begin), "");
-      offer(begin, character, unk_id_, before + unk_score_);
+        fail_without_unknown(stretch.substr(character, end - character), "");
+      offer(character, end, unk_id_, steps[character].score + unk_score_);
     }
-    begin = character;
+    character = end;
   }
 }
 
-void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) const {
+void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out, bool parsed) const {
   constexpr size_t kShort = 128;  // bytes: nearly every word, and 2 KB of stack
   std::array<Step, kShort + 1> few;
   std::vector<Step> many;
@@ -84,7 +85,7 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) con
   Step* steps = many.empty() ? few.data() : many.data();
   for (size_t i = 0; i <= stretch.size(); ++i) steps[i].begin = kNone;
   steps[0].score = 0;
-  find_path(stretch, steps);
+  find_path(stretch, steps, parsed);
 
   // From the end to the beginning, and then turned round.
   const size_t first = out.size();
@@ -106,7 +107,7 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) con
   out.resize(first);
   for (const Piece& piece : pieces) {
     if (piece.id == unk_id_) {
-      unknown(stretch, piece, out);
+      unknown(stretch, piece, out, parsed);
     } else {
       out.push_back({piece.id < listed_ ? piece.id : unk_id_, piece.begin, piece.end});
     }
@@ -114,9 +115,11 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out) con
 }
 
 // Several unknown pieces together may be a text that the vocabulary has.
-void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out) const {
+void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out,
+                           bool parsed) const {
   const std::string_view text = stretch.substr(piece.begin, piece.end - piece.begin);
-  if (const int32_t id = trie_.find(text); id != PieceTrie::absent) {
+  const int32_t id = pieces_.trie().find(text);
+  if (id != PieceTrie::absent && !special_.hides(id, parsed)) {
     piece.id = id < listed_ ? id : unk_id_;
   } else if (byte_fallback_ && has_byte_pieces(byte_ids_, text)) {
     for (const char byte : text)

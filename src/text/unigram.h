@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/piece_trie.h"
+#include "text/piece_automaton.h"
 #include "text/token_model.h"
 
 namespace fovea {
@@ -26,6 +26,7 @@ struct UnigramOptions {
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" tokens where all are there
   // Pieces without an id: a text is cut into them too, and each becomes the unknown token.
   std::vector<std::pair<std::string, double>> unlisted = {};
+  SpecialIds special = {};
 };
 
 // The segmentation of the highest total score (https://arxiv.org/abs/1804.10959), found from left
@@ -33,7 +34,7 @@ struct UnigramOptions {
 // characters side by side become one token. BadFile where there is no unknown token for one.
 struct UnigramModel {
   explicit UnigramModel(UnigramOptions options);
-  void encode(std::string_view stretch, std::vector<Piece>& out) const;
+  void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 
  private:
   UnigramModel(size_t listed, UnigramOptions all);
@@ -45,16 +46,17 @@ struct UnigramModel {
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  void find_path(std::string_view stretch, Step* steps) const;
-  void unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out) const;
+  void find_path(std::string_view stretch, Step* steps, bool parsed) const;
+  void unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out, bool parsed) const;
 
-  PieceTrie trie_;
+  PieceAutomaton pieces_;
   std::vector<double> scores_;
   double unk_score_;
   int32_t unk_id_;  // absent = -1
   int32_t listed_;  // ids from here on are of pieces that are not listed
   bool byte_fallback_;
   std::array<int32_t, 256> byte_ids_;
+  SpecialIds special_;
 };
 
 }  // namespace fovea

@@ -244,7 +244,7 @@ std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std:
                           {{start, id_of(texts, start, path)}, {end, id_of(texts, end, path)}});
   file.decoder = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
   file.model = wordpiece_model(vocabulary_object(texts), unk);
-  return file.text();
+  return std::move(file).text();
 }
 
 std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::string& vocab_path,
@@ -282,7 +282,7 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
   }
   model.vocabulary = vocabulary_object(texts);
   file.model = bpe_model(std::move(model));
-  return file.text();
+  return std::move(file).text();
 }
 
 }  // namespace fovea

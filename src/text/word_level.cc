@@ -5,12 +5,15 @@
 namespace fovea {
 
 WordLevelModel::WordLevelModel(WordLevelOptions options)
-    : table_(options.texts), unk_(std::move(options.unk)), unk_id_(table_.find(unk_)) {}
+    : table_(options.texts),
+      unk_(std::move(options.unk)),
+      unk_id_(table_.find(unk_)),
+      special_(std::move(options.special)) {}
 
-void WordLevelModel::encode(std::string_view stretch, std::vector<Piece>& out) const {
+void WordLevelModel::encode(std::string_view stretch, std::vector<Piece>& out, bool parsed) const {
   if (stretch.empty()) return;
   int32_t id = table_.find(stretch);
-  if (id == PieceTable::absent) id = unk_id_;
+  if (id == PieceTable::absent || special_.hides(id, parsed)) id = unk_id_;
   if (id == PieceTable::absent) fail_without_unknown(stretch, unk_);
   out.push_back({id, 0, static_cast<uint32_t>(stretch.size())});
 }

@@ -12,17 +12,19 @@ namespace fovea {
 struct WordLevelOptions {
   std::vector<std::string> texts = {};  // by id
   std::string unk = {};
+  SpecialIds special = {};
 };
 
 // A stretch is one token: its own, or the unknown one. BadFile where neither is in the vocabulary.
 struct WordLevelModel {
   explicit WordLevelModel(WordLevelOptions options);
-  void encode(std::string_view stretch, std::vector<Piece>& out) const;
+  void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 
  private:
   PieceTable table_;
   std::string unk_;
   int32_t unk_id_;
+  SpecialIds special_;
 };
 
 // The error of a model that meets an unknown text and has no token for it.

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/piece_trie.h"
+#include "text/piece_automaton.h"
 #include "text/token_model.h"
 
 namespace fovea {
@@ -14,6 +14,7 @@ struct WordPieceOptions {
   std::string unk = "[UNK]";
   std::string continuing_subword_prefix = "##";
   size_t max_input_chars_per_word = 100;
+  SpecialIds special = {};
 };
 
 // Takes the longest piece again and again. A word where this leads nowhere, or of more characters
@@ -21,16 +22,19 @@ struct WordPieceOptions {
 // the vocabulary lacks that one.
 struct WordPieceModel {
   explicit WordPieceModel(WordPieceOptions options);
-  void encode(std::string_view stretch, std::vector<Piece>& out) const;
+  void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 
  private:
   void unknown(std::string_view stretch, std::vector<Piece>& out) const;
 
+  Piece first_piece(std::string_view stretch, bool parsed) const;
+
   PieceTrie trie_;
-  uint32_t continuing_;  // the node that the prefix leads to
+  PieceAutomaton continuing_;  // the pieces that have the prefix, without it and read backwards
   int32_t unk_id_;
   std::string unk_;
   size_t max_characters_;
+  SpecialIds special_;
 };
 
 }  // namespace fovea

@@ -23,6 +23,7 @@ const std::vector<Tokenizer>& tokenizers() {
 void encode(const Tokenizer& tokenizer, std::string_view text) {
   const Encoding whole = tokenizer.encoding(text, {.add_special_tokens = false});
   require(whole.ids == tokenizer.encode(text), "both ways to encode agree");
+  require(whole.ids.size() <= 64 * text.size() + (1 << 17), "ids are in proportion to the text");
   uint32_t begin = 0;
   for (const Offsets& at : whole.byte_offsets) {
     require(at.begin <= at.end && at.end <= text.size(), "a token lies in its text");
@@ -37,6 +38,7 @@ void encode(const Tokenizer& tokenizer, std::string_view text) {
   const std::string decoded = tokenizer.decode(whole.ids);
   require(streamed == decoded, "decoding one by one gives the same text");
   require(utf8::valid_prefix(decoded) == decoded.size(), "what is decoded is UTF-8");
+  require(decoded.size() <= 64 * (whole.tokens.bytes() + 1) + (1 << 17), "and in proportion too");
   tokenizer.encode(text, SpecialTokens::parsed);
   tokenizer.unknown(text);
 }
@@ -48,6 +50,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   if (size == 0) return 0;
   const Tokenizer& tokenizer = tokenizers()[data[0] % tokenizers().size()];
-  succeeds([&] { encode(tokenizer, text_of(data + 1, size - 1)); });
+  succeeds_soon([&] { encode(tokenizer, text_of(data + 1, size - 1)); });
   return 0;
 }

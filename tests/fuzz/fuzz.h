@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -33,6 +35,17 @@ bool succeeds(Action&& action) {
             "an error is one line");
     return false;
   }
+}
+
+// The same for what must end soon, whatever the input says: within CPU time that is ample even
+// under sanitizers.
+template <class Action>
+bool succeeds_soon(Action&& action) {
+  constexpr std::clock_t kMostSeconds = 30;
+  const std::clock_t begin = std::clock();
+  const bool succeeded = succeeds(std::forward<Action>(action));
+  require(std::clock() - begin < kMostSeconds * CLOCKS_PER_SEC, "it ends soon");
+  return succeeded;
 }
 
 inline std::string_view text_of(const uint8_t* data, size_t size) {

@@ -16,14 +16,22 @@ void use(const Tokenizer& tokenizer, const Tokenizer& again) {
   require(tokenizer.size() == again.size() && tokenizer.hash() == again.hash(),
           "a tokenizer survives writing");
   for (const std::string_view text : kTexts) {
-    succeeds([&] {
+    succeeds_soon([&] {
       const std::vector<int32_t> ids = tokenizer.encode(text);
+      require(ids.size() <= 64 * text.size() + (1 << 17), "ids are in proportion to the text");
       require(again.encode(text) == ids, "a tokenizer that was written gives the same ids");
       for (const int32_t id : ids)
         require(id >= 0 && id < tokenizer.size(), "an id is in the vocabulary");
-      tokenizer.decode(ids);
+      size_t bytes = 0;
+      for (const int32_t id : ids) bytes += tokenizer.text_of(id).size();
+      require(tokenizer.decode(ids).size() <= 64 * (bytes + ids.size()) + (1 << 17),
+              "what is decoded is in proportion to the tokens");
     });
-    succeeds([&] { tokenizer.encoding(text, text); });
+    succeeds_soon([&] {
+      const Encoding both = tokenizer.encoding(text, text);
+      require(both.tokens.bytes() + both.ids.size() <= 1024 * text.size() + (size_t{8} << 20),
+              "tokens are in proportion to the text");
+    });
   }
 }
 
@@ -35,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TemporaryFolder folder;
   const auto [file, config] = two_texts(data, size);
   std::shared_ptr<const TokenizerState> state;
-  if (!succeeds([&, file = file, config = config] {
+  if (!succeeds_soon([&, file = file, config = config] {
         state = parse_tokenizer({std::string(file), std::string(config)}, "tokenizer.json",
                                 "tokenizer_config.json");
       }))

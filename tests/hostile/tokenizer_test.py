@@ -101,6 +101,52 @@ class HostileTokenizer(HostileTest):
                 code, message, _ = self.run_limited("tokenize", self.path({**TOKENIZER, "pre_tokenizer": split(expression)}), lines)
                 self.assertIn(code, (0, 2, 3), message)
 
+    def test_growth(self):
+        """Files of some kilobytes made any memory of a few bytes of text."""
+        def replace(pattern, content):
+            return {"type": "Replace", "pattern": pattern, "content": content}
+        doubled = {"type": "Sequence", "normalizers": [replace({"String": "a"}, "aa")] * 40}
+        printed = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}
+        template = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 2000, "pair": [], "special_tokens": {}}
+        stride = {"max_length": 5000, "stride": 4999, "strategy": "LongestFirst", "direction": "Right"}
+        padding = {"strategy": {"Fixed": 1 << 20}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0,
+                   "pad_token": "x" * 60_000}
+        for part, value, text in (("normalizer", doubled, b"a b\n"), ("normalizer", replace({"Regex": ""}, "x" * 60_000), b"a b\n"),
+                                  ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [printed] * 60}, "ä ä\n".encode()),
+                                  ("post_processor", template, b"a b " * 500), ("truncation", stride, b"a b " * 5000),
+                                  ("padding", padding, b"a b\n")):
+            with self.subTest(part):
+                self.tokenize(rf"makes too much of a text of \d+ bytes \({part}\)", {**TOKENIZER, part: value}, text)
+        self.tokenize(r"a sequence of more than 256", {**TOKENIZER, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 300}})
+
+    def test_long_pieces(self):
+        """One entry of 60 KB made the time quadratic: 40,000 characters took 19 seconds."""
+        long, text = "a" * 60_000, b"a" * (100_000 if SANITIZED else 2_000_000) + b"\n"
+        unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0.0], ["a", -1.0], [long + "b", -1.0]]}
+        words = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 10**9,
+                 "vocab": {"?": 0, "a": 1, "##a": 2, "##" + long + "b": 3}}
+        for model in (unigram, words):
+            with self.subTest(model["type"]):
+                self.tokenize(None, {**TOKENIZER, "pre_tokenizer": None, "model": model}, text)
+
+    def test_memory_of_a_long_line(self):
+        """A line of 12 MB took 3.5 GB."""
+        if SANITIZED:
+            self.skipTest("sanitizers need far more memory")
+        byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+        vocab = {chr(c): c - 33 for c in range(33, 127)}
+        vocab.update({"Ġ": 94, "he": 95, "Ġt": 96, "Ġthe": 97})
+        model = {"type": "BPE", "vocab": vocab, "merges": [["h", "e"], ["Ġ", "t"], ["Ġt", "he"]], "unk_token": None}
+        lines = self.write("lines.txt", b" the the he the" * 400_000)
+        code, message, memory = self.run_limited("tokenize", self.path({**TOKENIZER, "pre_tokenizer": byte_level, "model": model}), lines)
+        self.assertEqual(code, 0, message)
+        self.assertLess(memory - self.usual_memory, 40 * lines.stat().st_size)
+
+    def test_quadratic_pattern(self):
+        """Each place looked to the end of the text, which PCRE2 counts as few steps."""
+        tokenizer = {**TOKENIZER, "pre_tokenizer": split(r"(?=(a+))a*b\1")}
+        self.tokenize("the regular expression gives up on a text: it takes too long", tokenizer, b"a" * 300_000 + b"\n")
+
     def test_texts(self):
         size = 100_000 if SANITIZED else 1_000_000
         texts = {"a": b"a", "hats": b"^", "spaces": b" ", "family": "\U0001f468\u200d".encode(), "marks": "a\u0301\u0327".encode(),

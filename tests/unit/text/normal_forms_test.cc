@@ -7,7 +7,8 @@ namespace {
 
 std::string decomposed(const std::string& text) {
   AlignedText aligned;
-  aligned.assign(text, 0, false);
+  GrowthLimit limit = GrowthLimit::of_text(text.size());
+  aligned.assign(text, 0, false, limit);
   normalize_form(NormalForm::nfd, aligned);
   return std::string(aligned.text());
 }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fovea/error.h"
 #include "text/bpe.h"
 #include "text/piece_cache.h"
@@ -41,6 +43,55 @@ std::string error_of(const Model& model, std::string_view stretch) {
     return error.what();
   }
   return "";
+}
+
+int32_t last_of(const std::vector<std::string>& texts, std::string_view text) {
+  for (size_t id = texts.size(); id-- > 0;) {
+    if (texts[id] == text) return static_cast<int32_t>(id);
+  }
+  return -1;
+}
+
+// Unigram's segmentation of ASCII, where each place looks at all pieces.
+Ids best_path(const UnigramOptions& options, const std::string& text) {
+  const double unknown =
+      *std::min_element(options.scores.begin(), options.scores.end()) - kUnknownPenalty;
+  struct Step {
+    double score;
+    size_t begin;
+    int32_t id;
+  };
+  std::vector<Step> steps = {{0, 0, 0}};
+  for (size_t end = 1; end <= text.size(); ++end) {
+    Step best{-1e300, 0, 0};
+    for (size_t begin = 0; begin < end; ++begin) {
+      const int32_t id = last_of(options.texts, text.substr(begin, end - begin));
+      if (id < 0 && begin + 1 < end) continue;
+      const double score =
+          steps[begin].score + (id < 0 ? unknown : options.scores[static_cast<size_t>(id)]);
+      if (score > best.score) best = {score, begin, std::max(id, 0)};
+    }
+    steps.push_back(best);
+  }
+  Ids ids;
+  for (size_t end = text.size(); end > 0; end = steps[end].begin) {
+    if (steps[end].id != 0 || ids.empty() || ids.back() != 0) ids.push_back(steps[end].id);
+  }
+  std::reverse(ids.begin(), ids.end());
+  return ids;
+}
+
+// WordPiece by its definition; the unknown piece is id 0.
+Ids longest_first(const std::vector<std::string>& texts, const std::string& word) {
+  Ids ids;
+  for (size_t start = 0, end = 0; start < word.size(); start = end) {
+    int32_t id = -1;
+    for (end = word.size() + 1; id < 0 && --end > start;)
+      id = last_of(texts, (start == 0 ? "" : "##") + word.substr(start, end - start));
+    if (id < 0) return {0};
+    ids.push_back(id);
+  }
+  return ids;
 }
 
 TEST(WordLevel, GivesAWordOrTheUnknownToken) {
@@ -222,6 +273,49 @@ TEST(TokenModels, LongStretchesAreNoTrouble) {
   options.unk = "<unk>";
   options.fuse_unk = true;
   EXPECT_EQ(ids_of(BpeModel(options), std::string(size, '^')), Ids({2}));
+}
+
+// One entry of 60 KB made each place of a text look 60 KB ahead: 40,000 characters took 19 seconds.
+TEST(TokenModels, LongPiecesAreNoTrouble) {
+  constexpr size_t kSize = 4 << 20;
+  const std::string text(kSize, 'a'), longest = std::string(60'000, 'a') + "b";
+  const UnigramModel unigram(
+      {.texts = {"<unk>", "a", longest}, .scores = {0, -1, -1}, .unk_id = 0});
+  EXPECT_EQ(ids_of(unigram, text), Ids(kSize, 1));
+  EXPECT_EQ(ids_of(unigram, "a" + longest), Ids({1, 2}));
+  const WordPieceModel words({.texts = {"[UNK]", "a", "##a", "##" + longest},
+                              .unk = "[UNK]",
+                              .continuing_subword_prefix = "##",
+                              .max_input_chars_per_word = kSize});
+  EXPECT_EQ(ids_of(words, text).size(), kSize);
+  EXPECT_EQ(ids_of(words, "a" + longest), Ids({1, 3}));
+}
+
+// Pieces of two letters, many of which are the ends of others: by the definition.
+TEST(TokenModels, FindWhatTheDefinitionSays) {
+  uint32_t state = 11;
+  const auto draw = [&](uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 16) % below;
+  };
+  const auto word = [&](uint32_t size) {
+    std::string text;
+    for (uint32_t i = 0; i < size; ++i) text += static_cast<char>('a' + draw(2));
+    return text;
+  };
+  for (int round = 0; round < 300; ++round) {
+    UnigramOptions options{.texts = {"?", "a", "b"}, .scores = {0, -9, -9}, .unk_id = 0};
+    std::vector<std::string> pieces = {"?", "a", "b"};
+    for (int i = 0; i < 12; ++i) {
+      options.texts.push_back(word(1 + draw(6)));
+      options.scores.push_back(-static_cast<double>(draw(8)));
+      pieces.push_back((draw(2) == 0 ? "" : "##") + word(1 + draw(6)));
+    }
+    const std::string text = word(30);
+    EXPECT_EQ(ids_of(UnigramModel(options), text), best_path(options, text)) << text;
+    const WordPieceModel words({.texts = pieces, .unk = "?"});
+    EXPECT_EQ(ids_of(words, text), longest_first(pieces, text)) << text;
+  }
 }
 
 TEST(PieceCache, GivesWhatTheModelGives) {
