@@ -13,7 +13,8 @@ namespace fovea {
 // inverse_root: after the warm-up the rate falls with the root of the step (Vaswani et al.
 // 2017, 5.3).
 enum class Schedule { cosine, trapezoid, constant, inverse_root };
-// automatic: bf16 where the CPU multiplies it natively, else fp32.
+// automatic: what the run began with; a new run takes bf16 where the CPU multiplies it natively,
+// else fp32.
 enum class Precision { automatic, fp32, bf16 };
 
 // What a model learns. next_token: to go on with a text (decoders). masked: the tokens of a text

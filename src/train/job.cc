@@ -16,9 +16,16 @@
 namespace fovea {
 namespace {
 
-DType compute_dtype(Precision precision) {
-  if (precision == Precision::automatic) return native_bf16() ? DType::bf16 : DType::f32;
-  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
+// What was asked for, what the run began with, or what the CPU is best at.
+DType compute_dtype(const Job& job) {
+  const Precision asked = job.options.precision;
+  if (asked != Precision::automatic) return asked == Precision::bf16 ? DType::bf16 : DType::f32;
+  if (job.snapshot) {
+    const nlohmann::json before = job.snapshot->state.value("settings", nlohmann::json::object());
+    for (const DType dtype : {DType::f32, DType::bf16})
+      if (before.value("precision", "") == name_of(dtype)) return dtype;
+  }
+  return native_bf16() ? DType::bf16 : DType::f32;
 }
 
 // The weights of a snapshot, copied into the model; the moments are the optimiser's.
@@ -171,6 +178,17 @@ TranslationTokenizers choose_tokenizers(const Job& job, const Spec& spec) {
 
 }  // namespace
 
+std::string change_of_class(const Job& job) {
+  if (!job.snapshot) return "";
+  const std::string now = numeric_class(job.compute),
+                    before = job.snapshot->state.value("numeric_class", now);
+  if (before == now) return "";
+  return fmt::format(
+      "the run goes on in {} of CPU class {}, before it was of class {}: from here its bits differ "
+      "from those of an uninterrupted run",
+      name_of(job.compute), now, before);
+}
+
 nlohmann::ordered_json settings(const Job& job) {
   const TrainOptions& o = job.options;
   nlohmann::ordered_json s;
@@ -219,8 +237,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   check_options(options);
   Job job;
   job.options = options;
-  job.compute = compute_dtype(options.precision);
   if (is_folder(options.out)) job.snapshot = load_latest_snapshot(options.out, say);
+  job.compute = compute_dtype(job);
   job.spec = given;
   if (!options.from.empty()) {
     ModelFiles files = open_model_files(options.from, Weights::mapped);
@@ -251,6 +269,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
                                     read_only, say);
   plan_data(job);
   if (job.snapshot) check_settings(job);
+  if (const std::string change = change_of_class(job); !change.empty()) say(change);
   choose_model(job, say);
   return job;
 }

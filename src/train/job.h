@@ -33,4 +33,8 @@ Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const
 // same.
 nlohmann::ordered_json settings(const Job& job);
 
+// What to say where the snapshot comes from CPUs that compute other bits (numeric_class); else
+// empty.
+std::string change_of_class(const Job& job);
+
 }  // namespace fovea

@@ -67,6 +67,13 @@ void Record::evaluation(const TrainProgress& p) {
   if (std::isfinite(loss)) curves_.validation.emplace_back(p.step, loss);
 }
 
+void Record::note(int64_t step, const std::string& text) {
+  nlohmann::ordered_json json;
+  json["step"] = step;
+  json["note"] = text;
+  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 void Record::draw() const {
   if (curves_.training.empty()) return;
   try {

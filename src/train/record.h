@@ -29,6 +29,7 @@ class Record {
 
   void step(const TrainProgress& progress);
   void evaluation(const TrainProgress& progress);
+  void note(int64_t step, const std::string& text);
   void draw() const;  // loss.svg
 
  private:

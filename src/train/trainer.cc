@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "families/directory.h"
 #include "generate/generate.h"
+#include "kernels/isa.h"
 #include "plan/machine.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
@@ -121,6 +122,8 @@ void Trainer::resume() {
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
   if (average_) average_->restore(snapshot);
+  if (const std::string change = change_of_class(job_); !change.empty())
+    record_.note(progress_.step, change);
 }
 
 TrainResult Trainer::run() {
@@ -276,6 +279,7 @@ void Trainer::save() {
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
   state["tokens"] = progress_.tokens;
+  state["numeric_class"] = numeric_class(job_.compute);
   state["settings"] = settings(job_);
   std::map<std::string, Tensor> tensors = stepper_.optimizer.state();
   if (average_) {
