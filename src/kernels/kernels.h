@@ -11,6 +11,7 @@
 //    the SIMD width.
 //  - An output with `add` receives old + result; otherwise what it held is never read.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,6 +43,10 @@ struct Units {
 
   int64_t start(int64_t unit, int64_t rows) const {
     return starts != nullptr ? starts[unit] : unit * (rows / count);
+  }
+  int64_t of(int64_t row, int64_t rows) const {
+    if (starts == nullptr) return row / (rows / count);
+    return std::upper_bound(starts, starts + count + 1, row) - starts - 1;
   }
 };
 
@@ -75,9 +80,10 @@ struct PackedProduct {
   PackedMatrix weight;
 };
 
-// Elements of a tensor of shape [R, C].
+// Elements of a tensor of shape [R, C]. The units matter where the rows are summed.
 struct Rows {
   int64_t count = 0, width = 0;
+  Units units = {};
 };
 
 // gelu: exact, by erf; gelu_tanh and quick_gelu, x sigmoid(1.702 x): its approximations (Hendrycks
@@ -113,16 +119,21 @@ struct Windows {
 
 // Inverted dropout: an element is 0 with `probability`, else divided by (1 - probability). The
 // decision for element i is word i % 4 of philox(seed, Stream::dropout, substream, counter) with
-// counter = step * 2^32 + i / 4: uniform(word) < probability drops it.
+// counter = step * 2^32 + i / 4: uniform(word) < probability drops it. Elements are counted over
+// the units of all passes of a step: element e of a tensor's u-th unit, of E elements, has the
+// number i = (first_unit + u) * round_up(E, 4) + e.
 struct Dropout {
   float probability = 0;
   uint64_t seed = 0;
   uint32_t substream = 0;  // which dropout of the model this is
-  uint64_t step = 0;       // forward passes done so far
+  uint64_t step = 0;       // done so far
+  int64_t units = 1;       // equal parts of the tensor
+  int64_t first_unit = 0;  // the first one's number in the step
 };
 
 // q [B, T, H, D], k and v [B, capacity, G, D] of which the first S keys are used; head h reads kv
-// head h / (H / G). Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s.
+// head h / (H / G). Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s, where
+// b counts the batch rows of the step: those of the pass behind those of the units before it.
 struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0, width = 0;
   float scale = 1;
@@ -130,9 +141,17 @@ struct AttentionShape {
   Dropout dropout;
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
   // A row of `bias_stride` for each head, of the working type, or null: what is then added to the
-  // score of query row t and key s is entry s - t + bias_origin.
+  // score of query row t and key s is entry s - t + bias_origin. There may be several such tables,
+  // one for each of as many equal parts of the batch, so that each unit has a gradient of its own.
   In bias = {};
-  int64_t bias_stride = 0, bias_origin = 0;
+  int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
+
+  int64_t bias_row(int64_t row_of_batch, int64_t head) const {
+    return row_of_batch * bias_tables / batch * heads + head;
+  }
+  int64_t first_dropped_row() const {  // of the step, as dropout counts the batch
+    return dropout.first_unit * (batch / dropout.units);
+  }
 };
 
 // Tokens of a page of cached keys or values, as kv_page.h lays it out: a tile of the attention
@@ -173,7 +192,8 @@ inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& spa
           .softcap = paged.softcap,
           .bias = paged.bias,
           .bias_stride = paged.bias_stride,
-          .bias_origin = paged.bias_zero - span.mask.first_query};
+          .bias_origin = paged.bias_zero - span.mask.first_query,
+          .bias_tables = 1};
 }
 
 struct AdamW {
@@ -219,8 +239,8 @@ struct Kernels {
   // y (+)= drop(x); its own backward
   void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
-  // Over rows [R, C]. Sums over rows follow a fixed tree: blocks of 64 rows, then the blocks in
-  // order.
+  // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over its blocks
+  // in order, then over the units by their tree.
   void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
   // y = (x - mean) * scale * weight + bias; bias may be null.
   // mean [R] and scale [R] are kept for the backward and are always float (double in an f64 call).
@@ -252,8 +272,8 @@ struct Kernels {
 
   // y[i] (+)= table[ids[i]], rows of `width`; every id is inside the table (ops check that).
   void (*embedding)(Out y, In table, const int32_t* ids, Rows rows) = nullptr;
-  // dtable[ids[i]] += dy[i], in ascending i for each table row; dtable has `entries` rows; without
-  // add it is zeroed first.
+  // dtable[id] (+)= the sum of the rows of dy with this id: in ascending order within a unit, then
+  // over the units by their tree. dtable has `entries` rows.
   void (*embedding_backward)(Out dtable, In dy, const int32_t* ids, Rows rows,
                              int64_t entries) = nullptr;
 

@@ -5,7 +5,9 @@
 // 2 passes of 4, are added alike.
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace fovea {
 
@@ -60,5 +62,15 @@ class SumTree {
   int held_ = 0;
   int64_t indices_[65];  // the last index of each sum that is held
 };
+
+inline double tree_sum(const std::vector<double>& numbers) {
+  double sums[65] = {};
+  const auto merge = [&](int place) { sums[place - 1] += sums[place]; };
+  SumTree tree;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    sums[tree.next(static_cast<int64_t>(i), merge)] = numbers[i];
+  tree.finish(merge);
+  return sums[0];
+}
 
 }  // namespace fovea

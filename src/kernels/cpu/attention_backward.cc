@@ -4,7 +4,8 @@
 //   dv = (w f)^T dy,  dw = f (dy v^T),  ds = w (dw - delta),  dq = scale ds k,  dk = scale ds^T q.
 //
 // A soft-capped score's ds is then multiplied by the cap's derivative. A bias by distance has the
-// sums of ds along diagonals: a walk of its own for each kv head, over batch rows in order.
+// sums of ds along diagonals: a walk of its own for each kv head and table, over the batch rows of
+// the table in order.
 //
 // dk and dv of a key are chains over ascending rows, dq of a row is one over ascending keys. So it
 // does not matter to the bits whether one walk computes all three (where there are enough heads to
@@ -306,15 +307,17 @@ int64_t piece_length(int64_t length, int64_t heads) {
 void walk_for_bias(const AttentionGradients& call, Out dbias, const AttentionShape& shape) {
   const int64_t group = shape.heads / shape.kv_heads, rows = group * shape.queries;
   const int64_t distances = shape.queries + shape.keys - 1;
-  share_out(work_of(shape), shape.kv_heads, [&](int64_t kv_head) {
+  const int64_t rows_of_table = shape.batch / shape.bias_tables;
+  share_out(work_of(shape), shape.bias_tables * shape.kv_heads, [&](int64_t task) {
+    const int64_t table = task / shape.kv_heads, kv_head = task % shape.kv_heads;
     std::vector<double> sums(static_cast<size_t>(group * distances));
-    for (int64_t batch = 0; batch < shape.batch; ++batch) {
+    for (int64_t batch = table * rows_of_table; batch < (table + 1) * rows_of_table; ++batch) {
       const QueryRows queries{shape, batch, kv_head, 0, shape.queries};
       HWY_DYNAMIC_DISPATCH(attention_walk)
       (call, {queries, {0, rows}, {0, shape.keys}, false, false, sums.data()});
     }
     std::vector<float> rounded(sums.begin(), sums.end());
-    store_row(dbias, kv_head * group * distances, rounded.data(), group * distances, 1.0f);
+    store_row(dbias, task * group * distances, rounded.data(), group * distances, 1.0f);
   });
 }
 

@@ -184,11 +184,12 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   }
   if (shape.bias.data == nullptr) return;
   const int64_t end = std::min(columns.end, shape.keys - tile);  // the rest is hidden
+  const int64_t head_0 = shape.bias_row(queries.batch, 0);
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
     const float* bias = static_cast<const float*>(shape.bias.data) +
-                        queries.head(row) * shape.bias_stride + tile - queries.position(row) +
-                        shape.bias_origin;
+                        (head_0 + queries.head(row)) * shape.bias_stride + tile -
+                        queries.position(row) + shape.bias_origin;
     for (int64_t c = columns.begin; c < end; ++c) scores[r * kTile + c] += bias[c] * kLog2e;
   }
 }
@@ -278,8 +279,9 @@ HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int6
   const Vector probability = hn::Set(tag, dropout.probability);
   const Vector scale = hn::Set(tag, 1.0f / (1.0f - dropout.probability));
   HWY_ALIGN uint32_t drawn_words[kTile];
+  const int64_t row = shape.first_dropped_row() * shape.heads * shape.queries + index;
   const uint64_t first =
-      (dropout.step << 32) + static_cast<uint64_t>(index * round_up(shape.keys, 4) + tile) / 4;
+      (dropout.step << 32) + static_cast<uint64_t>(row * round_up(shape.keys, 4) + tile) / 4;
   for (int64_t at = 0; at < kTile / 4; at += kCounters)
     philox_words(dropout.seed, Stream::dropout, dropout.substream,
                  first + static_cast<uint64_t>(at), drawn_words + 4 * at);

@@ -10,13 +10,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// 0 or 1 / (1 - probability) for the kBlock elements from `begin` on, a multiple of kBlock.
-HWY_INLINE void block_factors(const Dropout& dropout, int64_t begin, float* factors) {
+// 0 or 1 / (1 - probability) for the kBlock elements that count from `number` on, a multiple of 4.
+HWY_INLINE void block_factors(const Dropout& dropout, int64_t number, float* factors) {
   const hn::RebindToSigned<Floats> integers;
   // uniform(word) = (word >> 8) / 2^24: compared without the division, which is exact.
   const Vector limit = all(dropout.probability * 0x1p24f);
   const Vector kept = all(1 / (1 - dropout.probability));
-  const uint64_t counter = (dropout.step << 32) + static_cast<uint64_t>(begin) / 4;
+  const uint64_t counter = (dropout.step << 32) + static_cast<uint64_t>(number) / 4;
   for (int64_t i = 0; i < kBlock; i += 4 * kCounters) {
     alignas(64) uint32_t words[4 * kCounters];
     philox_words(dropout.seed, Stream::dropout, dropout.substream,
@@ -29,12 +29,14 @@ HWY_INLINE void block_factors(const Dropout& dropout, int64_t begin, float* fact
   }
 }
 
-void drop(Out y, In x, const Dropout& dropout, int64_t size) {
+// Of `size` elements from `from` on, the first of which has the given number.
+void drop(Out y, In x, const Dropout& dropout, int64_t from, int64_t size, int64_t number) {
   const auto blocks = [&](int64_t first, int64_t last) HWY_ATTR {
     FloatBlock factors, input, output;
-    for (int64_t begin = first * kBlock; begin < std::min(last * kBlock, size); begin += kBlock) {
-      const int64_t count = std::min(kBlock, size - begin);
-      block_factors(dropout, begin, factors.values);
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t done = block * kBlock, begin = from + done;
+      const int64_t count = std::min(kBlock, size - done);
+      block_factors(dropout, number + done, factors.values);
       float* room = room_for(y, begin, output.values);
       // A dropped element is 0 even where x is infinite or NaN.
       const auto apply = [](Vector v, Vector factor) HWY_ATTR {
@@ -57,7 +59,11 @@ HWY_EXPORT(drop);
 
 void dropout(Out y, In x, const Dropout& dropout, int64_t size) {
   check_stored_types(y, x);
-  HWY_DYNAMIC_DISPATCH(drop)(y, x, dropout, size);
+  const auto drop_from = HWY_DYNAMIC_DISPATCH(drop);
+  const int64_t unit = size / dropout.units, counted = (unit + 3) / 4 * 4;
+  if (unit == counted) return drop_from(y, x, dropout, 0, size, dropout.first_unit * counted);
+  for (int64_t u = 0; u < dropout.units; ++u)
+    drop_from(y, x, dropout, u * unit, unit, (dropout.first_unit + u) * counted);
 }
 
 }  // namespace fovea::cpu

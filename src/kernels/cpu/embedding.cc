@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/stored.h"
+#include "kernels/sum_tree.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -41,19 +42,35 @@ struct Groups {
   }
 };
 
-// dtable[entry] (+)= the sum of its rows of dy, for entries [first, last).
-void scatter_entries(Out dtable, In dy, const Groups& groups, int64_t width, int64_t first,
+// dtable[entry] (+)= the sum of its rows of dy, for entries [first, last). Units without such a row
+// are left out of the tree.
+void scatter_entries(Out dtable, In dy, const Groups& groups, Rows rows, int64_t first,
                      int64_t last) {
-  std::vector<float> sum(static_cast<size_t>(width)), scratch(sum);
+  const int64_t width = rows.width;
+  std::vector<float> sums(static_cast<size_t>(SumTree::places(rows.units.count) * width));
+  std::vector<float> scratch(static_cast<size_t>(width));
+  const auto merge = [&](int place) HWY_ATTR {
+    float* sum = sums.data() + place * width;
+    add_floats(sum - width, sum, width);
+  };
   for (size_t entry = static_cast<size_t>(first); entry < static_cast<size_t>(last); ++entry) {
     const int64_t begin = groups.starts[entry], end = groups.starts[entry + 1];
     if (begin == end && dtable.add) continue;
-    std::fill(sum.begin(), sum.end(), 0.0f);
+    SumTree tree;
+    int64_t unit = -1;
+    float* sum = sums.data();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = groups.order[static_cast<size_t>(i)];
-      add_floats(sum.data(), widened(dy, row * width, width, scratch.data()), width);
+      const int64_t its_unit = rows.units.of(row, rows.count);
+      if (its_unit != unit) {
+        unit = its_unit;
+        sum = sums.data() + tree.next(unit, merge) * width;
+        std::fill_n(sum, width, 0.0f);
+      }
+      add_floats(sum, widened(dy, row * width, width, scratch.data()), width);
     }
-    narrow_into(dtable, static_cast<int64_t>(entry) * width, width, sum.data());
+    if (!tree.finish(merge)) std::fill_n(sums.data(), width, 0.0f);
+    narrow_into(dtable, static_cast<int64_t>(entry) * width, width, sums.data());
   }
 }
 
@@ -65,7 +82,7 @@ void scatter(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) 
   const bool small = (rows.count + entries) * rows.width < kGrainElements;
   const int64_t pieces = small ? 1 : std::min(entries, kPieces);
   parallel_tasks(pieces, [&](int64_t piece) HWY_ATTR {
-    scatter_entries(dtable, dy, groups, rows.width, entries * piece / pieces,
+    scatter_entries(dtable, dy, groups, rows, entries * piece / pieces,
                     entries * (piece + 1) / pieces);
   });
 }

@@ -86,33 +86,38 @@ HWY_INLINE float steepness(float scale, NormEpsilon epsilon) {
 // mean, leaves mean(g) out.
 void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
                    NormEpsilon epsilon, bool centred, Rows rows) {
-  const int64_t width = rows.width, blocks = row_blocks(rows);
+  const RowBlocks blocks(rows);
+  const int64_t width = rows.width, grain = grain_of(rows) / kRowBlock + 1;
   const float share = 1 / static_cast<float>(width);
-  std::vector<float> partial(static_cast<size_t>(blocks * 2 * width));  // of dweight, of dbias
-  parallel_for(blocks, grain_of(rows) / kRowBlock + 1, [&](int64_t first, int64_t last) HWY_ATTR {
+  // Of dweight, of dbias.
+  std::vector<float> partial(static_cast<size_t>(blocks.count() * 2 * width));
+  const auto row_backward = [&](int64_t i, float* sums_of_block, const float* weights,
+                                float* const rooms[3]) HWY_ATTR {
+    const float* gradients = widened(dy, i * width, width, rooms[0]);
+    const float* inputs = widened(x, i * width, width, rooms[1]);
+    const float centre = centred ? static_cast<const float*>(mean.data)[i] : 0;
+    const float factor = static_cast<const float*>(scale.data)[i];
+    Sum sum_g, sum_g_x_hat;
+    collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights,
+            centre, factor, width);
+    const Vector mean_g = all(centred ? sum_g.total() * share : 0),
+                 slope = all(sum_g_x_hat.total() * share * steepness(factor, epsilon));
+    const auto gradient = [&](Vector g, Vector v, Vector w) HWY_ATTR {
+      const Vector x_hat = hn::Mul(hn::Sub(v, all(centre)), all(factor));
+      return hn::Mul(all(factor), hn::NegMulAdd(x_hat, slope, hn::Sub(hn::Mul(g, w), mean_g)));
+    };
+    if (dx.data == nullptr) return;
+    float* room = room_for(dx, i * width, rooms[2]);
+    map(room, width, gradient, gradients, inputs, weights);
+    narrow_into(dx, i * width, width, room);
+  };
+  parallel_for(blocks.count(), grain, [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch scratch(4 * Scratch::size_of(width));
     const float* weights = widened(weight, 0, width, scratch.take(width));
     float* const rooms[] = {scratch.take(width), scratch.take(width), scratch.take(width)};
-    for (int64_t i = first * kRowBlock; i < std::min(last * kRowBlock, rows.count); ++i) {
-      const float* gradients = widened(dy, i * width, width, rooms[0]);
-      const float* inputs = widened(x, i * width, width, rooms[1]);
-      const float centre = centred ? static_cast<const float*>(mean.data)[i] : 0;
-      const float factor = static_cast<const float*>(scale.data)[i];
-      float* sums_of_block = partial.data() + i / kRowBlock * 2 * width;
-      Sum sum_g, sum_g_x_hat;
-      collect(sum_g, sum_g_x_hat, sums_of_block, sums_of_block + width, gradients, inputs, weights,
-              centre, factor, width);
-      const Vector mean_g = all(centred ? sum_g.total() * share : 0),
-                   slope = all(sum_g_x_hat.total() * share * steepness(factor, epsilon));
-      const auto gradient = [&](Vector g, Vector v, Vector w) HWY_ATTR {
-        const Vector x_hat = hn::Mul(hn::Sub(v, all(centre)), all(factor));
-        return hn::Mul(all(factor), hn::NegMulAdd(x_hat, slope, hn::Sub(hn::Mul(g, w), mean_g)));
-      };
-      if (dx.data == nullptr) continue;
-      float* room = room_for(dx, i * width, rooms[2]);
-      map(room, width, gradient, gradients, inputs, weights);
-      narrow_into(dx, i * width, width, room);
-    }
+    for (int64_t block = first; block < last; ++block)
+      for (int64_t i = blocks.begin(block); i < blocks.end(block); ++i)
+        row_backward(i, partial.data() + block * 2 * width, weights, rooms);
   });
   add_blocks(dweight, partial.data(), blocks, 2 * width, width);
   add_blocks(dbias, partial.data() + width, blocks, 2 * width, width);

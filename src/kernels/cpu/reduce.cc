@@ -12,13 +12,15 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 void sum_all_rows(Out y, In x, Rows rows) {
-  const int64_t blocks = row_blocks(rows), width = rows.width;
-  std::vector<float> partial(static_cast<size_t>(blocks * width));
-  parallel_for(blocks, grain_of(rows) / kRowBlock + 1, [&](int64_t first, int64_t last) HWY_ATTR {
+  const RowBlocks blocks(rows);
+  const int64_t width = rows.width, grain = grain_of(rows) / kRowBlock + 1;
+  std::vector<float> partial(static_cast<size_t>(blocks.count() * width));
+  parallel_for(blocks.count(), grain, [&](int64_t first, int64_t last) HWY_ATTR {
     std::vector<float> scratch(static_cast<size_t>(width));
-    for (int64_t i = first * kRowBlock; i < std::min(last * kRowBlock, rows.count); ++i) {
-      add_floats(partial.data() + i / kRowBlock * width,
-                 widened(x, i * width, width, scratch.data()), width);
+    for (int64_t block = first; block < last; ++block) {
+      for (int64_t i = blocks.begin(block); i < blocks.end(block); ++i)
+        add_floats(partial.data() + block * width, widened(x, i * width, width, scratch.data()),
+                   width);
     }
   });
   add_blocks(y, partial.data(), blocks, width, width);

@@ -1,6 +1,6 @@
-// Sums over rows, as the gradients of biases and norm weights need them: each block of 64 rows has
-// its own partial sums, which are added in the order of the blocks, so that the threads cannot
-// change a bit.
+// Sums over rows, as the gradients of biases and norm weights need them: each block of 64 rows of a
+// unit has partial sums of its own. They are added in the order of the blocks, and those of the
+// units by their tree, so that the threads cannot change a bit.
 
 #if defined(FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_
@@ -14,23 +14,57 @@
 #include "base/threads.h"
 #include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/stored.h"
+#include "kernels/sum_tree.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kRowBlock = 64;
 
-inline int64_t row_blocks(Rows rows) { return (rows.count + kRowBlock - 1) / kRowBlock; }
+// A unit begins a new block.
+struct RowBlocks {
+  std::vector<int64_t> rows;      // the first one of each block, then the end
+  std::vector<int64_t> of_units;  // the first block of each unit, then the end
+
+  explicit RowBlocks(const Rows& all) {
+    for (int64_t unit = 0; unit < all.units.count; ++unit) {
+      of_units.push_back(std::ssize(rows));
+      const int64_t end = all.units.start(unit + 1, all.count);
+      for (int64_t row = all.units.start(unit, all.count); row < end; row += kRowBlock)
+        rows.push_back(row);
+    }
+    of_units.push_back(std::ssize(rows));
+    rows.push_back(all.count);
+  }
+  int64_t count() const { return std::ssize(rows) - 1; }
+  int64_t begin(int64_t block) const { return rows[static_cast<size_t>(block)]; }
+  int64_t end(int64_t block) const { return rows[static_cast<size_t>(block) + 1]; }
+};
 
 // y[width] (+)= the sum over blocks of partial[block * stride + j].
-inline void add_blocks(Out y, const float* partial, int64_t blocks, int64_t stride, int64_t width) {
+inline void add_blocks(Out y, const float* partial, const RowBlocks& blocks, int64_t stride,
+                       int64_t width) {
   if (y.data == nullptr) return;
-  parallel_for(width, kGrainElements / (blocks + 1) + 1, [&](int64_t begin, int64_t end) HWY_ATTR {
-    std::vector<float> sums(static_cast<size_t>(end - begin));
-    for (int64_t block = 0; block < blocks; ++block) {
-      add_floats(sums.data(), partial + block * stride + begin, end - begin);
+  const int64_t grain = kGrainElements / (blocks.count() + 1) + 1;
+  const int64_t units = std::ssize(blocks.of_units) - 1;
+  parallel_for(width, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    const int64_t count = end - begin;
+    std::vector<float> sums(static_cast<size_t>(SumTree::places(units) * count));
+    const auto merge = [&](int place) HWY_ATTR {
+      float* sum = sums.data() + place * count;
+      add_floats(sum - count, sum, count);
+    };
+    SumTree tree;
+    for (int64_t unit = 0; unit < units; ++unit) {
+      float* sum = sums.data() + tree.next(unit, merge) * count;
+      std::fill_n(sum, count, 0.0f);
+      for (int64_t block = blocks.of_units[static_cast<size_t>(unit)];
+           block < blocks.of_units[static_cast<size_t>(unit) + 1]; ++block) {
+        add_floats(sum, partial + block * stride + begin, count);
+      }
     }
-    narrow_into(y, begin, end - begin, sums.data());
+    tree.finish(merge);
+    narrow_into(y, begin, count, sums.data());
   });
 }
 

@@ -54,7 +54,8 @@ void for_each_key(const AttentionShape& shape, const Query& query, Body body) {
 }
 
 int64_t bias_at(const AttentionShape& shape, const Query& query, int64_t key) {
-  return query.head * shape.bias_stride + key - query.position + shape.bias_origin;
+  return shape.bias_row(query.batch, query.head) * shape.bias_stride + key - query.position +
+         shape.bias_origin;
 }
 
 // tanh(score / softcap), before the bias.
@@ -91,7 +92,8 @@ double weight(const AttentionShape& shape, const Query& query, int64_t key, cons
 double kept(const AttentionShape& shape, const Query& query, int64_t key) {
   const Dropout& dropout = shape.dropout;
   if (dropout.probability == 0) return 1;
-  const auto row = static_cast<uint64_t>(row_of(shape, query));
+  const auto row = static_cast<uint64_t>(shape.first_dropped_row() * shape.heads * shape.queries +
+                                         row_of(shape, query));
   const uint64_t element =
       row * static_cast<uint64_t>((shape.keys + 3) / 4 * 4) + static_cast<uint64_t>(key);
   const auto words =
@@ -150,8 +152,9 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
   const auto width = static_cast<size_t>(shape.width);
   std::vector<double> sum_k(keys * width), sum_v(keys * width), sum_q(width);
   std::vector<double> sum_bias(
-      dbias.data == nullptr ? 0
-                            : static_cast<size_t>(shape.heads * (shape.queries + shape.keys - 1)));
+      dbias.data == nullptr
+          ? 0
+          : static_cast<size_t>(shape.bias_tables * shape.heads * shape.bias_stride));
   for_each_query(shape, [&](const Query& query) {
     const int64_t at = query_at(shape, query);
     const double delta = dot(dy, at, y, at, shape.width);  // = sum over keys of w * dw

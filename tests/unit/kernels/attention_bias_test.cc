@@ -68,6 +68,18 @@ TEST_P(AttentionBias, DropsTheSameWeightsAsTheReference) {
   shape.dropout = {.probability = 0.3f, .seed = 7, .substream = 5, .step = 3};
   shape.softcap = 1.5f;
   expect_like_reference(Inputs(shape).with_bias());
+  shape.dropout.first_unit = 3;
+  expect_like_reference(Inputs(shape).with_bias());
+  shape.dropout.units = 2;
+  expect_like_reference(Inputs(shape).with_bias());
+}
+
+TEST_P(AttentionBias, MatchesTheReferenceWithATableForEachPartOfTheBatch) {
+  AttentionShape shape = shape_of(4, 70, 70, 4, 2, 16, causal());
+  for (const int64_t tables : {1, 2, 4}) {
+    shape.bias_tables = tables;
+    expect_like_reference(Inputs(shape).with_bias());
+  }
 }
 
 // Scores far beyond the cap, and far below it.
@@ -128,7 +140,7 @@ TEST_P(AttentionBias, HasTheSameBitsOnAnyNumberOfThreadsAndInstructionSet) {
 
 TEST_P(AttentionBias, HasTheSameBitsInAnyCompany) {
   AttentionShape shape = everything();
-  shape.dropout.probability = 0;
+  shape.dropout.units = shape.bias_tables = 3;
   const Inputs x = Inputs(shape).with_bias();
   const Forward all = cpu_forward(x);
   const Backward gradients = cpu_backward(x, all);
@@ -138,7 +150,9 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyCompany) {
       return of.slice(row * of.size() / 3, (row + 1) * of.size() / 3);
     };
     Inputs alone = x;
-    alone.shape.batch = 1;
+    alone.shape.batch = alone.shape.dropout.units = alone.shape.bias_tables = 1;
+    alone.shape.dropout.first_unit = row;
+    alone.bias = own(x.bias);
     alone.shape.mask.valid = {shape.mask.valid[static_cast<size_t>(row)]};
     alone.q = own(x.q), alone.k = own(x.k), alone.v = own(x.v), alone.dy = own(x.dy);
     const Forward result = cpu_forward(alone);
@@ -148,6 +162,7 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyCompany) {
     EXPECT_EQ(own_gradients.dq, own(gradients.dq));
     EXPECT_EQ(own_gradients.dk, own(gradients.dk));
     EXPECT_EQ(own_gradients.dv, own(gradients.dv));
+    EXPECT_EQ(own_gradients.dbias, own(gradients.dbias));
   }
 }
 

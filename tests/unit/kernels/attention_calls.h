@@ -66,9 +66,10 @@ struct Inputs {
     v = random_array(dtype, keys, 3);
     dy = random_array(dtype, queries, 4);
   }
-  // [H, T + S - 1]
+  // [bias_tables, H, T + S - 1]
   Inputs& with_bias(DType dtype = DType::f32) {
-    bias = random_array(dtype, shape.heads * (shape.queries + shape.keys - 1), 5);
+    bias =
+        random_array(dtype, shape.bias_tables * shape.heads * (shape.queries + shape.keys - 1), 5);
     return *this;
   }
   AttentionShape call() const {

@@ -178,6 +178,30 @@ TEST(Dropout, MatchesTheReferenceAndItself) {
   });
 }
 
+// A pass of some units draws for each what a pass of it alone would, at any size.
+TEST(Dropout, CountsTheUnitsOfAStep) {
+  for (const int64_t unit : {1, 5, 8, 1027, 4096}) {
+    const int64_t size = 3 * unit;
+    const Array x = Array::normal(size, DType::f32, 1), y(size, DType::f32);
+    Dropout dropout{.probability = 0.3f, .seed = 3, .substream = 5, .step = 7};
+    dropout.units = 3;
+    dropout.first_unit = 5;
+    compare_everywhere({y}, fmt::format("dropout of 3 units of {}", unit),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.dropout(outputs[0].out(), x.in(), dropout, size);
+                       });
+    Array all(size, DType::f32), alone(size, DType::f32);
+    cpu_kernels().dropout(all.out(), x.in(), dropout, size);
+    dropout.units = 1;
+    for (int64_t u = 0; u < 3; ++u) {
+      dropout.first_unit = 5 + u;
+      cpu_kernels().dropout({alone.floats() + u * unit},
+                            {static_cast<const float*>(x.in().data) + u * unit}, dropout, unit);
+    }
+    EXPECT_TRUE(alone == all) << unit;
+  }
+}
+
 TEST(Dropout, DropsItsShare) {
   constexpr int64_t kSize = 100000;
   const Array x(std::vector<double>(kSize, 1), DType::f32);
