@@ -114,7 +114,7 @@ class EmbedderTrainer {
     for (const auto& [texts, gradient] :
          {std::pair(&sides[0], a.gradient()), {&sides[1], b.gradient()}})
       pass_on(*texts, gradient);
-    const double value = loss.data_as<float>()[0], norm = optimizer_.gradient_norm();
+    const double value = to_floats(loss)[0], norm = optimizer_.gradient_norm();
     if (!std::isfinite(value) || !std::isfinite(norm))
       fail(ErrorKind::Failed,
            "step {}: loss {} and gradient norm {} are not finite; expected a "

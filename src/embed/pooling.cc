@@ -66,7 +66,7 @@ Tensor largest(const Tensor& x, const std::vector<Interval>& pooled) {
     else
       places_of_largest(x.data_as<float>(), row, b, T, C, places.data_as<int32_t>());
   }
-  return embedding(places, x.view({x.size(), 1})).view({B, C});
+  return gather(places, x.view({x.size(), 1})).view({B, C});
 }
 
 }  // namespace

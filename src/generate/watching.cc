@@ -36,7 +36,7 @@ Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptio
 Tensor bias_of(const PagedOptions& options, int64_t head, int64_t place, int64_t S) {
   const Tensor bias = empty({1, S});
   std::copy_n(
-      options.bias.data_as<float>() + head * options.bias.dim(1) + options.bias_zero - place, S,
+      options.bias.data_as<float>() + head * options.bias.dim(-1) + options.bias_zero - place, S,
       bias.data_as<float>());
   return bias;
 }

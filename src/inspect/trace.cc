@@ -167,7 +167,7 @@ std::map<std::string, Tensor> trace_model(Transformer& model, const Family& fami
   }
   if (outcome.targets) {
     const Tensor loss = cross_entropy(outcome.logits, outcome.targets);
-    found["loss"] = loss.detach();
+    found["loss"] = convert(loss, DType::f32);
     if (input.gradients) backward(loss);
   }
   if (input.gradients) add_gradients(model, family, found);

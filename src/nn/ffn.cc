@@ -75,7 +75,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
     return packed.empty() ? grouped_linear(y, groups.counts, weights, biases)
                           : grouped_linear(y, groups.counts, packed, biases);
   };
-  const Tensor sorted = embedding(groups.rows, tokens);  // [R k, C]
+  const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]
   const Tensor first = through(sorted, gated ? &Expert::gate : &Expert::up);
   const Tensor inner =
       gated ? gated_activation(first, through(sorted, &Expert::up), kind) : activation(first, kind);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "ops/units.h"
 
 namespace fovea {
 namespace {
@@ -237,12 +238,18 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     }
     return slopes;
   }
-  // One 1 in each row, so that the product picks columns.
-  Tensor picks = zeros({distances, spec.buckets});
-  for (int64_t n = 0; n < distances; ++n)
-    picks.data_as<float>()[n * spec.buckets +
-                           distance_bucket(n - (N - 1), causal, spec.buckets, spec.distance)] = 1;
-  return linear(bias.value, picks);
+  // A table for each unit: if they shared one, its gradient would be summed over units before it is
+  // summed over distances.
+  const int64_t units = row_units().count;
+  const Tensor places = empty({units, H, distances}, DType::i32);
+  int32_t* place = places.data_as<int32_t>();
+  for (int64_t n = 0; n < distances; ++n) {
+    const auto bucket =
+        static_cast<int32_t>(distance_bucket(n - (N - 1), causal, spec.buckets, spec.distance));
+    for (int64_t row = 0; row < units * H; ++row)
+      place[row * distances + n] = static_cast<int32_t>(row % H * spec.buckets) + bucket;
+  }
+  return embedding(places, bias.value.view({H * spec.buckets, 1})).view({units, H, distances});
 }
 
 }  // namespace fovea

@@ -9,6 +9,19 @@
 namespace fovea {
 namespace {
 
+// -> how many tables of biases there are
+int64_t check_bias(const Tensor& bias, const Tensor& q, int64_t distances) {
+  if (!bias) return 1;
+  const int64_t tables = bias.rank() == 3 ? bias.dim(0) : 1;
+  const Shape table{q.dim(2), distances};
+  check(bias.rank() >= 2 && Shape(bias.shape().end() - 2, bias.shape().end()) == table &&
+            bias.size() == tables * elements(table) && tables > 0 && q.dim(0) % tables == 0 &&
+            bias.dtype() == working_type(q),
+        "attention: the bias is {} {}; expected {} {}, or one for each of equal parts of the batch",
+        name_of(bias.dtype()), bias.shape(), name_of(working_type(q)), table);
+  return tables;
+}
+
 AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   check(
       q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) &&
@@ -25,11 +38,7 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
         "attention: first_query {}, window {}, global {}, prefix {}; expected none below 0",
         mask.first_query, mask.window, mask.global, mask.prefix);
   check(options.softcap >= 0, "attention: softcap {}; expected 0 (none) or more", options.softcap);
-  const Shape distances{q.dim(2), q.dim(1) + keys - 1};
-  check(!options.bias ||
-            (options.bias.shape() == distances && options.bias.dtype() == working_type(q)),
-        "attention: the bias is {} {}; expected {} {}", name_of(options.bias.dtype()),
-        options.bias.shape(), name_of(working_type(q)), distances);
+  const int64_t tables = check_bias(options.bias, q, q.dim(1) + keys - 1);
   return {.batch = q.dim(0),
           .queries = q.dim(1),
           .keys = keys,
@@ -43,7 +52,8 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
           .softcap = options.softcap,
           .bias = options.bias ? In(options.bias) : In{},
           .bias_stride = q.dim(1) + keys - 1,
-          .bias_origin = q.dim(1) - 1};
+          .bias_origin = q.dim(1) - 1,
+          .bias_tables = tables};
 }
 
 }  // namespace
@@ -96,7 +106,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                               .scale = options.scale,
                               .softcap = options.softcap,
                               .bias = options.bias ? In(options.bias) : In{},
-                              .bias_stride = options.bias ? options.bias.dim(1) : 0,
+                              .bias_stride = options.bias ? options.bias.dim(-1) : 0,
                               .bias_zero = options.bias_zero},
                              spans);
   return y;

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/place.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -33,12 +34,12 @@ Tensor concat_tokens(const Tensor& first, const Tensor& second) {
     k.convert(at(Out(y), b * total + before), at(In(second), b * after), after);
   }
   return record(y, {first, second},
-                [=, first = Saved::slot(first), second = Saved::slot(second)](const Tensor& dy,
-                                                                              Gradients& d) {
+                [=, first = Saved::slot(first), second = Saved::slot(second), units = row_units()](
+                    const Tensor& dy, Gradients& d) {
                   const Tensor dfirst = part(dy, batch, 0, before);
                   const Tensor dsecond = part(dy, batch, before, after);
                   if (d.wants(first) && shared)  // dfirst = the sum over the batch rows
-                    kernels(dy).sum_rows(d[first], dfirst, {batch, before});
+                    kernels(dy).sum_rows(d[first], dfirst, {batch, before, units.of(batch)});
                   else
                     d.pass(first, dfirst);
                   d.pass(second, dsecond);

@@ -1,6 +1,8 @@
 #include "base/error.h"
+#include "kernels/sum_tree.h"
 #include "ops/ops.h"
 #include "ops/statistics.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -24,7 +26,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
   Tensor losses = statistics(logits, r), lse = statistics(logits, r);
   const Kernels& k = kernels(logits);
   k.cross_entropy(losses, lse, logits, target, smoothing, r);
-  Tensor loss = full({1}, k.sum(losses, r.count) / divisor, losses.dtype());
+  const Units units = row_units().of(r.count);
+  std::vector<double> sums;
+  for (int64_t unit = 0; unit < units.count; ++unit) {
+    const int64_t begin = units.start(unit, r.count), end = units.start(unit + 1, r.count);
+    sums.push_back(k.sum(losses.rows(begin, end), end - begin) / divisor);
+  }
+  Tensor loss = full({1}, tree_sum(sums), DType::f64);
 
   return record(loss, {logits}, [=, divisor = divisor](const Tensor& dy, Gradients& d) {
     // dlogits = (softmax(logits) - (1 - smoothing) onehot(target) - smoothing / V) / divisor * dy

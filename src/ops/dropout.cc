@@ -7,6 +7,8 @@ namespace fovea {
 Tensor dropout(const Tensor& x, const Dropout& options) {
   check_probability(options, "dropout");
   if (options.probability == 0) return x;
+  check(x.size() % options.units == 0, "dropout: x is {}, of {} units; expected equal parts",
+        x.shape(), options.units);
   Tensor y = empty_like(x);
   kernels(x).dropout(y, x, options, x.size());
   return record(y, {x}, [options, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "ops/ops.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -20,16 +21,16 @@ Tensor without_rows_of(const Tensor& dy, const int32_t* ids, Rows rows, int64_t 
   return kept;
 }
 
-}  // namespace
-
-Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding) {
-  check(ids.dtype() == DType::i32, "embedding: ids are {}; expected int32", name_of(ids.dtype()));
-  check(table.rank() == 2, "embedding: table is {}; expected [V, C]", table.shape());
+// Rows of the table, whose gradients are summed by the given units.
+Tensor rows_of_table(const char* op, const Tensor& ids, const Tensor& table, int64_t padding,
+                     const RowUnits& units) {
+  check(ids.dtype() == DType::i32, "{}: ids are {}; expected int32", op, name_of(ids.dtype()));
+  check(table.rank() == 2, "{}: table is {}; expected [V, C]", op, table.shape());
   const int64_t entries = table.dim(0);
   const Rows rows{ids.size(), table.dim(1)};
   const int32_t* id = ids.data_as<int32_t>();
   for (int64_t i = 0; i < rows.count; ++i) {
-    check(id[i] >= 0 && id[i] < entries, "embedding: id {} at place {}; expected 0 to {}", id[i], i,
+    check(id[i] >= 0 && id[i] < entries, "{}: id {} at place {}; expected 0 to {}", op, id[i], i,
           entries - 1);
   }
   Shape shape = ids.shape();
@@ -37,10 +38,22 @@ Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding) {
   Tensor y = empty(shape, table.dtype());
   kernels(table).embedding(y, table, id, rows);
 
+  if (!recording()) return y;
   return record(y, {table}, [=](const Tensor& dy, Gradients& d) {
     const Tensor kept = without_rows_of(dy, ids.data_as<int32_t>(), rows, padding);
-    kernels(dy).embedding_backward(d[table], kept, ids.data_as<int32_t>(), rows, entries);
+    kernels(dy).embedding_backward(d[table], kept, ids.data_as<int32_t>(),
+                                   {rows.count, rows.width, units.of(rows.count)}, entries);
   });
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding) {
+  return rows_of_table("embedding", ids, table, padding, row_units());
+}
+
+Tensor gather(const Tensor& rows, const Tensor& x) {
+  return rows_of_table("gather", rows, x, -1, {});
 }
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/statistics.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -24,13 +25,14 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
     kernels(mean).layer_norm(again, {}, {}, x.elements(), weight, bias, epsilon, r);
     return again;
   });
-  return record(y, {x, weight, bias}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // with xh = (x - mean) * scale:  dx = scale * (w*dy - mean(w*dy) - xh * mean(w*dy*xh)),
-    // where epsilon is outside, the last mean times (deviation + epsilon) / deviation;
-    // dweight = sum over rows of dy * xh,  dbias = sum over rows of dy
-    kernels(mean).layer_norm_backward(d[x], d[weight], d[bias], dy, x.elements(), mean, scale,
-                                      weight, epsilon, r);
-  });
+  return record(
+      y, {x, weight, bias}, [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {
+        // with xh = (x - mean) * scale:  dx = scale * (w*dy - mean(w*dy) - xh * mean(w*dy*xh)),
+        // where epsilon is outside, the last mean times (deviation + epsilon) / deviation;
+        // dweight = sum over rows of dy * xh,  dbias = sum over rows of dy
+        kernels(mean).layer_norm_backward(d[x], d[weight], d[bias], dy, x.elements(), mean, scale,
+                                          weight, epsilon, {r.count, r.width, units.of(r.count)});
+      });
 }
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "ops/in_dtype.h"
 #include "ops/ops.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -17,17 +18,22 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType o
   const int64_t count = rows_of(y).count;
   kernels(x).gemm(y, x, in_dtype(weight, x.dtype()), bias, {count, outputs, width, false, true});
 
-  return record(y, {x, weight, bias}, [=, x = Saved(x)](const Tensor& gradient, Gradients& d) {
-    // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
-    const Tensor& input = x;
-    const Tensor dy = in_dtype(gradient, input.dtype());
-    const Kernels& k = kernels(dy);
-    if (d.wants(bias)) k.sum_rows(d[bias], gradient, {count, outputs});
-    if (d.wants(weight))
-      k.gemm(d[weight], dy, x.elements(), {}, {outputs, width, count, true, false});
-    if (d.wants(input))
-      k.gemm(d[input], dy, in_dtype(weight, dy.dtype()), {}, {count, width, outputs, false, false});
-  });
+  if (!recording()) return y;
+  return record(y, {x, weight, bias},
+                [=, x = Saved(x), units = row_units()](const Tensor& gradient, Gradients& d) {
+                  // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
+                  const Tensor& input = x;
+                  const Tensor dy = in_dtype(gradient, input.dtype());
+                  const Kernels& k = kernels(dy);
+                  if (d.wants(bias))
+                    k.sum_rows(d[bias], gradient, {count, outputs, units.of(count)});
+                  if (d.wants(weight))
+                    k.gemm(d[weight], dy, x.elements(), {},
+                           {outputs, width, count, true, false, units.of(count)});
+                  if (d.wants(input))
+                    k.gemm(d[input], dy, in_dtype(weight, dy.dtype()), {},
+                           {count, width, outputs, false, false});
+                });
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {

@@ -19,6 +19,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // Rows of the id `padding` give the table no gradient.
 Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding = -1);
 
+// The same for rows of what a pass computes rather than of a parameter.
+// y[...] = x[rows[...]].   rows i32 [...], x [R, C] -> [..., C]
+Tensor gather(const Tensor& rows, const Tensor& x);
+
 // y = (x - mean) / sqrt(variance + epsilon) * weight + bias   (Ba et al. 2016, eq. 4); where
 // epsilon is outside: (x - mean) / (sqrt(variance) + epsilon) * weight + bias.
 // x [..., C] -> [..., C] of dtype `out`
@@ -38,7 +42,8 @@ struct AttentionOptions {
   int64_t keys = -1;  // -1 = all of k
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
   // [H, T + S - 1] of the working type, or absent: what is then added to the score of query row t
-  // and key s is entry s - t + T - 1, a bias by distance.
+  // and key s is entry s - t + T - 1, a bias by distance. Or [N, H, T + S - 1], a table for each of
+  // N equal parts of the batch.
   Tensor bias = {};
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -95,7 +100,7 @@ Tensor multiply(const Tensor& a, const Tensor& b);
 Tensor dropout(const Tensor& x, const Dropout& options);
 
 // sum over rows of -log softmax(logits[r])[targets[r]] / divisor; targets < 0 are ignored.
-// logits [..., V], targets i32 [...] -> [1]. Divisor 0 = the number of targets that count: the
+// logits [..., V], targets i32 [...] -> f64 [1]. Divisor 0 = the number of targets that count: the
 // mean. With smoothing (Szegedy et al. 2016, eq. 6) the target has 1 - smoothing of the weight and
 // all V classes share the rest.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
@@ -118,7 +123,7 @@ Tensor patches(const Tensor& image, int64_t size);
 // choices of each row. For rows x [R, C], with one weight (and bias) of each expert:
 //   auto [weights, experts] = route(logits, k, true);
 //   auto [rows, places, counts] = group_by_expert(experts, E);
-//   y = combine(grouped_linear(embedding(rows, x), counts, expert_weights, {}), places, weights)
+//   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), places, weights)
 
 // The k largest of each row of logits [R, E]. weights f32 (f64 of f64) [R, k]: their softmax over
 // all experts, or with `normalise` over those k (the same divided by their sum); experts i32 [R,

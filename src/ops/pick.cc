@@ -32,9 +32,8 @@ Tensor pick(const Tensor& x, const Tensor& columns) {
         name_of(columns.dtype()), columns.shape());
   check(x.size() <= std::numeric_limits<int32_t>::max(),
         "pick: x is {}; expected fewer than 2^31 elements", x.shape());
-  // Elements are rows one wide, so that the embedding's gradient, their sum by place, is this
-  // one's.
-  return embedding(places_in_rows(columns, x.dim(1)), x.view({x.size(), 1})).view(columns.shape());
+  // Elements are rows one wide, so that the gradient of rows is this one's.
+  return gather(places_in_rows(columns, x.dim(1)), x.view({x.size(), 1})).view(columns.shape());
 }
 
 }  // namespace fovea

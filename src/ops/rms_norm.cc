@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/statistics.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -21,11 +22,13 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
     kernels(scale).rms_norm(again, {}, x.elements(), weight, epsilon, r);
     return again;
   });
-  return record(y, {x, weight}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),
-    // dweight = sum over rows of dy * xh
-    kernels(scale).rms_norm_backward(d[x], d[weight], dy, x.elements(), scale, weight, r);
-  });
+  return record(y, {x, weight},
+                [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {
+                  // with xh = x * scale:  dx = scale * (w*dy - xh * mean(w*dy*xh)),
+                  // dweight = sum over rows of dy * xh
+                  kernels(scale).rms_norm_backward(d[x], d[weight], dy, x.elements(), scale, weight,
+                                                   {r.count, r.width, units.of(r.count)});
+                });
 }
 
 }  // namespace fovea

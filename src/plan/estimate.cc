@@ -1,8 +1,28 @@
 #include "plan/estimate.h"
 
+#include <algorithm>
+
+#include "kernels/sum_tree.h"
 #include "plan/memory.h"
 
 namespace fovea {
+namespace {
+
+// How often the token embedding is used beyond the first time: as another stack's, as the head.
+int64_t further_uses(const Spec& s) {
+  const bool source = s.encoder && s.input.kind == InputKind::tokens && s.source_vocabulary == 0;
+  return std::max(0, int{source} + int{s.decoder.has_value()} + int{s.head.tied} - 1);
+}
+
+// Gradients of one pass are summed where they lie; those of several passes by a tree, which holds
+// some sums for each use of a parameter.
+uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes) {
+  const int64_t tied = s.vocabulary * s.width * further_uses(s);
+  const int64_t numbers = passes == 1 ? parameters : (parameters + tied) * SumTree::places(passes);
+  return static_cast<uint64_t>(numbers) * sizeof(float);
+}
+
+}  // namespace
 
 Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute) {
   const bool two_texts = s.encoder && s.decoder && s.input.kind == InputKind::tokens;
@@ -14,7 +34,8 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
     forward += part.flops;
   }
   cost.flops_per_step = 3 * forward * static_cast<double>(batch * passes);
-  cost.weight_bytes = static_cast<uint64_t>(cost.parameters) * 8;
+  cost.weight_bytes = static_cast<uint64_t>(cost.parameters) * sizeof(float) +
+                      gradient_bytes(s, cost.parameters, passes);
   cost.optimizer_bytes = static_cast<uint64_t>(cost.parameters) * 8;
   cost.activation_bytes = static_cast<uint64_t>(
       activation_bytes(s, lengths, batch, static_cast<double>(size_of(compute))));

@@ -9,7 +9,7 @@ namespace fovea {
 struct Cost {
   int64_t parameters = 0;
   double flops_per_step = 0;     // matrix products and attention: forward once, backward twice that
-  uint64_t weight_bytes = 0;     // and their gradients
+  uint64_t weight_bytes = 0;     // and their gradients, with the sums over passes
   uint64_t optimizer_bytes = 0;  // two moments
   uint64_t activation_bytes = 0;  // what the backward keeps, and the largest that comes and goes
 };

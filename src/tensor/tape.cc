@@ -32,7 +32,7 @@ class Tape {
     return y;
   }
 
-  static void play(const Tensor& loss, float factor) {
+  static void play(const Tensor& loss, float factor, PassGradients* passes) {
     check(loss.wants_gradient(),
           "backward: the loss does not depend on anything that wants a gradient");
     check(loss.size() == 1, "backward: the loss has shape {}; expected one element",
@@ -40,7 +40,7 @@ class Tape {
     check(loss.gradient_->leaf || !tape.empty(),
           "backward: nothing is recorded; expected a loss made since the last backward");
     NoGradient off;
-    Gradients d;
+    Gradients d(passes);
     d.pass(loss, full(loss.shape(), factor, loss.dtype()));
     while (!tape.empty()) {
       Entry entry = std::move(tape.back());
@@ -68,6 +68,7 @@ Out Gradients::operator[](const Tensor& x) {
 
 Out Gradients::place(const Tensor& x) {
   Gradient& slot = *x.gradient_;
+  if (slot.leaf && passes_ != nullptr) return passes_->place(x.gradient_, x);
   const bool add = static_cast<bool>(slot.value);
   if (!add)
     slot.value = empty(x.shape(), x.dtype());
@@ -107,7 +108,55 @@ bool recording() { return is_recording; }
 NoGradient::NoGradient() : before_(is_recording) { is_recording = false; }
 NoGradient::~NoGradient() { is_recording = before_; }
 
-void backward(const Tensor& loss, float factor) { Tape::play(loss, factor); }
+void backward(const Tensor& loss, float factor) { Tape::play(loss, factor, nullptr); }
+
+void PassGradients::backward(const Tensor& loss, int64_t pass) {
+  pass_ = pass;
+  Tape::play(loss, 1, this);
+}
+
+Out PassGradients::place(const std::shared_ptr<Gradient>& slot, const Tensor& x) {
+  Leaf& leaf = leaves_[slot];
+  if (leaf.pass != pass_) leaf.pass = pass_, leaf.met = 0;
+  if (leaf.met == leaf.uses.size()) leaf.uses.emplace_back();
+  return leaf.uses[leaf.met++].next(pass_, x);
+}
+
+Out PassGradients::Use::next(int64_t pass, const Tensor& x) {
+  tree.next(pass, [&](int) { merge(); });
+  sums.push_back(empty(x.shape(), x.dtype()));
+  return sums.back();
+}
+
+void PassGradients::Use::merge() {
+  const Tensor upper = std::move(sums.back());
+  sums.pop_back();
+  Out lower = sums.back();
+  lower.add = true;
+  kernels(upper).convert(lower, upper, upper.size());
+}
+
+Tensor PassGradients::Use::total() {
+  tree.finish([&](int) { merge(); });
+  return std::move(sums.front());
+}
+
+void PassGradients::finish() {
+  for (auto& [slot, leaf] : leaves_) {
+    for (Use& use : leaf.uses) {
+      const Tensor total = use.total();
+      if (!slot->value) {
+        slot->value = total;
+        continue;
+      }
+      Out sum = slot->value;
+      sum.add = true;
+      kernels(total).convert(sum, total, total.size());
+    }
+  }
+  leaves_.clear();
+}
+
 void clear_tape() {
   tape.clear();
   last_made = {};

@@ -4,11 +4,16 @@
 // lives in the ops.
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <vector>
 
+#include "kernels/sum_tree.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
+
+class PassGradients;
 
 // What an op's backward writes into: d[x] is the place for x's gradient, with `add` set where one
 // is there already, and null where x wants none.
@@ -21,8 +26,11 @@ class Gradients {
 
  private:
   friend class Tape;
+  explicit Gradients(PassGradients* passes) : passes_(passes) {}
   Out place(const Tensor& x);
   void finish();  // of one op
+
+  PassGradients* passes_;  // where the gradients of leaves go, if not to their slots
 
   // An op may hand several places to one kernel. Where inputs are the same tensor, the first has
   // the slot, and the others places of their own, which are added when the op is done.
@@ -54,6 +62,35 @@ class NoGradient {
 // Plays the tape from `loss` (one element), times `factor`, and empties it. Gradients of leaves add
 // up over calls.
 void backward(const Tensor& loss, float factor = 1.0f);
+
+// Sums the gradients of leaves over the passes of a step by the tree of sum_tree.h. A leaf that is
+// used several times (a tied matrix) has a sum for each use, and these are added at the end, in the
+// order in which backward() meets them: so the result does not depend on how the units of a step
+// are split into passes.
+class PassGradients {
+ public:
+  void backward(const Tensor& loss, int64_t pass);  // passes ascend
+  void finish();                                    // puts the sums where gradient() finds them
+
+ private:
+  friend class Gradients;
+  struct Use {
+    SumTree tree;
+    std::vector<Tensor> sums;
+    Out next(int64_t pass, const Tensor& x);
+    Tensor total();
+    void merge();
+  };
+  struct Leaf {
+    std::vector<Use> uses;
+    int64_t pass = -1;
+    size_t met = 0;  // uses in that pass
+  };
+  Out place(const std::shared_ptr<Gradient>& slot, const Tensor& x);
+
+  std::map<std::shared_ptr<Gradient>, Leaf> leaves_;
+  int64_t pass_ = 0;
+};
 
 // Forgets what was recorded (after an error, or a forward pass without backward).
 void clear_tape();

@@ -1,5 +1,7 @@
 #include "train/batch.h"
 
+#include <algorithm>
+
 namespace fovea {
 namespace {
 
@@ -17,28 +19,44 @@ Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
   return model.decode(batch.target, pass);
 }
 
-// The places where something is asked.   -> i32 [batch.asked]
-Tensor asked_places(const Batch& batch) {
+// The places where something is asked, and into which units they fall.
+struct Asked {
+  Tensor places;  // i32 [batch.asked]
+  RowUnits units;
+};
+Asked asked_of(const Batch& batch, int64_t units) {
   const Tensor places = empty({batch.asked}, DType::i32);
-  int32_t* place = places.data_as<int32_t>();
-  for (int64_t i = 0; i < batch.labels.size(); ++i)
-    if (batch.labels.data_as<int32_t>()[i] >= 0) *place++ = static_cast<int32_t>(i);
-  return places;
+  const int64_t rows = batch.labels.size() / units;
+  std::vector<int64_t> starts;
+  int64_t found = 0;
+  for (int64_t i = 0; i < batch.labels.size(); ++i) {
+    if (i % rows == 0) starts.push_back(found);
+    if (batch.labels.data_as<int32_t>()[i] >= 0)
+      places.data_as<int32_t>()[found++] = static_cast<int32_t>(i);
+  }
+  starts.push_back(found);
+  return {places, {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
 }
 
 }  // namespace
 
 Answers answers(const Transformer& model, const Batch& batch, Pass pass) {
+  const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
+  const UnitScope of_all(units);
   const Tensor hidden = hidden_of(model, batch, pass);
   const HeadKind kind = model.spec.head.kind;
   const bool by_token = kind == HeadKind::language_model || kind == HeadKind::token;
   if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
-    return {model.logits(hidden, pass.mask.valid), batch.labels};
-  const Tensor places = asked_places(batch), labels = empty({batch.asked}, DType::i32);
+    return {model.logits(hidden, pass.mask.valid), batch.labels, units};
+  const Asked asked = asked_of(batch, units.count);
+  const UnitScope of_asked(asked.units);
+  const Tensor labels = empty({batch.asked}, DType::i32);
   for (int64_t i = 0; i < batch.asked; ++i)
-    labels.data_as<int32_t>()[i] = batch.labels.data_as<int32_t>()[places.data_as<int32_t>()[i]];
+    labels.data_as<int32_t>()[i] =
+        batch.labels.data_as<int32_t>()[asked.places.data_as<int32_t>()[i]];
   const int64_t C = hidden.dim(-1);
-  return {model.logits(embedding(places, hidden.view({hidden.size() / C, C}))), labels};
+  const Tensor rows = gather(asked.places, hidden.view({hidden.size() / C, C}));
+  return {model.logits(rows), labels, asked.units};
 }
 
 Tensor loss_of(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
@@ -47,6 +65,7 @@ Tensor loss_of(const Transformer& model, const Batch& batch, const Pass& given, 
   Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
   const Answers found = answers(model, batch, pass);
+  const UnitScope units(found.units);
   Tensor loss = cross_entropy(found.logits, found.labels, divisor, smoothing);
   // Each weighs as much as the part of the step's labels that this pass has.
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/transformer.h"
+#include "ops/units.h"
 
 namespace fovea {
 
@@ -17,6 +18,9 @@ struct Batch {
   Tensor labels;
   int64_t asked = 0;   // labels that are not below 0
   int64_t tokens = 0;  // that are read, without padding
+  // Sequences of equal length of which each is a unit, as Units in kernels.h has it; 0 = lengths
+  // differ from pass to pass, and the pass is a unit as a whole.
+  int64_t units = 0;
 };
 
 // The head's outputs for the rows where something is asked, and their labels: the outputs of a
@@ -24,10 +28,11 @@ struct Batch {
 // logits f32 [rows, outputs], labels i32 [rows]; shapes as the head's where all rows count.
 struct Answers {
   Tensor logits, labels;
+  RowUnits units;  // of these rows
 };
 Answers answers(const Transformer& model, const Batch& batch, Pass pass);
 
-// The sum over the asked labels of -log probability, over `divisor`.
+// The sum over the asked labels of -log probability, over `divisor`: f64 [1].
 Tensor loss_of(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                float smoothing = 0);
 

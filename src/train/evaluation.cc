@@ -4,6 +4,7 @@
 #include <map>
 #include <numbers>
 
+#include "kernels/sum_tree.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -27,15 +28,17 @@ Score score(const Transformer& model, DType compute, int64_t count,
   Pass pass;
   pass.compute = compute;
   Score total;
+  std::vector<double> losses;
   const bool chooses = !model.spec.decoder || model.spec.head.kind != HeadKind::language_model;
   for (int64_t n = 0; n < count; ++n) {
     const Batch next = batch(n);
     const Answers found = answers(model, next, pass);
-    total.loss += *cross_entropy(found.logits, found.labels, 1).data_as<float>();
+    const UnitScope units(found.units);
+    losses.push_back(*cross_entropy(found.logits, found.labels, 1).data_as<double>());
     total.asked += next.asked;
     if (chooses) add_answers(found, total.answers);
   }
-  total.loss /= static_cast<double>(std::max<int64_t>(1, total.asked));
+  total.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, total.asked));
   return total;
 }
 

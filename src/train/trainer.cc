@@ -23,12 +23,18 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Pass Stepper::training_pass(int64_t pass_number) const {
+Pass Stepper::training_pass(const Batch& batch, int64_t step, int64_t n) const {
   Pass pass;
   pass.compute = compute_;
   pass.training = true;
   pass.dropout.seed = options_.seed;
-  pass.dropout.step = static_cast<uint64_t>(pass_number);
+  if (batch.units > 0) {
+    pass.dropout.step = static_cast<uint64_t>(step);
+    pass.dropout.units = batch.units;
+    pass.dropout.first_unit = n * batch.units;
+  } else {  // elements are not of equal numbers, so each pass counts its own
+    pass.dropout.step = static_cast<uint64_t>(step * options_.accumulate + n);
+  }
   return pass;
 }
 
@@ -42,17 +48,23 @@ std::vector<Batch> Stepper::batches_of(const Examples& examples, int64_t step) c
 // Several forward passes with the gradients of one large batch: each loss is divided by what all
 // ask for.
 double Stepper::accumulate(const std::vector<Batch>& batches, int64_t step) {
-  double asked = 0, loss = 0;
+  double asked = 0;
   for (const Batch& batch : batches) asked += static_cast<double>(batch.asked);
   asked = std::max(asked, 1.0);
-  for (size_t n = 0; n < batches.size(); ++n) {
-    const int64_t pass_number = step * options_.accumulate + static_cast<int64_t>(n);
-    const Tensor part = loss_of(model_, batches[n], training_pass(pass_number), asked,
+  PassGradients gradients;
+  std::vector<double> losses;
+  for (const Batch& batch : batches) {
+    const int64_t n = std::ssize(losses);
+    const Tensor loss = loss_of(model_, batch, training_pass(batch, step, n), asked,
                                 static_cast<float>(options_.label_smoothing));
-    loss += *part.data_as<float>();
-    backward(part);
+    losses.push_back(*loss.data_as<double>());
+    if (batches.size() == 1)  // without sums kept apart
+      backward(loss);
+    else
+      gradients.backward(loss, n);
   }
-  return loss;
+  gradients.finish();
+  return tree_sum(losses);
 }
 
 Stepper::Outcome Stepper::operator()(const Examples& examples, int64_t step) {
@@ -83,7 +95,7 @@ std::string Stepper::first_bad_tensor(const std::vector<Batch>& batches, int64_t
   const Probe probe{look, {}};
   for (size_t n = 0; n < batches.size() && first.empty(); ++n) {
     const NoGradient off;
-    Pass pass = training_pass(step * options_.accumulate + static_cast<int64_t>(n));
+    Pass pass = training_pass(batches[n], step, static_cast<int64_t>(n));
     pass.probe = &probe;
     look("logits", answers(model_, batches[n], pass).logits);
   }

@@ -29,7 +29,8 @@ class Stepper {
   std::vector<Batch> batches_of(const Examples& examples, int64_t step) const;
   double accumulate(const std::vector<Batch>& batches, int64_t step);
   std::string first_bad_tensor(const std::vector<Batch>& batches, int64_t step) const;
-  Pass training_pass(int64_t pass_number) const;
+  // The n-th pass of a step.
+  Pass training_pass(const Batch& batch, int64_t step, int64_t n) const;
 
   Transformer& model_;
   const TrainOptions& options_;

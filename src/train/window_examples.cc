@@ -47,6 +47,7 @@ Batch NextTokenExamples::make(const Tensor& ids, const Tensor& next, int64_t) co
   batch.target.ids = ids;
   batch.labels = next;
   batch.asked = batch.tokens = ids.size();
+  batch.units = ids.dim(0);
   return batch;
 }
 
@@ -79,6 +80,7 @@ Batch MaskedExamples::make(const Tensor& ids, const Tensor&, int64_t first) cons
     batch.asked += std::count_if(labels, labels + L, [](int32_t label) { return label >= 0; });
   }
   batch.tokens = rows * T;
+  batch.units = rows;
   return batch;
 }
 
@@ -105,6 +107,7 @@ Batch SpanExamples::make(const Tensor& ids, const Tensor&, int64_t first) const 
   }
   batch.asked = rows * T;
   batch.tokens = rows * (S + T);
+  batch.units = rows;
   return batch;
 }
 

@@ -49,10 +49,10 @@ void add_embedding(std::vector<Case>& all) {
                    return embedding(integers({0}, {1}), in[0]);
                  }});
   // Rows of what another op made, used twice: as experts take their tokens.
-  all.push_back({"embedding", "of rows", {rounded({5, 9}, 1)}, [](auto& in) {
+  all.push_back({"gather", "used twice", {rounded({5, 9}, 1)}, [](auto& in) {
                    const Tensor x = scale(in[0], 2);
-                   return add(embedding(integers({4, 1, 1, 0, 3, 4, 4, 2, 1}, {9}), x),
-                              embedding(integers({0, 0, 4, 4, 1, 3, 1, 2, 2}, {9}), x));
+                   return add(gather(integers({4, 1, 1, 0, 3, 4, 4, 2, 1}, {9}), x),
+                              gather(integers({0, 0, 4, 4, 1, 3, 1, 2, 2}, {9}), x));
                  }});
 }
 

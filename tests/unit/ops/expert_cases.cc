@@ -104,8 +104,8 @@ void add_mixture(std::vector<Case>& all) {
                  [](auto& in) {
                    const auto [weights, experts] = route(in[1], 2, true);
                    const auto [rows, places, counts] = group_by_expert(experts, 4);
-                   const Tensor z = grouped_linear(embedding(rows, in[0]), counts,
-                                                   {in.begin() + 2, in.end()}, {});
+                   const Tensor z =
+                       grouped_linear(gather(rows, in[0]), counts, {in.begin() + 2, in.end()}, {});
                    return cast(combine(z, places, weights), in[0].dtype());
                  }});
 }

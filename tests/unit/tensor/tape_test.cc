@@ -141,6 +141,31 @@ TEST_F(TapeTest, AddsUpLeafGradientsOverCalls) {
   EXPECT_EQ(to_floats(number.gradient()), Floats{5});
 }
 
+// The sum of a leaf's uses, of which each is summed over the passes by the tree.
+TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
+  const Floats numbers = {1, 0x1p-24f, 0x1p-24f, 3, 0x1p-23f, -3, 5};
+  const auto tree = [](const Floats& n) {
+    return ((n[0] + n[1]) + (n[2] + n[3])) + ((n[4] + n[5]) + n[6]);
+  };
+  const Tensor x = leaf({2}), once = leaf({1}), rare = leaf({1});
+  PassGradients passes;
+  Floats first, second;
+  for (size_t pass = 0; pass < numbers.size(); ++pass) {
+    const float n = numbers[pass];
+    first.push_back(n);
+    second.push_back(n * 0.3f);
+    const Tensor a = dot(x, {n * 0.3f}), b = dot(x, {n});  // the backward meets b first
+    Tensor loss = sum(sum(a, b), dot(once, {n}));
+    if (pass == 2 || pass == 5) loss = sum(loss, dot(rare, {n}));
+    passes.backward(loss, static_cast<int64_t>(pass));
+    EXPECT_FALSE(x.gradient());
+  }
+  passes.finish();
+  EXPECT_EQ(to_floats(x.gradient()), Floats{tree(first) + tree(second)});
+  EXPECT_EQ(to_floats(once.gradient()), Floats{tree(numbers)});
+  EXPECT_EQ(to_floats(rare.gradient()), Floats{numbers[2] + numbers[5]});
+}
+
 TEST_F(TapeTest, ShapesGradientsAsTheirTensors) {
   Tensor x = from({1, 2, 3, 4}, {2, 2});
   x.want_gradient();

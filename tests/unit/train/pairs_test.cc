@@ -156,7 +156,7 @@ TEST_F(Pairs, AreNotToldApartByPadding) {
   Pass pass;
   const Batch batch = job.examples->training(0);
   ASSERT_FALSE(batch.source_valid.empty());
-  const double together = *loss_of(job.model, batch, pass, 1).data_as<float>();
+  const double together = *loss_of(job.model, batch, pass, 1).data_as<double>();
   double alone = 0;
   const int64_t B = batch.labels.dim(0), S = batch.source.ids.dim(1), T = batch.labels.dim(1);
   EXPECT_GT(B, 2);
@@ -172,7 +172,7 @@ TEST_F(Pairs, AreNotToldApartByPadding) {
     one.source.ids = part(batch.source.ids, b * S, read);
     one.target.ids = part(batch.target.ids, b * T, said);
     one.labels = part(batch.labels, b * T, said);
-    alone += *loss_of(job.model, one, pass, 1).data_as<float>();
+    alone += *loss_of(job.model, one, pass, 1).data_as<double>();
   }
   EXPECT_NEAR(together, alone, 1e-4 * alone);
 }

@@ -30,6 +30,33 @@ inline Spec small_spec(float dropout = 0) {
   return spec;
 }
 
+inline Spec small_encoder() {
+  Spec spec = preset("bert-base");
+  spec.vocabulary = 0;
+  spec.width = 32;
+  spec.context = 32;
+  spec.encoder->layers = 1;
+  spec.encoder->attention.heads = 2;
+  spec.encoder->ffn.width = 64;
+  spec.dropout = {};
+  spec.head = {.bias = true, .transform = true, .transform_norm = true};
+  return spec;
+}
+
+inline Spec small_t5() {
+  Spec spec = preset("t5-small");
+  spec.vocabulary = 0;
+  spec.width = 32;
+  spec.context = 64;
+  for (auto* stack : {&spec.encoder, &spec.decoder}) {
+    (*stack)->layers = 1;
+    (*stack)->attention.heads = 2;
+    (*stack)->ffn.width = 64;
+  }
+  spec.dropout = {};
+  return spec;
+}
+
 // A folder with a text and the options of a run of a few milliseconds on it.
 class Runs {
  public:
