@@ -10,19 +10,33 @@
 namespace fovea {
 namespace {
 
+// Calls list(of one, of the other) for each kind of list.
+template <class First, class Second, class List>
+void for_each_list(First& first, Second& second, List&& list) {
+  list(first.ids, second.ids);
+  list(first.type_ids, second.type_ids);
+  list(first.tokens, second.tokens);
+  list(first.offsets, second.offsets);
+  list(first.byte_offsets, second.byte_offsets);
+  list(first.special_mask, second.special_mask);
+  list(first.attention_mask, second.attention_mask);
+}
+
 template <class T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
+void append(TokenTexts& to, const TokenTexts& from) { to.append(from, 0, from.size()); }
 
 void append_lists(Encoding& to, const Encoding& from) {
-  append(to.ids, from.ids);
-  append(to.type_ids, from.type_ids);
-  to.tokens.append(from.tokens, 0, from.tokens.size());
-  append(to.offsets, from.offsets);
-  append(to.byte_offsets, from.byte_offsets);
-  append(to.special_mask, from.special_mask);
-  append(to.attention_mask, from.attention_mask);
+  for_each_list(to, from, [](auto& list, const auto& more) { append(list, more); });
+}
+// Each list goes as soon as it is there: together they may be most of the memory.
+void append_lists(Encoding& to, Encoding&& from) {
+  for_each_list(to, from, [](auto& list, auto& more) {
+    append(list, more);
+    more = std::decay_t<decltype(more)>();  // `= {}` would keep a vector's memory
+  });
 }
 
 Encoding part_of(const Encoding& all, size_t begin, size_t end) {
@@ -52,7 +66,7 @@ size_t cost_of_all(const Encoding& encoding) {
 }
 
 // Puts one encoding behind another. What was cut off goes with everything it could go with.
-void merge(Encoding& to, const Encoding& next, GrowthLimit& limit) {
+void merge(Encoding& to, Encoding&& next, GrowthLimit& limit) {
   std::vector<Encoding> overflowing;
   const auto joined = [&](const Encoding& first, const Encoding& second) {
     limit.spend(cost_of(first) + cost_of(second));
@@ -65,7 +79,7 @@ void merge(Encoding& to, const Encoding& next, GrowthLimit& limit) {
     for (const Encoding& other : next.overflowing) overflowing.push_back(joined(mine, other));
   }
   for (const Encoding& other : next.overflowing) overflowing.push_back(joined(to, other));
-  append_lists(to, next);
+  append_lists(to, std::move(next));
   to.overflowing = std::move(overflowing);
 }
 
@@ -139,9 +153,9 @@ void surround(Encoding& encoding, const std::vector<AddedId>& before,
               const std::vector<AddedId>& behind, int32_t type_id, GrowthLimit& limit) {
   with_overflowing(encoding, [&](Encoding& one) {
     Encoding all = special(before, type_id, limit);
-    append_lists(all, one);
-    append_lists(all, special(behind, type_id, limit));
     all.overflowing = std::move(one.overflowing);
+    append_lists(all, std::move(one));
+    append_lists(all, special(behind, type_id, limit));
     one = std::move(all);
   });
 }
@@ -274,7 +288,7 @@ Encoding post_process(const PostProcessors& processors, std::vector<Encoding> en
                processor);
   if (encodings.empty()) return {};
   Encoding all = std::move(encodings[0]);
-  for (size_t i = 1; i < encodings.size(); ++i) merge(all, encodings[i], limit);
+  for (size_t i = 1; i < encodings.size(); ++i) merge(all, std::move(encodings[i]), limit);
   return all;
 }
 

@@ -164,7 +164,15 @@ std::vector<std::string> TokenTexts::list() const {
 }
 
 void TokenTexts::append(const TokenTexts& other, size_t begin, size_t end) {
-  for (size_t i = begin; i < end; ++i) push_back(other[i]);
+  if (begin == end) return;
+  const size_t from = begin == 0 ? 0 : other.ends_[begin - 1];
+  const auto shift = static_cast<uint32_t>(bytes_.size() - from);  // modulo 2^32, as all places
+  bytes_.append(other.bytes_, from, other.ends_[end - 1] - from);
+  this->end();
+  const size_t before = ends_.size();
+  ends_.insert(ends_.end(), other.ends_.begin() + static_cast<std::ptrdiff_t>(begin),
+               other.ends_.begin() + static_cast<std::ptrdiff_t>(end));
+  for (size_t i = before; i < ends_.size(); ++i) ends_[i] += shift;
 }
 
 uint32_t TokenTexts::end() const {

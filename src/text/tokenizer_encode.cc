@@ -25,6 +25,14 @@ Workspace& workspace() {
   return space;
 }
 
+// Lets go of a large workspace, also after an error.
+struct WorkspaceUse {
+  size_t bytes;  // of the text
+  ~WorkspaceUse() {
+    if (bytes > kept_bytes) workspace() = {};
+  }
+};
+
 PieceCache& piece_cache() {
   thread_local PieceCache cache;
   return cache;
@@ -139,6 +147,7 @@ void encode_valid(const TokenizerState& state, std::string_view text, SpecialTok
                   Sink& sink) {
   GrowthLimit limit = GrowthLimit::of_text(text.size());
   if (special == SpecialTokens::guarded) return encode_guarded(state, text, limit, sink);
+  const WorkspaceUse use{text.size()};
   Workspace& space = workspace();
   space.raw_parts.clear();
   state.raw_added.cut(text, special == SpecialTokens::parsed, space.raw_parts);
@@ -151,7 +160,6 @@ void encode_valid(const TokenizerState& state, std::string_view text, SpecialTok
       encode_part(state, stretch, begin, special, limit, sink);
     }
   }
-  if (text.size() > kept_bytes) space = {};
 }
 
 void check_size(size_t bytes) {
