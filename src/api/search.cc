@@ -174,8 +174,7 @@ std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t 
   const FloatMode mode;
   const Embeddings vector = parts_->embedder.embed({query}, options_for_query(parts_->embedder));
   std::vector<FoundPassage> found;
-  for (const auto& [number, similarity] :
-       parts_->files.graph.nearest(vector.values, count)) {
+  for (const auto& [number, similarity] : parts_->files.graph.nearest(vector.values, count)) {
     const IndexedPassage& passage = parts_->files.passages[static_cast<size_t>(number)];
     found.push_back({passage.file, passage.line, passage.last_line, passage.text, similarity});
   }

@@ -229,6 +229,8 @@ Drafter::Draw Request::guessing(const Branch& branch) {
     int32_t id = 0;
     try {
       id = choose(logits, written, sampler);
+    } catch (const Error& error) {
+      fail(Error(error.kind(), std::string("draft: ") + error.what()));
     } catch (const std::exception& error) {
       fail(error);
     }

@@ -45,7 +45,7 @@ TEST(SpecialNames, ManyAreCutShort) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "<|" + std::to_string(i) + "|>";
   EXPECT_EQ(found_in(text),
-            "<|0|> (once), <|1|> (once), <|10|> (once), <|100|> (once), <|101|> (once) and 251 "
+            "<|0|> (once), <|100|> (once), <|101|> (once), <|102|> (once), <|103|> (once) and 251 "
             "more");
 }
 

@@ -15,7 +15,7 @@ TEST(RankingLoss, IsTheCrossEntropyOfTheRightCandidate) {
   const Tensor a = from({1, 0, 0, 1}, {2, 2}), c = from({1, 0, 0, 1, 0.6f, 0.8f}, {3, 2});
   const double first = -std::log(std::exp(2) / (std::exp(2) + 1 + std::exp(1.2)));
   const double second = -std::log(std::exp(2) / (std::exp(2) + 1 + std::exp(1.6)));
-  EXPECT_NEAR(ranking_loss(a, c, 0.5f).data_as<float>()[0], (first + second) / 2, 1e-6);
+  EXPECT_NEAR(to_floats(ranking_loss(a, c, 0.5f))[0], (first + second) / 2, 1e-6);
 }
 
 TEST(CosineLoss, IsTheMeanSquaredError) {
