@@ -69,6 +69,11 @@ def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
     config |= {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": ffn,
                "max_position_embeddings": 512, "vocab_size": len(vocabulary)}
     (folder / "config.json").write_text(json.dumps(config))
+    modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+               for i, (path, kind) in enumerate((("", "Transformer"), ("1_Pooling", "Pooling")))]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": width, "pooling_mode_mean_tokens": True}))
     shapes = {"embeddings.word_embeddings.weight": [len(vocabulary), width], "embeddings.position_embeddings.weight": [512, width],
               "embeddings.token_type_embeddings.weight": [2, width]}
 
