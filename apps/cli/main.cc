@@ -67,7 +67,6 @@ OptionTable table_of(Command& command, Common& common) {
   OptionTable table;
   command.declare(table);
   table.section("Common");
-  // More threads than any machine's cores are a slip.
   table.add(integer("--threads", {"-t", "--cpu-threads"},
                     "compute threads; 0 = as many as the cores given to us", common.threads, 0,
                     1024));
@@ -90,6 +89,19 @@ int list_options() {
   return 0;
 }
 
+// The team that --threads or OMP_NUM_THREADS asks for, and a word where it is smaller.
+void settle_threads(int64_t option) {
+  if (option > 0) set_threads(static_cast<int>(option));
+  const char* variable = std::getenv("OMP_NUM_THREADS");
+  const int64_t asked = option > 0            ? option
+                        : variable == nullptr ? 0
+                                              : std::strtol(variable, nullptr, 10);
+  if (asked > 0 && threads() < asked) {
+    note(fmt::format("warning: {}: {} threads; {} compute, as many as there can be\n",
+                     option > 0 ? "--threads" : "OMP_NUM_THREADS", asked, threads()));
+  }
+}
+
 int run_verb(const Verb& verb, std::vector<std::string> arguments) {
   const std::unique_ptr<Command> command = verb.make();
   Common common;
@@ -105,7 +117,7 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
                     verb.name, Ranks::current()->size()));
   command->arguments = std::move(arguments);
   command->apply(table);
-  if (common.threads > 0) set_threads(static_cast<int>(common.threads));
+  settle_threads(common.threads);
   return command->run(table);
 }
 

@@ -1,10 +1,18 @@
 #include "base/threads.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
+#include <new>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "base/cgroup.h"
 #include "base/error.h"
@@ -32,16 +40,70 @@ int64_t allowed_cpus() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-int default_count() {
-  constexpr int64_t kMost = 4096;  // no machine is larger; a typing error may be
-  if (const int64_t asked = asked_for(); asked > 0) return static_cast<int>(std::min(asked, kMost));
+int64_t default_count() {
+  if (const int64_t asked = asked_for(); asked > 0) return asked;
   const int64_t limit = cgroup_cpu_limit();
   const int64_t cpus = allowed_cpus();
-  return static_cast<int>(std::min(limit > 0 ? std::min(limit, cpus) : cpus, kMost));
+  return limit > 0 ? std::min(limit, cpus) : cpus;
+}
+
+// Threads that wait for their end, as those of a team do. OpenMP's runtime ends the process where
+// it cannot start one, so a limit of processes or of address space is found with these.
+class WaitingThreads {
+ public:
+  // Starts up to `most` and tells how many there could be.
+  int64_t start(int64_t most) {
+    try {
+      while (std::ssize(threads_) < most) threads_.emplace_back([this] { end_.wait(false); });
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
+    return std::ssize(threads_);
+  }
+  ~WaitingThreads() {
+    end_ = true;
+    end_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> end_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// How many stacks take a quarter of what a limit of the address space leaves.
+int64_t affordable_threads() {
+  rlimit space = {};
+  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return kMostThreads;
+  mallopt(M_ARENA_MAX, 1);  // each further arena takes 64 MB of it
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const uint64_t used = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  pthread_attr_t attributes;
+  size_t stack = size_t{8} << 20;
+  if (pthread_getattr_default_np(&attributes) == 0) {
+    pthread_attr_getstacksize(&attributes, &stack);
+    pthread_attr_destroy(&attributes);
+  }
+  const uint64_t room = space.rlim_cur > used ? space.rlim_cur - used : 0;
+  return static_cast<int64_t>(room / 4 / std::max<size_t>(stack, 1));
+}
+
+// A team of so many threads, or as many as there can be. Its threads stay, and with them what they
+// need, before memory is asked for anything else.
+int started(int64_t count) {
+  const int64_t most = std::min({count, int64_t{kMostThreads}, affordable_threads() + 1}) - 1;
+  const int team = static_cast<int>(1 + (most > 0 ? WaitingThreads().start(most) : 0));
+  omp_set_num_threads(team);  // also for loops of others in this process
+  if (team > 1 && !omp_in_parallel()) {
+#pragma omp parallel num_threads(team)
+    std::atomic_signal_fence(std::memory_order_relaxed);  // or the region would be left out
+  }
+  return team;
 }
 
 std::atomic<int>& count_in_use() {
-  static std::atomic<int> count = default_count();
+  static std::atomic<int> count = started(default_count());
   return count;
 }
 
@@ -51,7 +113,7 @@ int thread_count() { return count_in_use().load(std::memory_order_relaxed); }
 
 void set_thread_count(int count) {
   check(count > 0, "threads: {} is too few; expected at least 1", count);
-  count_in_use() = count;
+  count_in_use() = started(count);
 }
 
 }  // namespace fovea

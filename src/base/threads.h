@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
 
 #include <omp.h>
 
@@ -9,15 +11,40 @@
 
 namespace fovea {
 
+// More than any machine has cores for is a slip.
+constexpr int kMostThreads = 1024;
+
 // The size of the one compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's
-// quota allow.
+// quota allow; at most kMostThreads, and as many as the process may start.
 int thread_count();
 void set_thread_count(int count);
+
+// The first exception of a parallel region, which none may leave: the process would end.
+class FirstException {
+ public:
+  template <class Work>
+  void guard(Work&& work) noexcept {
+    try {
+      work();
+    } catch (...) {
+      if (!taken_.test_and_set()) first_ = std::current_exception();
+    }
+  }
+  // Behind the region, whose end all threads have reached.
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::atomic_flag taken_;
+  std::exception_ptr first_;
+};
 
 // Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
 // must never matter to the result: a body writes only what its own indices own. `grain` is the
 // least work worth a second thread. Every thread computes in the caller's float mode: a thread of
-// the team has the one that was in force when the team was made.
+// the team has the one that was in force when the team was made. An exception of a body reaches the
+// caller once all pieces have ended.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   const int64_t pieces =
@@ -27,11 +54,15 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
     return;
   }
   const FloatModeBits mode = FloatMode::current();
+  FirstException exception;
 #pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(pieces))
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    const FloatMode same(mode);
-    body(count * piece / pieces, count * (piece + 1) / pieces);
+    exception.guard([&] {
+      const FloatMode same(mode);
+      body(count * piece / pieces, count * (piece + 1) / pieces);
+    });
   }
+  exception.rethrow();
 }
 
 // Calls body(index) for each index, handing them out as threads come free: for tasks of unequal
@@ -44,11 +75,15 @@ void parallel_tasks(int64_t count, Body&& body) {
     return;
   }
   const FloatModeBits mode = FloatMode::current();
+  FirstException exception;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
   for (int64_t index = 0; index < count; ++index) {
-    const FloatMode same(mode);
-    body(index);
+    exception.guard([&] {
+      const FloatMode same(mode);
+      body(index);
+    });
   }
+  exception.rethrow();
 }
 
 }  // namespace fovea
