@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "files.h"
+#include "progress.h"
 #include "terminal.h"
 
 namespace fovea::cli {
@@ -18,17 +19,20 @@ class ConvertCommand : public Command {
             "convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
             "Writes a model to another directory or .gguf file: in another dtype, or quantised, "
             "so that it takes a half to a quarter of the memory of bf16 and writes that much "
-            "faster.") {}
+            "faster. A directory gets full weights unless --quantize asks for int8 or int4, which "
+            "fovea alone reads there; a .gguf file is stored as the model is.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
     table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
     table.add(choice("--dtype", {"--precision"},
-                     "dtype of what is not quantised; automatic = as it is", dtype_,
+                     "dtype of what is not quantised; automatic = as it is, of decoded blocks fp32",
+                     dtype_,
                      {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}));
     table.add(choice("--quantize", {"-q"},
-                     "weights of layers and head as whole numbers with scales", quantize_,
-                     {"none", "int8|q8|q8_0", "int4|q4|q4_0"}));
+                     "weights of layers and head as whole numbers with scales; in a .gguf file "
+                     "int8 is Q8_0 (or type q8_0) and int4 Q4_0 (or q4_0); none = decode all",
+                     quantize_, {"automatic|auto", "none", "int8|q8|q8_0", "int4|q4|q4_0"}));
     table.add(
         choice("--group", {"--group-size"}, "weights that share a scale", group_, {"32", "64"}));
   }
@@ -49,14 +53,16 @@ class ConvertCommand : public Command {
 
  private:
   std::string as_text(const Conversion& r) const {
-    return fmt::format("{}: {} million parameters, {} MB of weights (before: {} MB)\n",
-                       printable(to_), r.parameters / 1'000'000, r.bytes_after / 1'000'000,
-                       r.bytes_before / 1'000'000);
+    return fmt::format("{}: {} parameters as {}, {:.1f} MB (before: {:.1f} MB)\n", printable(to_),
+                       amount(static_cast<double>(r.parameters)), r.weights,
+                       static_cast<double>(r.bytes_after) / 1e6,
+                       static_cast<double>(r.bytes_before) / 1e6);
   }
 
   std::string as_json(const Conversion& r) const {
     return nlohmann::ordered_json({{"out", to_},
                                    {"parameters", r.parameters},
+                                   {"weights", r.weights},
                                    {"bytes_before", r.bytes_before},
                                    {"bytes_after", r.bytes_after}})
                .dump() +

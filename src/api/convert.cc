@@ -1,6 +1,10 @@
 #include "fovea/convert.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "api/parts.h"
 #include "base/error.h"
@@ -36,8 +40,48 @@ bool is_quantized_already(const ModelFiles& files, const Packing& packing) {
   return stored && (stored->format != packing.format || stored->group != packing.group);
 }
 
-// What is asked for, or else what the weights were read as.
-GgufDtype gguf_dtype(const ConvertOptions& options, const Origin& origin) {
+bool quantizes(const ConvertOptions& options) {
+  return options.quantize == Quantize::int8 || options.quantize == Quantize::int4;
+}
+
+// The block that holds most of the layers' weights in a .gguf file.
+std::string main_block(const std::string& path) {
+  std::map<std::string, size_t> bytes;
+  const Gguf file(path);
+  for (const GgufTensor& tensor : file.tensors())
+    if (tensor.shape.size() > 1 && tensor.name.starts_with("blk."))
+      bytes[tensor.block->name] += tensor.bytes;
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](auto& a, auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? "F32" : most->first;
+}
+
+struct NamedDtype {
+  GgufDtype dtype;
+  const char *block, *name;
+};
+constexpr std::array kGgufDtypes = {
+    NamedDtype{GgufDtype::f32, "F32", "fp32"}, NamedDtype{GgufDtype::f16, "F16", "fp16"},
+    NamedDtype{GgufDtype::bf16, "BF16", "bf16"}, NamedDtype{GgufDtype::q8_0, "Q8_0", "q8_0"},
+    NamedDtype{GgufDtype::q4_0, "Q4_0", "q4_0"}};
+
+GgufDtype same_block(const std::string& path) {
+  const std::string block = main_block(path);
+  for (const NamedDtype& each : kGgufDtypes)
+    if (block == each.block) return each.dtype;
+  fail(ErrorKind::Unsupported,
+       "{}: its matrices are {}, which is not written; expected --quantize int8 or int4, or a "
+       "--dtype",
+       path, block);
+}
+
+GgufDtype same_dtype(const Origin& origin) {
+  if (origin.dtype == DType::bf16) return GgufDtype::bf16;
+  return origin.dtype == DType::f16 ? GgufDtype::f16 : GgufDtype::f32;
+}
+
+// What is asked for, or else what the model is stored as.
+GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, const Origin& origin) {
   if (options.quantize == Quantize::int8) return GgufDtype::q8_0;
   if (options.quantize == Quantize::int4) return GgufDtype::q4_0;
   switch (options.dtype) {
@@ -46,19 +90,35 @@ GgufDtype gguf_dtype(const ConvertOptions& options, const Origin& origin) {
     case FileDType::bf16: return GgufDtype::bf16;
     case FileDType::fp16: return GgufDtype::f16;
   }
-  if (origin.quantization)
-    return origin.quantization->format == WeightFormat::int4 ? GgufDtype::q4_0 : GgufDtype::q8_0;
-  if (origin.dtype == DType::bf16) return GgufDtype::bf16;
-  return origin.dtype == DType::f16 ? GgufDtype::f16 : GgufDtype::f32;
+  if (options.quantize == Quantize::none) return same_dtype(origin);
+  if (is_gguf(from)) return same_block(from);
+  if (!origin.quantization) return same_dtype(origin);
+  return origin.quantization->format == WeightFormat::int4 ? GgufDtype::q4_0 : GgufDtype::q8_0;
 }
 
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    std::vector<std::string>* warnings) {
   check(options.group == 32, "--group: {}; expected 32, that of GGUF's blocks", options.group);
   check(!is_file(to), "{}: is there already; expected a new file", to);
-  const Model model = Model::open(from, warnings, WeightPrecision::stored);
-  save_gguf(model, to, gguf_dtype(options, model.parts().origin));
-  return {model.parameters(), weight_files(from), weight_files(to)};
+  // Packed, a directory's bf16 takes half the memory; blocks of GGUF are decoded exactly.
+  const Model model =
+      Model::open(from, warnings, is_gguf(from) ? WeightPrecision::full : WeightPrecision::stored);
+  const GgufDtype dtype = gguf_dtype(from, options, model.parts().origin);
+  save_gguf(model, to, dtype);
+  return {model.parameters(), weight_files(from), weight_files(to),
+          kGgufDtypes[static_cast<size_t>(dtype)].name};
+}
+
+// "bf16", "fp16 and fp32" where tensors differ, or "int8 in groups of 32".
+std::string weights_of(const Origin& origin) {
+  if (origin.quantization) {
+    return fmt::format("int{} in groups of {}", bits_of(origin.quantization->format),
+                       origin.quantization->group);
+  }
+  std::set<std::string_view> names;
+  for (const auto& [tensor, dtype] : origin.dtypes) names.insert(name_of(dtype));
+  if (names.empty()) names.insert(name_of(origin.dtype));
+  return fmt::format("{}", fmt::join(names, " and "));
 }
 
 }  // namespace
@@ -71,20 +131,25 @@ Conversion convert_model(const std::string& from, const std::string& to,
         options.group);
   check(!is_file(to + "/config.json"), "{}: holds a model already; expected a new folder", to);
   const Packing packing = packing_of(options);
-  ModelFiles files = open_model_files(from, Weights::packed, packing);
+  const bool decodes_blocks = is_gguf(from) && !quantizes(options);
+  ModelFiles files =
+      open_model_files(from, decodes_blocks ? Weights::mapped : Weights::packed, packing);
   if (warnings != nullptr) *warnings = files.warnings;
-  check(options.quantize == Quantize::none || !is_quantized_already(files, packing),
+  check(!quantizes(options) || !is_quantized_already(files, packing),
         "{}: the weights are quantised already; expected full ones", from);
+  if (!quantizes(options)) files.origin.quantization.reset();
   if (options.dtype == FileDType::fp32) files.origin.save_all_as(DType::f32);
   if (options.dtype == FileDType::bf16) files.origin.save_all_as(DType::bf16);
   if (options.dtype == FileDType::fp16) files.origin.save_all_as(DType::f16);
 
-  make_directories(to);
+  StagedFolder folder(to);
   const auto end = files.end_ids.empty() ? std::nullopt : std::optional(files.end_ids[0]);
-  save_model_files(to, files.model, end, files.origin);
-  if (comes_with_tokenizer(from)) Tokenizer::open(from).save(to);
+  save_model_files(folder.path(), files.model, end, files.origin);
+  if (comes_with_tokenizer(from)) Tokenizer::open(from).save(folder.path());
+  folder.commit("config.json");
 
-  return {parameter_count(files.model), weight_files(from), weight_files(to)};
+  return {parameter_count(files.model), weight_files(from), weight_files(to),
+          weights_of(files.origin)};
 }
 
 }  // namespace fovea

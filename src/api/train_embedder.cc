@@ -72,12 +72,14 @@ class EmbedderTrainer {
   }
 
   void save() {
+    StagedFolder folder(training_.out);
     const std::string source = transformer_folder(training_.model);
-    const std::string target = training_.out + source.substr(training_.model.size());
+    const std::string target = folder.path() + source.substr(training_.model.size());
     make_directories(target);
-    copy_modules(training_.model, training_.out, model_.transformer.spec.width);
+    copy_modules(training_.model, folder.path(), model_.transformer.spec.width);
     save_model_files(target, model_.transformer, std::nullopt, model_.origin);
     model_.format.tokenizer().save(target);
+    folder.commit("modules.json");
   }
 
  private:

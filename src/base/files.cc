@@ -341,6 +341,56 @@ void DirectoryWriter::commit() {
   sync_folder(parent_of(path_), target);
 }
 
+StagedFolder::StagedFolder(const std::string& path) : path_(path), joins_(is_folder(path)) {
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  temporary_ = temporary_folder(joins_ ? path_ + "/new" : path_);
+  make_directories(parent_of(temporary_));
+  remove_tree(temporary_);  // of a killed process that had our number
+  if (system_calls().mkdir(temporary_.c_str(), 0777) != 0) fail_to_write({path_, 0}, "mkdir");
+}
+
+StagedFolder::~StagedFolder() {
+  if (committed_) return;
+  try {
+    remove_tree(temporary_);
+  } catch (const Error&) {  // what could not be written may not be removable either
+  }
+}
+
+namespace {
+
+// Moves what is in one folder into another, the file `last` behind all others.
+void move_contents(const std::string& from, const std::string& to, const std::string& last) {
+  const auto move = [&](const std::string& name) {
+    const std::string source = from + "/" + name, path = to + "/" + name;
+    if (system_calls().rename(source.c_str(), path.c_str()) != 0)
+      fail_to_write({path, 0}, "rename");
+  };
+  for (const std::string& name : list_folders(from)) {
+    const std::string folder = to + "/" + name;
+    if (is_folder(folder))
+      move_contents(from + "/" + name, folder, "");
+    else
+      move(name);
+  }
+  for (const std::string& name : list_files(from))
+    if (name != last) move(name);
+  if (is_file(from + "/" + last)) move(last);
+  sync_folder(to, {to, 0});
+}
+
+}  // namespace
+
+void StagedFolder::commit(const std::string& last) {
+  if (joins_) return move_contents(temporary_, path_, last);  // and what is empty is removed
+  const Target target{path_, 0};
+  sync_folder(temporary_, target);
+  if (system_calls().rename(temporary_.c_str(), path_.c_str()) != 0)
+    fail_to_write(target, "rename");
+  committed_ = true;
+  sync_folder(parent_of(path_), target);
+}
+
 void remove_leftovers(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> found;

@@ -95,6 +95,27 @@ class DirectoryWriter {
   bool committed_ = false;
 };
 
+// A folder that is filled through its path by functions which know nothing of this one, and that
+// appears under its name when it is complete: until then a failure leaves no trace.
+class StagedFolder {
+ public:
+  explicit StagedFolder(const std::string& path);
+  ~StagedFolder();  // removes what was not committed
+  StagedFolder(const StagedFolder&) = delete;
+  StagedFolder& operator=(const StagedFolder&) = delete;
+
+  const std::string& path() const { return temporary_; }  // where to write
+  // A new folder gets its name at once. Where there is one already, files join those in it, and
+  // `last`, by which others know that the folder is complete, is the last of them.
+  void commit(const std::string& last);
+
+ private:
+  std::string path_;       // the final name
+  std::string temporary_;  // beside it, or in it where it exists
+  bool joins_ = false;     // an existing folder
+  bool committed_ = false;
+};
+
 // Removes what killed writers left in the folder. Only for the one process that writes there
 // (DirectoryLock).
 void remove_leftovers(const std::string& folder);

@@ -55,6 +55,15 @@ nlohmann::ordered_json quantization_json(const Quantization& quantization) {
           {"group_size", quantization.group}};
 }
 
+void check_quantizable(const std::string& model, const std::string& name, const Tensor& values) {
+  const int64_t bad = count_nonfinite(values);
+  if (bad == 0) return;
+  fail(ErrorKind::BadFile,
+       "{}: {} of {} elements of {} are not finite, which quantised weights cannot say; expected "
+       "finite ones",
+       model, bad, values.size(), name);
+}
+
 std::string scale_name(const std::string& tensor) { return tensor + "_scale"; }
 
 bool can_be_quantized(const FileTensor& tensor) {

@@ -24,6 +24,10 @@ struct Quantization {
 std::optional<Quantization> take_quantization(nlohmann::json& config, const std::string& path);
 nlohmann::ordered_json quantization_json(const Quantization& quantization);
 
+// BadFile where an element is not finite: whole numbers with a scale have no NaN, and one infinite
+// element would take its whole group along. `model` is what the tensor belongs to.
+void check_quantizable(const std::string& model, const std::string& name, const Tensor& values);
+
 std::string scale_name(const std::string& tensor);
 
 // The parts of a tensor, of these shapes. `stored` is its I8 or U8 tensor. BadFile naming `folder`

@@ -195,7 +195,10 @@ class Loader {
                                 : std::nullopt;
       const bool copies = !format && (loading_.weights == Weights::owned || parts.size() > 1);
       parts[i]->value = copies ? copy(values[i]) : values[i];
-      if (format) pack(*parts[i], *format, loading_.packing.group);
+      if (format) {
+        if (is_quantized(*format)) check_quantizable(folder_, tensor.name, parts[i]->value);
+        pack(*parts[i], *format, loading_.packing.group);
+      }
       all_packed = all_packed && format;
     }
     if (all_packed) file_.release(stored);
@@ -388,6 +391,18 @@ const Family& family_to_save(const Spec& spec, const Origin& origin) {
   return same ? *origin.family : family_for(spec);
 }
 
+namespace {
+
+// What texts begin with: as the checkpoint says, or else, of a decoder alone, what ends the text
+// before.
+std::optional<int32_t> first_id(const Spec& spec, const Origin& origin,
+                                std::optional<int32_t> end_id) {
+  if (const auto told = configured_id(origin, "bos_token_id")) return told;
+  return spec.encoder ? std::nullopt : end_id;
+}
+
+}  // namespace
+
 std::string config_json(const Transformer& model, const Origin& origin,
                         std::optional<int32_t> end_id) {
   Config config;
@@ -407,18 +422,20 @@ std::string config_json(const Transformer& model, const Origin& origin,
     return pretty(written);
   }
   // Said even where there is none: transformers' own defaults are those of the original vocabulary.
-  const nlohmann::ordered_json end =
-      end_id ? nlohmann::ordered_json(*end_id) : nlohmann::ordered_json();
-  written["bos_token_id"] = end;
-  written["eos_token_id"] = end;
+  const nlohmann::ordered_json none;
+  const auto first = first_id(spec, origin, end_id);
+  written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
+  written["eos_token_id"] = end_id ? nlohmann::ordered_json(*end_id) : none;
   return pretty(written);
 }
 
-std::string generation_config_json(const Origin& origin, std::optional<int32_t> end_id) {
+std::string generation_config_json(const Spec& spec, const Origin& origin,
+                                   std::optional<int32_t> end_id) {
   if (!origin.generation.is_null()) return pretty(origin.generation);
   nlohmann::ordered_json json;
   json["_from_model_config"] = false;
-  if (end_id) json["bos_token_id"] = json["eos_token_id"] = *end_id;
+  if (const auto first = first_id(spec, origin, end_id)) json["bos_token_id"] = *first;
+  if (end_id) json["eos_token_id"] = *end_id;
   json["do_sample"] = true;
   return pretty(json);
 }
@@ -447,10 +464,12 @@ std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, co
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin) {
   const Family& family = family_to_save(model.spec, origin);
-  write_safetensors(folder + "/model.safetensors",
-                    in_dtype(checkpoint_tensors(model, family), origin, folder));
+  write_safetensors(
+      folder + "/model.safetensors",
+      in_dtype(checkpoint_tensors(model, family, origin.quantization.has_value()), origin, folder));
   write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
-  write_file_atomically(folder + "/generation_config.json", generation_config_json(origin, end_id));
+  write_file_atomically(folder + "/generation_config.json",
+                        generation_config_json(model.spec, origin, end_id));
 }
 
 }  // namespace fovea

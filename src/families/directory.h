@@ -22,7 +22,7 @@ struct Origin {
   // one of their own. What was read to be trained is saved as f32.
   DType dtype = DType::f32;
   std::map<std::string, DType> dtypes;
-  std::optional<Quantization> quantization;  // of the others
+  std::optional<Quantization> quantization;  // of the others; absent: all are saved in full
   std::vector<std::string> labels;  // what the outputs of a head stand for; empty = not told
 
   void save_all_as(DType kind) {
@@ -79,7 +79,8 @@ std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Famil
                                                  bool keep_quantized = true);
 std::string config_json(const Transformer& model, const Origin& origin,
                         std::optional<int32_t> end_id);
-std::string generation_config_json(const Origin& origin, std::optional<int32_t> end_id);
+std::string generation_config_json(const Spec& spec, const Origin& origin,
+                                   std::optional<int32_t> end_id);
 
 // The origin's family if it can still express the Spec, else the first that can.
 const Family& family_to_save(const Spec& spec, const Origin& origin);

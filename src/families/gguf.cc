@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_tensors.h"
 #include "fovea/excerpt.h"
+#include "checkpoint/quantized.h"
 
 namespace fovea {
 namespace {
@@ -144,6 +146,12 @@ Spec without_training(Spec spec) {
 }
 
 const Family& architecture_for(const Spec& spec, const Family* family) {
+  if (spec.encoder || !spec.decoder || spec.head.kind != HeadKind::language_model) {
+    fail(ErrorKind::Unsupported,
+         "model: {}, which has no architecture of GGUF that is written here; expected a decoder "
+         "with a language model's head, such as {}",
+         spec.encoder ? "it has an encoder" : "its head is no language model's", all_names());
+  }
   for (const Pair& pair : kPairs)
     if (pair.family == family && can_express(*pair.architecture, spec)) return *pair.architecture;
   for (const Pair& pair : kPairs)
@@ -178,6 +186,16 @@ std::optional<Quantization> quantization_of(Transformer& model) {
       found = {p.packed.matrix().format, p.packed.matrix().group};
   });
   return found;
+}
+
+void check_halves(const std::string& name, const Tensor& values) {
+  const float* x = values.data_as<float>();
+  constexpr float kBeyond = 65520;  // is rounded to infinity
+  if (std::any_of(x, x + values.size(),
+                  [](float v) { return std::isfinite(v) && std::fabs(v) >= kBeyond; })) {
+    fail(ErrorKind::InvalidArgument,
+         "model: {} has numbers beyond fp16's 65504; expected another dtype", name);
+  }
 }
 
 // Vectors, tables of positions and routers are small, and llama.cpp adds and compares them in F32.
@@ -248,10 +266,12 @@ GgufModel::GgufModel(Transformer& model, const Family* family, const std::string
 void GgufModel::add(const std::string& name, const Tensor& values, const std::string& block) {
   // Rows that do not divide into blocks, as llama.cpp does it.
   const bool divides = values.shape().back() % block_named(block).elements == 0;
+  if (divides && block.starts_with("Q")) check_quantizable("model", name, values);
   GgufTensor tensor;
   tensor.name = name;
   tensor.block = &block_named(divides ? block : "F16");
   tensor.shape.assign(values.shape().begin(), values.shape().end());
+  if (tensor.block->name == std::string_view("F16")) check_halves(name, values);
   const auto bytes = std::make_shared<const std::string>(encode_gguf(tensor.block->name, values));
   tensor.data = bytes->data();
   tensor.bytes = bytes->size();

@@ -14,7 +14,7 @@ namespace {
 // The largest model of each generation, known by its layers, is scaled by width / heads.
 void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   AttentionSpec& a = s.decoder->attention;
-  const int64_t head_width = a.head_width > 0 ? a.head_width : s.width / a.heads;
+  const int64_t head_width = gguf_head_width(s);
   const bool largest = s.decoder->layers == layers_of_largest;
   const auto scalar = static_cast<float>(largest ? s.width / a.heads : head_width);
   const float scale = 1 / std::sqrt(scalar);

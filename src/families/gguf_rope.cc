@@ -109,8 +109,7 @@ void gguf_rope(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::rotary;
   RotarySpec& r = d.position.rotary;
-  const int64_t heads = d.attention.heads;
-  const int64_t width = d.attention.head_width > 0 ? d.attention.head_width : s.width / heads;
+  const int64_t width = gguf_head_width(s);
   auto turned = static_cast<int64_t>(std::lround(r.share * static_cast<float>(width)));
   io("rope.dimension_count", turned, width);
   r.share = static_cast<float>(turned) / static_cast<float>(width);

@@ -63,6 +63,13 @@ void gguf_sizes(Config& io, Spec& s) {
   s.head.tied = !own_output;
 }
 
+int64_t gguf_head_width(const Spec& s) {
+  const AttentionSpec& a = s.decoder->attention;
+  if (a.heads < 1)
+    fail(ErrorKind::Unsupported, "attention.head_count is {}; expected 1 or more", a.heads);
+  return a.head_width > 0 ? a.head_width : s.width / a.heads;
+}
+
 void gguf_llama_shape(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;

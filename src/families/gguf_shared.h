@@ -22,6 +22,8 @@ void gguf_llama_shape(Config& io, Spec& s);
 // GPT's way: LayerNorm, one kind of bias everywhere.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);
+// Of a decoder's head. Unsupported where there are no heads to divide the width among.
+int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
 
 // After all else: refuses keys that no one asked for.

@@ -106,9 +106,10 @@ Spec read_model_spec(const std::string& folder) {
   const FloatMode mode;
   if (is_gguf(folder)) return read_gguf_spec(folder);
   const std::string path = folder + "/config.json";
-  const nlohmann::json config = read_json(path);
+  nlohmann::json config = read_json(path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+  static_cast<void>(take_quantization(config, path));  // the Spec is the same
   Spec spec;
   Config reader(config, path);
   describe(reader, family_named(get_string(config, "model_type", path), path), spec);

@@ -257,6 +257,72 @@ TEST(DirectoryWriter, ChecksTheSpaceFirst) {
   EXPECT_NO_THROW(DirectoryWriter(folder / "out", 999));
 }
 
+// Fills a folder as a conversion does.
+void convert_to(const std::string& path) {
+  StagedFolder folder(path);
+  write_file_atomically(folder.path() + "/config.json", "new");
+  make_directories(folder.path() + "/1_Pooling");
+  write_file_atomically(folder.path() + "/1_Pooling/config.json", "new");
+  write_file_atomically(folder.path() + "/weights", "new");
+  folder.commit("config.json");
+}
+
+// A conversion that failed left half a model, which the next one took for a whole one.
+TEST(StagedFolder, ShowsAllOrNothingWhateverFails) {
+  for (int fail_at = 1; fail_at < 100; ++fail_at) {
+    const TemporaryFolder folder;
+    bool failed = false;
+    {
+      const FaultyCalls calls(fail_at);
+      try {
+        convert_to(folder / "out");
+      } catch (const Error& error) {
+        failed = true;
+        EXPECT_EQ(error.kind(), ErrorKind::Failed);
+      }
+      if (calls.calls() < fail_at) {
+        EXPECT_GT(fail_at, 10);
+        return;
+      }
+    }
+    const Names whole = {"out", "out/1_Pooling", "out/1_Pooling/config.json", "out/config.json",
+                         "out/weights"};
+    EXPECT_TRUE(tree(folder.path()).empty() || tree(folder.path()) == whole)
+        << fail_at << ' ' << failed;
+    convert_to(folder / "out");
+    EXPECT_EQ(tree(folder.path()), whole);
+  }
+}
+
+TEST(StagedFolder, JoinsWhatIsThere) {
+  for (int fail_at = 1; fail_at < 100; ++fail_at) {
+    const TemporaryFolder folder;
+    make_directories(folder / "out/1_Pooling");
+    write_file_atomically(folder / "out/README.md", "mine");
+    write_file_atomically(folder / "out/1_Pooling/config.json", "old");
+    write_file_atomically(folder / "out/1_Pooling/more", "old");
+    bool ended = false;
+    {
+      const FaultyCalls calls(fail_at);
+      try {
+        convert_to(folder / "out/");
+      } catch (const Error&) {
+        EXPECT_TRUE(!is_file(folder / "out/config.json") || is_file(folder / "out/weights"));
+      }
+      ended = calls.calls() < fail_at;
+    }
+    EXPECT_EQ(read_file(folder / "out/README.md"), "mine");
+    EXPECT_EQ(read_file(folder / "out/1_Pooling/more"), "old");
+    for (const std::string& name : tree(folder.path()))
+      EXPECT_EQ(name.find(".saving-"), std::string::npos) << fail_at << ' ' << name;
+    if (!ended) continue;
+    EXPECT_EQ(read_file(folder / "out/1_Pooling/config.json"), "new");
+    EXPECT_EQ(read_file(folder / "out/config.json"), "new");
+    EXPECT_GT(fail_at, 10);
+    return;
+  }
+}
+
 TEST(Leftovers, OfKilledWritersAreRemoved) {
   const TemporaryFolder folder;
   make_directories(folder / ".saving-checkpoint-7-123/sub");
