@@ -66,9 +66,9 @@ double seconds_to_read(const Model::Parts& model, int64_t prompt) {
 GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode,
                                  int64_t batch) {
   const FloatMode mode;
-  const Spec& spec = model.spec();
-  check(spec.decoder && !spec.encoder,
-        "bench: the model is no decoder; expected one that generates");
+  const Spec& spec = checked_writer(model.spec());
+  check(!spec.encoder,
+        "bench: the model has an encoder; expected a decoder alone (or --translate)");
   check(prompt >= 1 && prompt <= spec.context,
         "--prompt: {}; expected 1 to {}, the model's context", prompt, spec.context);
   check(decode >= 1 && decode + kBefore < spec.context, "--decode: {}; expected 1 to {}", decode,

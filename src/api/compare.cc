@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "base/threads.h"
 #include "data/token_store.h"
+#include "generate/rules.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -92,6 +93,10 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
   check(model.spec().vocabulary == full.spec().vocabulary,
         "--against: the vocabulary has {} entries, the model's {}; expected the same model",
         full.spec().vocabulary, model.spec().vocabulary);
+  for (const Model* each : {&model, &full}) {
+    check(!checked_writer(each->spec()).encoder,
+          "--against: a model with an encoder; expected decoders alone");
+  }
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, model.tokenizer(), {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();

@@ -19,7 +19,7 @@ const Transformer* draft_of(const EngineOptions& options) {
 
 int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
   const Transformer& model = parts.transformer;
-  check(model.spec.decoder.has_value(), "engine: the model has no decoder; expected one");
+  checked_writer(model.spec);
   check(options.cache_bytes >= 0, "--cache-bytes: {}; expected 0 or more", options.cache_bytes);
   const int64_t bytes =
       options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);

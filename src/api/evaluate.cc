@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "data/lines.h"
 #include "data/token_store.h"
+#include "generate/rules.h"
 #include "train/check_options.h"
 #include "train/task.h"
 
@@ -23,6 +24,7 @@ void tell(const Progress& progress, int64_t n, int64_t count) {
 
 Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
                        const Progress& progress) {
+  checked_writer(model.spec());
   constexpr int64_t kTokensAtOnce = 4096;  // enough rows for full-rate products, small logits
   const Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));

@@ -41,7 +41,8 @@ void check_same(const Tokenizer& model, const Tokenizer& draft) {
 
 void check_draft(const Model& model, const Model& draft) {
   const Spec &mine = model.spec(), &its = draft.spec();
-  check(its.decoder.has_value(), "--draft: an encoder alone; expected a model that writes");
+  check(its.decoder && its.head.kind == HeadKind::language_model,
+        "--draft: it writes no text; expected a decoder with a language model's head");
   check(mine.encoder.has_value() == its.encoder.has_value(),
         "--draft: {} an encoder; expected the model's kind, {} one",
         its.encoder ? "with" : "without", mine.encoder ? "with" : "without");
@@ -87,8 +88,8 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
                                 int64_t alternatives) {
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
-  const Spec& spec = transformer.spec;
-  check(spec.decoder && !spec.encoder, "score: expected a model that is a decoder alone");
+  const Spec& spec = checked_writer(transformer.spec);
+  check(!spec.encoder, "score: the model has an encoder; expected a decoder alone");
   check(!ids.empty(), "score: no tokens; expected at least one");
   check(std::ssize(ids) <= spec.context,
         "score: {} tokens; expected at most {}, the model's "

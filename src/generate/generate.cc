@@ -49,9 +49,7 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  uint64_t cache_bytes) {
-  const Spec& spec = generator.model.spec;
-  check(spec.decoder.has_value(),
-        "generate: the model is an encoder alone; expected one with a decoder");
+  const Spec& spec = checked_writer(generator.model.spec);
   check_options(options, spec.vocabulary);
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
                       {.compute = generator.compute,

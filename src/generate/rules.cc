@@ -85,7 +85,28 @@ EarlyStopping early_stopping_of(const Origin& origin) {
   return *early == true ? EarlyStopping::yes : EarlyStopping::no;
 }
 
+// What a model is that writes no text, and the command that fits it.
+std::string described(const Spec& spec) {
+  switch (spec.head.kind) {
+    case HeadKind::language_model:
+      return "it is an encoder alone, which writes no text (embed makes vectors with it)";
+    case HeadKind::pooled: return "its head makes vectors of texts (embed makes them)";
+    case HeadKind::sequence:
+      return spec.head.labels == 1 ? "its head scores texts (rerank does)"
+                                   : "its head tells labels of texts (eval --labels measures it)";
+    case HeadKind::token: return "its head tells labels of words (eval --labels measures it)";
+    case HeadKind::span: return "its head finds spans in texts (inspect shows it)";
+  }
+  return "";
+}
+
 }  // namespace
+
+const Spec& checked_writer(const Spec& spec) {
+  check(spec.decoder && spec.head.kind == HeadKind::language_model,
+        "model: {}; expected a decoder with a language model's head", described(spec));
+  return spec;
+}
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids) {
   GenerationRules rules;

@@ -41,6 +41,10 @@ GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
 
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);
 
+// The spec of a model that predicts text token by token. InvalidArgument for every other one, with
+// what it is and which command fits it.
+const Spec& checked_writer(const Spec& spec);
+
 // InvalidArgument, naming the option, where one is out of its range.
 void check_options(const GenerateOptions& options, int64_t vocabulary);
 

@@ -17,7 +17,7 @@ int64_t pages_for(int64_t tokens, int64_t texts) {
 
 size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache) {
   const auto bytes = [&](const Transformer& of) {
-    return PagePool::layout_for(*of.spec.decoder, cache).page_bytes();
+    return PagePool::layout_for(*checked_writer(of.spec).decoder, cache).page_bytes();
   };
   return bytes(model) + (draft != nullptr ? bytes(*draft) : 0);
 }
@@ -36,7 +36,8 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       rules_(std::move(rules)),
       tokenizer_(tokenizer),
       options_(options),
-      pool_(PagePool::layout_for(*model.spec.decoder, options.cache), options.pages),
+      pool_(PagePool::layout_for(*checked_writer(model.spec).decoder, options.cache),
+            options.pages),
       prefixes_(pool_) {
   if (options.draft != nullptr)
     drafter_.emplace(*options.draft, options.compute, options.cache, options.pages);

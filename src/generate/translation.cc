@@ -14,9 +14,10 @@ namespace {
 constexpr size_t kWindow = 1024;
 
 void check_options(const TranslateOptions& o, const Generator& generator) {
-  const Spec& spec = generator.model.spec;
-  check(spec.encoder && spec.decoder,
-        "translate: the model is no encoder-decoder; expected one that reads and writes");
+  const Spec& spec = checked_writer(generator.model.spec);
+  check(spec.encoder.has_value(),
+        "translate: the model is a decoder alone; expected an encoder-decoder (generate writes on "
+        "with this one)");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
   check(o.best >= 1 && o.best <= o.beams, "--n-best: {}; expected 1 to {}, the beams", o.best,
