@@ -83,7 +83,7 @@ class TrainCommand : public Command {
     const TrainResult result = train(request_.spec, request_.options, planned, progress, reading);
     report.end();
     const bool moved = result.step > seen.first_step;
-    if (moved) note(result_text(result, request_.options));
+    if (moved) note(result_text(result, request_.options, seen));
     if (!moved && !asked_to_stop()) {
       note(fmt::format("Nothing to do: step {} is reached already\n", result.step));
     }

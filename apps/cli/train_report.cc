@@ -46,9 +46,10 @@ std::string data_row(const TrainPlan& plan) {
 
 std::string memory_row(const TrainPlan& plan) {
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
-  return fmt::format("{} of {} free: weights {}, optimiser {}, activations {}",
+  return fmt::format("{} of {}: weights {}, optimiser {}, activations {}, the process itself {}",
                      size(plan.total_bytes), size(plan.available_bytes), size(plan.weight_bytes),
-                     size(plan.optimizer_bytes), size(plan.activation_bytes));
+                     size(plan.optimizer_bytes), size(plan.activation_bytes),
+                     size(plan.process_bytes));
 }
 
 std::string sample_block(const std::string& sample) {
@@ -106,6 +107,7 @@ std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
                      {"weight_bytes", plan.weight_bytes},
                      {"optimizer_bytes", plan.optimizer_bytes},
                      {"activation_bytes", plan.activation_bytes},
+                     {"process_bytes", plan.process_bytes},
                      {"total_bytes", plan.total_bytes},
                      {"available_bytes", plan.available_bytes},
                      {"flops_per_step", finite(plan.flops_per_step)},
@@ -144,18 +146,21 @@ void TrainReport::step(const TrainProgress& p) {
 
 void TrainReport::end() { line_.clear(); }
 
-std::string result_text(const TrainResult& r, const TrainOptions& options) {
+std::string result_text(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
   std::string best;
   if (r.best_loss > 0) best = fmt::format(", best on held-out text {:.4f}", r.best_loss);
   if (r.best_loss > 0 && r.bits_per_byte > 0)
     best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
   for (const auto& [name, value] : r.figures) best += fmt::format(", {} {:.4g}", name, value);
-  return fmt::format("{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nThe model is in {}\n",
-                     r.interrupted     ? "Interrupted"
-                     : r.stopped_early ? "Stopped early, as it no longer improved,"
-                                       : "Done",
-                     r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best,
-                     printable(options.out));
+  const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
+  return fmt::format(
+      "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\n"
+      "Memory: {} at most, {} were planned\nThe model is in {}\n",
+      r.interrupted     ? "Interrupted"
+      : r.stopped_early ? "Stopped early, as it no longer improved,"
+                        : "Done",
+      r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best, size(r.peak_bytes),
+      size(plan.total_bytes), printable(options.out));
 }
 
 std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
@@ -168,6 +173,8 @@ std::string result_json(const TrainResult& r, const TrainOptions& options, const
                {"seconds", finite(r.seconds)},
                {"tokens_per_second", finite(r.tokens_per_second)},
                {"parameters", plan.parameters},
+               {"peak_bytes", r.peak_bytes},
+               {"planned_bytes", plan.total_bytes},
                {"precision", plan.precision},
                {"isa", plan.isa},
                {"threads", plan.threads},

@@ -26,7 +26,8 @@ class TrainReport {
   double validation_ = 0;
 };
 
-std::string result_text(const TrainResult& result, const TrainOptions& options);
+std::string result_text(const TrainResult& result, const TrainOptions& options,
+                        const TrainPlan& plan);
 std::string result_json(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 

@@ -109,8 +109,9 @@ struct TrainPlan {
   int64_t vocabulary = 0;
   int64_t tokens_per_step = 0;  // on the average, without padding
   double epochs = 0;            // how often the training part is read
-  uint64_t weight_bytes = 0, optimizer_bytes = 0, activation_bytes = 0, total_bytes = 0,
-           available_bytes = 0;
+  // process_bytes: code, threads, the data in memory, and what loading and saving need.
+  uint64_t weight_bytes = 0, optimizer_bytes = 0, activation_bytes = 0, process_bytes = 0,
+           total_bytes = 0, available_bytes = 0;
   double flops_per_step = 0;
   double seconds = 0;  // from a short measurement of this machine's matrix products
   std::string precision, isa;
@@ -145,6 +146,7 @@ struct TrainResult {
   std::vector<std::pair<std::string, double>> figures = {};  // more about it, by name
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
+  uint64_t peak_bytes = 0;  // resident, of the process so far
   bool interrupted = false, stopped_early = false;
 };
 

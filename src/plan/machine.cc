@@ -27,6 +27,8 @@ uint64_t kilobytes(const char* path, const std::string& key) {
 }  // namespace
 
 uint64_t total_memory() { return kilobytes("/proc/meminfo", "MemTotal:"); }
+uint64_t resident_memory() { return kilobytes("/proc/self/status", "VmRSS:"); }
+uint64_t private_memory() { return kilobytes("/proc/self/status", "RssAnon:"); }
 uint64_t resident_peak() { return kilobytes("/proc/self/status", "VmHWM:"); }
 
 uint64_t available_memory() {

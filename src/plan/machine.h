@@ -10,6 +10,8 @@ namespace fovea {
 // What this process may still use: the least of the machine's free memory, the cgroup's and the
 // address space's limit.
 uint64_t available_memory();  // bytes
+uint64_t resident_memory();   // of this process
+uint64_t private_memory();    // the part of it that is no file's
 uint64_t resident_peak();     // bytes, of this process so far
 uint64_t total_memory();      // bytes
 std::string cpu_name();

@@ -12,6 +12,7 @@
 #include "plan/machine.h"
 #include "text/vocab_files.h"
 #include "train/check_options.h"
+#include "train/settings.h"
 
 namespace fovea {
 namespace {
@@ -36,33 +37,6 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
           describe(stored.shape()), describe(p.shape));
     p.value = copy(stored);
   });
-}
-
-// The fields whose values differ, each as "spec.width was 16 and is 32".
-void compare(const nlohmann::json& before, const nlohmann::json& now, const std::string& name,
-             std::vector<std::string>& changed) {
-  if (before == now) return;
-  if (!now.is_object() || !before.is_object()) {
-    changed.push_back(fmt::format("{} was {} and is {}", name,
-                                  before.is_null() ? "absent" : brief(before), brief(now)));
-    return;
-  }
-  for (const auto& [key, value] : now.items())
-    compare(before.value(key, nlohmann::json()), value, name.empty() ? key : name + "." + key,
-            changed);
-}
-
-// Where a run would go wrong without noticing: its snapshot was made with other numbers.
-void check_settings(const Job& job) {
-  std::vector<std::string> changed;
-  compare(job.snapshot->state.value("settings", nlohmann::json::object()), settings(job), "",
-          changed);
-  if (!changed.empty() && !job.options.allow_change) {
-    fail(ErrorKind::InvalidArgument,
-         "--out: {} holds a run with other settings ({}); expected the same, another directory, or "
-         "--allow-change",
-         job.options.out, fmt::join(changed, "; "));
-  }
 }
 
 // What the checkpoint lacks begins as in a new model.
@@ -98,6 +72,34 @@ void choose_model(Job& job, const Say& say) {
   }
 }
 
+// The process beside what the training allocates, as it is now: what its threads and the reading
+// and writing of files need, and the second copy of the weights with which steps are timed or in
+// which they are written.
+uint64_t process_bytes(const TrainPlan& plan) {
+  constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
+  constexpr uint64_t kThread = 1 << 20;    // stack and scratch
+  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + private_memory() +
+         static_cast<uint64_t>(plan.parameters) * sizeof(float);
+}
+
+// Before the data is read, and again with what it takes.
+void check_memory(Job& job) {
+  TrainPlan& plan = job.plan;
+  const uint64_t limit = job.options.memory_limit;
+  plan.process_bytes = process_bytes(plan);
+  plan.total_bytes =
+      plan.weight_bytes + plan.optimizer_bytes + plan.activation_bytes + plan.process_bytes;
+  // What is held already is part of the plan.
+  plan.available_bytes = limit > 0 ? limit : available_memory() + resident_memory();
+  if (plan.total_bytes <= plan.available_bytes) return;
+  fail(ErrorKind::OutOfMemory,
+       "memory: training needs about {} MB (weights and gradients {}, optimiser {}, activations "
+       "{}, the process itself {}), {} are there; expected less: a smaller --batch with "
+       "--accumulate, a shorter --context, or a smaller model",
+       plan.total_bytes >> 20, plan.weight_bytes >> 20, plan.optimizer_bytes >> 20,
+       plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
+}
+
 void plan_cost(Job& job) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
@@ -108,21 +110,11 @@ void plan_cost(Job& job) {
     plan.weight_bytes += static_cast<uint64_t>(cost.parameters * (o.average + 1)) * sizeof(float);
   plan.optimizer_bytes = cost.optimizer_bytes;
   plan.activation_bytes = cost.activation_bytes;
-  plan.total_bytes = plan.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
-  plan.available_bytes = o.memory_limit > 0 ? o.memory_limit : available_memory();
   plan.flops_per_step = cost.flops_per_step;
   plan.precision = name_of(job.compute);
   plan.isa = active_isa();
   plan.threads = thread_count();
-  if (plan.total_bytes > plan.available_bytes) {
-    fail(ErrorKind::OutOfMemory,
-         "memory: training needs about {} MB (weights and gradients {}, optimiser {}, activations "
-         "{}), {} are free; "
-         "expected less: a smaller --batch with --accumulate, a shorter --context, or a smaller "
-         "model",
-         plan.total_bytes >> 20, plan.weight_bytes >> 20, plan.optimizer_bytes >> 20,
-         plan.activation_bytes >> 20, plan.available_bytes >> 20);
-  }
+  check_memory(job);
 }
 
 void plan_data(Job& job) {
@@ -189,49 +181,6 @@ std::string change_of_class(const Job& job) {
       name_of(job.compute), now, before);
 }
 
-nlohmann::ordered_json settings(const Job& job) {
-  const TrainOptions& o = job.options;
-  nlohmann::ordered_json s;
-  s["spec"] = nlohmann::ordered_json::parse(write_spec(job.spec));
-  s["data"] = fmt::format("{:016x}", job.examples->hash);
-  s["tokenizer"] = fmt::format("{:016x}", job.tokenizer->hash());
-  s["precision"] = name_of(job.compute);
-  s["from"] = o.from;
-  s["steps"] = o.steps;
-  s["batch"] = o.batch;
-  s["accumulate"] = o.accumulate;
-  s["validation"] = o.validation;
-  s["learning_rate"] = o.learning_rate;
-  s["final_rate"] = o.final_rate;
-  s["warmup"] = o.warmup;
-  s["schedule"] = static_cast<int>(o.schedule);
-  s["decay_fraction"] = o.decay_fraction;
-  s["beta1"] = o.beta1;
-  s["beta2"] = o.beta2;
-  s["epsilon"] = o.epsilon;
-  s["weight_decay"] = o.weight_decay;
-  s["clip"] = o.clip;
-  s["seed"] = o.seed;
-  // What a text to go on with has no use for is said only where it is used.
-  const Objective objective = objective_of(o, job.spec);
-  if (objective != Objective::next_token) s["objective"] = name_of(objective);
-  if (objective == Objective::pairs) s["batch_tokens"] = o.batch_tokens;
-  if (!o.source_prefix.empty()) s["source_prefix"] = o.source_prefix;
-  if (objective == Objective::masked || objective == Objective::spans) {
-    s["mask"] = o.mask;
-    s["mean_span"] = o.mean_span;
-  }
-  if (o.length != 0) s["length"] = o.length;
-  if (o.label_smoothing != 0) s["label_smoothing"] = o.label_smoothing;
-  if (o.average != 1) s["average"] = o.average;
-  if (o.average_of != Averaged::last) s["average_of"] = "best";
-  if (o.best_by != "loss") {
-    s["best_by"] = o.best_by;
-    if (objective == Objective::pairs) s["bleu_lines"] = o.bleu_lines;
-  }
-  return s;
-}
-
 Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading) {
   check_options(options);
@@ -268,6 +217,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   job.examples = job.task->examples(job.spec, {*job.tokenizer, *job.target_tokenizer}, job.origin,
                                     read_only, say);
   plan_data(job);
+  check_memory(job);
   if (job.snapshot) check_settings(job);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
   choose_model(job, say);

@@ -29,10 +29,6 @@ struct Job {
 Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading = {});
 
-// The settings that decide a run's numbers, as state.json keeps them: a resumed run must have the
-// same.
-nlohmann::ordered_json settings(const Job& job);
-
 // What to say where the snapshot comes from CPUs that compute other bits (numeric_class); else
 // empty.
 std::string change_of_class(const Job& job);

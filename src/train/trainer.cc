@@ -11,6 +11,7 @@
 #include "plan/machine.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
+#include "train/settings.h"
 
 namespace fovea {
 namespace {
@@ -182,6 +183,7 @@ TrainResult Trainer::run() {
   result.bits_per_byte = progress_.bits_per_byte;
   result.figures = progress_.best_figures;
   result.seconds = seconds_since(start);
+  result.peak_bytes = resident_peak();
   result.tokens_per_second = progress_.tokens_per_second;
   return result;
 }
@@ -262,7 +264,8 @@ double Trainer::merit(const Measured& measured) const {
 }
 
 void Trainer::write_sample() {
-  if (options_.sample_tokens <= 0 || job_.spec.encoder) return;
+  const bool writes = !job_.spec.encoder && job_.spec.head.kind == HeadKind::language_model;
+  if (options_.sample_tokens <= 0 || !writes) return;
   GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(progress_.step);

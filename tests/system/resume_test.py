@@ -1,4 +1,5 @@
 """A run that was interrupted, killed or prolonged ends with the same bits as one that was left alone."""
+import json
 import random
 import re
 import signal
@@ -141,12 +142,34 @@ class Exclusive(FoveaTest):
         self.assertIn(first.wait(timeout=60), (130, 143))
 
 
+class Settings(FoveaTest):
+    def test_another_tokenizer_is_refused(self):
+        """The tokenizer of a run that goes on is read from its folder; that another was asked for went unnoticed."""
+        out = self.folder / "out"
+        self.ok(self.train(out, steps=8))
+        self.refused(self.train(out, "--tokenizer", "bpe:300", steps=8), 2, "tokenizer was", "char", "bpe:300", "--allow-change")
+        self.ok(self.train(out, "--tokenizer", "bpe:300", "--allow-change", steps=8))
+        self.ok(self.train(out, steps=8))
+
+
 class Limits(FoveaTest):
     def test_too_little_memory_is_refused_before_the_start(self):
+        """The plan left out the process itself: a run of 46 MB was taken for one of 1 MB."""
         out = self.folder / "out"
-        self.refused(self.train(out, "--memory-limit", "1M"), 3, "memory")
+        for dtype in ("fp32", "bf16"):
+            self.refused(self.train(out, "--memory-limit", "1M", "--dtype", dtype), 3, "memory")
         self.assertFalse(any(out.rglob("*")) if out.exists() else False)
         self.refused(fovea("train", self.text, "--dry-run", "--width", "1048576", "--layers", "512", "--heads", "8192"), (2, 3))
+
+    def test_a_run_takes_no_more_than_its_plan(self):
+        shapes = [("--batch", "64"), ("--width", "16", "--layers", "1"), ("--tokenizer", "bpe:300", "--width", "128")]
+        for dtype in ("fp32", "bf16"):
+            for shape in shapes:
+                with self.subTest(dtype=dtype, shape=shape):
+                    out = self.folder / (dtype + shape[1])
+                    r = json.loads(self.ok(self.train(out, "--dtype", dtype, *shape, "--json", steps=2)).stdout)
+                    self.assertLess(r["peak_bytes"], r["planned_bytes"])
+                    self.assertLess(r["planned_bytes"], 2 * r["peak_bytes"])
 
     def test_numbers_that_go_bad_end_the_run(self):
         result = self.train(self.folder / "out", "--lr", "1000", "--clip", "0", "--warmup", "0", "--dtype", "fp32", steps=300)
