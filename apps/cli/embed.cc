@@ -8,7 +8,6 @@
 #include "embed_train.h"
 #include "files.h"
 #include "line_job.h"
-#include "ranks.h"
 #include "signals.h"
 #include "terminal.h"
 #include "vectors.h"
@@ -77,9 +76,9 @@ class EmbedCommand : public Command {
   }
 
  private:
-  // Lines that are sorted by length together: enough for batches of almost one length each. Where
-  // others help, fewer, so that all have some.
-  static constexpr size_t kLinesAtOnce = 4096, kLinesOfRank = 512;
+  // Lines that are sorted by length together, for batches of almost one length each. So many are
+  // lost at most when a run is killed.
+  static constexpr size_t kLinesAtOnce = 512;
 
   Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }
 
@@ -99,7 +98,7 @@ class EmbedCommand : public Command {
         decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
     job.key["--format"] = static_cast<int>(format());
     job.key["model"] = embedder.fingerprint();
-    job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
+    job.block_lines = kLinesAtOnce;
     if (layout.has_header()) {
       job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
       job.opening = job.beginning(0);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -32,6 +33,14 @@ void write_all(int file, std::string_view bytes, const std::string& path) {
     if (count < 0) cannot_write(path);
     bytes.remove_prefix(static_cast<size_t>(count));
   }
+}
+
+// Of bytes that follow others, whose hash is 0 where there are none. FNV-1a with 64 bits: it finds
+// damage and another file, not a forger's.
+uint64_t hash_bytes(uint64_t before, std::string_view bytes) {
+  uint64_t hash = before == 0 ? 0xcbf29ce484222325 : before;
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
 }
 
 // Closes its file in the end.
@@ -101,12 +110,15 @@ class HeldOutput : public JobOutput {
 class JournalledOutput : public JobOutput {
  public:
   JournalledOutput(const std::string& path, const nlohmann::ordered_json& job)
-      : path_(path), part_(path + ".part"), file_(open_part()), journal_(path, job) {
-    const off_t bytes = static_cast<off_t>(journal_.entry().bytes);
-    struct stat status = {};
-    if (fstat(file_.descriptor, &status) != 0) cannot_write(part_);
-    if (status.st_size < bytes) journal_.restart();  // what it tells of has gone
+      : path_(path),
+        part_(path + ".part"),
+        file_(open_part()),
+        journal_(path, job, [this](const Journal::Entry& entry) { return holds(entry); }) {
     bytes_ = journal_.entry().bytes;
+    hash_ = bytes_ > 0 ? journal_.entry().output : hash_bytes(0, "");
+    if (journal_.is_damaged())
+      note(part_ + ": is not what was written, from byte " + std::to_string(bytes_) +
+           " on; that part is computed again\n");
     if (ftruncate(file_.descriptor, static_cast<off_t>(bytes_)) != 0 ||
         lseek(file_.descriptor, 0, SEEK_END) < 0)
       cannot_write(part_);
@@ -123,9 +135,10 @@ class JournalledOutput : public JobOutput {
   void add(std::string_view bytes, const JobProgress& after) override {
     write_all(file_.descriptor, bytes, part_);
     bytes_ += bytes.size();
+    hash_ = hash_bytes(hash_, bytes);
     if (after.lines == 0) return;  // what stands in front of all lines
     if (fdatasync(file_.descriptor) != 0) cannot_write(part_);
-    journal_.add({after, bytes_});
+    journal_.add({after, bytes_, hash_});
   }
 
   void finish(std::string_view beginning) override {
@@ -147,10 +160,23 @@ class JournalledOutput : public JobOutput {
     return file;
   }
 
+  // Reads on to the entry's end. While the journal is read, bytes_ and hash_ are of what was read.
+  bool holds(const Journal::Entry& entry) {
+    std::vector<char> piece(size_t{1} << 16);
+    while (bytes_ < entry.bytes) {
+      const uint64_t most = std::min<uint64_t>(piece.size(), entry.bytes - bytes_);
+      const ssize_t count = pread(file_.descriptor, piece.data(), most, static_cast<off_t>(bytes_));
+      if (count <= 0) return false;  // what it tells of has gone
+      hash_ = hash_bytes(hash_, {piece.data(), static_cast<size_t>(count)});
+      bytes_ += static_cast<uint64_t>(count);
+    }
+    return hash_ == entry.output;
+  }
+
   std::string path_, part_;
   File file_;
+  uint64_t bytes_ = 0, hash_ = hash_bytes(0, "");
   Journal journal_;
-  uint64_t bytes_ = 0;
   bool finished_ = false;
 };
 
@@ -162,12 +188,8 @@ bool is_stream(const std::string& path) {
 }  // namespace
 
 uint64_t hash_lines(uint64_t before, const std::vector<std::string>& lines) {
-  uint64_t hash = before == 0 ? 0xcbf29ce484222325 : before;
-  const auto add = [&](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3; };
-  for (const std::string& line : lines) {
-    for (const char c : line) add(c);
-    add('\n');
-  }
+  uint64_t hash = before;
+  for (const std::string& line : lines) hash = hash_bytes(hash_bytes(hash, line), "\n");
   return hash;
 }
 

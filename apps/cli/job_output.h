@@ -16,7 +16,7 @@ struct JobProgress {
   uint64_t lines_hash = 0;  // of the lines themselves, to know them again
 };
 
-// The hash of lines that follow others. FNV-1a with 64 bits: it finds another file, not a forger's.
+// The hash of lines that follow others, 0 where there are none.
 uint64_t hash_lines(uint64_t before, const std::vector<std::string>& lines);
 
 // What a job over lines writes, block by block, in the order of the lines.

@@ -17,13 +17,16 @@ std::string value_of(const Json& job, const std::string& name) {
 
 Json as_json(const Journal::Entry& entry) {
   const JobProgress& p = entry.progress;
-  return {{"lines", p.lines}, {"bytes", entry.bytes},     {"tokens", p.tokens},
-          {"cut", p.cut},     {"first_cut", p.first_cut}, {"hash", p.lines_hash}};
+  return {{"lines", p.lines},           {"bytes", entry.bytes},
+          {"tokens", p.tokens},         {"cut", p.cut},
+          {"first_cut", p.first_cut},   {"hash", p.lines_hash},
+          {"output_hash", entry.output}};
 }
 
 Journal::Entry entry_of(const Json& line) {
   Journal::Entry entry;
   entry.bytes = line.at("bytes");
+  entry.output = line.at("output_hash");
   JobProgress& p = entry.progress;
   p.lines = line.at("lines");
   p.tokens = line.at("tokens");
@@ -42,9 +45,9 @@ std::string difference(const Json& one, const Json& other) {
   return "";
 }
 
-Journal::Journal(const std::string& path, const Json& job)
+Journal::Journal(const std::string& path, const Json& job, const Holds& holds)
     : output_(path), path_(path + ".journal"), job_(Json::parse(json_text(job))) {
-  const uint64_t whole = read();
+  const uint64_t whole = read(holds);
   if (entry_.progress.lines == 0) {
     restart();
     return;
@@ -53,8 +56,8 @@ Journal::Journal(const std::string& path, const Json& job)
   file_.open(path_, std::ios::binary | std::ios::app);
 }
 
-// The bytes of its whole lines.
-uint64_t Journal::read() {
+// The bytes of its whole lines, up to the last one that holds.
+uint64_t Journal::read(const Holds& holds) {
   std::ifstream file(path_, std::ios::binary);
   std::string line;
   uint64_t whole = 0;
@@ -66,8 +69,16 @@ uint64_t Journal::read() {
   if (!next()) return 0;
   try {
     const Json begun = Json::parse(line);
-    while (next()) entry_ = entry_of(Json::parse(line));
     const std::string other = difference(begun, job_);
+    uint64_t held = whole;
+    while (!damaged_ && next()) {
+      const Entry entry = entry_of(Json::parse(line));
+      damaged_ = !holds(entry);
+      if (damaged_) break;
+      entry_ = entry;
+      held = whole;
+    }
+    whole = held;
     if (entry_.progress.lines > 0 && !other.empty())
       throw Error(ErrorKind::BadFile,
                   fmt::format("{0}.part: was begun with {1} {2}, now {3}; expected the same, or "

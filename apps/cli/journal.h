@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,25 +19,31 @@ class Journal {
  public:
   struct Entry {
     JobProgress progress;
-    uint64_t bytes = 0;  // of PATH.part
+    uint64_t bytes = 0;   // of PATH.part
+    uint64_t output = 0;  // hash of these bytes
   };
+  // Whether PATH.part still holds what an entry tells of; asked in the order of the entries.
+  using Holds = std::function<bool(const Entry&)>;
 
-  // Takes up the journal that is there, or begins one. BadFile where it is of another job.
-  Journal(const std::string& path, const nlohmann::ordered_json& job);
+  // Takes up the journal that is there, as far as `holds` agrees, or begins one. BadFile where it
+  // is of another job.
+  Journal(const std::string& path, const nlohmann::ordered_json& job, const Holds& holds);
 
   const Entry& entry() const { return entry_; }  // the last
+  bool is_damaged() const { return damaged_; }   // an entry did not hold
   void add(const Entry& entry);
-  void restart();
   void remove() const;
 
  private:
-  uint64_t read();
+  void restart();
+  uint64_t read(const Holds& holds);
   void write(const nlohmann::ordered_json& line);
   [[noreturn]] void cannot_write() const;
 
   std::string output_, path_;
   nlohmann::ordered_json job_;
   Entry entry_;
+  bool damaged_ = false;
   std::ofstream file_;
 };
 

@@ -203,6 +203,25 @@ class GoingOn(FoveaTest):
         self.assertEqual(self.out.read_bytes(), alone)
         self.assertFalse(self.part.exists() or self.journal.exists())
 
+    def test_damage_to_what_was_finished_is_computed_again(self):
+        """A byte that flipped in FILE.part between two runs ended in FILE, with exit code 0."""
+        alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
+        for place in (200, -5):  # in the first block, and in the last
+            with self.subTest(place):
+                self.interrupted()
+                part = bytearray(self.part.read_bytes())
+                part[place if place > 0 else json.loads(self.journal.read_text().splitlines()[-1])["bytes"] + place] ^= 4
+                self.part.write_bytes(part)
+                self.assertIn(b"is computed again", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
+                self.assertEqual(self.out.read_bytes(), alone)
+                self.out.unlink()
+
+    def test_blocks_are_those_of_many_ranks(self):
+        """One process took 4,096 lines between two entries of the journal, and a kill lost them all."""
+        self.interrupted()
+        lines_done = [json.loads(line)["lines"] for line in self.journal.read_text().splitlines()[1:]]
+        self.assertEqual(lines_done, [BLOCK * (n + 1) for n in range(len(lines_done))])
+
     def test_what_cannot_be_gone_on_with(self):
         self.interrupted()
         self.journal.write_bytes(b"no json\n")
