@@ -37,6 +37,11 @@ Tensor heard(const Tensor& waveform, const InputSpec& input) {
               {1, input.bins, 2 * input.frames});
 }
 
+// With the special tokens that the tokenizer puts around a text, as inspect reads it.
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
+  return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
+}
+
 Tensor row_of(const std::vector<int32_t>& ids) {
   Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
   std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
@@ -65,7 +70,7 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
       input.signal = heard(file.tensor("waveform"), spec.input);
     input.labels = as_int32(file, options.input, "labels");
   } else {
-    const auto ids = options.ids.empty() ? model.tokenizer().encode(options.text) : options.ids;
+    const auto ids = options.ids.empty() ? ids_of(model.tokenizer(), options.text) : options.ids;
     check(!ids.empty(), "trace: no tokens; expected one of --text, --ids, --input");
     input.ids = row_of(ids);
   }

@@ -36,6 +36,9 @@ Json read_object(const std::string& path) {
 std::string folder_inside(const std::string& folder, const std::string& path,
                           const std::string& file) {
   if (path.empty()) return folder;
+  if (path.find('\0') != std::string::npos)
+    fail(ErrorKind::BadFile, "{}: path \"{}\" has a byte of 0 in it; expected a folder's name",
+         file, path);
   if (path.front() == '/' || path == ".." || path.starts_with("../") ||
       path.find("/..") != std::string::npos)
     fail(ErrorKind::BadFile, "{}: path \"{}\" leads out of the folder; expected one inside", file,
