@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -173,6 +174,8 @@ class ServeCommand : public Command {
       const std::chrono::seconds time(timeout_);
       http_.times.head = http_.times.body = http_.times.write = time;
     }
+    http_.times.answer =
+        std::chrono::milliseconds(static_cast<int64_t>(std::ceil(most_seconds_ * 1000)));
     engine_.cache_bytes = static_cast<int64_t>(cache_ / models_.size());
   }
 

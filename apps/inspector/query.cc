@@ -3,12 +3,14 @@
 #include <charconv>
 
 #include "fovea/error.h"
+#include "fovea/excerpt.h"
 
 namespace fovea::inspector {
 namespace {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& found, const char* expected) {
-  throw Error(ErrorKind::InvalidArgument, name + ": '" + found + "'; expected " + expected);
+  throw Error(ErrorKind::InvalidArgument,
+              name + ": '" + excerpt(found) + "'; expected " + expected);
 }
 
 int64_t number_of(const std::string& name, const std::string& text) {

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "fovea/error.h"
+#include "fovea/excerpt.h"
 #include "fovea/generate.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
+#include "serve/json_text.h"
 
 namespace fovea::inspector {
 namespace {
@@ -54,7 +56,8 @@ Json strongest_json(const Inspector& run, const Query& query) {
   map.layer = query.number("layer");
   map.heads = query.numbers("heads");
   Json rows = Json::array();
-  for (const auto& row : run.strongest(map, query.number("count", 3))) {
+  const int64_t count = std::min<int64_t>(query.number("count", 3), 64);  // more than a page shows
+  for (const auto& row : run.strongest(map, count)) {
     Json& keys = rows.emplace_back(Json::array());
     for (const Looked& looked : row) keys.push_back({looked.key, looked.weight});
   }
@@ -141,15 +144,36 @@ Json tokens_json(const std::vector<InspectedToken>& tokens) {
   return all;
 }
 
+// JSON's own conversion would take 1.5 for 1, and 2^32 for 0.
+int64_t whole_number(const Json& value, const char* name) {
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT32_MAX});
+  if (!fits || value.get<int64_t>() < 0 || value.get<int64_t>() > INT32_MAX)
+    throw Error(ErrorKind::InvalidArgument,
+                std::string(name) + ": expected whole numbers from 0 to 2147483647");
+  return value.get<int64_t>();
+}
+
+std::vector<int32_t> ids_of(const Json& asked, const char* name) {
+  std::vector<int32_t> ids;
+  const Json list = asked.value(name, Json::array());
+  for (const Json& id : list.get_ref<const Json::array_t&>())
+    ids.push_back(static_cast<int32_t>(whole_number(id, name)));
+  return ids;
+}
+
 InspectInput input_of(const Json& asked) {
   InspectInput input;
   input.text = asked.value("text", "");
   input.target = asked.value("target", "");
-  input.ids = asked.value("ids", std::vector<int32_t>());
-  input.target_ids = asked.value("target_ids", std::vector<int32_t>());
+  input.ids = ids_of(asked, "ids");
+  input.target_ids = ids_of(asked, "target_ids");
   input.special_tokens = asked.value("special", true);
-  for (const auto& head : asked.value("muted", Json::array()))
-    input.muted.push_back({look_named(head.at(0)), head.at(1), head.at(2)});
+  const Json muted = asked.value("muted", Json::array());
+  for (const Json& head : muted.get_ref<const Json::array_t&>()) {
+    const auto number = [&](size_t i) { return whole_number(head.at(i), "muted"); };
+    input.muted.push_back({look_named(head.at(0)), number(1), number(2)});
+  }
   return input;
 }
 
@@ -236,7 +260,7 @@ std::string Routes::spec(const std::string& name) {
 
 // What was asked before is answered from what is kept.
 std::string Routes::start(const std::string& body) {
-  const Json asked = Json::parse(body);
+  const Json asked = serve::parse_json(body, "request");
   const Model model = this->model(asked.value("model", "0"));
   const std::string wanted = asked.dump();
   std::shared_ptr<const Inspector> inspector;
@@ -273,7 +297,7 @@ Answer Routes::dispatch(const Question& question) {
   const std::string& path = question.path;
   if (question.method == "POST") {
     if (path == "api/run") return {200, "application/json", start(question.body)};
-    return failure(404, path + ": there is no such question");
+    return failure(404, excerpt(path) + ": there is no such question");
   }
   if (path == "api/models") return {200, "application/json", models()};
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
@@ -288,7 +312,8 @@ Answer Routes::dispatch(const Question& question) {
   }
   if (path == "api/texts") {
     std::vector<int32_t> ids;
-    for (const int64_t id : query.numbers("ids")) ids.push_back(static_cast<int32_t>(id));
+    for (const int64_t id : query.numbers("ids"))
+      ids.push_back(static_cast<int32_t>(whole_number(id, "ids")));
     return {200, "application/json",
             dump(tokens_json(token_texts(model(query.text("model")), ids)))};
   }

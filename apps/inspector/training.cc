@@ -1,10 +1,12 @@
 // A training seen from outside, by the files that it writes.
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "fovea/read_file.h"
 #include "inspector/routes.h"
+#include "serve/json_text.h"
 
 namespace fovea::inspector {
 namespace {
@@ -12,35 +14,70 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kPoints = 1000;  // of a curve: more than a screen has columns for
+constexpr size_t kLogBytes = size_t{1} << 28;
 
-// Of neighbours one is kept, always the same one as the log grows by less than a factor of 2.
-Json thinned(std::vector<Json> steps) {
-  size_t stride = 1;
-  while (steps.size() / stride > kPoints) stride *= 2;
-  Json kept = Json::array();
-  for (size_t i = 0; i < steps.size(); ++i)
-    if (i % stride == 0 || i + 1 == steps.size()) kept.push_back(std::move(steps[i]));
-  return kept;
+// Points of a curve that is read from its begin. Of neighbours one is kept, always the same one as
+// the log grows by less than a factor of 2, so that no log takes more than a few thousand.
+class Curve {
+ public:
+  void add(Json point) {
+    last_ = std::move(point);
+    if (count_++ % stride_ != 0) return;
+    kept_.push_back(last_);
+    if (kept_.size() <= kPoints) return;
+    stride_ *= 2;
+    for (size_t i = 0; 2 * i < kept_.size(); ++i) kept_[i] = std::move(kept_[2 * i]);
+    kept_.resize((kept_.size() + 1) / 2);
+  }
+  Json take() {
+    if (count_ > 0 && (count_ - 1) % stride_ != 0) kept_.push_back(std::move(last_));
+    return std::move(kept_);
+  }
+
+ private:
+  std::vector<Json> kept_;
+  Json last_;
+  size_t count_ = 0, stride_ = 1;
+};
+
+Json number_in(const Json& entry, const char* key) {
+  const auto found = entry.find(key);
+  return found != entry.end() && found->is_number() ? *found : Json();
+}
+
+// The line is somebody else's, and the last one may be half written.
+void add_line(std::string_view line, Curve& steps, Curve& evaluations) {
+  Json entry;
+  try {
+    entry = serve::parse_json(line, "log.jsonl");
+  } catch (const serve::JsonFault&) {
+    return;
+  }
+  if (!entry.is_object() || !entry.contains("step")) return;
+  const Json step = number_in(entry, "step");
+  if (entry.contains("eval_loss")) {
+    Json point = {{"step", step}};
+    for (const char* key : {"eval_loss", "perplexity", "bpb", "bleu"})
+      if (entry.contains(key)) point[key] = number_in(entry, key);
+    evaluations.add(std::move(point));
+  } else if (entry.contains("loss")) {
+    steps.add({step, number_in(entry, "loss"), number_in(entry, "grad_norm"),
+               number_in(entry, "learning_rate"), number_in(entry, "tokens_per_sec")});
+  }
 }
 
 }  // namespace
 
 std::string training_log(const std::string& folder) {
-  std::ifstream file(std::filesystem::path(folder) / "log.jsonl");
-  std::vector<Json> steps;
-  Json evaluations = Json::array();
-  for (std::string line; std::getline(file, line);) {
-    // The last line may be half written.
-    Json entry = Json::parse(line, nullptr, false);
-    if (!entry.is_object() || !entry.contains("step")) continue;
-    if (entry.contains("eval_loss"))
-      evaluations.push_back(std::move(entry));
-    else if (entry.contains("loss"))
-      steps.push_back({entry["step"], entry["loss"], entry.value("grad_norm", Json()),
-                       entry.value("learning_rate", Json()),
-                       entry.value("tokens_per_sec", Json())});
+  const std::filesystem::path path = std::filesystem::path(folder) / "log.jsonl";
+  Curve steps, evaluations;
+  const std::string text = std::filesystem::exists(path) ? read_file(path, kLogBytes) : "";
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    add_line(rest.substr(0, end), steps, evaluations);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return Json({{"steps", thinned(std::move(steps))}, {"evaluations", evaluations}})
+  return Json({{"steps", steps.take()}, {"evaluations", evaluations.take()}})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -1,5 +1,7 @@
 #include "serve/access.h"
 
+#include <algorithm>
+
 namespace fovea::serve {
 namespace {
 
@@ -10,9 +12,16 @@ std::string_view without_port(std::string_view host) {
 }
 
 std::string_view given_key(const Request& request) {
-  constexpr std::string_view kScheme = "Bearer ";
+  constexpr std::string_view kScheme = "bearer ";
   const std::string_view value = request.header("authorization");
-  if (value.substr(0, kScheme.size()) == kScheme) return value.substr(kScheme.size());
+  const auto same = [](char given, char small) {  // in any case: RFC 9110, 11.1
+    return given == small || (given >= 'A' && given <= 'Z' && given - 'A' + 'a' == small);
+  };
+  if (value.size() >= kScheme.size() &&
+      std::equal(kScheme.begin(), kScheme.end(), value.begin(),
+                 [&](char small, char given) { return same(given, small); })) {
+    return value.substr(kScheme.size());
+  }
   return request.header("x-api-key");
 }
 

@@ -1,7 +1,9 @@
 #include "serve/answer_json.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <cmath>
+#include <utility>
 
 #include "fovea/doctor.h"
 
@@ -15,10 +17,10 @@ double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
-Json bytes_of(const std::string& text) {
-  Json bytes = Json::array();
-  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return bytes;
+// A comma in front of all but the first entry.
+std::string& next(std::string& list) {
+  if (!list.empty()) list += ',';
+  return list;
 }
 
 }  // namespace
@@ -31,8 +33,7 @@ Json AnswerHead::object(bool chunk) const {
           {"object", kind},
           {"created", created},
           {"model", model},
-          {"system_fingerprint", "fovea-" + version()},
-          {"choices", Json::array()}};
+          {"system_fingerprint", "fovea-" + version()}};
 }
 
 Json TokenCounts::json() const {
@@ -43,54 +44,67 @@ Json TokenCounts::json() const {
 }
 
 LogprobList::LogprobList(std::optional<Tokenizer> tokenizer, bool chat)
-    : tokenizer_(std::move(tokenizer)), chat_(chat) {
-  static_cast<void>(take());
-}
+    : tokenizer_(std::move(tokenizer)), chat_(chat) {}
 
 std::string LogprobList::text(int32_t id) const {
   return tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id);
 }
 
-Json LogprobList::entry(int32_t id, float logprob) const {
+std::string LogprobList::entry(int32_t id, float logprob) const {
   const std::string token = text(id);
-  return {{"token", token}, {"logprob", finite(logprob)}, {"bytes", bytes_of(token)}};
+  std::string bytes;
+  for (const char c : token) next(bytes) += std::to_string(static_cast<unsigned char>(c));
+  return fmt::format("{{\"token\":{},\"logprob\":{},\"bytes\":[{}]", dumped(Json(token)),
+                     finite(logprob), bytes);
 }
 
 void LogprobList::add(int32_t id, const TokenLogprob& logprob) {
-  ++count_;
+  std::string top;
   if (chat_) {
-    Json one = entry(id, logprob.logprob);
-    one["top_logprobs"] = Json::array();
-    for (const auto& [other, value] : logprob.top) {
-      one["top_logprobs"].push_back(entry(other, value));
-    }
-    list_["content"].push_back(one);
+    for (const auto& [other, value] : logprob.top) next(top) += entry(other, value) + '}';
+    next(tokens_) += entry(id, logprob.logprob) + ",\"top_logprobs\":[" + top + "]}";
     return;
   }
   const std::string token = text(id);
-  list_["tokens"].push_back(token);
-  list_["token_logprobs"].push_back(finite(logprob.logprob));
-  Json top = Json::object();
-  for (const auto& [other, value] : logprob.top) top[text(other)] = finite(value);
-  list_["top_logprobs"].push_back(top);
-  list_["text_offset"].push_back(offset_);
+  Json likeliest = Json::object();  // two tokens may have the same text
+  for (const auto& [other, value] : logprob.top) likeliest[text(other)] = finite(value);
+  next(tokens_) += dumped(Json(token));
+  next(logprobs_) += fmt::format("{}", finite(logprob.logprob));
+  next(top_) += dumped(likeliest);
+  next(offsets_) += std::to_string(offset_);
   offset_ += token.size();
 }
 
-Json LogprobList::take() {
-  const Json empty = chat_ ? Json{{"content", Json::array()}, {"refusal", nullptr}}
-                           : Json{{"tokens", Json::array()},
-                                  {"token_logprobs", Json::array()},
-                                  {"top_logprobs", Json::array()},
-                                  {"text_offset", Json::array()}};
-  Json taken = count_ == 0 ? Json() : std::move(list_);
-  list_ = empty;
-  count_ = 0;
-  return taken;
+std::string LogprobList::take() {
+  if (tokens_.empty()) return "null";
+  const std::string tokens = std::exchange(tokens_, {});
+  if (chat_) return "{\"content\":[" + tokens + "],\"refusal\":null}";
+  return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + std::exchange(logprobs_, {}) +
+         "],\"top_logprobs\":[" + std::exchange(top_, {}) + "],\"text_offset\":[" +
+         std::exchange(offsets_, {}) + "]}";
 }
 
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string dumped(float number) {
+  return std::isfinite(number) ? fmt::format("{}", number) : "null";
+}
+
+std::string dumped(const Json& object, const Members& members) {
+  std::string text = dumped(object);
+  text.pop_back();
+  size_t bytes = text.size() + 1;
+  for (const auto& [name, value] : members) bytes += value.size() + 64;
+  text.reserve(bytes);
+  for (const auto& [name, value] : members) {
+    if (text.back() != '{') text += ',';
+    text += fmt::format("\"{}\":", name);
+    text += value;
+  }
+  text += '}';
+  return text;
 }
 
 std::string sse_event(const std::string& data) { return "data: " + data + "\n\n"; }

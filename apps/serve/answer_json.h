@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "serve/served_model.h"
 
@@ -13,7 +15,7 @@ struct AnswerHead {
   std::string model;
   bool chat = false;
 
-  // {"id", "object", "created", "model", "system_fingerprint", "choices": []}
+  // {"id", "object", "created", "model", "system_fingerprint"}
   Json object(bool chunk) const;
 };
 
@@ -22,26 +24,34 @@ struct TokenCounts {
   Json json() const;  // "usage"
 };
 
-// The log-probabilities of some tokens of one choice, in the form of chats or of completions.
+// The log-probabilities of some tokens of one choice, in the form of chats or of completions. As
+// text: a tree of values would take five times the memory.
 class LogprobList {
  public:
   LogprobList(std::optional<Tokenizer> tokenizer, bool chat);
   void add(int32_t id, const TokenLogprob& logprob);
-  bool empty() const { return count_ == 0; }
-  Json take();  // null where there is none; the list is empty then
+  bool empty() const { return tokens_.empty(); }
+  size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
+  std::string take();  // JSON; null where there is none. The list is empty then.
 
  private:
   std::string text(int32_t id) const;
-  Json entry(int32_t id, float logprob) const;
+  std::string entry(int32_t id, float logprob) const;  // of a chat, without its last brace
 
   std::optional<Tokenizer> tokenizer_;
   bool chat_;
-  size_t count_ = 0, offset_ = 0;
-  Json list_;
+  size_t offset_ = 0;
+  std::string tokens_, logprobs_, top_,
+      offsets_;  // parts of JSON arrays; a chat has the first only
 };
 
 // A JSON text that is always valid UTF-8 and never holds NaN.
 std::string dumped(const Json& json);
+// JSON knows neither NaN nor infinity: null.
+std::string dumped(float number);
+// An object with more members, whose values are JSON texts: large ones are never trees.
+using Members = std::vector<std::pair<const char*, std::string>>;
+std::string dumped(const Json& object, const Members& members);
 // "data: ...\n\n"
 std::string sse_event(const std::string& data);
 

@@ -1,6 +1,9 @@
 #include "serve/api.h"
 
+#include <fmt/format.h>
+
 #include "serve/answer_json.h"
+#include "serve/answer_limits.h"
 #include "serve/api_error.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
@@ -101,7 +104,7 @@ void Api::generate(const Request& request, const Answer& answer, bool chat) {
     defaults.options.max_tokens = model.max_tokens.value_or(chat ? -1 : kCompletionTokens);
     return defaults;
   });
-  const PreparedPrompts prompts = prepare(asked, chat, *served);
+  const PreparedPrompts prompts = prepare(asked, chat, *served, *answer);
   const auto job =
       std::make_shared<GenerationJob>(std::move(asked), chat, served, answer, metrics_);
   job->start(prompts.ids, prompts.find_calls);
@@ -146,22 +149,31 @@ void Api::tokenize(const Request& request, const Answer& answer) {
   options.add_special_tokens = asked.add_special;
   options.truncate_and_pad = false;
   options.special = asked.parse_special ? SpecialTokens::parsed : SpecialTokens::as_text;
-  const std::vector<int32_t> ids = tokenizer.encoding(asked.text, options).ids;
-  Json tokens = Json::array();
+  const std::vector<int32_t> ids = asked.add_special
+                                       ? tokenizer.encoding(asked.text, options).ids
+                                       : tokenizer.encode(asked.text, options.special);
+  // As text here, without a tree of values: a text may have a million tokens.
+  std::string body = "{\"tokens\":[";
   for (const int32_t id : ids) {
+    if (body.back() != '[') body += ',';
     if (asked.with_pieces) {
-      tokens.push_back({{"id", id}, {"piece", tokenizer.bytes_of(id)}});
+      body += fmt::format("{{\"id\":{},\"piece\":{}}}", id, dumped(tokenizer.bytes_of(id)));
     } else {
-      tokens.push_back(id);
+      body += std::to_string(id);
     }
+    check_answer_bytes(std::ssize(body), "content", "of a shorter text");
   }
-  answer->send(json_response(
-      {{"tokens", tokens}, {"count", ids.size()}, {"max_model_len", served->facts.context}}));
+  body += fmt::format("],\"count\":{},\"max_model_len\":{}}}\n", ids.size(), served->facts.context);
+  answer->send({200, "application/json", {}, std::move(body)});
 }
 
 void Api::detokenize(const Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reads_text, kDetokenize);
-  const std::string text = served->needs_tokenizer().decode(asked.ids, asked.skip_special);
+  const Tokenizer& tokenizer = served->needs_tokenizer();
+  int64_t bytes = 0;
+  for (const int32_t id : asked.ids) bytes += std::ssize(tokenizer.text_of(id));
+  check_answer_bytes(bytes, "tokens", "by fewer tokens");
+  const std::string text = tokenizer.decode(asked.ids, asked.skip_special);
   answer->send(json_response({{"content", text}}));
 }
 
@@ -173,17 +185,20 @@ Router Api::router() {
         {method, path, true,
          guarded([this, answerer](const Request& request,
                                   const Answer& answer) { (this->*answerer)(request, answer); },
-                 shape)});
+                 shape),
+         false, [shape](int status, const std::string& message, const char* code) {
+           return error_response(shape, {status, message, "", code});
+         }});
   };
   const Handler well = [](const Request&, const Answer& answer) {
     answer->send(json_response({{"status", "ok"}}));
   };
-  router.add({"GET", "/health", false, well});
-  router.add({"GET", "/v1/health", false, well});
-  router.add({"GET", "/metrics", true, [this](const Request&, const Answer& answer) {
-                answer->send(
-                    {200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
-              }});
+  router.add({"GET", "/health", false, well, true});
+  router.add({"GET", "/v1/health", false, well, true});
+  const Handler metrics = [this](const Request&, const Answer& answer) {
+    answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
+  };
+  router.add({"GET", "/metrics", true, metrics, true});
   add("GET", "/v1/models", &Api::list_models);
   add("GET", "/v1/models/{id}", &Api::one_model);
   add("POST", "/v1/completions", &Api::complete);

@@ -40,7 +40,7 @@ std::string request_id(const Request& request) {
 }  // namespace
 
 Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
-    : stream_(std::move(socket)), all_(all) {}
+    : stream_(std::move(socket)), deadline_(stream_.get_executor()), all_(all) {}
 
 std::string_view Connection::unread() const {
   const auto bytes = buffer_.data();
@@ -166,24 +166,51 @@ std::shared_ptr<LiveExchange> Connection::open_exchange() {
                                         [&all = all_] { return all.draining.load(); });
 }
 
+Response Connection::failure(int status, const std::string& message, const char* code) const {
+  if (route_->failure) return route_->failure(status, message, code);
+  return error_response(status, message, "", code);
+}
+
+void Connection::start_deadline(const std::shared_ptr<LiveExchange>& exchange) {
+  if (all_.options.times.answer.count() == 0) return;
+  deadline_.expires_after(all_.options.times.answer);
+  deadline_.async_wait([self = shared_from_this(), outbox = outbox_,
+                        weak = std::weak_ptr(exchange)](error_code stopped) {
+    const auto waiting = weak.lock();
+    if (!stopped && waiting && self->outbox_ == outbox) self->answer_too_late(*waiting);
+  });
+}
+
+// A stream that has begun is ended by whoever writes it.
+void Connection::answer_too_late(LiveExchange& exchange) {
+  {
+    const std::lock_guard lock(outbox_->mutex);
+    if (outbox_->begun) return;
+  }
+  exchange.send(failure(503, "the answer takes longer than --max-time", ""));
+  call_off();
+}
+
 void Connection::dispatch() {
   stream_.expires_never();
   auto exchange = open_exchange();
+  start_deadline(exchange);
   // Moved, but for what the log needs.
   Request request = head_->request;
   request.body = std::move(body_->body());
   body_.reset();
   watch();
-  const bool taken =
-      all_.pool.run([route = route_, request = std::move(request), exchange]() mutable {
-        try {
-          route->handler(std::move(request), exchange);
-        } catch (const std::exception& error) {
-          exchange->send(error_response(500, error.what()));
-        }
-      });
-  if (taken) return;
-  Response response = error_response(503, "too many requests are waiting", "", "overloaded");
+  auto handle = [route = route_, request = std::move(request), exchange]() mutable {
+    if (exchange->answered()) return;  // it waited too long
+    try {
+      route->handler(std::move(request), exchange);
+    } catch (const std::exception& error) {
+      exchange->send(error_response(500, error.what()));
+    }
+  };
+  if (route_->at_once) return handle();
+  if (all_.pool.run(std::move(handle))) return;
+  Response response = failure(503, "too many requests are waiting", "overloaded");
   response.headers.emplace_back("Retry-After", "1");
   exchange->send(std::move(response));
 }
@@ -201,11 +228,12 @@ void Connection::watch() {
             recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
         if (nothing) return self->watch();
-        if (count <= 0) self->client_gone();  // else: its next request, which waits its turn
+        if (count <= 0) self->call_off();  // else: its next request, which waits its turn
       });
 }
 
-void Connection::client_gone() {
+// Whoever is at the answer learns that nobody waits for it.
+void Connection::call_off() {
   if (!outbox_) return;
   std::function<void()> call;
   {
@@ -250,6 +278,7 @@ void Connection::write_piece() {
 }
 
 void Connection::end_answer() {
+  deadline_.cancel();
   log(true);
   const bool close_now = outbox_->close;
   outbox_.reset();
@@ -303,8 +332,9 @@ void Connection::close() {
   closed_ = true;
   const auto self = shared_from_this();
   stream_.close();
+  deadline_.cancel();
   if (outbox_) {
-    client_gone();
+    call_off();
     log(false);
     outbox_.reset();
   }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <chrono>
@@ -49,17 +50,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_body();
   void on_body(std::string_view bytes);
   void dispatch();
+  void start_deadline(const std::shared_ptr<LiveExchange>& exchange);
+  void answer_too_late(LiveExchange& exchange);
+  Response failure(int status, const std::string& message, const char* code) const;
   std::shared_ptr<LiveExchange> open_exchange();
   void watch();
   void flush();
   void write_piece();
   void end_answer();
-  void client_gone();
+  void call_off();
   void log(bool whole);
   void linger();
   std::string_view unread() const;
 
   boost::beast::tcp_stream stream_;
+  boost::asio::steady_timer deadline_;
   boost::beast::flat_buffer buffer_;
   Connections& all_;
   std::optional<RequestHead> head_;

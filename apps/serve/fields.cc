@@ -14,6 +14,7 @@ std::vector<std::string> texts(const Json& value) {
 
 void put_max_tokens(const Json& value, ApiRequest& request) {
   request.options.max_tokens = value.get<int64_t>();
+  request.max_tokens_given = request.options.max_tokens >= 0;
 }
 
 void put_repetition_penalty(const Json& value, ApiRequest& request) {

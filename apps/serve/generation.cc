@@ -1,6 +1,7 @@
 #include "serve/generation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ctime>
 #include <random>
@@ -71,11 +72,11 @@ double GenerationJob::seconds() const {
 bool GenerationJob::take(size_t prompt, const Event& event) {
   if (failed_ || submissions_->cancelled() || exchange_->gone()) return false;
   if (event.error != nullptr) {
-    fail(status_of(event.error_kind), event.error);
+    fail({status_of(event.error_kind), event.error, "", ""});
     return false;
   }
   if (model_->most_seconds > 0 && seconds() > model_->most_seconds) {
-    fail(503, "the answer takes longer than --max-time");
+    fail({503, "the answer takes longer than --max-time", "", ""});
     return false;
   }
   if (!any_token_ && event.id >= 0) {
@@ -84,9 +85,22 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
   }
   const size_t index =
       prompt * static_cast<size_t>(request_.options.answers) + static_cast<size_t>(event.answer);
-  if (event.watched != nullptr) choices_[index].watched.add(event.id, *event.watched);
+  Choice& choice = choices_[index];
+  const size_t before = choice.bytes();
+  if (event.watched != nullptr) choice.watched.add(event.id, *event.watched);
   if (request_.stream) stream_event(index, event);
-  if (event.finished == nullptr) return !failed_;
+  if (event.finished != nullptr) finish_choice(index, event);
+  held_bytes_ += choice.bytes() - before;
+  try {
+    held_.set(static_cast<int64_t>(held_bytes_));
+  } catch (const ApiError& error) {
+    fail(error);
+  }
+  if (event.finished != nullptr && --open_ == 0 && !failed_) finish();
+  return !failed_;
+}
+
+void GenerationJob::finish_choice(size_t index, const Event& event) {
   const Generation& generation = *event.finished;
   if (event.answer == 0) {
     counts_.prompt += generation.prompt_tokens;
@@ -98,18 +112,18 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
     stream_end(index, generation);
   } else {
     whole_[index] = whole_choice(index, generation);
+    held_bytes_ += whole_[index].size();
   }
-  if (--open_ == 0) finish();
-  return !failed_;
 }
 
-void GenerationJob::fail(int status, const std::string& message) {
+void GenerationJob::fail(const ApiError& error) {
   failed_ = true;
   if (streaming_) {
-    exchange_->write(sse_event(error_object(status, message)));
+    const auto& [status, message, param, code] = error;
+    exchange_->write(sse_event(error_object(status, message, param, code)));
     exchange_->finish();
   } else {
-    exchange_->send(error_response(status, message));
+    exchange_->send(error_response(ErrorShape::openai, error));
   }
 }
 
@@ -120,7 +134,7 @@ std::string GenerationJob::echoed(size_t index) const {
   return model_->needs_tokenizer().decode(std::get<std::vector<int32_t>>(prompt));
 }
 
-Json GenerationJob::whole_choice(size_t index, const Generation& generation) {
+std::string GenerationJob::whole_choice(size_t index, const Generation& generation) {
   LogprobList& logprobs = choices_[index].logprobs;
   if (wants_logprobs()) {
     for (size_t i = 0; i < generation.logprobs.size() && i < generation.ids.size(); ++i) {
@@ -141,10 +155,8 @@ Json GenerationJob::whole_choice(size_t index, const Generation& generation) {
   } else {
     choice["text"] = echoed(index) + generation.text;
   }
-  choice["logprobs"] = logprobs.take();
   choice["finish_reason"] = reason;
-  add_extras(choice, choices_[index], generation.ids);
-  return choice;
+  return dumped(choice, extras(choices_[index], generation.ids));
 }
 
 void GenerationJob::begin_choice(size_t index) {
@@ -157,26 +169,30 @@ void GenerationJob::begin_choice(size_t index) {
   }
   choices_[index].begun = true;
   if (head_.chat) {
-    send_chunk({{"index", index},
-                {"delta", {{"role", "assistant"}, {"content", ""}}},
-                {"logprobs", nullptr},
-                {"finish_reason", nullptr}});
+    send_chunk(dumped({{"index", index},
+                       {"delta", {{"role", "assistant"}, {"content", ""}}},
+                       {"logprobs", nullptr},
+                       {"finish_reason", nullptr}}));
   } else if (const std::string text = echoed(index); !text.empty()) {
-    send_chunk(
-        {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
+    send_chunk(dumped(
+        {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", nullptr}}));
   }
 }
 
-void GenerationJob::send_chunk(Json choice) {
+void GenerationJob::send_chunk(const std::string& choice) {
   Json object = head_.object(true);
-  object["choices"].push_back(std::move(choice));
   if (request_.include_usage) object["usage"] = nullptr;
-  exchange_->write(sse_event(dumped(object)));
+  exchange_->write(sse_event(dumped(object, {{"choices", "[" + choice + "]"}})));
 }
 
-void GenerationJob::add_extras(Json& json, Choice& choice, const std::vector<int32_t>& ids) {
-  if (request_.return_ids) json["token_ids"] = ids;
-  if (Json watched = choice.watched.take(); !watched.is_null()) json["fovea"] = std::move(watched);
+Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) const {
+  Members members = {{"logprobs", choice.logprobs.take()}};
+  if (request_.return_ids)
+    members.emplace_back("token_ids", fmt::format("[{}]", fmt::join(ids, ",")));
+  if (std::string watched = choice.watched.take(); !watched.empty()) {
+    members.emplace_back("fovea", std::move(watched));
+  }
+  return members;
 }
 
 void GenerationJob::stream_event(size_t index, const Event& event) {
@@ -198,10 +214,8 @@ void GenerationJob::stream_piece(size_t index, const std::string& text) {
   } else {
     json["text"] = text;
   }
-  json["logprobs"] = choice.logprobs.take();
   json["finish_reason"] = nullptr;
-  add_extras(json, choice, std::exchange(choice.ids, {}));
-  send_chunk(std::move(json));
+  send_chunk(dumped(json, extras(choice, std::exchange(choice.ids, {}))));
 }
 
 void GenerationJob::stream_end(size_t index, const Generation& generation) {
@@ -218,10 +232,9 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
     }
     if (!calls.empty()) {
       reason = "tool_calls";
-      send_chunk({{"index", index},
-                  {"delta", {{"tool_calls", calls}}},
-                  {"logprobs", choice.logprobs.take()},
-                  {"finish_reason", nullptr}});
+      const Json json = {
+          {"index", index}, {"delta", {{"tool_calls", calls}}}, {"finish_reason", nullptr}};
+      send_chunk(dumped(json, {{"logprobs", choice.logprobs.take()}}));
     }
   }
   Json json = {{"index", index}};
@@ -230,15 +243,14 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
   } else {
     json["text"] = "";
   }
-  json["logprobs"] = choice.logprobs.take();
   json["finish_reason"] = reason;
-  add_extras(json, choice, std::exchange(choice.ids, {}));
-  send_chunk(std::move(json));
+  send_chunk(dumped(json, extras(choice, std::exchange(choice.ids, {}))));
 }
 
 void GenerationJob::finish_stream() {
   if (request_.include_usage) {
     Json object = head_.object(true);
+    object["choices"] = Json::array();
     object["usage"] = counts_.json();
     object["timings"] = timings_;
     exchange_->write(sse_event(dumped(object)));
@@ -250,12 +262,17 @@ void GenerationJob::finish_stream() {
 void GenerationJob::finish() {
   if (request_.stream) return finish_stream();
   Json object = head_.object(false);
-  object["choices"] = whole_;
   object["usage"] = counts_.json();
   object["timings"] = timings_;
-  Response response;
-  response.body = dumped(object);
-  exchange_->send(std::move(response));
+  Members members;
+  std::string& choices = members.emplace_back("choices", "[").second;
+  choices.reserve(held_bytes_ + whole_.size() + 2);
+  for (std::string& choice : whole_) {
+    if (choices.size() > 1) choices += ',';
+    choices += std::exchange(choice, {});
+  }
+  choices += ']';
+  exchange_->send({200, "application/json", {}, dumped(object, members)});
 }
 
 }  // namespace fovea::serve

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "serve/answer_json.h"
+#include "serve/answer_limits.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/submissions.h"
@@ -29,21 +30,23 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     WatchedList watched;
     ToolCallFilter filter = {};
     std::vector<int32_t> ids = {};
-    bool begun = false, ended = false;
+    bool begun = false;
+    size_t bytes() const { return logprobs.bytes() + watched.bytes(); }
   };
 
   bool submit(size_t prompt, const std::vector<int32_t>& ids);
   bool take(size_t prompt, const Event& event);
+  void finish_choice(size_t index, const Event& event);
   double seconds() const;  // since it began
   void stream_event(size_t index, const Event& event);
   void stream_piece(size_t index, const std::string& text);
   void stream_end(size_t index, const Generation& generation);
-  void send_chunk(Json choice);
-  // What a choice says beside its text: token ids and what was watched.
-  void add_extras(Json& json, Choice& choice, const std::vector<int32_t>& ids);
+  void send_chunk(const std::string& choice);
+  // What a choice says beside its text: log-probabilities, token ids and what was watched.
+  Members extras(Choice& choice, const std::vector<int32_t>& ids) const;
   void begin_choice(size_t index);
-  Json whole_choice(size_t index, const Generation& generation);
-  void fail(int status, const std::string& message);
+  std::string whole_choice(size_t index, const Generation& generation);
+  void fail(const ApiError& error);
   void finish();
   void finish_stream();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
@@ -59,7 +62,9 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
   // What follows belongs to the engine's thread.
   std::vector<Choice> choices_;
-  std::vector<Json> whole_;  // of an answer that is not streamed
+  std::vector<std::string> whole_;  // of an answer that is not streamed
+  HeldBytes held_;
+  size_t held_bytes_ = 0;  // of whole_, and of choices_ so far
   Json timings_;
   TokenCounts counts_;
   size_t open_ = 0;  // choices that have not ended

@@ -17,6 +17,9 @@ struct HttpTimes {
   std::chrono::milliseconds body{30'000};
   std::chrono::milliseconds write{30'000};  // for each piece that the client has to take
   std::chrono::milliseconds idle{60'000};   // between two requests
+  // From the end of a request to the begin of its answer, which is 503 then, and the work is called
+  // off; 0 = as long as it likes.
+  std::chrono::milliseconds answer{0};
 };
 
 // One answered request, for the log: nothing of what was in it but the path.

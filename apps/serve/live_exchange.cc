@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace fovea::serve {
 namespace {
 
@@ -66,13 +68,17 @@ LiveExchange::~LiveExchange() {
   }
 }
 
-void LiveExchange::put(const std::string& bytes, bool last) {
+void LiveExchange::put(std::string bytes, bool last) {
   {
     const std::lock_guard lock(outbox_->mutex);
     if (outbox_->last || outbox_->cut) return;
     outbox_->unsent += bytes.size();
     outbox_->total += bytes.size();
-    outbox_->bytes += bytes;
+    if (outbox_->bytes.empty()) {
+      outbox_->bytes = std::move(bytes);
+    } else {
+      outbox_->bytes += bytes;
+    }
     outbox_->last = last;
     if (outbox_->noticed) return;
     outbox_->noticed = true;
@@ -91,7 +97,7 @@ void LiveExchange::send(Response response) {
   }
   std::string bytes = response_head(response, to_, close, Framing::length);
   if (!to_.head_only) bytes += response.body;
-  put(bytes, true);
+  put(std::move(bytes), true);
 }
 
 void LiveExchange::begin(Response head) {
@@ -146,6 +152,11 @@ void LiveExchange::abort() {
 bool LiveExchange::gone() const {
   const std::lock_guard lock(outbox_->mutex);
   return outbox_->gone;
+}
+
+bool LiveExchange::answered() const {
+  const std::lock_guard lock(outbox_->mutex);
+  return outbox_->begun;
 }
 
 void LiveExchange::on_gone(std::function<void()> call) {

@@ -53,9 +53,10 @@ class LiveExchange : public Exchange {
   void abort() override;
   bool gone() const override;
   void on_gone(std::function<void()> call) override;
+  bool answered() const;  // or a stream has begun
 
  private:
-  void put(const std::string& bytes, bool last);
+  void put(std::string bytes, bool last);
   std::string framed(std::string_view piece) const;
 
   std::shared_ptr<Outbox> outbox_;

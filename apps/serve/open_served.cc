@@ -2,10 +2,10 @@
 
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
 #include "fovea/error.h"
 #include "fovea/plan.h"
+#include "fovea/read_file.h"
 
 namespace fovea::serve {
 namespace {
@@ -40,8 +40,10 @@ TranslationDirection direction_of(const std::string& languages) {
 
 // What tokenizer_config.json says, as Marian's does.
 TranslationDirection direction_in(const std::string& folder) {
-  std::ifstream file(folder + "/tokenizer_config.json", std::ios::binary);
-  const Json config = file ? Json::parse(file, nullptr, false) : Json();
+  const std::string path = folder + "/tokenizer_config.json";
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  const Json config =
+      std::filesystem::exists(path) ? parse_json(read_file(path, kMostBytes), path) : Json();
   const auto named = [&](const char* key) {
     const auto found = config.is_object() ? config.find(key) : config.end();
     return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -148,7 +150,7 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
   }
   if (spec && is_cross_encoder(*spec)) {
     open_reranker(folder, options, warnings, *served);
-  } else if (sentences || !spec->decoder) {
+  } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
     open_embedder(folder, options, warnings, *served);
   } else {
     open_writer(folder, options, warnings, *served);

@@ -21,9 +21,8 @@ struct ServedOptions {
   SamplingFlags flags;
 };
 
-// Opens a model for what it can do: a cross-encoder scores pairs, another encoder or a
-// sentence-transformers directory makes vectors, everything with a decoder writes. `warn` is told
-// what is odd about its files.
+// Opens a model for what it can do: a cross-encoder scores pairs, a decoder with a language head
+// writes, and everything else makes vectors. `warn` is told what is odd about its files.
 std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
                                          const std::function<void(const std::string&)>& warn);
 

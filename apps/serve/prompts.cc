@@ -6,6 +6,7 @@
 #include <random>
 
 #include "fovea/error.h"
+#include "serve/answer_limits.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -32,10 +33,43 @@ Json template_message(Json message, bool knows_developer) {
     if (!function.is_object() || !function.contains("arguments")) continue;
     Json& arguments = function["arguments"];
     if (!arguments.is_string()) continue;
-    Json parsed = Json::parse(arguments.get<std::string>(), nullptr, false);
+    Json parsed = json_or_discarded(arguments.get_ref<const std::string&>());
     if (parsed.is_object()) arguments = std::move(parsed);
   }
   return message;
+}
+
+// Messages that only call tools may have no content. Templates of models that call tools know that;
+// the others add nothing to a text.
+std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages) {
+  try {
+    return model.chat->render(guarded(chat, model.needs_tokenizer()));
+  } catch (const Error&) {
+    bool any = false;
+    for (Json& message : messages) {
+      if (message.contains("content") && !message["content"].is_null()) continue;
+      message["content"] = "";
+      any = true;
+    }
+    if (!any) throw;
+  }
+  chat.messages = messages.dump();
+  return model.chat->render(guarded(chat, model.needs_tokenizer()));
+}
+
+// A template that does not know of something leaves it out without a word.
+void check_shown(const ApiRequest& request, bool with_tools, const ChatFormat& chat) {
+  const auto refuse = [](const char* param, const char* more) {
+    throw ApiError{400,
+                   fmt::format("{0}: the model's chat template does not know {0}; expected "
+                               "none{1}",
+                               param, more),
+                   param, "unsupported_by_template"};
+  };
+  if (with_tools && !chat.knows_tools) {
+    refuse("tools", ", or tool_choice \"required\" or the name of a function");
+  }
+  if (!request.documents.empty() && !chat.knows_documents) refuse("documents", "");
 }
 
 std::string conversation(const ApiRequest& request, bool with_tools, const ServedModel& model) {
@@ -56,7 +90,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
   if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
   chat.add_generation_prompt = request.add_generation_prompt;
   try {
-    return model.chat->render(guarded(chat, model.needs_tokenizer()));
+    return rendered(model, chat, messages);
   } catch (const Error& error) {
     throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
   }
@@ -148,7 +182,33 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
     if (cached > 0) room = std::min(room, cached);
     most = most < 0 ? room : std::min(most, room);
   }
-  request.options.min_tokens = std::min(request.options.min_tokens, std::max<int64_t>(most, 0));
+}
+
+// Bytes of JSON that the answers may take. A length that the client did not ask for is shortened,
+// one that it asked for is refused.
+void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const ModelFacts& facts) {
+  const auto answers = std::ssize(prompts.ids) * request.options.answers;
+  int64_t echoed = 0;
+  for (const Prompt& prompt : request.prompts) {
+    if (!request.echo) break;
+    const auto* text = std::get_if<std::string>(&prompt);
+    constexpr int64_t kTokenBytes = 16;
+    echoed +=
+        text ? std::ssize(*text) : kTokenBytes * std::ssize(std::get<std::vector<int32_t>>(prompt));
+  }
+  echoed *= request.options.answers;
+  check_answer_bytes(echoed, "echo", "of fewer or shorter prompts, or without echo");
+  const int64_t token = answers * bytes_of_token(request, facts.width, facts.context);
+  check_answer_bytes(echoed + token, "n", "of fewer answers");
+  const int64_t most = (kMostAnswerBytes - echoed) / token;
+  int64_t& tokens = request.options.max_tokens;
+  if (request.max_tokens_given && tokens > most) {
+    const double bytes = static_cast<double>(token) * static_cast<double>(tokens);
+    check_answer_bytes(static_cast<int64_t>(std::min(bytes, 1e18)), "max_tokens",
+                       fmt::format("such as {} tokens for each of {} answers", most, answers));
+  }
+  tokens = tokens < 0 ? most : std::min(tokens, most);
+  request.options.min_tokens = std::min(request.options.min_tokens, tokens);
 }
 
 void check_watch(const Watch& watch, const ModelFacts& facts) {
@@ -178,7 +238,8 @@ void check_combinations(ApiRequest& request, bool chat) {
 
 }  // namespace
 
-PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
+PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
+                        const Exchange& exchange) {
   check_combinations(request, chat);
   check_watch(request.watch, model.facts);
   PreparedPrompts prompts;
@@ -186,13 +247,18 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model) {
   if (chat) {
     choice = tool_choice(request);
     prompts.find_calls = !choice.none;
+    if (model.chat) check_shown(request, prompts.find_calls && !choice.required, *model.chat);
     const std::string text = conversation(request, prompts.find_calls, model);
     prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
     if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
   } else {
-    for (const Prompt& prompt : request.prompts) prompts.ids.push_back(prompt_ids(prompt, model));
+    for (const Prompt& prompt : request.prompts) {
+      if (exchange.gone()) throw ApiError{503, "nobody waits for the answer", "", ""};
+      prompts.ids.push_back(prompt_ids(prompt, model));
+    }
   }
   bound_length(request, prompts, model, chat);
+  bound_answers(request, prompts, model.facts);
   constrain(request, model, choice);
   if (!request.seed_given) request.options.sampling.seed = std::random_device{}();
   return prompts;

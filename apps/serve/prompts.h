@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "serve/http.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {
@@ -13,6 +14,7 @@ struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;
   bool find_calls = false;  // the answer may call tools
 };
-PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model);
+PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
+                        const Exchange& exchange);
 
 }  // namespace fovea::serve

@@ -1,17 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "fovea/engine.h"
+#include "serve/json_text.h"
 
 namespace fovea::serve {
-
-using Json = nlohmann::ordered_json;
 
 // What is wrong with a request, as the client is told.
 struct ApiError {
@@ -26,7 +24,8 @@ struct ApiRequest {
   std::string model;
   GenerateOptions options;
   bool seed_given = false;
-  bool logprobs = false;  // of a chat; `options.logprobs` counts the alternatives
+  bool max_tokens_given = false;  // by the client, and not as -1
+  bool logprobs = false;          // of a chat; `options.logprobs` counts the alternatives
   int64_t best_of = 0;
   bool stream = false, include_usage = false, return_ids = false;
 
@@ -58,8 +57,6 @@ struct ApiRequest {
   bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;
 };
 
-// JSON of at most this depth, so that no later step over it can run out of stack.
-constexpr int kMostDepth = 64;
 // Throws ApiError 400 for what is no JSON object.
 Json parse_body(const std::string& body);
 

@@ -6,6 +6,9 @@
 namespace fovea::serve {
 namespace {
 
+// Of clients that end a body with an empty line of their own.
+constexpr int kEmptyLines = 8;
+
 [[noreturn]] void refuse(int status, std::string message) {
   throw Refusal{status, std::move(message)};
 }
@@ -191,7 +194,11 @@ std::map<std::string, std::string> form_values(std::string_view text, const std:
 std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits) {
   RequestHead head;
   std::string_view rest = bytes;
-  while (rest.substr(0, 2) == "\r\n") rest.remove_prefix(2);  // RFC 9112, 2.2
+  // RFC 9112, 2.2. The head is read from its start with each piece that arrives, so a flood of them
+  // would take quadratic time.
+  for (int lines = 0; rest.substr(0, 2) == "\r\n"; rest.remove_prefix(2)) {
+    if (++lines > kEmptyLines) refuse(400, "request line: too many empty lines before it");
+  }
   const auto line = take_line(rest, limits.request_line, 414, "request line");
   if (!line) return std::nullopt;
   read_request_line(*line, head.request);

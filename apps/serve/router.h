@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,6 +15,11 @@ struct Route {
   std::string path;       // "/v1/models/{id}": what is in braces takes the rest, slashes too
   bool needs_key = true;  // where the server has one
   Handler handler = {};
+  // Runs on the server's own thread, so that it answers whatever else is being done: for handlers
+  // that wait for nothing and compute next to nothing.
+  bool at_once = false;
+  // How its clients read what goes wrong outside the handler; OpenAI's form where absent.
+  std::function<Response(int status, const std::string& message, const char* code)> failure = {};
 };
 
 class Router {

@@ -1,20 +1,15 @@
 #include "serve/served_model.h"
 
-#include <fstream>
-#include <sstream>
+#include <utility>
 
 #include "fovea/error.h"
+#include "fovea/excerpt.h"
+#include "fovea/read_file.h"
 
 namespace fovea::serve {
 namespace {
 
-std::optional<std::string> file_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+constexpr size_t kTemplateBytes = size_t{1} << 20;  // ChatTemplate takes no more
 
 template <class Value, class Flag>
 void take(const std::optional<Flag>& flag, Value& value) {
@@ -30,18 +25,35 @@ std::string token_text(const std::optional<Tokenizer>& tokenizer, bool begin) {
 // What ModelChat gives the templates of a directory.
 std::string variables_of(const ChatRequest& request, const std::string& bos,
                          const std::string& eos) {
-  Json variables = request.variables.empty() ? Json::object() : Json::parse(request.variables);
-  variables["messages"] = Json::parse(request.messages);
-  if (!request.tools.empty()) variables["tools"] = Json::parse(request.tools);
-  if (!request.documents.empty()) variables["documents"] = Json::parse(request.documents);
+  Json variables =
+      request.variables.empty() ? Json::object() : parse_json(request.variables, "variables");
+  variables["messages"] = parse_json(request.messages, "messages");
+  if (!request.tools.empty()) variables["tools"] = parse_json(request.tools, "tools");
+  if (!request.documents.empty()) {
+    variables["documents"] = parse_json(request.documents, "documents");
+  }
   variables["add_generation_prompt"] = request.add_generation_prompt;
   variables["bos_token"] = bos;
   variables["eos_token"] = eos;
   return variables.dump();
 }
 
-bool names_developer(const std::string& source) {
-  return source.find("developer") != std::string::npos;
+ChatFormat format_of(std::function<std::string(const ChatRequest&)> render,
+                     const std::string& source, const std::string& source_with_tools) {
+  const auto names = [](const std::string& text, const char* word) {
+    return text.find(word) != std::string::npos;
+  };
+  return {std::move(render), names(source, "developer"), names(source_with_tools, "tools"),
+          names(source, "documents")};
+}
+
+// What a template refuses is the client's business, where its file lies is not.
+std::string without_path(std::string message, const std::string& path) {
+  const size_t end = message.find(": line ");
+  if (message.starts_with(path) && end != std::string::npos) {
+    message.replace(0, end, "the chat template");
+  }
+  return excerpt(message, 400);
 }
 
 }  // namespace
@@ -54,18 +66,22 @@ const Tokenizer& ServedModel::needs_tokenizer() const {
 
 const TextEngine& ServedModel::needs_engine() const {
   if (engine) return *engine;
-  throw ApiError{400, "model: writes no text; expected a model that does", "model", "wrong_model"};
+  throw ApiError{400,
+                 "model: " + facts.name + " has no language head, so it writes no text; expected " +
+                     "a model that does",
+                 "model", "wrong_model"};
 }
 
 const Embedder& ServedModel::needs_embedder() const {
   if (embedder) return *embedder;
-  throw ApiError{400, "model: makes no vectors; expected a model for embeddings", "model",
-                 "wrong_model"};
+  throw ApiError{400, "model: " + facts.name + " makes no vectors; expected a model for embeddings",
+                 "model", "wrong_model"};
 }
 
 RerankQueue& ServedModel::needs_reranker() const {
   if (rerank_queue) return *rerank_queue;
-  throw ApiError{400, "model: is no re-ranker; expected a cross-encoder", "model", "wrong_model"};
+  throw ApiError{400, "model: " + facts.name + " is no re-ranker; expected a cross-encoder",
+                 "model", "wrong_model"};
 }
 
 void ServedModel::end_work() {
@@ -106,22 +122,33 @@ void set_defaults(ServedModel& model, const GenerateOptions& of_model, const Sam
 
 std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
                                       const std::optional<Tokenizer>& tokenizer) {
-  if (!template_file.empty()) {
-    const auto source = file_text(template_file);
-    if (!source) {
-      throw Error(ErrorKind::BadFile, template_file + ": cannot be read; expected a chat template");
+  const auto told = [](const std::string& path, const auto& render) {
+    try {
+      return render().text;
+    } catch (const Error& error) {
+      throw Error(error.kind(), without_path(error.what(), path));
     }
-    const ChatTemplate program = ChatTemplate::parse(*source, template_file);
+  };
+  if (!template_file.empty()) {
+    const std::string source = read_file(template_file, kTemplateBytes);
+    const ChatTemplate program = ChatTemplate::parse(source, template_file);
     const std::string bos = token_text(tokenizer, true), eos = token_text(tokenizer, false);
-    return ChatFormat{[=](const ChatRequest& request) {
-                        return program.render(variables_of(request, bos, eos)).text;
-                      },
-                      names_developer(*source)};
+    return format_of(
+        [=](const ChatRequest& request) {
+          return told(template_file,
+                      [&] { return program.render(variables_of(request, bos, eos)); });
+        },
+        source, source);
   }
   try {
     const ModelChat chat = ModelChat::open(folder);
-    return ChatFormat{[=](const ChatRequest& request) { return chat.render(request).text; },
-                      names_developer(chat.choose({}).source())};
+    ChatRequest with_tools;
+    with_tools.tools = "[]";
+    return format_of(
+        [=](const ChatRequest& request) {
+          return told(folder, [&] { return chat.render(request); });
+        },
+        chat.choose({}).source(), chat.choose(with_tools).source());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Unsupported) throw;
     return std::nullopt;

@@ -36,6 +36,7 @@ struct TextEngine {
 struct ChatFormat {
   std::function<std::string(const ChatRequest&)> render;
   bool knows_developer = false;  // the role, which is "system" elsewhere
+  bool knows_tools = true, knows_documents = true;
 };
 
 // Of an encoder-decoder that reads one language and writes another.

@@ -22,19 +22,6 @@ std::string_view without_space(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// JSON from a model, which may be nested without end.
-Json parse(std::string_view text) {
-  const auto guard = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostDepth) throw ApiError{400, "too deep", "", ""};
-    return true;
-  };
-  try {
-    return Json::parse(text, guard, false);
-  } catch (const ApiError&) {
-    return Json(Json::value_t::discarded);
-  }
-}
-
 // Appends one call; false where the JSON is none.
 bool add_call(const Json& json, Json& calls) {
   if (!json.is_object()) return false;
@@ -59,12 +46,20 @@ bool add_calls(const Json& json, Json& calls) {
 
 }  // namespace
 
+Json json_or_discarded(std::string_view text) {
+  try {
+    return parse_json(text, "call");
+  } catch (const JsonFault&) {
+    return Json(Json::value_t::discarded);
+  }
+}
+
 ToolCalls find_tool_calls(const std::string& answer) {
   const ToolCalls none = {answer};
   ToolCalls found;
   const std::string_view whole = without_space(answer);
   if (!whole.empty() && (whole[0] == '{' || whole[0] == '[')) {
-    return add_calls(parse(whole), found.calls) ? found : none;
+    return add_calls(json_or_discarded(whole), found.calls) ? found : none;
   }
   size_t at = answer.find(kOpen);
   if (at == std::string::npos) return none;
@@ -72,10 +67,8 @@ ToolCalls find_tool_calls(const std::string& answer) {
   while (at != std::string::npos) {
     const size_t begin = at + kOpen.size();
     const size_t end = std::min(answer.find(kClose, begin), answer.size());
-    if (!add_calls(parse(without_space(std::string_view(answer).substr(begin, end - begin))),
-                   found.calls)) {
-      return none;
-    }
+    const std::string_view call = std::string_view(answer).substr(begin, end - begin);
+    if (!add_calls(json_or_discarded(without_space(call)), found.calls)) return none;
     at = answer.find(kOpen, end);
   }
   return found;

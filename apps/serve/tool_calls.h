@@ -16,6 +16,10 @@ struct ToolCalls {
 };
 ToolCalls find_tool_calls(const std::string& answer);
 
+// JSON that a model wrote, here or in a conversation that a client sends: what is none, or over the
+// limits of parse_json, is discarded.
+Json json_or_discarded(std::string_view text);
+
 // Of a streamed answer, lets through what certainly belongs to no call.
 class ToolCallFilter {
  public:

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "serve/answer_json.h"
+#include "serve/answer_limits.h"
 #include "serve/api_error.h"
 #include "serve/request_head.h"
 #include "serve/submissions.h"
@@ -41,9 +42,11 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
         ranks_(static_cast<size_t>(request.alternatives + 1)) {}
 
   void start() {
+    check_lines();
     for (const std::string& text : request_.texts) {
       lines_.emplace_back();
       for (const std::string& line : lines_of(text)) {
+        if (exchange_->gone()) return;
         if (!line.empty()) {
           asked_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
                             model_->translator->request(line, direction_.source_prefix,
@@ -64,6 +67,21 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     size_t left;  // hypotheses that are to come
     TranslationRequest request;
   };
+  // Each translation of a line is held until the last one is there.
+  void check_lines() const {
+    size_t lines = 0;
+    for (const std::string& text : request_.texts) {
+      lines += 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+    }
+    if (lines * ranks_ <= kMostTranslations) return;
+    throw ApiError{400,
+                   fmt::format("q: {} lines with {} translations each; expected at most {} "
+                               "translations",
+                               lines, ranks_, kMostTranslations),
+                   "q", "out_of_range"};
+  }
+
+  static constexpr size_t kMostTranslations = 65'536;
   // Lines that one request has in the engine's queue: a long text leaves room for others.
   static constexpr size_t kAtOnce = 32;
 
@@ -91,6 +109,11 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     if (event.error != nullptr) return fail({status_of(event.error_kind), event.error, "", ""});
     if (event.finished == nullptr) return true;
     lines_[line.text][line.line][static_cast<size_t>(event.answer)] = event.finished->text;
+    try {
+      held_.set(held_bytes_ += std::ssize(event.finished->text));
+    } catch (const ApiError& error) {
+      return fail(error);
+    }
     if (--line.left > 0) return true;
     --under_way_;
     if (!submit_more()) return fail(too_busy());
@@ -149,7 +172,9 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   std::mutex mutex_;                                          // of what follows
   std::vector<Asked> asked_;                                  // the lines that are not empty
   std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
-  size_t next_ = 0, under_way_ = 0;                           // of asked_
+  HeldBytes held_;
+  int64_t held_bytes_ = 0;           // of lines_
+  size_t next_ = 0, under_way_ = 0;  // of asked_
   bool failed_ = false;
 };
 

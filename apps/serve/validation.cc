@@ -170,20 +170,11 @@ void check(const Json& value, const Field& field, int64_t vocabulary) {
 }  // namespace
 
 Json parse_body(const std::string& body) {
-  const auto guard = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostDepth) {
-      throw ApiError{400, fmt::format("body: nested more than {} deep", kMostDepth), "",
-                     "too_deep"};
-    }
-    return true;
-  };
   try {
-    Json json = Json::parse(body, guard);
+    Json json = parse_json(body, "body");
     if (json.is_object()) return json;
-  } catch (const Json::exception& error) {
-    const std::string why = error.what();
-    throw ApiError{400, "body: not JSON " + why.substr(std::min(why.find("at line"), why.size())),
-                   "", "invalid_json"};
+  } catch (const JsonFault& fault) {
+    throw ApiError{400, fault.what(), "", fault.code()};
   }
   throw ApiError{400, "body: expected a JSON object", "", "invalid_json"};
 }

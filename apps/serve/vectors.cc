@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "serve/answer_json.h"
+#include "serve/answer_limits.h"
 #include "serve/submissions.h"
 
 namespace fovea::serve {
@@ -27,7 +28,8 @@ std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char*
   return texts;
 }
 
-EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder) {
+EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, const char* param,
+                        const std::shared_ptr<Exchange>& exchange) {
   if (request.dimensions > embedder.width()) {
     throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
                    "dimensions", "out_of_range"};
@@ -37,11 +39,15 @@ EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder) {
     throw ApiError{400, "prompt_name: the model has no prompt of this name", "prompt_name",
                    "invalid_value"};
   }
+  check_vectors(std::ssize(request.inputs),
+                request.dimensions > 0 ? request.dimensions : embedder.width(), request.base64,
+                param);
   EmbedOptions options;
   options.dimensions = request.dimensions;
   options.prompt_name = request.prompt_name;
   options.normalise = request.normalise;
   options.truncate = request.truncate;
+  options.stop = [exchange] { return exchange->gone(); };
   return options;
 }
 
@@ -142,7 +148,7 @@ std::string base64(const std::string& bytes) {
 void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                               const std::shared_ptr<Exchange>& exchange) {
   const Embedder& embedder = model->needs_embedder();
-  const EmbedOptions options = options_of(request, embedder);
+  const EmbedOptions options = options_of(request, embedder, "input", exchange);
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
   answer_from<Embeddings>(
       model->embed_queue, exchange, ErrorShape::openai,
@@ -155,7 +161,7 @@ void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<S
 void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                   const std::shared_ptr<Exchange>& exchange) {
   const Embedder& embedder = model->needs_embedder();
-  const EmbedOptions options = options_of(request, embedder);
+  const EmbedOptions options = options_of(request, embedder, "inputs", exchange);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
   answer_from<Embeddings>(
       model->embed_queue, exchange, ErrorShape::embeddings,
@@ -168,6 +174,7 @@ void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>
   RerankOptions options;
   options.raw = request.raw_scores;
   options.truncate = request.truncate;
+  options.stop = [exchange] { return exchange->gone(); };
   answer_from<std::vector<float>>(
       model->rerank_queue, exchange, ErrorShape::embeddings,
       [&](auto done) { return queue.submit(request.query, request.texts, options, done); },

@@ -1,47 +1,60 @@
 #include "serve/watched_json.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "serve/answer_json.h"
 
 namespace fovea::serve {
 
 WatchedList::WatchedList(const Watch& watch, std::optional<Tokenizer> tokenizer,
-                         std::vector<int32_t> prompt)
-    : watch_(watch), tokenizer_(std::move(tokenizer)), ids_(std::move(prompt)) {}
-
-std::string WatchedList::text(int32_t id) const {
-  if (id < 0) return {};
-  return tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id);
+                         const std::vector<int32_t>& prompt)
+    : watch_(watch), tokenizer_(std::move(tokenizer)) {
+  if (watch_.attention) ids_ = prompt;
 }
 
-Json WatchedList::keys_of(const Watched& watched) const {
-  Json keys = Json::array();
-  for (const auto& [place, weight] : watched.keys) {
-    keys.push_back(
-        {{"place", place}, {"token", text(ids_[static_cast<size_t>(place)])}, {"weight", weight}});
-  }
-  return keys;
+// As JSON.
+std::string WatchedList::text(int32_t id) const {
+  if (id < 0) return "\"\"";
+  return dumped(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));
 }
 
 void WatchedList::add(int32_t id, const Watched& watched) {
   if (watch_.attention) {
-    attention_.push_back({{"token", text(id)}, {"keys", keys_of(watched)}});
+    std::string keys;
+    for (const auto& [place, weight] : watched.keys) {
+      if (!keys.empty()) keys += ',';
+      keys += fmt::format("{{\"place\":{},\"token\":{},\"weight\":{}}}", place,
+                          text(ids_[static_cast<size_t>(place)]), dumped(weight));
+    }
+    if (!attention_.empty()) attention_ += ',';
+    attention_ += fmt::format("{{\"token\":{},\"keys\":[{}]}}", text(id), keys);
+    ids_.push_back(id);
   }
-  if (watch_.hidden) hidden_.push_back({{"token", text(id)}, {"values", watched.hidden}});
-  ids_.push_back(id);
+  if (!watch_.hidden) return;
+  std::string values;
+  for (const float value : watched.hidden) {
+    if (!values.empty()) values += ',';
+    values += dumped(value);
+  }
+  if (!hidden_.empty()) hidden_ += ',';
+  hidden_ += fmt::format("{{\"token\":{},\"values\":[{}]}}", text(id), values);
 }
 
-Json WatchedList::take() {
-  Json taken;
+std::string WatchedList::take() {
+  Members members;
   if (!attention_.empty()) {
-    taken["attention"] = {{"layer", watch_.attention->layer},
-                          {"head", watch_.attention->head},
-                          {"tokens", std::exchange(attention_, Json::array())}};
+    members.emplace_back(
+        "attention", dumped({{"layer", watch_.attention->layer}, {"head", watch_.attention->head}},
+                            {{"tokens", "[" + std::exchange(attention_, {}) + "]"}}));
   }
   if (!hidden_.empty()) {
-    taken["hidden_states"] = {{"layer", *watch_.hidden},
-                              {"tokens", std::exchange(hidden_, Json::array())}};
+    members.emplace_back("hidden_states",
+                         dumped(Json{{"layer", *watch_.hidden}},
+                                {{"tokens", "[" + std::exchange(hidden_, {}) + "]"}}));
   }
-  return taken;
+  return members.empty() ? "" : dumped(Json::object(), members);
 }
 
 }  // namespace fovea::serve

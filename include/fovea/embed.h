@@ -25,6 +25,8 @@ struct EmbedOptions {
   bool truncate = true;
   int64_t batch_tokens = 0;  // that go through the model at a time; 0 = as many as are fastest
   std::function<std::string(size_t)> name_of_text;  // for errors; absent: "text 1", ...
+  // Asked before each text is tokenized, from several threads: true ends the work with Failed.
+  std::function<bool()> stop;
 };
 
 struct Embeddings {
@@ -90,6 +92,7 @@ struct RerankOptions {
   bool raw = false;  // the model's number as it is, without the activation that its files name
   bool truncate = true;
   int64_t batch_tokens = 0;
+  std::function<bool()> stop;  // see EmbedOptions
 };
 
 // Scores how well texts answer a query, reading both together (a cross-encoder: Nogueira and Cho

@@ -29,6 +29,10 @@ void check_whole(const std::vector<TokenizedText>& texts, int64_t most,
   }
 }
 
+void check_wanted(const std::function<bool()>& stop) {
+  if (stop && stop()) fail(ErrorKind::Failed, "texts: nobody waits for them; stopped");
+}
+
 bool ends_normalised(const SentenceModules& modules) {
   return !modules.after.empty() && std::holds_alternative<NormalizeModule>(modules.after.back());
 }
@@ -58,6 +62,7 @@ EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>
   const std::string prompt = prompt_of(model.modules, options);
   EmbedInput input;
   input.texts = tokenize_all(texts.size(), [&](size_t i) {
+    check_wanted(options.stop);
     return model.format.text(prompt.empty() ? texts[i] : prompt + texts[i]);
   });
   if (!options.truncate) check_whole(input.texts, model.format.most(), options);
@@ -95,8 +100,11 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options) {
-  std::vector<TokenizedText> pairs =
-      tokenize_all(texts.size(), [&](size_t i) { return model.format.pair(query, texts[i]); });
+  const std::vector<int32_t> query_ids = model.format.own_ids(query);
+  std::vector<TokenizedText> pairs = tokenize_all(texts.size(), [&](size_t i) {
+    check_wanted(options.stop);
+    return model.format.pair(query_ids, texts[i]);
+  });
   for (size_t i = 0; i < pairs.size() && !options.truncate; ++i)
     check(pairs[i].cut == 0, "text {}: has {} tokens with the query; expected at most {}", i + 1,
           std::ssize(pairs[i].ids) + pairs[i].cut, model.format.most());

@@ -88,7 +88,7 @@ std::vector<int32_t> TextFormat::own_ids(std::string_view text) const {
 }
 
 TokenizedText TextFormat::framed(const Frame& frame,
-                                 const std::vector<std::vector<int32_t>>& texts) const {
+                                 std::initializer_list<std::span<const int32_t>> texts) const {
   TokenizedText result;
   const bool typed = types_ && frame.typed();
   const auto add = [&](int32_t id, int32_t type) {
@@ -98,7 +98,7 @@ TokenizedText TextFormat::framed(const Frame& frame,
   for (size_t part = 0; part < 3; ++part) {
     for (const Special& special : frame.added[part]) add(special.id, special.type);
     if (part >= texts.size()) continue;
-    for (const int32_t id : texts[part]) add(id, frame.types[part]);
+    for (const int32_t id : texts.begin()[part]) add(id, frame.types[part]);
   }
   return result;
 }
@@ -125,20 +125,18 @@ std::vector<Offsets> TextFormat::places(std::string_view text) const {
   return places;
 }
 
-TokenizedText TextFormat::pair(std::string_view first, std::string_view second) const {
-  std::vector<std::vector<int32_t>> ids = {own_ids(first), own_ids(second)};
+TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view second) const {
+  const std::vector<int32_t> own = own_ids(second);
   check(most_ > pair_.size(),
         "maximum length: {} tokens, {} of them special; expected room for two texts", most_,
         pair_.size());
   const size_t most = static_cast<size_t>(most_ - pair_.size());
-  const size_t whole = ids[0].size() + ids[1].size();
-  if (whole > most) {
-    const auto [first_kept, second_kept] = shares(ids[0].size(), ids[1].size(), most);
-    ids[0].resize(first_kept);
-    ids[1].resize(second_kept);
-  }
-  TokenizedText result = framed(pair_, ids);
-  result.cut = static_cast<int64_t>(whole - ids[0].size() - ids[1].size());
+  const size_t whole = first.size() + own.size();
+  std::pair<size_t, size_t> kept = {first.size(), own.size()};
+  if (whole > most) kept = shares(first.size(), own.size(), most);
+  TokenizedText result =
+      framed(pair_, {first.first(kept.first), std::span(own).first(kept.second)});
+  result.cut = static_cast<int64_t>(whole - kept.first - kept.second);
   return result;
 }
 

@@ -4,6 +4,8 @@
 // the most that fit, within the special tokens that the tokenizer puts around them.
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +29,10 @@ class TextFormat {
   TokenizedText text(std::string_view text) const;
   // The bytes of the text that each of its tokens stands for; none for special ones.
   std::vector<Offsets> places(std::string_view text) const;
-  // Of two texts that do not fit together, the longer one is cut first.
-  TokenizedText pair(std::string_view first, std::string_view second) const;
+  std::vector<int32_t> own_ids(std::string_view text) const;  // without special tokens, uncut
+  // Of two texts that do not fit together, the longer one is cut first. The first one comes as its
+  // own ids, since it may stand beside thousands of others.
+  TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
 
   int64_t most() const { return most_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -48,8 +52,8 @@ class TextFormat {
     bool typed() const;
   };
   Frame frame_of(int texts) const;
-  std::vector<int32_t> own_ids(std::string_view text) const;
-  TokenizedText framed(const Frame& frame, const std::vector<std::vector<int32_t>>& texts) const;
+  TokenizedText framed(const Frame& frame,
+                       std::initializer_list<std::span<const int32_t>> texts) const;
 
   Tokenizer tokenizer_;
   int64_t most_;

@@ -209,25 +209,65 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
 
 namespace {
 
-void guard_strings(nlohmann::ordered_json& value, const Tokenizer& tokenizer) {
-  if (value.is_string()) value = tokenizer.guarded(value.get_ref<const std::string&>());
-  if (!value.is_structured()) return;
-  for (nlohmann::ordered_json& inner : value) guard_strings(inner, tokenizer);
-}
+// Writes JSON again as it is read, each string and key guarded. The keys stay in their order, which
+// templates see; a tree that keeps it takes quadratic time.
+class GuardedJson : public JsonReader {
+ public:
+  explicit GuardedJson(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  std::string take() { return std::move(out_); }
+
+ protected:
+  void scalar(Json&& value) override {
+    begin_value();
+    out_ += value.is_string() ? guarded(value.get_ref<const std::string&>()) : value.dump();
+  }
+  void begin_object() override { open('{'); }
+  void begin_array() override { open('['); }
+  void end_object() override { close('}'); }
+  void end_array() override { close(']'); }
+  void key(std::string&& key) override {
+    begin_value();
+    out_ += guarded(key) + ':';
+    first_ = true;  // no comma before the key's value
+  }
+
+ private:
+  std::string guarded(const std::string& text) const {
+    return Json(tokenizer_.guarded(text)).dump();
+  }
+  void begin_value() {
+    if (!std::exchange(first_, false)) out_ += ',';
+  }
+  void open(char bracket) {
+    begin_value();
+    out_ += bracket;
+    first_ = true;
+  }
+  void close(char bracket) {
+    out_ += bracket;
+    first_ = false;
+  }
+
+  const Tokenizer& tokenizer_;
+  std::string out_;
+  bool first_ = true;
+};
 
 }  // namespace
 
 ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer) {
   const FloatMode mode;
+  const auto guard = [&](std::string& text, const char* name) {
+    if (text.empty()) return;
+    GuardedJson json(tokenizer);
+    json.read(text, name);
+    text = json.take();
+  };
   ChatRequest result = request;
-  for (std::string* text : {&result.messages, &result.tools, &result.documents}) {
-    if (text->empty()) continue;
-    // Templates see the keys in their order.
-    nlohmann::ordered_json values = nlohmann::ordered_json::parse(*text, nullptr, false);
-    if (values.is_discarded()) continue;  // render() says what is wrong
-    guard_strings(values, tokenizer);
-    *text = values.dump();
-  }
+  guard(result.messages, "messages");
+  guard(result.tools, "tools");
+  guard(result.documents, "documents");
+  guard(result.variables, "variables");
   return result;
 }
 

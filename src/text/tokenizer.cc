@@ -133,14 +133,14 @@ std::string read_config(const std::string& folder) {
 
 // Of a SentencePiece model whose directory does not say whose it is: its name does, as in
 // transformers.
-std::string config_by_name(const std::string& name, const std::string& config) {
+std::string config_by_name(const std::string& name, const std::string& config,
+                           const std::string& path) {
   const bool says = config.find("\"tokenizer_class\"") != std::string::npos;
   const std::string known = name == "spiece.model"              ? "T5Tokenizer"
                             : name == "sentencepiece.bpe.model" ? "XLMRobertaTokenizer"
                                                                 : "";
   if (says || known.empty()) return config;
-  auto json = config.empty() ? nlohmann::ordered_json::object()
-                             : nlohmann::ordered_json::parse(config, nullptr, false);
+  nlohmann::json json = config.empty() ? nlohmann::json::object() : parse_json(config, path);
   if (!json.is_object()) return config;  // whose error others name
   json["tokenizer_class"] = known;
   return json.dump();
@@ -204,7 +204,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
     files.tokenizer = tokenizer_json_from_merges(
         files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);
   } else if (name.ends_with(".model")) {
-    files.config = config_by_name(name, files.config);
+    files.config = config_by_name(name, files.config, config_path);
     files.tokenizer =
         tokenizer_json_from_sentencepiece(files.tokenizer, file, files.config, config_path);
   }

@@ -1,7 +1,8 @@
 #include "train/record.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -11,17 +12,34 @@
 
 namespace fovea {
 
+namespace {
+
+// A killed run may have left half a line; what is no JSON is left out.
+nlohmann::json entry_of(std::string_view line, const std::string& path) {
+  try {
+    return parse_json(line, path);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
   const std::string path = folder_ + "/log.jsonl";
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(path, ignored);
+  constexpr size_t kMostBytes = size_t{1} << 40;  // the run's own file, whatever its length
+  const std::string text = there ? read_file(path, kMostBytes) : "";
   std::string kept;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const auto json =
-        nlohmann::json::parse(line, nullptr, false);  // a killed run may have left half a line
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const nlohmann::json json = entry_of(line, path);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() ||
         json["step"] > step)
       continue;
-    kept += line + "\n";
+    kept.append(line) += '\n';
     if (json.contains("loss") && json["loss"].is_number())
       curves_.training.emplace_back(json["step"], json["loss"]);
     if (json.contains("eval_loss") && json["eval_loss"].is_number())

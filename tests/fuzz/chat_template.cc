@@ -1,9 +1,11 @@
 // A chat template over one conversation, within limits. The template stands alone, or before a NUL
-// with the JSON of its variables behind it.
+// with the JSON of its variables behind it. The same bytes as the parts of a conversation: none of
+// their words, names of members included, become special tokens.
 
 #include "base/json.h"
 #include "fovea/chat.h"
 #include "fuzz.h"
+#include "text/tokenizer_state.h"
 
 namespace fovea {
 namespace {
@@ -21,12 +23,34 @@ std::tm moment() {
   return time;
 }
 
+const Tokenizer& tokenizer() {
+  constexpr const char* kJson = R"({"added_tokens": [
+    {"id": 3, "content": "<s>", "special": true},
+    {"id": 4, "content": "<|im_end|>", "special": true},
+    {"id": 5, "content": "a", "special": true}],
+    "model": {"type": "WordLevel", "vocab": {"u": 0, "b": 1, "c": 2}, "unk_token": "u"}})";
+  static const Tokenizer small(parse_tokenizer({kJson, ""}, "tokenizer.json", "config.json"));
+  return small;
+}
+
+void keep_as_text(std::string_view json) {
+  ChatRequest request;
+  request.messages = request.tools = request.documents = request.variables = json;
+  const ChatRequest safe = guarded(request, tokenizer());
+  for (const std::string* text : {&safe.messages, &safe.tools, &safe.documents, &safe.variables}) {
+    for (const int32_t id : tokenizer().encode(*text, SpecialTokens::guarded)) {
+      require(!tokenizer().is_special(id), "no word of a conversation is a special token");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fovea
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [source, variables] = two_texts(data, size);
+  succeeds([&, part = variables.empty() ? source : variables] { keep_as_text(part); });
   const RenderLimits limits{.steps = 20'000, .output_bytes = 1 << 16};
   succeeds_soon([&, source = source, variables = variables] {
     const ChatTemplate parsed = ChatTemplate::parse(source, "fuzz");

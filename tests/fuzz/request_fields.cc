@@ -1,23 +1,58 @@
 // The JSON of a request, for the route that the first byte names: options in their bounds, or an
-// error that a client can read.
+// error that a client can read. The same bytes as the arguments of a call, and as a whole answer of
+// a model, which both may hold JSON of any depth.
 
 #include "fuzz.h"
+#include "serve/answer_limits.h"
 #include "serve/fields.h"
+#include "serve/tool_calls.h"
+
+namespace fovea::serve {
+namespace {
+
+int depth_of(const Json& json) {
+  int deepest = 0;
+  if (!json.is_structured()) return 0;
+  for (const Json& inner : json) deepest = std::max(deepest, depth_of(inner));
+  return 1 + deepest;
+}
+
+void use_as_request(const std::string& text, unsigned route) {
+  ApiRequest request;
+  read_fields(parse_body(text), route, 100, request);
+  require(request.options.sampling.temperature >= 0, "a temperature in its bounds");
+  for (const int32_t id : request.ids) require(id >= 0 && id < 100, "a token id");
+  require(bytes_of_token(request, 64, 1024) > 0, "a token takes some bytes");
+}
+
+void use_as_call(const std::string& text) {
+  const Json json = json_or_discarded(text);
+  require(json.is_discarded() || depth_of(json) <= kMostDepth, "JSON keeps to its depth");
+  require(json.is_discarded() || parse_json(json.dump(), "again") == json, "JSON survives writing");
+  const ToolCalls found = find_tool_calls(text);
+  require(!found.calls.empty() || found.text == text, "what is no call stays text");
+  std::string streamed;
+  ToolCallFilter filter;
+  for (const char c : text) streamed += filter.add({&c, 1});
+  require(streamed + filter.held() == text, "a stream loses nothing");
+}
+
+}  // namespace
+}  // namespace fovea::serve
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea::serve;
   if (size == 0) return 0;
   const std::vector<FieldsOf>& routes = routes_with_fields();
-  const unsigned route = routes[data[0] % routes.size()].of;
+  const std::string text(fovea::text_of(data + 1, size - 1));
+  use_as_call(text);
   try {
-    ApiRequest request;
-    read_fields(parse_body(std::string(fovea::text_of(data + 1, size - 1))), route, 100, request);
-    fovea::require(request.options.sampling.temperature >= 0, "a temperature in its bounds");
-    for (const int32_t id : request.ids) fovea::require(id >= 0 && id < 100, "a token id");
+    use_as_request(text, routes[data[0] % routes.size()].of);
   } catch (const ApiError& error) {
     fovea::require(error.status >= 400 && error.status < 500, "the client's fault");
     fovea::require(!error.message.empty() && error.message.find('\n') == std::string::npos,
                    "an error is one line");
+    fovea::require(error.message.size() < 2000, "an error quotes little");
   }
   return 0;
 }

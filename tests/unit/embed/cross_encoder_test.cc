@@ -16,8 +16,9 @@ class CrossEncoderTest : public testing::Test {
 TEST_F(CrossEncoderTest, GivesTheReferencesNumbers) {
   const CrossEncoder model = open();
   const auto texts = folder_.texts();
-  const auto pairs =
-      tokenize_all(texts.size(), [&](size_t i) { return model.format.pair(texts[0], texts[i]); });
+  const auto pairs = tokenize_all(texts.size(), [&](size_t i) {
+    return model.format.pair(model.format.own_ids(texts[0]), texts[i]);
+  });
   const Tensor logits = in_batches(
       pairs, 1, 24, [&](const TokenBatch& batch) { return model.logits(batch, DType::f32); });
   EXPECT_LT(largest_difference(logits.view({logits.dim(0)}), folder_.expected("logits")), 1e-5);

@@ -24,11 +24,11 @@ TEST_F(TextFormatTest, IsWhatTheTokenizerGives) {
   for (const std::string text : {"the fox sees", "", "Light , and \xff ?"}) {
     EXPECT_EQ(longest.text(text).ids, tokenizer.encoding(text, whole).ids);
     const Encoding pair = tokenizer.encoding(text, "a bird", whole);
-    EXPECT_EQ(longest.pair(text, "a bird").ids, pair.ids);
-    EXPECT_EQ(longest.pair(text, "a bird").types, pair.type_ids);
+    EXPECT_EQ(longest.pair(longest.own_ids(text), "a bird").ids, pair.ids);
+    EXPECT_EQ(longest.pair(longest.own_ids(text), "a bird").types, pair.type_ids);
   }
   EXPECT_EQ(longest.text("a").types, Ids());  // all are 0
-  EXPECT_EQ(format(100, false, false).pair("a", "the").types, Ids());
+  EXPECT_EQ(format(100, false, false).pair(format(100).own_ids("a"), "the").types, Ids());
   EXPECT_EQ(longest.leading(), 1);
   EXPECT_EQ(longest.trailing(), 1);
 }
@@ -37,7 +37,7 @@ TEST_F(TextFormatTest, CutsTheTextAndKeepsTheSpecialTokens) {
   const TokenizedText text = format(4).text("the fox sees the bird");
   EXPECT_EQ(text.ids, (Ids{2, 6, 7, 3}));
   EXPECT_EQ(text.cut, 3);
-  const TokenizedText pair = format(7).pair("the fox sees the bird", "a bird");
+  const TokenizedText pair = format(7).pair(format(7).own_ids("the fox sees the bird"), "a bird");
   EXPECT_EQ(pair.ids, (Ids{2, 6, 7, 3, 5, 10, 3}));
   EXPECT_EQ(pair.types, (Ids{0, 0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(pair.cut, 3);
@@ -48,7 +48,7 @@ TEST_F(TextFormatTest, RefusesALengthWithoutRoom) {
   expect_error(ErrorKind::InvalidArgument, {"maximum length", "2 of them special"},
                [&] { format(2); });
   expect_error(ErrorKind::InvalidArgument, {"maximum length", "two texts"},
-               [&] { format(3).pair("a", "the"); });
+               [&] { format(3).pair(format(3).own_ids("a"), "the"); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "inspector/routes.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "fovea/error.h"
 #include "fovea/model.h"
 #include "fovea/train_tokenizer.h"
 #include "inspector/page.h"
@@ -161,6 +163,76 @@ TEST(Base64, PadsAsItShould) {
   EXPECT_EQ(base64("fo"), "Zm8=");
   EXPECT_EQ(base64("foo"), "Zm9v");
   EXPECT_EQ(base64(std::string("\xff\x00\x80", 3)), "/wCA");
+}
+
+// Nested JSON ended the program, and many keys kept it busy for minutes.
+TEST_F(RoutesTest, RunsAreReadWithinLimits) {
+  const std::string deep = std::string(150'000, '[') + std::string(150'000, ']');
+  refused(post(R"({"model":"0","text":"to","x":)" + deep + "}"), 400, "nested");
+  std::string keys = R"({"model":"0","text":"to")";
+  for (int i = 0; i < 100'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
+  refused(post(keys + "}"), 400, "100000 keys");
+}
+
+// 1.5 was taken for 1, and 2^32 for 0.
+TEST_F(RoutesTest, IdsAreWholeNumbers) {
+  for (const char* ids : {"[1.5]", "[4294967296]", "[-1]", "[1e300]", "[18446744073709551615]"}) {
+    refused(post(std::string(R"({"ids": )") + ids + "}"), 400, "ids");
+    refused(post(std::string(R"({"text": "to", "target_ids": )") + ids + "}"), 400, "target_ids");
+  }
+  refused(post(R"({"ids": 1})"), 400, "JSON");
+  refused(post(R"({"text": "to", "muted": [["self", 0.5, 0]]})"), 400, "muted");
+  refused(get("api/texts", {{"model", "0"}, {"ids", "4294967296"}}), 400, "ids");
+  EXPECT_EQ(post(R"({"ids": [1, 2]})").status, 200);
+}
+
+class TrainingLogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/training_log" + std::to_string(getpid());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void write(const std::string& text) { std::ofstream(folder_ + "/log.jsonl") << text; }
+  Json log() { return Json::parse(training_log(folder_)); }
+
+  std::string folder_;
+};
+
+TEST_F(TrainingLogTest, KeepsSomeOfManySteps) {
+  EXPECT_EQ(log()["steps"].size(), 0u) << "there is no log yet";
+  std::string text;
+  for (int i = 1; i <= 5000; ++i) {
+    const std::string step = "{\"step\":" + std::to_string(i);
+    text += step + ",\"loss\":2.5,\"grad_norm\":1}\n" + step + ",\"eval_loss\":3}\n";
+  }
+  write(text + "{\"step\":5001,\"lo");
+  const Json json = log();
+  for (const char* curve : {"steps", "evaluations"}) {
+    EXPECT_GT(json[curve].size(), 500u);
+    EXPECT_LE(json[curve].size(), 1001u);
+  }
+  EXPECT_EQ(json["steps"][0], Json({1, 2.5, 1, nullptr, nullptr}));
+  EXPECT_EQ(json["steps"][1][0], 9);
+  EXPECT_EQ(json["steps"].back()[0], 5000);
+  EXPECT_EQ(json["evaluations"].back()["eval_loss"], 3);
+}
+
+// A folder from elsewhere may hold anything: nesting ended the program, a FIFO took both handlers
+// for ever, and SIGTERM did not end it.
+TEST_F(TrainingLogTest, AHostileLogDoesNoHarm) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  write("{\"step\":1,\"loss\":" + deep + "}\n{\"step\":2,\"loss\":{\"a\":[1]}}\nnull\n[]\n\n\n" +
+        "{\"step\":\"" + std::string(1'000'000, 'x') + "\",\"eval_loss\":\"x\"}\n");
+  const Json json = log();
+  EXPECT_EQ(json["steps"], Json::array({Json({2, nullptr, nullptr, nullptr, nullptr})}));
+  EXPECT_LT(json.dump().size(), 1000u);
+
+  std::filesystem::remove(folder_ + "/log.jsonl");
+  ASSERT_EQ(mkfifo((folder_ + "/log.jsonl").c_str(), 0600), 0);
+  EXPECT_THROW(log(), Error);
+  Routes routes(std::vector<std::string>{folder_});
+  EXPECT_EQ(routes.answer({"GET", "api/training", {{"model", "0"}}, ""}).status, 400);
 }
 
 }  // namespace

@@ -46,9 +46,11 @@ class HttpServerTest : public testing::Test {
 
   Router routes() {
     Router router;
-    router.add({"GET", "/health", false, [](Request, std::shared_ptr<Exchange> exchange) {
+    router.add({"GET", "/health", false,
+                [](Request, std::shared_ptr<Exchange> exchange) {
                   exchange->send({200, "text/plain", {}, "well"});
-                }});
+                },
+                true});
     router.add({"POST", "/echo", true, [](Request request, std::shared_ptr<Exchange> exchange) {
                   exchange->send({200, "text/plain", {}, request.body});
                 }});
@@ -62,6 +64,18 @@ class HttpServerTest : public testing::Test {
                   exchange->begin({200, "text/event-stream", {}, ""});
                   for (const char* piece : {"one ", "two ", "three"}) exchange->write(piece);
                   exchange->finish();
+                }});
+    // Keeps its thread, as reading a long text does.
+    router.add({"POST", "/work", true, [this](Request, std::shared_ptr<Exchange> exchange) {
+                  std::unique_lock lock(mutex_);
+                  ++at_work_;
+                  changed_.notify_all();
+                  changed_.wait_for(lock, 10s, [this] { return work_ends_; });
+                  exchange->send({200, "text/plain", {}, "worked"});
+                }});
+    router.add({"POST", "/plain", true, [](Request, std::shared_ptr<Exchange>) {}, false,
+                [](int status, const std::string& message, const char*) {
+                  return Response{status, "text/plain", {}, "plainly: " + message};
                 }});
     router.add({"POST", "/drop", true, [](Request, std::shared_ptr<Exchange>) {}});
     router.add({"POST", "/throw", true, [](Request, std::shared_ptr<Exchange>) {
@@ -90,7 +104,8 @@ class HttpServerTest : public testing::Test {
   std::condition_variable changed_;
   std::shared_ptr<Exchange> held_;
   std::string log_;
-  bool gone_ = false;
+  bool gone_ = false, work_ends_ = false;
+  int at_work_ = 0;
 };
 
 std::string post(const std::string& path, const std::string& body, const std::string& more = "") {
@@ -220,6 +235,81 @@ TEST_F(HttpServerTest, AnswersLateFromAnotherThread) {
   });
   other.join();
   EXPECT_EQ(count_of(client.hear("\r\n0\r\n\r\n"), "<b>"), 1000u);
+}
+
+// Two requests that took long kept both handlers, and nobody could ask whether the server was well.
+TEST_F(HttpServerTest, AnswersAtOnceWhateverTheHandlersDo) {
+  const uint16_t port = open();
+  Client first(port), second(port), third(port), healthy(port);
+  first.say(post("/work", ""));
+  second.say(post("/work", ""));
+  EXPECT_TRUE(wait([this] { return at_work_ == 2; }));
+  third.say(post("/echo", "waits"));
+  healthy.say("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(healthy.hear("well").find("200 OK"), std::string::npos);
+  {
+    const std::lock_guard lock(mutex_);
+    work_ends_ = true;
+    changed_.notify_all();
+  }
+  EXPECT_NE(first.hear("worked").find("worked"), std::string::npos);
+  EXPECT_NE(third.hear("waits").find("waits"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AnAnswerThatTakesTooLongIsCalledOff) {
+  options_.times.answer = 100ms;
+  Client client(open());
+  client.say(post("/hold", ""));
+  const std::string heard = client.hear("--max-time");
+  EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
+  EXPECT_TRUE(wait([this] { return gone_; })) << "whoever works at it is told";
+  EXPECT_TRUE(held()->gone());
+  held_->send({200, "text/plain", {}, "too late"});
+  client.say(post("/echo", "next", kClose));
+  EXPECT_EQ(client.hear().find("too late"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, WhatWaitsTooLongForAHandlerIsNeverBegun) {
+  options_.times.answer = 200ms;
+  options_.handlers = 1;
+  const uint16_t port = open();
+  Client busy(port), waiting(port);
+  busy.say(post("/work", ""));
+  EXPECT_TRUE(wait([this] { return at_work_ == 1; }));
+  waiting.say(post("/work", ""));
+  EXPECT_EQ(waiting.hear("--max-time").substr(0, 12), "HTTP/1.1 503");
+  {
+    const std::lock_guard lock(mutex_);
+    work_ends_ = true;
+    changed_.notify_all();
+  }
+  Client other(port);
+  other.say(post("/echo", "again", kClose));
+  EXPECT_NE(other.hear().find("again"), std::string::npos);
+  EXPECT_EQ(at_work_, 1);
+}
+
+TEST_F(HttpServerTest, AStreamThatHasBegunIsLeftToItsWriter) {
+  options_.times.answer = 100ms;
+  Client client(open());
+  client.say(post("/hold", ""));
+  const auto exchange = held();
+  ASSERT_TRUE(exchange);
+  exchange->begin({200, "text/plain", {}, "begun,"});
+  std::this_thread::sleep_for(300ms);
+  EXPECT_TRUE(exchange->write("done"));
+  exchange->finish();
+  EXPECT_NE(client.hear("\r\n0\r\n\r\n").find("done"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, FailuresOutsideAHandlerHaveTheRoutesForm) {
+  options_.handlers = 1;
+  options_.waiting = 0;
+  Client client(open());
+  client.say(post("/plain", "", kClose));
+  const std::string heard = client.hear();
+  EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
+  EXPECT_NE(heard.find("\r\n\r\nplainly: too many requests"), std::string::npos) << heard;
 }
 
 TEST_F(HttpServerTest, SlowClientsAreCutOff) {

@@ -68,6 +68,9 @@ TEST(Access, AsksForTheKey) {
   EXPECT_EQ(status(access, with({}), false), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer secret"}})), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer first"}})), 200);
+  // The scheme has no case; it was a 401 in small letters.
+  EXPECT_EQ(status(access, with({{"authorization", "bearer secret"}})), 200);
+  EXPECT_EQ(status(access, with({{"authorization", "BEARER secret"}})), 200);
   EXPECT_EQ(status(access, with({{"x-api-key", "secret"}})), 200);
   for (const char* wrong : {"Bearer ", "Bearer secre", "Bearer secretsecret", "secret",
                             "Bearer SECRET", "Basic secret", "Bearer  secret"}) {

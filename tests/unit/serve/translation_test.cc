@@ -159,5 +159,32 @@ TEST(TranslationDirections, AreThoseThatTheVocabularyHasCodesFor) {
   EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");
 }
 
+// 600,000 lines of one letter took gigabytes before the first of them was translated.
+TEST_F(TranslationTest, TooManyLinesAreRefused) {
+  std::string lines;
+  for (int i = 0; i < 65'536; ++i) lines += "\n";
+  refused_plainly(translated(about(lines)), 400, "at most 65536");
+  lines.resize(65'536 / 4);
+  refused_plainly(translated(about(lines, {{"alternatives", 3}})), 400, "at most 65536");
+  EXPECT_EQ(translated(about(std::string(1000, '\n') + "a"))->answer.status, 200);
+}
+
+TEST_F(TranslationTest, AClientThatLeftIsNotTokenizedFor) {
+  int lines = 0;
+  const auto exchange = std::make_shared<FakeExchange>();
+  model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
+    if (++lines == 3) exchange->leave();
+    return TranslationRequest{};
+  };
+  Request request;
+  request.method = "POST";
+  request.path = "/translate";
+  request.body = about(std::string("a\nb\nc\nd\ne\nf")).dump();
+  const auto found = router_.find(request);
+  std::get<const Route*>(found)->handler(request, exchange);
+  EXPECT_EQ(lines, 3);
+  EXPECT_TRUE(prompts_.empty());
+}
+
 }  // namespace
 }  // namespace fovea::serve

@@ -126,5 +126,27 @@ TEST_F(VectorsTest, AVectorsBitsDoNotDependOnItsCompany) {
   EXPECT_LT(queue.status().batches, 60);
 }
 
+// The query was tokenized again for each text, 2,048 times, whether or not the client still waited.
+TEST_F(VectorsTest, ALongQueryIsReadOnce) {
+  std::string query;
+  for (int i = 0; i < 20'000; ++i) query += "fox sees a ";
+  const std::vector<std::string> texts(2048, "the eye");
+  const Json json = parsed(post("/rerank", {{"query", query}, {"texts", texts}}));
+  ASSERT_EQ(json.size(), 2048u);
+  EXPECT_EQ(json[2047]["score"].get<float>(), reranker_->score(query, {"the eye"})[0]);
+}
+
+TEST_F(VectorsTest, NothingIsReadForAClientThatLeft) {
+  const std::vector<std::string> texts(100, "the eye");
+  RerankOptions rerank;
+  rerank.stop = [] { return true; };
+  RerankQueue scores(*reranker_);
+  EXPECT_THROW(scores.submit("fox", texts, rerank, {}), Error);
+  EmbedOptions embed;
+  embed.stop = rerank.stop;
+  EmbedQueue vectors(*embedder_);
+  EXPECT_THROW(vectors.submit(texts, embed, {}), Error);
+}
+
 }  // namespace
 }  // namespace fovea::serve

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/json.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer_state.h"
 #include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -218,6 +221,18 @@ TEST(SentencePiece, AnyDamageIsAnErrorOrAModel) {
     read(flipped);
   }
   EXPECT_GT(refused, 200);
+}
+
+// The configuration beside a SentencePiece model was written again without a limit of depth, which
+// ended the program.
+TEST(SentencePiece, ADeepConfigurationIsRefused) {
+  const TemporaryFolder folder;
+  std::filesystem::copy("tests/goldens/translation_tokenizers/source.spm",
+                        folder.path() + "/spiece.model");
+  std::ofstream(folder.path() + "/tokenizer_config.json")
+      << "{\"a\":" << std::string(200'000, '[') << std::string(200'000, ']') << "}";
+  expect_error(ErrorKind::BadFile, {"tokenizer_config.json", "nested"},
+               [&] { Tokenizer::open(folder.path()); });
 }
 
 }  // namespace

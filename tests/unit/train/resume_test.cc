@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -265,6 +266,14 @@ TEST_F(Resume, RefusesAFolderWhoseSnapshotsAreAllDamaged) {
   for (const int64_t step : find_snapshots(options_.out))
     write_file_atomically(file(step), "nothing");
   expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { go_on(); });
+}
+
+// A folder from elsewhere may hold a FIFO as its log, whose writer was waited for without end.
+TEST_F(Resume, ALogThatIsNoFileIsRefused) {
+  stop_at(8);
+  fs::remove(log());
+  ASSERT_EQ(mkfifo(log().c_str(), 0600), 0);
+  expect_error(ErrorKind::BadFile, {"log.jsonl", "FIFO"}, [&] { go_on(); });
 }
 
 }  // namespace

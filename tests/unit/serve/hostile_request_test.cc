@@ -1,0 +1,229 @@
+// Requests of a few hundred bytes, or of a body's limit, that cost the server its life, its memory
+// or its time; and conversations that say more than their words.
+
+#include <sys/stat.h>
+
+#include "api_fixture.h"
+#include "fovea/error.h"
+#include "serve/answer_limits.h"
+
+namespace fovea::serve {
+namespace {
+
+class HostileRequestTest : public ApiTest {
+ protected:
+  Json conversation_with_call(const Json& arguments){
+      return {{"messages",
+               {{{"role", "user"}, {"content", "x"}},
+                {{"role", "assistant"},
+                 {"content", nullptr},
+                 {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", arguments}}}}}}}}}}};
+}
+};
+
+// The arguments of a call are JSON in a string. They were parsed without the limits of the body,
+// and 41,000 levels ended the program when they were written again.
+TEST_F(HostileRequestTest, DeepArgumentsStayText) {
+  for (const std::string& inner :
+       {std::string(100'000, '[') + std::string(100'000, ']'), std::string(100'000, '[')}) {
+    const std::string arguments = "{\"a\":" + inner + "}";
+    model_->facts.context = 1 << 20;
+    const auto exchange = post(kChatPath, conversation_with_call(arguments));
+    EXPECT_EQ(exchange->answer.status, 200) << exchange->answer.body;
+    const Json messages = Json::parse(conversation_.messages);
+    EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], arguments);
+  }
+}
+
+TEST_F(HostileRequestTest, DeepArgumentsOfATemplateFileAreRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/chat.jinja";
+  std::ofstream(path) << "{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}";
+  model_->chat = chat_format("", path, *tokenizer_);
+  model_->facts.context = 1 << 20;
+  // 60 levels here and some of the conversation's own are more than a template takes.
+  const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
+  const auto exchange = post(kChatPath, conversation_with_call(deep));
+  refused(exchange, 400, "messages", "nested");
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{\"a\":[]}"))->answer.status, 200);
+}
+
+TEST_F(HostileRequestTest, ManyKeysAreReadInTimeAndTooManyRefused) {
+  std::string body = "{\"content\":\"a\"";
+  for (int i = 0; i < 99'000; ++i) body += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_EQ(ask("POST", "/tokenize", body + "}")->answer.status, 200);
+  for (int i = 0; i < 2'000; ++i) body += ",\"x" + std::to_string(i) + "\":0";
+  refused(ask("POST", "/tokenize", body + "}"), 400, nullptr, "100000 keys");
+}
+
+// 686 bytes asked for gigabytes: many prompts, many answers of each, and at each token everything
+// that the model looked at.
+TEST_F(HostileRequestTest, AnswersAreCountedBeforeTheyAreBegun) {
+  model_->facts.context = 4096;
+  model_->facts.width = 1024;
+  const Json watch = {{"attention", {{"top_k", 1024}}}, {"hidden_states", {{"layer", 2}}}};
+  const Json asked = {{"prompt", std::vector<std::string>(32, "the fox")},
+                      {"n", 16},
+                      {"max_tokens", 500},
+                      {"logprobs", 20},
+                      {"fovea", watch}};
+  refused(post(kCompletionPath, asked), 400, "max_tokens", "at most 64 MiB");
+  EXPECT_TRUE(prompts_.empty());
+  Json less = asked;
+  less["max_tokens"] = 1;
+  EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
+  less["stream"] = true;
+  EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
+  // A length that nobody asked for is shortened.
+  model_->facts.context = 1 << 20;
+  EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->answer.status, 200);
+  EXPECT_LT(options_.max_tokens, 40'000);
+  EXPECT_GT(options_.max_tokens, 20'000);
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  EXPECT_GT(options_.max_tokens, 1'000'000) << "words alone take little";
+  refused(
+      post(kCompletionPath, {{"prompt", std::vector<std::string>(32, std::string(150'000, 'x'))},
+                             {"n", 16},
+                             {"echo", true}}),
+      400, "echo", "at most 64 MiB");
+}
+
+// Tokens may be longer than was counted on.
+TEST_F(HostileRequestTest, WhatIsHeldOfAnswersIsBounded) {
+  HeldBytes one, two, three, four, five;
+  EXPECT_THROW(one.set(kMostAnswerBytes + 1), ApiError);
+  for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
+  try {
+    five.set(1);
+    ADD_FAILURE() << "more than all may hold";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status, 503);
+  }
+  one.set(0);
+  five.set(1);
+  pieces_ = {std::string(40 << 20, 'x'), "y"};
+  refused(post(kChatPath, chat({{"n", 2}})), 400, "body", "at most 64 MiB");
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+}
+
+TEST_F(HostileRequestTest, TokensOfALongTextAreText) {
+  const std::string text(200'000, 'q');
+  const auto exchange = post("/tokenize", {{"content", text}, {"with_pieces", true}});
+  const Json json = parsed(exchange);
+  std::string joined;
+  for (const Json& token : json["tokens"]) joined += token["piece"].get<std::string>();
+  EXPECT_EQ(joined, text);
+  EXPECT_EQ(json["count"], json["tokens"].size());
+  EXPECT_EQ(json["max_model_len"], 64);
+}
+
+TEST_F(HostileRequestTest, VectorsAreCountedBeforeTheyAreMade) {
+  EXPECT_THROW(check_vectors(2048, 8192, false, "input"), ApiError);
+  check_vectors(2048, 3072, true, "input");
+  check_vectors(2048, 1024, false, "input");
+}
+
+// A function's parameter named <|im_end|> ended the system's message: values were kept from
+// becoming special tokens, names were not, nor was what a request gives the template besides.
+TEST_F(HostileRequestTest, NamesAndVariablesAreNoSpecialTokens) {
+  const std::string special(tokenizer_->text_of(tokenizer_->eos_id().value()));
+  model_->chat = ChatFormat{[](const ChatRequest& request) {
+    return request.messages + request.tools + request.documents + request.variables;
+  }};
+  model_->facts.context = 4096;
+  const Json held = {{special, special}, {"plain", Json::array({special, {{special, 1}}})}};
+  Json asked = conversation_with_call(Json{{special, 1}}.dump());
+  asked["messages"][0]["content"] = special;
+  asked["messages"][0][special] = held;
+  asked["tools"] = {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", held}}}}};
+  asked["documents"] = {held};
+  asked["chat_template_kwargs"] = held;
+  asked["reasoning_effort"] = special;
+  EXPECT_EQ(post(kChatPath, asked)->answer.status, 200);
+  ASSERT_EQ(prompts_.size(), 1u);
+  for (const int32_t id : prompts_[0]) EXPECT_FALSE(tokenizer_->is_special(id));
+}
+
+class TemplateTest : public HostileRequestTest {
+ protected:
+  void use(const std::string& source) {
+    path_ = folder_.path() + "/secret place.jinja";
+    std::ofstream(path_) << source;
+    model_->chat = chat_format("", path_, *tokenizer_);
+    model_->facts.context = 4096;
+  }
+  std::string told() { return tokenizer_->decode(prompts_.back()); }
+
+  const TemporaryFolder folder_;
+  std::string path_;
+};
+
+// Clients of OpenAI's API send null beside calls; a template that joins texts refused it.
+TEST_F(TemplateTest, AMessageThatOnlyCallsToolsHasNoContent) {
+  use("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}");
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
+  EXPECT_EQ(told(), "user:x;assistant:;");
+  Json absent = conversation_with_call("{}");
+  absent["messages"][1].erase("content");
+  EXPECT_EQ(post(kChatPath, absent)->answer.status, 200);
+  EXPECT_EQ(told(), "user:x;assistant:;");
+  use("{% for m in messages %}{{ 'calls' if m.content is none else m.content }};{% endfor %}");
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
+  EXPECT_EQ(told(), "x;calls;") << "a template that knows of null sees it";
+}
+
+TEST_F(TemplateTest, ErrorsTellNoPathAndQuoteLittle) {
+  use("{{ raise_exception('no: ' ~ messages[0].content) }}");
+  const Json long_chat = {
+      {"messages", {{{"role", "user"}, {"content", std::string(200'000, 'w')}}}}};
+  const auto exchange = post(kChatPath, long_chat);
+  refused(exchange, 400, "messages", "the chat template: line 1, column");
+  EXPECT_EQ(exchange->answer.body.find("secret place"), std::string::npos);
+  EXPECT_LT(exchange->answer.body.size(), 700u);
+}
+
+// A template that knows no tools left them out without a word.
+TEST_F(TemplateTest, WhatATemplateDoesNotKnowIsRefused) {
+  const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
+  use("{% for m in messages %}{{ m.content }}{% endfor %}");
+  refused(post(kChatPath, chat({{"tools", tools}})), 400, "tools", "does not know tools");
+  refused(post(kChatPath, chat({{"documents", {{{"text", "a"}}}}})), 400, "documents");
+  for (const char* choice : {"none", "required"}) {
+    const auto exchange = post(kChatPath, chat({{"tools", tools}, {"tool_choice", choice}}));
+    EXPECT_EQ(exchange->answer.status, 200) << choice << exchange->answer.body;
+  }
+  use("{{ tools }}{{ documents }}");
+  EXPECT_EQ(
+      post(kChatPath, chat({{"tools", tools}, {"documents", {{{"text", "a"}}}}}))->answer.status,
+      200);
+}
+
+TEST_F(TemplateTest, AFifoIsNoTemplate) {
+  const std::string path = folder_.path() + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(chat_format("", path, *tokenizer_), Error);
+}
+
+TEST_F(HostileRequestTest, AModelWithoutALanguageHeadIsRefusedByName) {
+  refused(post(kChatPath, chat({{"model", "second/model"}})), 400, "model",
+          "second/model has no language head");
+  refused(post(kCompletionPath, {{"model", "third"}, {"prompt", "a"}}), 400, "model",
+          "third has no language head");
+}
+
+TEST_F(HostileRequestTest, ErrorsQuoteLittle) {
+  const std::string word(300'000, 'w');
+  for (const auto& exchange :
+       {ask("POST", kChatPath, "{\"messages\": \"" + word),
+        ask("POST", kChatPath, "{\"a\": " + word),
+        post(kChatPath, chat({{"response_format", {{"type", word}}}})),
+        post(kChatPath,
+             chat({{"tool_choice", word}, {"tools", {{{"function", {{"name", word}}}}}}})),
+        post(kChatPath, chat({{"model", word}})), post(kCompletionPath, {{"prompt", word}})}) {
+    EXPECT_GE(exchange->answer.status, 400);
+    EXPECT_LT(exchange->answer.body.size(), 1000u) << exchange->answer.body.substr(0, 300);
+  }
+}
+
+}  // namespace
+}  // namespace fovea::serve
