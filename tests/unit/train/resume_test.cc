@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/json.h"
+#include "kernels/isa.h"
 #include "train/settings.h"
 #include "unit/base/expect_error.h"
 #include "unit/train/runs.h"
@@ -192,6 +193,38 @@ TEST_F(Resume, NeedsNoPermissionForWhatDoesNotDecideTheNumbers) {
   options_.save_every = 3;
   options_.keep = 5;
   EXPECT_EQ(go_on().first_step, 6);
+}
+
+// `--dtype automatic` was decided by the machine alone: a run that a machine with bf16 had begun
+// was refused on one without it.
+TEST_F(Resume, KeepsThePrecisionThatItBeganWith) {
+  for (const auto& [precision, name] :
+       {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
+    options_.out = runs_ / name;
+    options_.precision = precision;
+    stop_at(6);
+    options_.precision = Precision::automatic;
+    const TrainPlan plan = go_on();
+    EXPECT_EQ(plan.precision, name);
+    EXPECT_TRUE(plan.notes.empty());
+  }
+}
+
+TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
+  options_.precision = Precision::bf16;
+  use_isa("avx2");
+  stop_at(6);
+  use_isa("amx-model");
+  const TrainPlan plan = go_on();
+  use_isa("auto");
+  const std::string note =
+      "the run goes on in bf16 of CPU class amx, before it was of class common: from here its bits "
+      "differ from those of an uninterrupted run";
+  EXPECT_EQ(plan.first_step, 6);
+  EXPECT_EQ(plan.notes, std::vector<std::string>{note});
+  EXPECT_NE(read_file(log()).find("{\"step\":6,\"note\":\"" + note + "\"}"), std::string::npos);
+  const nlohmann::json state = read_json(snapshot_path(options_.out, 20) + "/state.json");
+  EXPECT_EQ(state["numeric_class"], "amx");
 }
 
 TEST_F(Resume, FallsBackToTheOlderSnapshot) {

@@ -1,0 +1,106 @@
+// A short training and the text that the model then writes, bit for bit: the same constants hold
+// for every CPU of a class (numeric_class), any number of threads, every compiler and C library.
+//
+// A change that is meant to change numbers changes kKnown: the failing test prints the new values.
+// Run it on one machine, paste them, and see that others agree.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/hash.h"
+#include "base/threads.h"
+#include "fovea/generate.h"
+#include "kernels/isa.h"
+#include "unit/train/runs.h"
+
+namespace fovea {
+namespace {
+
+struct Bits {
+  std::string weights;  // XXH3 of state.safetensors: weights and moments after 24 steps
+  std::string text;     // XXH3 of what the model writes, with weights in fp32, int8 and int4
+  bool operator==(const Bits&) const = default;
+};
+
+void PrintTo(const Bits& bits, std::ostream* out) {
+  *out << "{\"" << bits.weights << "\", \"" << bits.text << "\"}";
+}
+
+// By positions, precision of the products and class of the CPU.
+const std::map<std::string, Bits> kKnown = {
+    {"rotary fp32 common", {"", ""}},     {"rotary bf16 common", {"", ""}},
+    {"rotary bf16 amx", {"", ""}},        {"sinusoidal fp32 common", {"", ""}},
+    {"sinusoidal bf16 common", {"", ""}}, {"sinusoidal bf16 amx", {"", ""}},
+};
+
+Spec spec_with(PositionKind positions) {
+  Spec spec = small_spec(0.1f);
+  spec.width = 32;
+  spec.context = 32;
+  spec.decoder->position.kind = positions;
+  spec.decoder->norm.kind = positions == PositionKind::rotary ? NormKind::rms : NormKind::layer;
+  spec.decoder->ffn.gated = positions == PositionKind::rotary;
+  return spec;
+}
+
+// A cosine schedule, dropout, two passes in a step, clipping and a sample at the end.
+Bits computed(PositionKind positions, Precision precision) {
+  const Runs runs;
+  TrainOptions options = runs.options("out");
+  options.steps = 24;
+  options.accumulate = 2;
+  options.precision = precision;
+  options.learning_rate = 1e-2;
+  options.evaluate_every = 12;
+  options.sample_tokens = 40;
+  std::string text;
+  train(spec_with(positions), options, {}, [&](const TrainProgress& progress) {
+    text += progress.sample;
+    return true;
+  });
+  GenerateOptions generation;
+  generation.max_tokens = 40;
+  for (const auto weights : {WeightPrecision::full, WeightPrecision::int8, WeightPrecision::int4}) {
+    const Model model = Model::open(options.out, nullptr, weights);
+    text += "|" + generate(model, "the ", generation)[0].text;
+  }
+  return {hash_text(hash_bytes(state_bytes(options, options.steps))), hash_text(hash_bytes(text))};
+}
+
+class KnownBits : public testing::TestWithParam<std::string> {
+ protected:
+  ~KnownBits() override {
+    set_thread_count(threads_);
+    use_isa("auto");
+  }
+  const int threads_ = thread_count();
+};
+
+// One thread and two, one after the other.
+TEST_P(KnownBits, OfAShortTraining) {
+  use_isa(GetParam());
+  int threads = 1;
+  for (const auto& [name, positions] :
+       {std::pair("rotary", PositionKind::rotary), {"sinusoidal", PositionKind::sinusoidal}}) {
+    for (const auto& [precision, dtype] :
+         {std::pair(Precision::fp32, DType::f32), {Precision::bf16, DType::bf16}}) {
+      set_thread_count(threads);
+      const std::string key =
+          std::string(name) + " " + std::string(name_of(dtype)) + " " + numeric_class(dtype);
+      EXPECT_EQ(computed(positions, precision), kKnown.at(key)) << key << ", " << threads;
+      threads = 3 - threads;
+    }
+    threads = 3 - threads;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryIsa, KnownBits, testing::ValuesIn(testable_isas()),
+                         [](const auto& isa) {
+                           std::string name = isa.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace fovea
