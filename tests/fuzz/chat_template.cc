@@ -23,11 +23,12 @@ std::tm moment() {
   return time;
 }
 
+// Of its special tokens none occurs in JSON outside of strings, as in "false" or 1e5.
 const Tokenizer& tokenizer() {
   constexpr const char* kJson = R"({"added_tokens": [
     {"id": 3, "content": "<s>", "special": true},
     {"id": 4, "content": "<|im_end|>", "special": true},
-    {"id": 5, "content": "a", "special": true}],
+    {"id": 5, "content": "m", "special": true}],
     "model": {"type": "WordLevel", "vocab": {"u": 0, "b": 1, "c": 2}, "unk_token": "u"}})";
   static const Tokenizer small(parse_tokenizer({kJson, ""}, "tokenizer.json", "config.json"));
   return small;

@@ -57,7 +57,7 @@ class Hostile(ServeTest):
         deep = '{"a":' + "[" * 100000 + "]" * 100000 + "}"
         call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": deep}}]}
         watch = {"attention": {"top_k": 1024}, "hidden_states": {"layer": 2}}
-        cases = [("/v1/chat/completions", {"messages": [*user, call]}, 400),
+        cases = [("/v1/chat/completions", {"messages": [*user, call]}, 200),  # its arguments stay text
                  ("/tokenize", '{"content":"a"' + "".join(',"%x":0' % i for i in range(190000)) + "}", 400),
                  ("/v1/completions", {"prompt": ["the"] * 32, "n": 16, "max_tokens": 500, "ignore_eos": True, "logprobs": 20, "fovea": watch}, 400),
                  ("/tokenize", {"content": "zq" * 990000, "with_pieces": True}, 200),
@@ -113,7 +113,7 @@ class Hostile(ServeTest):
         answer = self.good("/v1/completions", {"prompt": "The", "max_tokens": 200, "ignore_eos": True})
         self.assertEqual(answer["choices"][0]["finish_reason"], "length")
         self.assertLess(answer["usage"]["total_tokens"], 66)
-        self.assertEqual(self.post("/v1/completions", {"prompt": "eye " * 60})[0], 400)
+        self.assertEqual(self.post("/v1/completions", {"prompt": "eye " * 200})[0], 400)
 
     def test_nothing_of_a_request_becomes_a_header(self):
         self.serve()

@@ -29,9 +29,12 @@ void PrintTo(const Bits& bits, std::ostream* out) {
 
 // By positions, precision of the products and class of the CPU.
 const std::map<std::string, Bits> kKnown = {
-    {"rotary fp32 common", {"", ""}},     {"rotary bf16 common", {"", ""}},
-    {"rotary bf16 amx", {"", ""}},        {"sinusoidal fp32 common", {"", ""}},
-    {"sinusoidal bf16 common", {"", ""}}, {"sinusoidal bf16 amx", {"", ""}},
+    {"rotary fp32 common", {"1b0efec223ac7e37", "119d1eb77694d890"}},
+    {"rotary bf16 common", {"948966b2718698a4", "119d1eb77694d890"}},
+    {"rotary bf16 amx", {"d22a62fd2a0bbbe2", "119d1eb77694d890"}},
+    {"sinusoidal fp32 common", {"2b181008e2868d59", "3ee33499e16f167b"}},
+    {"sinusoidal bf16 common", {"a4daf84643cc76be", "3ee33499e16f167b"}},
+    {"sinusoidal bf16 amx", {"c359c8e7fe140601", "3ee33499e16f167b"}},
 };
 
 Spec spec_with(PositionKind positions) {

@@ -12,13 +12,13 @@ namespace {
 
 class HostileRequestTest : public ApiTest {
  protected:
-  Json conversation_with_call(const Json& arguments){
-      return {{"messages",
-               {{{"role", "user"}, {"content", "x"}},
-                {{"role", "assistant"},
-                 {"content", nullptr},
-                 {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", arguments}}}}}}}}}}};
-}
+  Json conversation_with_call(const Json& arguments) {
+    const Json call = {{"function", {{"name", "f"}, {"arguments", arguments}}}};
+    const Json user = {{"role", "user"}, {"content", "x"}};
+    const Json assistant = {
+        {"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({call})}};
+    return {{"messages", Json::array({user, assistant})}};
+  }
 };
 
 // The arguments of a call are JSON in a string. They were parsed without the limits of the body,
@@ -80,7 +80,7 @@ TEST_F(HostileRequestTest, AnswersAreCountedBeforeTheyAreBegun) {
   EXPECT_LT(options_.max_tokens, 40'000);
   EXPECT_GT(options_.max_tokens, 20'000);
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
-  EXPECT_GT(options_.max_tokens, 1'000'000) << "words alone take little";
+  EXPECT_GT(options_.max_tokens, 900'000) << "words alone take little";
   refused(
       post(kCompletionPath, {{"prompt", std::vector<std::string>(32, std::string(150'000, 'x'))},
                              {"n", 16},
