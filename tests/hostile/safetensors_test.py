@@ -33,8 +33,14 @@ class HostileWeights(HostileTest):
 
     def test_blanks_in_a_header(self):
         """A header of 100 MB of blanks took 350 MB."""
-        blanks = b" " * (70 << 20)
-        self.bad(r"__metadata__", raw(b'{' + blanks + b'"__metadata__": {"a": 1}}'))
+        end = b'"__metadata__": {"a": 1}}'
+        # Written in parts: what this process holds when it starts the program counts as the program's peak.
+        with open(self.write("model.safetensors", b""), "wb") as file:
+            file.write((1 + (70 << 20) + len(end)).to_bytes(8, "little") + b"{")
+            for _ in range(70):
+                file.write(b" " * (1 << 20))
+            file.write(end)
+        self.refused(r"__metadata__")
 
     def test_long_names(self):
         """Errors quoted names of any length."""
