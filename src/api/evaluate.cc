@@ -1,6 +1,5 @@
 #include "fovea/evaluate.h"
 
-
 #include "api/parts.h"
 #include "api/pseudo_perplexity.h"
 #include "base/error.h"

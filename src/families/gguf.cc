@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_tensors.h"
-#include "fovea/excerpt.h"
 #include "checkpoint/quantized.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
