@@ -15,8 +15,8 @@ namespace {
 using In = Interpreter;
 
 // The subject as text, as Jinja's soft_str.
-std::string subject(In& in, const Arguments& arguments) {
-  std::string text = to_text(in, arguments.positional[0]);
+std::string subject(In& in, const Value& value) {
+  std::string text = to_text(in, value);
   in.bytes(text.size());
   return text;
 }
@@ -24,7 +24,7 @@ std::string subject(In& in, const Arguments& arguments) {
 template <std::string (*convert)(std::string_view)>
 Value converted(In& in, Arguments& arguments) {
   const Bound bound(in, "the filter", arguments, {"s"}, 1);
-  return Value(convert(subject(in, {{bound[0]}, {}})));
+  return Value(convert(subject(in, bound[0])));
 }
 
 Value string(In& in, Arguments& arguments) {
@@ -34,7 +34,7 @@ Value string(In& in, Arguments& arguments) {
 }
 
 Value trim(In& in, Arguments& arguments) {
-  const std::string text = subject(in, arguments);
+  const std::string text = subject(in, arguments.positional[0]);
   const Bound bound(in, "trim", arguments, {"value", "chars"}, 1);
   return Value(bound.is_none(1) ? strip(text) : strip(text, bound.text(1), Side::both));
 }
@@ -151,7 +151,7 @@ Value safe(In& in, Arguments& arguments) {
 }
 
 Value format(In& in, Arguments& arguments) {
-  const Value form(subject(in, arguments));
+  const Value form(subject(in, arguments.positional[0]));
   if (arguments.positional[0].is(Kind::string) && arguments.positional[0].text().escaped) {
     in.unsupported("formatting an escaped text");
   }
