@@ -32,10 +32,7 @@ sources_for() {
     lines=$(apt-get update --print-uris 2> /dev/null |
       sed -nE "s#^'(.*)/dists/$host(-updates|-security)?/InRelease' .*#deb \1 $release\2 main#p" | sort -u -k 3,3)
   fi
-  if ! grep -q " $release main\$" <<< "$lines"; then
-    lines="deb http://deb.debian.org/debian $release main
-deb http://deb.debian.org/debian-security $release-security main"
-  fi
+  grep -q " $release main\$" <<< "$lines" || refuse "$release: this machine's apt names no Debian mirror; expected one in its sources"
   echo "$lines"
 }
 

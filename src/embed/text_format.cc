@@ -126,16 +126,16 @@ std::vector<Offsets> TextFormat::places(std::string_view text) const {
 }
 
 TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view second) const {
-  const std::vector<int32_t> own = own_ids(second);
+  const std::vector<int32_t> ids = own_ids(second);
   check(most_ > pair_.size(),
         "maximum length: {} tokens, {} of them special; expected room for two texts", most_,
         pair_.size());
   const size_t most = static_cast<size_t>(most_ - pair_.size());
-  const size_t whole = first.size() + own.size();
-  std::pair<size_t, size_t> kept = {first.size(), own.size()};
-  if (whole > most) kept = shares(first.size(), own.size(), most);
+  const size_t whole = first.size() + ids.size();
+  std::pair<size_t, size_t> kept = {first.size(), ids.size()};
+  if (whole > most) kept = shares(first.size(), ids.size(), most);
   TokenizedText result =
-      framed(pair_, {first.first(kept.first), std::span(own).first(kept.second)});
+      framed(pair_, {first.first(kept.first), std::span(ids).first(kept.second)});
   result.cut = static_cast<int64_t>(whole - kept.first - kept.second);
   return result;
 }

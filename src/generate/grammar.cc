@@ -101,10 +101,10 @@ void Grammar::measure() {
   for (size_t i = symbols_.size(); i-- > 0;) {
     if (symbols_[i].kind == Symbol::end) continue;
     const auto index = static_cast<size_t>(symbols_[i].index);
-    const int64_t own = symbols_[i].kind == Symbol::rule ? shortest_[index]
-                        : sets_[index].any()             ? 1
-                                                         : kNever;
-    rest_[i] = std::min(kNever, own + rest_[i + 1]);
+    const int64_t shortest = symbols_[i].kind == Symbol::rule ? shortest_[index]
+                             : sets_[index].any()             ? 1
+                                                              : kNever;
+    rest_[i] = std::min(kNever, shortest + rest_[i + 1]);
   }
 }
 
