@@ -11,6 +11,8 @@
 namespace fovea {
 namespace {
 
+using Ids = std::vector<int32_t>;
+
 using nlohmann::json;
 
 Tokenizer open_text(const json& file) {
@@ -205,7 +207,6 @@ TEST(TokenizerLimits, ErrorsAreShort) {
 // Hugging Face's models cut a text into special tokens like into any other where the added token
 // does not match, such as one that must stand alone. Text that is to stay text never does.
 TEST(TokenizerLimits, ModelsMakeSpecialTokensOfParsedTextsOnly) {
-  using Ids = std::vector<int32_t>;
   const auto special = [](int id, const char* text) {
     return json{{"id", id},
                 {"content", text},
