@@ -32,7 +32,7 @@ class LogprobList {
   void add(int32_t id, const TokenLogprob& logprob);
   bool empty() const { return tokens_.empty(); }
   size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
-  std::string take();  // JSON; null where there is none. The list is empty then.
+  std::string take();  // JSON; null if empty. Leaves the list empty.
 
  private:
   std::string text(int32_t id) const;

@@ -22,7 +22,7 @@ struct ServedOptions {
 };
 
 // Opens a model for what it can do: a cross-encoder scores pairs, a decoder with a language head
-// writes, and everything else makes vectors. `warn` is told what is odd about its files.
+// writes, and everything else makes vectors. `warn` receives what is odd about its files.
 std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
                                          const std::function<void(const std::string&)>& warn);
 

@@ -189,14 +189,14 @@ uint64_t checked_count(HeaderReader& header, const char* what, uint64_t most) {
 }
 
 template <class List, class Key>
-void sort_and_refuse_twins(List& list, Key key, const std::string& path) {
+void sort_and_refuse_duplicates(List& list, Key key, const std::string& path) {
   std::sort(list.begin(), list.end(),
             [&](const auto& a, const auto& b) { return a.*key < b.*key; });
-  const auto twin = std::adjacent_find(
+  const auto duplicate = std::adjacent_find(
       list.begin(), list.end(), [&](const auto& a, const auto& b) { return a.*key == b.*key; });
-  if (twin != list.end())
+  if (duplicate != list.end())
     fail(ErrorKind::BadFile, "{}: holds {} twice; expected each name once", path,
-         excerpt((*twin).*key));
+         excerpt((*duplicate).*key));
 }
 
 }  // namespace
@@ -215,7 +215,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
   const uint64_t tensors = checked_count(header, "tensors", kTensorLimit);
   const uint64_t keys = checked_count(header, "keys", kKeyLimit);
   for (uint64_t i = 0; i < keys; ++i) values_.push_back(header.value());
-  sort_and_refuse_twins(values_, &GgufValue::key, path);
+  sort_and_refuse_duplicates(values_, &GgufValue::key, path);
 
   struct Place {
     uint64_t begin, end;
@@ -256,7 +256,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
            places[i].begin);
     }
   }
-  sort_and_refuse_twins(tensors_, &GgufTensor::name, path);
+  sort_and_refuse_duplicates(tensors_, &GgufTensor::name, path);
 }
 
 const GgufTensor* Gguf::find_tensor(std::string_view name) const {

@@ -126,7 +126,7 @@ void GrammarAutomaton::call(int32_t rule, const Edge& edge) {
   Called& called = called_[grammar_->order(rule)];
   if (std::exchange(called_in_[static_cast<size_t>(rule)], step_) != step_)
     called.rules.push_back(rule);
-  // Nothing is left to do behind the last symbol: then the rule stands in for its caller.
+  // Nothing is left to do after the last symbol: then the rule takes its caller's place.
   if (grammar_->symbol(edge.position + 1).kind != Grammar::Symbol::end) {
     called.edges.push_back({edge.position + 1, edge.below});
     return;

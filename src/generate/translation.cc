@@ -16,7 +16,7 @@ constexpr size_t kWindow = 1024;
 void check_options(const TranslateOptions& o, const Generator& generator) {
   const Spec& spec = checked_writer(generator.model.spec);
   check(spec.encoder.has_value(),
-        "translate: the model is a decoder alone; expected an encoder-decoder (generate writes on "
+        "translate: the model is a decoder alone; expected an encoder-decoder (generate continues "
         "with this one)");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");

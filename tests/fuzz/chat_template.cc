@@ -1,5 +1,5 @@
 // A chat template over one conversation, within limits. The template stands alone, or before a NUL
-// with the JSON of its variables behind it. The same bytes as the parts of a conversation: none of
+// followed by the JSON of its variables. The same bytes as the parts of a conversation: none of
 // their words, names of members included, become special tokens.
 
 #include "base/json.h"
