@@ -154,10 +154,14 @@ Ranks::Message Ranks::wait() const {
 }
 
 void Ranks::fail(const std::string& message, int code) {
-  // What is wrong everywhere is said by one: the others give it the time to end them.
+  // What is wrong everywhere is reported once: by one rank of a machine, and by the machine whose
+  // ranks are first, which ends the others while they wait.
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank_, kMostWaits) * 100ms);
-  note(fmt::format("fovea: error: {}: {}\n", name(rank_), message));
+  if (told_->exchange(1) == 0)
+    note(fmt::format("fovea: error: {}: {}\n", name(rank_), message));
+  else
+    std::this_thread::sleep_for(1s);  // the one that reports ends this one
   leave(code);
 }
 

@@ -98,9 +98,9 @@ class Ranks(FoveaTest):
                 self.assertEqual(self.ok(self.mpirun(ranks, *arguments, input=text)).stdout, alone, more)
 
     def test_what_is_wrong_everywhere_is_said_once(self):
-        self.told_once(self.mpirun(3, "embed", self.folder / "none"), "rank 0 (", "none")
-        self.told_once(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank 0 (", "--format")
-        self.told_once(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank 0 (", "none")
+        self.told_once(self.mpirun(3, "embed", self.folder / "none"), "rank ", "none")
+        self.told_once(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank ", "--format")
+        self.told_once(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank ", "none")
         self.told_once(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "mpirun started 2")
         self.told_once(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "mpirun started 2")
 
