@@ -10,7 +10,7 @@ namespace fovea::math {
 // For all arguments, including zeros of both signs, denormal numbers, infinities and NaN, they give
 // what C's Annex F asks for, but neither set errno nor raise exceptions on purpose. A result is
 // within 0.57 units in the last place of the true value (exp, pow: 0.53; log10: 0.51). A function
-// of floats is the double's, rounded once more.
+// of floats is computed in double and rounded once more.
 
 double sin(double x);  // of any size: the argument is reduced by as many digits of 2 / pi as it has
 double cos(double x);
@@ -25,7 +25,7 @@ double log10(double x);
 double pow(double x, double y);
 double tanh(double x);
 
-inline float log(float x) { return static_cast<float>(log(double{x})); }
+float log(float x);
 inline float pow(float x, float y) { return static_cast<float>(pow(double{x}, double{y})); }
 
 }  // namespace fovea::math

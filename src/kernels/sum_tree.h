@@ -31,12 +31,21 @@ class SumTree {
   // The place of the sum that arrived last.
   int last() const { return held_ - 1; }
 
-  // Whether the sum of `index` may be added at once to that at last(), its other half: if the
-  // caller does so, it calls join() instead of next().
-  bool joins(int64_t index) const {
-    return held_ > 0 && index % 2 == 1 && indices_[held_ - 1] == index - 1;
+  // How many merges come before a sum of `index`, a later one than the last: so many places from
+  // last() down become one. A caller that has merged them itself says so with merged().
+  int merges_before(int64_t index) const {
+    int64_t top = indices_[held_ - 1];
+    int merges = 0;
+    for (int place = held_ - 1; place > 0 && width(indices_[place - 1] ^ top) < width(top ^ index);
+         --place)
+      ++merges;
+    return merges;
   }
-  void join(int64_t index) { indices_[held_ - 1] = index; }
+  int merges_at_end() const { return held_ - 1; }
+  void merged(int merges) {
+    held_ -= merges;
+    indices_[held_ - 1] = indices_[held_ - 1 + merges];
+  }
 
   // Leaves the total at place 0; false where no sum has arrived.
   template <class Merge>

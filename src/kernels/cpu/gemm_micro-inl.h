@@ -64,26 +64,35 @@ HWY_INLINE void EachOfTile(Body&& body) {
   }
 }
 
-// Continues the chains of one tile over k more words. `tile` holds them before (unless `first`)
-// and after; it has kRows rows of kVectors whole vectors. bias, if any, is added after the last
-// product, then what the tile held if `add` (with `first`: all of k at once). b is a packed panel
-// [k][kVectors * kLanes].
+// Where the chains of a tile are kept: rows of whole vectors, `stride` floats apart.
+struct TileSums {
+  float* at;
+  int64_t stride;
+  bool first;  // the chains begin; nothing is read
+  // At the end so many other tiles are added, each `apart` floats before the last. The sum is
+  // stored in place of the last of them.
+  int adds = 0;
+  int64_t apart = 0;
+};
+
+// Continues the chains of one tile over k more words. bias, if any, is added after the last
+// product. b is a packed panel [k][kVectors * kLanes].
 template <class Products, int64_t kRows, int64_t kVectors, bool kPackedA>
 HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
-                               float* HWY_RESTRICT tile, int64_t tile_stride, bool first,
-                               const float* HWY_RESTRICT bias, bool add) {
+                               const TileSums& sums, const float* HWY_RESTRICT bias) {
   const Floats d;
   Vector sum[kRows][kVectors];
   const auto each = [](auto&& body) HWY_ATTR { EachOfTile<kRows, kVectors>(body); };
-  const auto at = [=](int64_t row, int64_t v)
-                      HWY_ATTR { return tile + row * tile_stride + v * kLanes; };
+  float* HWY_RESTRICT tile = sums.at;
+  const int64_t stride = sums.stride;
+  const auto at = [&](int64_t row, int64_t v) HWY_ATTR { return tile + row * stride + v * kLanes; };
   each([&](int64_t row, int64_t v) HWY_ATTR { sum[row][v] = hn::Zero(d); });
-  if (!first)
+  if (!sums.first)
     each([&](int64_t row, int64_t v) HWY_ATTR { sum[row][v] = hn::LoadU(d, at(row, v)); });
   const float* rows[kRows];
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) rows[row] = a.data + row * a.row_stride;
-  if (tile_stride != kTileColumns)  // in c, where the rows of the next tile follow
+  if (stride != kTileColumns)  // in c, where the rows of the next tile follow
     each([&](int64_t row, int64_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
   for (int64_t i = 0; i < k;) {
     PrefetchA<kRows, kPackedA>(a, i);
@@ -106,15 +115,15 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
     each([&](int64_t row, int64_t v)
              HWY_ATTR { sum[row][v] = hn::Add(sum[row][v], hn::LoadU(d, bias + v * kLanes)); });
   }
-  if (add) {
+  for (int i = 0; i < sums.adds; ++i) {
+    tile -= sums.apart;
     each([&](int64_t row, int64_t v)
              HWY_ATTR { sum[row][v] = hn::Add(hn::LoadU(d, at(row, v)), sum[row][v]); });
   }
   each([&](int64_t row, int64_t v) HWY_ATTR { hn::StoreU(sum[row][v], d, at(row, v)); });
 }
 
-using TileFunction = void (*)(TileA, const float*, int64_t, float*, int64_t, bool, const float*,
-                              bool);
+using TileFunction = void (*)(TileA, const float*, int64_t, const TileSums&, const float*);
 
 template <class Products, bool kPackedA, int64_t kRows = kTileRows>
 TileFunction TileFunctionOf(int64_t rows, int64_t vectors) {

@@ -4,8 +4,10 @@
 // threads are divided.
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "base/threads.h"
 #include "kernels/kernels.h"
 
 namespace fovea::cpu {
@@ -63,7 +65,8 @@ struct Product {
 struct Segment {
   Range k;
   int64_t unit;
-  bool first, last;  // of its unit
+  bool first, last;   // of its unit
+  int64_t next = -1;  // the next unit that has rows
 };
 
 // k in blocks: of whole units where they have at most `most` rows, else of a part of one, a
@@ -71,10 +74,13 @@ struct Segment {
 inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
   std::vector<std::vector<Segment>> blocks(1);
   int64_t held = 0;
+  Segment* ended = nullptr;  // the last one of the unit before
   const auto append = [&](const Segment& segment) {
+    if (segment.first && ended != nullptr) ended->next = segment.unit;
     if (held > 0 && held + segment.k.size() > most) blocks.emplace_back(), held = 0;
     blocks.back().push_back(segment);
     held += segment.k.size();
+    ended = &blocks.back().back();
   };
   for (int64_t unit = 0; unit < p.units.count; ++unit) {
     const Range rows = {p.units.start(unit, p.k), p.units.start(unit + 1, p.k)};
@@ -95,5 +101,22 @@ inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t m
 struct ThreadGrid {
   int64_t rows, columns;
 };
+
+// The grid whose largest share takes the least time(grid). Another thread is taken for every
+// `grain` multiply-adds.
+template <class Time>
+ThreadGrid fastest_grid(const Product& p, double grain, const Time& time) {
+  const double products =
+      static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const auto threads =
+      std::min<int64_t>(thread_count(), static_cast<int64_t>(products / grain) + 1);
+  ThreadGrid fastest = {1, 1};
+  double least = INFINITY;
+  for (int64_t rows = 1; rows <= threads; ++rows) {
+    const ThreadGrid grid = {rows, threads / rows};
+    if (const double t = time(grid); t < least) fastest = grid, least = t;
+  }
+  return fastest;
+}
 
 }  // namespace fovea::cpu

@@ -184,9 +184,6 @@ class TileShare {
                 Range columns, float* sums, SumTree& tree) {
     const bool two = rows.size() > kTileSide;
     const int64_t next_b = steps_of(block) * kTileBytes;
-    const auto merge = [&](int place) HWY_ATTR {
-      add_piece(sums + (place - 1) * kPieceFloats, sums + place * kPieceFloats);
-    };
     const auto multiply_into = [&](const Segment& segment, int64_t step, float* sum,
                                    int64_t stride) HWY_ATTR {
       if (two)
@@ -199,14 +196,20 @@ class TileShare {
       return multiply_into(block.front(), 0, c, p_.n);
     }
     int64_t step = 0;
+    const auto nothing = [](int) {};  // is left to merge: each unit's end has merged it
     for (const Segment& segment : block) {
-      const int place = segment.first ? tree.next(segment.unit, merge) : tree.last();
-      multiply_into(segment, step, sums + place * kPieceFloats, kPiece);
+      if (segment.first) tree.next(segment.unit, nothing);
+      float* sum = sums + tree.last() * kPieceFloats;
+      multiply_into(segment, step, sum, kPiece);
       step += steps_of(segment);
+      if (!segment.last) continue;
+      const int adds = segment.next < 0 ? tree.merges_at_end() : tree.merges_before(segment.next);
+      if (adds > 0) add_pieces(sum, adds);
+      tree.merged(adds);
     }
     const bool done = block.back().last && block.back().k.end == p_.k;
     if (!done) return;
-    tree.finish(merge);
+    tree.finish(nothing);
     store(sums, rows, columns);
   }
 
@@ -252,10 +255,13 @@ class TileShare {
     }
   }
 
-  static HWY_INLINE void add_piece(float* to, const float* from) {
+  // The sums of so many places before the last are added to it, to the place of the first of them.
+  static HWY_INLINE void add_pieces(float* last, int adds) {
     for (int64_t i = 0; i < kPieceFloats; i += kLanes) {
-      const Vector sum = hn::Add(hn::Load(Floats(), to + i), hn::Load(Floats(), from + i));
-      hn::Store(sum, Floats(), to + i);
+      float* at = last + i;
+      Vector sum = hn::Load(Floats(), at);
+      for (int j = 0; j < adds; ++j) sum = hn::Add(hn::Load(Floats(), at -= kPieceFloats), sum);
+      hn::Store(sum, Floats(), at);
     }
   }
 
@@ -289,22 +295,13 @@ class TileShare {
 
 // Squarish shares: each thread packs the columns of B that it reads, and A where it is transposed.
 ThreadGrid split_tiles(const Product& p) {
-  const double products =
-      static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const auto threads =
-      std::min<int64_t>(thread_count(), static_cast<int64_t>(products / kThreadGrain) + 1);
-  ThreadGrid best = {1, 1};
-  double least = INFINITY;
-  for (int64_t rows = 1; rows <= threads; ++rows) {
-    const ThreadGrid grid = {rows, threads / rows};
+  return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
     const auto row_pieces = static_cast<double>(ceil_div(ceil_div(p.m, kPiece), grid.rows));
     const auto column_pieces = static_cast<double>(ceil_div(ceil_div(p.n, kPiece), grid.columns));
     // In units of one piece's products; packing takes a quarter of that, a transposed A half.
-    const double time =
-        row_pieces * column_pieces + 0.25 * column_pieces + (p.a.transposed ? 0.5 : 0) * row_pieces;
-    if (time < least) best = grid, least = time;
-  }
-  return best;
+    return row_pieces * column_pieces + 0.25 * column_pieces +
+           (p.a.transposed ? 0.5 : 0) * row_pieces;
+  });
 }
 
 template <class Tiles>

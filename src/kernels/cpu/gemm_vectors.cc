@@ -226,8 +226,8 @@ class Block {
                            : carry_ + slot_of(rows, columns) * kTileFloats;
     const int64_t stride = in_place ? p_.n : kTileColumns;
     const float* bias = segment.last && bias_ ? bias_ + (columns.begin - columns_.begin) : nullptr;
-    function_of(a, rows, columns)({a.data, a.row_stride}, panel, words_of(segment), tile, stride,
-                                  segment.first, bias, in_place && adds);
+    function_of(a, rows, columns)({a.data, a.row_stride}, panel, words_of(segment),
+                                  {tile, stride, segment.first, in_place && adds}, bias);
     if (segment.last && !in_place) store(tile, rows, columns);
   }
 
@@ -237,29 +237,24 @@ class Block {
     const int64_t slot = slot_of(rows, columns), width = round_up(columns.size(), kLanes);
     SumTree& tree = trees_[static_cast<size_t>(slot)];
     float* sums = carry_ + slot * places_ * kTileFloats;
-    const auto merge = [&](int place) HWY_ATTR {
-      const float* from = sums + place * kTileFloats;
-      float* to = sums + (place - 1) * kTileFloats;
-      for (int64_t i = 0; i < kTileFloats; i += kLanes)
-        hn::Store(hn::Add(hn::Load(Floats(), to + i), hn::Load(Floats(), from + i)), Floats(),
-                  to + i);
-    };
+    const auto nothing = [](int) {};  // is left to merge: each unit's end has merged it
     const TileFunction tile_function = function_of(a, rows, columns);
     TileA tile_a = {a.data, a.row_stride};
     for (const Segment& segment : block) {
-      const bool joins = segment.first && segment.last && tree.joins(segment.unit);
-      if (joins)
-        tree.join(segment.unit);
-      else if (segment.first)
-        tree.next(segment.unit, merge);
+      if (segment.first) tree.next(segment.unit, nothing);
+      TileSums tile = {sums + tree.last() * kTileFloats, kTileColumns, segment.first};
+      if (segment.last) {
+        tile.apart = kTileFloats;
+        tile.adds = segment.next < 0 ? tree.merges_at_end() : tree.merges_before(segment.next);
+        tree.merged(tile.adds);
+      }
       const int64_t words = words_of(segment);
-      tile_function(tile_a, panel, words, sums + tree.last() * kTileFloats, kTileColumns,
-                    segment.first, nullptr, joins);
+      tile_function(tile_a, panel, words, tile, nullptr);
       tile_a.data += words * kTileRows;
       panel += words * width;
     }
     if (block.back().k.end < p_.k) return;
-    tree.finish(merge);
+    tree.finish(nothing);
     store(sums, rows, columns);
   }
 
@@ -300,25 +295,15 @@ double cycles_of_tiles(int64_t columns) {
          (rest == 1 ? kTileRows * 0.75 : kTileRows * static_cast<double>(rest) / 2);
 }
 
-// The split of C whose largest share takes the least time. Each thread packs what it reads, at
-// about half a cycle an element, so squarish shares pack less; uneven ones wait for the largest.
-ThreadGrid split_over_threads(const Product& p) {
-  const double products =
-      static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const auto threads =
-      std::min<int64_t>(thread_count(), static_cast<int64_t>(products / kThreadGrain) + 1);
-  ThreadGrid best = {1, 1};
-  double least = INFINITY;
+// Each thread packs what it reads, at about half a cycle an element, so squarish shares pack less.
+ThreadGrid split_vectors(const Product& p) {
   const bool packs_a = p.a.transposed || p.a.dtype != DType::f32;
-  for (int64_t rows = 1; rows <= threads; ++rows) {
-    const ThreadGrid grid = {rows, threads / rows};
+  return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
     const int64_t tiles = ceil_div(ceil_div(p.m, kTileRows), grid.rows);
     const int64_t columns = round_up(ceil_div(p.n, grid.columns), kLanes);
     const double packing = 0.5 * static_cast<double>(columns + (packs_a ? tiles * kTileRows : 0));
-    const double cycles = static_cast<double>(tiles) * cycles_of_tiles(columns) + packing;
-    if (cycles < least) best = grid, least = cycles;
-  }
-  return best;
+    return static_cast<double>(tiles) * cycles_of_tiles(columns) + packing;
+  });
 }
 
 template <class Products, bool kPairs>
@@ -338,7 +323,7 @@ void multiply_share(const Product& p, Range rows, Range columns) {
 
 template <class Products, bool kPairs>
 void multiply_vectors(const Product& p) {
-  const ThreadGrid grid = split_over_threads(p);
+  const ThreadGrid grid = split_vectors(p);
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
       multiply_share<Products, kPairs>(p, share_of(p.m, share / grid.columns, grid.rows, kTileRows),

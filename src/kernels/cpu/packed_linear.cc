@@ -327,11 +327,15 @@ void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduc
       PairRows(job, x);
       return MultiplyPacked<Bf16PairTiles<ModelPairs>>(job, products);
     case Bf16Products::tiles:
-      PairWholeRows(job, x);
-      return MultiplyPacked<Bf16MatrixTiles<NativeTiles>>(job, products);
     case Bf16Products::model_tiles:
+      if (job.rows <= Bf16FewRowTiles::kMostRows) {
+        RoundRows(job, x);
+        return MultiplyPacked<Bf16FewRowTiles>(job, products);
+      }
       PairWholeRows(job, x);
-      return MultiplyPacked<Bf16MatrixTiles<ModelTiles>>(job, products);
+      return how == Bf16Products::tiles
+                 ? MultiplyPacked<Bf16MatrixTiles<NativeTiles>>(job, products)
+                 : MultiplyPacked<Bf16MatrixTiles<ModelTiles>>(job, products);
   }
 }
 

@@ -65,6 +65,8 @@ struct Elementary {
   Reference reference;  // 64 bits of mantissa
   double bound;         // in units in the last place
   double least, most;   // where it is interesting
+
+  friend void PrintTo(const Elementary& f, std::ostream* out) { *out << f.name; }
 };
 
 class MathTest : public testing::TestWithParam<Elementary> {
@@ -106,6 +108,24 @@ INSTANTIATE_TEST_SUITE_P(Functions, MathTest,
                                          Elementary{"log10", math::log10, std::log10, 0.51, 0, 20},
                                          Elementary{"tanh", math::tanh, std::tanh, 0.57, -23, 23}),
                          [](const auto& f) { return f.param.name; });
+
+TEST(Math, LogarithmsOfFloats) {
+  Arguments arguments;
+  const auto expect_rounded = [](float x) {
+    const long double wanted = std::log(static_cast<long double>(x));
+    const auto nearest = static_cast<float>(wanted), found = math::log(x);
+    if (found == nearest || (std::isnan(found) && std::isnan(nearest))) return;
+    // Halfway between two floats the other one may be taken.
+    const long double unit = std::abs(static_cast<long double>(found) - nearest);
+    EXPECT_LE(std::abs(found - wanted), 0.500001L * unit) << std::hexfloat << x << " " << found;
+  };
+  for (const double x : kSpecial) expect_rounded(static_cast<float>(x));
+  for (int i = 0; i < 100'000; ++i) {
+    expect_rounded(std::bit_cast<float>(static_cast<uint32_t>(i) * 42949u));
+    expect_rounded(static_cast<float>(arguments.between(0, 4)));
+    expect_rounded(static_cast<float>(arguments.near(1)));
+  }
+}
 
 // Near multiples of pi / 2 nearly all digits of the reduced argument cancel.
 TEST(Math, SinesOfMultiplesOfAQuarterTurn) {

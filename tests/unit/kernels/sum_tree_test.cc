@@ -45,6 +45,35 @@ TEST(SumTree, AddsTheHalvesOfABalancedTree) {
   }
 }
 
+// As matrix products do it, which merge a unit's sum while it is still in registers.
+float sum_merged_at_once(const Numbers& numbers) {
+  std::vector<int64_t> present;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i]) present.push_back(static_cast<int64_t>(i));
+  std::vector<float> sums(65);
+  SumTree tree;
+  const auto none = [](int) { ADD_FAILURE() << "a merge is left"; };
+  for (size_t i = 0; i < present.size(); ++i) {
+    auto place = static_cast<size_t>(tree.next(present[i], none));
+    float sum = *numbers[static_cast<size_t>(present[i])];
+    const int merges =
+        i + 1 < present.size() ? tree.merges_before(present[i + 1]) : tree.merges_at_end();
+    for (int merge = 0; merge < merges; ++merge) sum = sums.at(--place) + sum;
+    sums.at(place) = sum;
+    tree.merged(merges);
+  }
+  return tree.finish(none) ? sums[0] : 0;
+}
+
+TEST(SumTree, MayBeMergedAtOnce) {
+  for (int64_t count = 0; count <= 70; ++count) {
+    for (const double present : {1.0, 0.5, 0.1}) {
+      const Numbers numbers = random_numbers(count, present);
+      EXPECT_EQ(sum_merged_at_once(numbers), sum_by_tree(numbers)) << count << " " << present;
+    }
+  }
+}
+
 TEST(SumTree, OfPartsThatArePowersOfTwoIsTheTreeOfAll) {
   for (int64_t count = 1; count <= 64; ++count) {
     const Numbers numbers = random_numbers(count, 0.8);
