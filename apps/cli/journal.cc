@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "fovea/error.h"
+#include "fovea/read_file.h"
 #include "json_text.h"
+#include "serve/json_text.h"
 
 namespace fovea::cli {
 namespace {
@@ -58,21 +62,24 @@ Journal::Journal(const std::string& path, const Json& job, const Holds& holds)
 
 // The bytes of its whole lines, up to the last one that holds.
 uint64_t Journal::read(const Holds& holds) {
-  std::ifstream file(path_, std::ios::binary);
-  std::string line;
+  if (!std::filesystem::exists(path_)) return 0;
+  const std::string content = read_file(path_);
+  std::string_view line;
   uint64_t whole = 0;
   const auto next = [&] {
-    if (!std::getline(file, line) || file.eof()) return false;  // the last one may be half
-    whole += line.size() + 1;
+    const size_t end = content.find('\n', whole);
+    if (end == content.npos) return false;  // the last one may be half
+    line = std::string_view(content).substr(whole, end - whole);
+    whole = end + 1;
     return true;
   };
   if (!next()) return 0;
   try {
-    const Json begun = Json::parse(line);
+    const Json begun = serve::parse_json(line, path_);
     const std::string other = difference(begun, job_);
     uint64_t held = whole;
     while (!damaged_ && next()) {
-      const Entry entry = entry_of(Json::parse(line));
+      const Entry entry = entry_of(serve::parse_json(line, path_));
       damaged_ = !holds(entry);
       if (damaged_) break;
       entry_ = entry;
@@ -85,12 +92,19 @@ uint64_t Journal::read(const Holds& holds) {
                               "{0}.part and {0}.journal deleted, to begin anew",
                               output_, other, value_of(begun, other), value_of(job_, other)));
   } catch (const Json::exception&) {
-    throw Error(ErrorKind::BadFile,
-                fmt::format("{0}: is no journal of this program; expected it and {1}.part deleted, "
-                            "to begin anew",
-                            path_, output_));
+    not_a_journal();
+  } catch (const serve::JsonFault&) {
+    not_a_journal();
   }
   return whole;
+}
+
+void Journal::not_a_journal() const {
+  throw Error(
+      ErrorKind::BadFile,
+      fmt::format("{0}: is not a journal of this program; expected it and {1}.part deleted, "
+                  "to begin anew",
+                  path_, output_));
 }
 
 void Journal::restart() {

@@ -38,6 +38,7 @@ class Journal {
   void restart();
   uint64_t read(const Holds& holds);
   void write(const nlohmann::ordered_json& line);
+  [[noreturn]] void not_a_journal() const;
   [[noreturn]] void cannot_write() const;
 
   std::string output_, path_;

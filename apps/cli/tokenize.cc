@@ -8,6 +8,7 @@
 #include "fovea/error.h"
 #include "fovea/tokenizer.h"
 #include "json_text.h"
+#include "serve/json_text.h"
 #include "terminal.h"
 #include "tokenize_train.h"
 
@@ -30,9 +31,12 @@ struct Line {
 }
 
 Json parse_line(const Line& line) {
-  Json json = Json::parse(line.text, nullptr, false);
-  if (json.is_discarded()) bad_line(line, "is no JSON", "one JSON value a line");
-  return json;
+  try {
+    return serve::parse_json(line.text, line.where);
+  } catch (const serve::JsonFault& fault) {
+    throw Error(ErrorKind::BadFile,
+                fmt::format("{}; expected one JSON value a line", fault.what()));
+  }
 }
 
 std::string text_of(const Json& json, const char* key, const Line& line) {

@@ -9,15 +9,15 @@ namespace fovea::serve {
 
 // The calls in an answer: <tool_call>{...}</tool_call> as Hermes and Qwen write them, or nothing
 // but a JSON object, or array of objects, with "name" and "arguments" (or "parameters"), as Llama
-// and Mistral do. What is none is left as text.
+// and Mistral do. Other text is left as it is.
 struct ToolCalls {
   std::string text;            // what stands before them
   Json calls = Json::array();  // [{"id", "type": "function", "function": {"name", "arguments"}}]
 };
 ToolCalls find_tool_calls(const std::string& answer);
 
-// JSON that a model wrote, here or in a conversation that a client sends: what is none, or over the
-// limits of parse_json, is discarded.
+// JSON that a model wrote, here or in a conversation that a client sends. Discarded where it is not
+// JSON or is over the limits of parse_json.
 Json json_or_discarded(std::string_view text);
 
 // Of a streamed answer, lets through what certainly belongs to no call.

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/read_file.h"
+
 namespace fovea {
 
 // The one seam to the file system: every function below goes through it, so that a test can let the
@@ -36,12 +38,6 @@ SystemCalls& system_calls();
 
 // What to do where a path is a symbolic link or shares its contents with another name (hard link).
 enum class Links { follow, refuse };
-
-// For texts that are held in memory at once; larger ones are mapped.
-constexpr size_t kReadLimit = size_t{1} << 30;
-// The contents of a regular file of at most `limit` bytes. A FIFO is refused without waiting for
-// its writer.
-std::string read_file(const std::string& path, size_t limit = kReadLimit);
 
 // A regular file as read-only memory, for as long as the object lives.
 class MappedFile {

@@ -224,8 +224,12 @@ class GoingOn(FoveaTest):
 
     def test_what_cannot_be_gone_on_with(self):
         self.interrupted()
-        self.journal.write_bytes(b"no json\n")
-        self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal: is no journal")
+        for content in (b"no json\n", b"[" * 1_000_000 + b"\n"):
+            self.journal.write_bytes(content)
+            self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal: is not a journal")
+        self.journal.unlink()
+        os.mkfifo(self.journal)  # opening it waited for a writer
+        self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal")
         self.part.write_bytes(b"")  # shorter than the journal says: from the beginning
         self.journal.unlink()
         self.assertNotIn(b"goes on", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
