@@ -47,7 +47,7 @@ enter() {
   local system=$1 keep=()
   shift
   if [[ -d $system/ccache ]]; then
-    keep+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root/fovea CCACHE_NOHASHDIR=1)
+    keep+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/opt/fovea CCACHE_NOHASHDIR=1)
     if [[ -n $cache_size ]]; then keep+=("CCACHE_MAXSIZE=$cache_size"); fi
   fi
   chroot "$system" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
@@ -79,7 +79,7 @@ make_system() {
 
   enter "$system" bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends git' \
     >> "$system.log" 2>&1 || { tail -n 20 "$system.log" >&2; return 1; }
-  git clone --quiet --depth 1 "file://$root" "$system/root/fovea"
+  git clone --quiet --depth 1 "file://$root" "$system/opt/fovea"
 }
 
 # inside FOLDER CACHE RELEASES VERBS: the lists are words in one argument. Exits with the first status that is not 0.
@@ -95,7 +95,7 @@ inside() {
       echo "bare: $release: ./run $verb" >&2
       result=0
       TIMEFORMAT='%0R s, %0U s of user CPU time'
-      { time enter "$system" /root/fovea/run "$verb" 2>&3; } 3>&2 2> "$times" || result=$?
+      { time enter "$system" /opt/fovea/run "$verb" 2>&3; } 3>&2 2> "$times" || result=$?
       if ((status == 0)); then status=$result; fi
       echo "$release: ./run $verb: $(cat "$times"), exit $result" >> "$folder/summary"
     done
