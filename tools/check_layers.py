@@ -5,20 +5,24 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = "base kernels tensor ops nn model checkpoint families text metrics data generate embed search inspect plan train api".split()
-ONLY = {"text": {"base"}, "metrics": {"base"}, "data": {"base", "text"}}  # otherwise a folder may use all before it
+LADDER = ("base unicode kernels tensor ops cache nn model checkpoint families tokenizer jinja chat metrics data grammar generate embed "
+          "search inspect plan train api").split()
+ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
+        "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"},
+        "data": {"base", "unicode", "tokenizer"}}  # otherwise a folder may use all before it
+APPS = "terminal http jobs options serve inspector cli".split()
 APART = {"generate", "embed", "inspect", "plan"}              # verbs that do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
-                 "src/base/gguf.h", "src/text/gguf_", "include/fovea/gguf.h")  # the words of that format
+                 "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the words of that format
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
-         r"pcre2\.h": ("src/text/pattern",), r"utf8proc\.h": ("src/text/",),
-         r"mpi\.h": ("apps/cli/ranks.cc",),
-         r"histedit\.h": ("apps/cli/line_editor.cc",),
+         r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/characters.cc"),
+         r"mpi\.h": ("apps/jobs/ranks.cc",),
+         r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"hnswlib": ("src/search/vector_graph.cc",),
-         r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/serve/",)}
+         r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/http/",)}
 # What differs between C libraries in its last bits, and between C++ libraries altogether. base/math.h has what is the same everywhere.
 UNPORTABLE = re.compile(r"\bstd::(a?(?:sin|cos|tan)h?|atan2|exp2?|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)\(|"
                         r"\bstd::(\w+_distribution|shuffle|sample|default_random_engine)\b")
@@ -43,8 +47,12 @@ def check_include(path, header):
             return f"includes <{header}>, which belongs to {', '.join(places)}"
     first = header.split("/")[0]
     inner = first in LADDER and "/" in header
-    if parts[0] in ("apps", "examples") and inner:
-        return f"includes \"{header}\"; apps and examples include only include/fovea"
+    if parts[0] == "apps" and "/" in header and first in APPS and APPS.index(first) > APPS.index(parts[1]):
+        return f"includes \"{header}\"; {parts[1]} does not stand on {first}"
+    if parts[0] == "apps" and inner and first != "base":
+        return f"includes \"{header}\"; apps include only include/fovea and src/base"
+    if parts[0] == "examples" and inner:
+        return f"includes \"{header}\"; examples include only include/fovea"
     if parts[0] == "include" and inner:
         return f"includes \"{header}\"; the public headers include one another only"
     if parts[0] == "src" and inner and not may_include(parts[1], first):

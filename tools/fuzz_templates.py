@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders random templates with Jinja2, in the environment of transformers, and with fovea, and shows where the two differ.
 
-Usage: fuzz_templates.py UNIT_TEXT [COUNT [SEED]], where UNIT_TEXT is the test program of src/text (build/release/tests/unit_text). What fovea
+Usage: fuzz_templates.py UNIT_CHAT [COUNT [SEED]], where UNIT_CHAT is the test program of src/chat (build/release/tests/unit_chat). What fovea
 refuses by name as unsupported does not count. Without Python's transformers and jinja2 it says so and ends."""
 import json
 import os
@@ -104,7 +104,7 @@ def main():
                               stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if "1 test from 1 test suite ran" not in done.stdout:
-        sys.exit(f"fuzz_templates: {program} compared nothing; expected the tests of src/text")
+        sys.exit(f"fuzz_templates: {program} compared nothing; expected the tests of src/chat")
     print(f"{count} templates, seed {seed}, {sum('error' in each for each in cases)} of them refused by Jinja2")
     return done.returncode
 

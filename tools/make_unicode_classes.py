@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_classes.inc and unicode_scripts.inc: which characters are letters, spaces, marks and so on for the parts of a tokenizer.
+"""Writes src/unicode/unicode_classes.inc and unicode_scripts.inc: which characters are letters, spaces, marks and so on for the parts of a tokenizer.
 
 Each part of Hugging Face tokenizers takes its classes from another library (Oniguruma, Rust's own char, the crates regex,
 unicode_categories and unicode-normalization-alignments), each of its own Unicode version. So the Python package itself is asked, class by
@@ -82,7 +82,7 @@ def write(name, meaning, value_of, bits):
             lines.append(line)
             line = ""
         line += (" " if line else "") + run
-    path = pathlib.Path(__file__).resolve().parent.parent / "src/text" / name
+    path = pathlib.Path(__file__).resolve().parent.parent / "src/unicode" / name
     path.write_text("\n".join(lines + [line]) + "\n")
 
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "options.h"
+#include "options/options.h"
 
 namespace fovea::cli {
 

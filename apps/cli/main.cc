@@ -9,14 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "command.h"
-#include "files.h"
+#include "base/nearest.h"
+#include "cli/command.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
-#include "ranks.h"
-#include "signals.h"
-#include "terminal.h"
+#include "jobs/ranks.h"
+#include "options/open_model.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
 
 namespace fovea::cli {
 

@@ -1,4 +1,4 @@
-#include "page_server.h"
+#include "cli/page_server.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "http/http_server.h"
 #include "inspector/routes.h"
-#include "serve/http_server.h"
 
 namespace fovea::cli {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "http/router.h"
 #include "inspector/routes.h"
-#include "serve/router.h"
 
 namespace fovea::inspector {
 

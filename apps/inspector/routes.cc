@@ -6,12 +6,12 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.h"
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
-#include "serve/json_text.h"
 
 namespace fovea::inspector {
 namespace {
@@ -22,11 +22,6 @@ static_assert(std::endian::native == std::endian::little, "binary answers are li
 
 constexpr size_t kRunsKept = 8;  // two views side by side, with and without some heads
 constexpr size_t kModelsKept = 4;
-
-// Bytes that are no UTF-8 (half a character is a token) become U+FFFD.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Answer binary(std::string bytes) { return {200, "application/octet-stream", std::move(bytes)}; }
 
@@ -134,7 +129,7 @@ Json sizes_json(const Inspector& run, const Query& query) {
 std::string sample_json(const Model& model, const Query& query) {
   GenerateOptions options;
   options.max_tokens = std::min<int64_t>(query.number("tokens", 64), 256);
-  return dump({{"text", generate(model, "", options)[0].text}});
+  return json_line({{"text", generate(model, "", options)[0].text}});
 }
 
 Json tokens_json(const std::vector<InspectedToken>& tokens) {
@@ -178,7 +173,7 @@ InspectInput input_of(const Json& asked) {
 }
 
 Answer failure(int status, const std::string& message) {
-  return {status, "application/json", dump({{"error", {{"message", message}}}})};
+  return {status, "application/json", json_line({{"error", {{"message", message}}}})};
 }
 
 // When a model was last written; 0 where there is none yet, as at the start of a training.
@@ -228,7 +223,7 @@ std::string Routes::models() const {
                      {"name", name + ", step " + std::to_string(step)},
                      {"step", step}});
   }
-  return dump(all);
+  return json_line(all);
 }
 
 Model Routes::model(const std::string& name) {
@@ -253,14 +248,14 @@ Model Routes::model(const std::string& name) {
 
 std::string Routes::spec(const std::string& name) {
   const Model model = this->model(name);
-  return dump({{"spec", Json::parse(write_spec(model.spec()))},
-               {"parameters", model.parameters()},
-               {"tokenizer", model.has_tokenizer()}});
+  return json_line({{"spec", Json::parse(write_spec(model.spec()))},
+                    {"parameters", model.parameters()},
+                    {"tokenizer", model.has_tokenizer()}});
 }
 
 // What was asked before is answered from what is kept.
 std::string Routes::start(const std::string& body) {
-  const Json asked = serve::parse_json(body, "request");
+  const Json asked = parse_ordered_json(body, "request");
   const Model model = this->model(asked.value("model", "0"));
   const std::string wanted = asked.dump();
   std::shared_ptr<const Inspector> inspector;
@@ -277,9 +272,9 @@ std::string Routes::start(const std::string& body) {
     runs_.push_front({id, wanted, &model.parts(), inspector});
     if (runs_.size() > kRunsKept) runs_.pop_back();
   }
-  return dump({{"run", id},
-               {"tokens", tokens_json(inspector->tokens())},
-               {"source", tokens_json(inspector->source())}});
+  return json_line({{"run", id},
+                    {"tokens", tokens_json(inspector->tokens())},
+                    {"source", tokens_json(inspector->source())}});
 }
 
 // Null where it was forgotten for newer ones.
@@ -302,7 +297,7 @@ Answer Routes::dispatch(const Question& question) {
   if (path == "api/models") return {200, "application/json", models()};
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
   if (path == "api/induction")
-    return {200, "application/json", dump(induction_scores(model(query.text("model"))))};
+    return {200, "application/json", json_line(induction_scores(model(query.text("model"))))};
   if (path == "api/sample")
     return {200, "application/json", sample_json(model(query.text("model")), query)};
   if (path == "api/training") {
@@ -315,7 +310,7 @@ Answer Routes::dispatch(const Question& question) {
     for (const int64_t id : query.numbers("ids"))
       ids.push_back(static_cast<int32_t>(whole_number(id, "ids")));
     return {200, "application/json",
-            dump(tokens_json(token_texts(model(query.text("model")), ids)))};
+            json_line(tokens_json(token_texts(model(query.text("model")), ids)))};
   }
 
   using About = std::function<Json(const Inspector&, const Query&)>;
@@ -335,7 +330,7 @@ Answer Routes::dispatch(const Question& question) {
     append(bytes, logits.data(), logits.size() * sizeof(float));
     return binary(std::move(bytes));
   }
-  return {200, "application/json", dump(found->second(*inspector, query))};
+  return {200, "application/json", json_line(found->second(*inspector, query))};
 }
 
 Answer Routes::answer(const Question& question) {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.h"
 #include "fovea/read_file.h"
 #include "inspector/routes.h"
-#include "serve/json_text.h"
 
 namespace fovea::inspector {
 namespace {
@@ -49,8 +49,8 @@ Json number_in(const Json& entry, const char* key) {
 void add_line(std::string_view line, Curve& steps, Curve& evaluations) {
   Json entry;
   try {
-    entry = serve::parse_json(line, "log.jsonl");
-  } catch (const serve::JsonFault&) {
+    entry = parse_ordered_json(line, "log.jsonl");
+  } catch (const JsonFault&) {
     return;
   }
   if (!entry.is_object() || !entry.contains("step")) return;
@@ -77,8 +77,7 @@ std::string training_log(const std::string& folder) {
     add_line(rest.substr(0, end), steps, evaluations);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return Json({{"steps", steps.take()}, {"evaluations", evaluations.take()}})
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_line(Json({{"steps", steps.take()}, {"evaluations", evaluations.take()}}));
 }
 
 }  // namespace fovea::inspector

@@ -1,4 +1,5 @@
 #include "serve/answer_json.h"
+#include "base/ordered_json.h"
 
 #include <fmt/format.h>
 
@@ -54,7 +55,7 @@ std::string LogprobList::entry(int32_t id, float logprob) const {
   const std::string token = text(id);
   std::string bytes;
   for (const char c : token) next(bytes) += std::to_string(static_cast<unsigned char>(c));
-  return fmt::format("{{\"token\":{},\"logprob\":{},\"bytes\":[{}]", dumped(Json(token)),
+  return fmt::format("{{\"token\":{},\"logprob\":{},\"bytes\":[{}]", json_line(Json(token)),
                      finite(logprob), bytes);
 }
 
@@ -68,9 +69,9 @@ void LogprobList::add(int32_t id, const TokenLogprob& logprob) {
   const std::string token = text(id);
   Json likeliest = Json::object();  // two tokens may have the same text
   for (const auto& [other, value] : logprob.top) likeliest[text(other)] = finite(value);
-  next(tokens_) += dumped(Json(token));
+  next(tokens_) += json_line(Json(token));
   next(logprobs_) += fmt::format("{}", finite(logprob.logprob));
-  next(top_) += dumped(likeliest);
+  next(top_) += json_line(likeliest);
   next(offsets_) += std::to_string(offset_);
   offset_ += token.size();
 }
@@ -84,16 +85,12 @@ std::string LogprobList::take() {
          std::exchange(offsets_, {}) + "]}";
 }
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string dumped(float number) {
+std::string json_number(float number) {
   return std::isfinite(number) ? fmt::format("{}", number) : "null";
 }
 
-std::string dumped(const Json& object, const Members& members) {
-  std::string text = dumped(object);
+std::string json_object(const Json& object, const Members& members) {
+  std::string text = json_line(object);
   text.pop_back();
   size_t bytes = text.size() + 1;
   for (const auto& [name, value] : members) bytes += value.size() + 64;

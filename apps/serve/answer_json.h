@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ordered_json.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {
@@ -45,13 +46,11 @@ class LogprobList {
       offsets_;  // parts of JSON arrays; a chat has the first only
 };
 
-// A JSON text that is always valid UTF-8 and never holds NaN.
-std::string dumped(const Json& json);
-// JSON knows neither NaN nor infinity: null.
-std::string dumped(float number);
+// null for NaN and infinity, which JSON lacks.
+std::string json_number(float number);
 // An object with more members, whose values are JSON texts: large ones are never trees.
 using Members = std::vector<std::pair<const char*, std::string>>;
-std::string dumped(const Json& object, const Members& members);
+std::string json_object(const Json& object, const Members& members);
 // "data: ...\n\n"
 std::string sse_event(const std::string& data);
 

@@ -1,4 +1,5 @@
 #include "serve/api.h"
+#include "base/ordered_json.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 Response json_response(const Json& json) {
   Response response;
-  response.body = dumped(json) + "\n";
+  response.body = json_line(json) + "\n";
   return response;
 }
 
@@ -157,7 +158,7 @@ void Api::tokenize(const Request& request, const Answer& answer) {
   for (const int32_t id : ids) {
     if (body.back() != '[') body += ',';
     if (asked.with_pieces) {
-      body += fmt::format("{{\"id\":{},\"piece\":{}}}", id, dumped(tokenizer.bytes_of(id)));
+      body += fmt::format("{{\"id\":{},\"piece\":{}}}", id, json_line(tokenizer.bytes_of(id)));
     } else {
       body += std::to_string(id);
     }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "http/router.h"
 #include "serve/metrics.h"
-#include "serve/router.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {

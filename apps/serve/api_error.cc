@@ -1,8 +1,9 @@
 #include "serve/api_error.h"
+#include "base/ordered_json.h"
 
 #include "fovea/error.h"
+#include "http/request_head.h"
 #include "serve/answer_json.h"
-#include "serve/request_head.h"
 
 namespace fovea::serve {
 namespace {
@@ -10,8 +11,10 @@ namespace {
 // The types of text-embeddings-inference, and the status that each has there.
 Response embeddings_response(const ApiError& error) {
   const auto response = [&](int status, const char* type) {
-    return Response{
-        status, "application/json", {}, dumped({{"error", error.message}, {"error_type", type}})};
+    return Response{status,
+                    "application/json",
+                    {},
+                    json_line({{"error", error.message}, {"error_type", type}})};
   };
   if (error.code == "empty") return response(400, "Empty");
   if (error.code == "wrong_model" || error.status == 500) return response(424, "Backend");
@@ -40,7 +43,7 @@ Response error_response(ErrorShape shape, const ApiError& error) {
     case ErrorShape::embeddings: response = embeddings_response(error); break;
     case ErrorShape::translate:
       response.status = error.status;
-      response.body = dumped({{"error", error.message}});
+      response.body = json_line({{"error", error.message}});
       break;
   }
   if (response.status == 429) response.headers.emplace_back("Retry-After", "1");

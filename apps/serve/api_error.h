@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fovea/error.h"
-#include "serve/http.h"
+#include "http/http.h"
 #include "serve/request.h"
 
 namespace fovea::serve {

@@ -1,4 +1,5 @@
 #include "serve/generation.h"
+#include "base/ordered_json.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -156,7 +157,7 @@ std::string GenerationJob::whole_choice(size_t index, const Generation& generati
     choice["text"] = echoed(index) + generation.text;
   }
   choice["finish_reason"] = reason;
-  return dumped(choice, extras(choices_[index], generation.ids));
+  return json_object(choice, extras(choices_[index], generation.ids));
 }
 
 void GenerationJob::begin_choice(size_t index) {
@@ -169,12 +170,12 @@ void GenerationJob::begin_choice(size_t index) {
   }
   choices_[index].begun = true;
   if (head_.chat) {
-    send_chunk(dumped({{"index", index},
-                       {"delta", {{"role", "assistant"}, {"content", ""}}},
-                       {"logprobs", nullptr},
-                       {"finish_reason", nullptr}}));
+    send_chunk(json_line({{"index", index},
+                          {"delta", {{"role", "assistant"}, {"content", ""}}},
+                          {"logprobs", nullptr},
+                          {"finish_reason", nullptr}}));
   } else if (const std::string text = echoed(index); !text.empty()) {
-    send_chunk(dumped(
+    send_chunk(json_line(
         {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", nullptr}}));
   }
 }
@@ -182,7 +183,7 @@ void GenerationJob::begin_choice(size_t index) {
 void GenerationJob::send_chunk(const std::string& choice) {
   Json object = head_.object(true);
   if (request_.include_usage) object["usage"] = nullptr;
-  exchange_->write(sse_event(dumped(object, {{"choices", "[" + choice + "]"}})));
+  exchange_->write(sse_event(json_object(object, {{"choices", "[" + choice + "]"}})));
 }
 
 Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) const {
@@ -215,7 +216,7 @@ void GenerationJob::stream_piece(size_t index, const std::string& text) {
     json["text"] = text;
   }
   json["finish_reason"] = nullptr;
-  send_chunk(dumped(json, extras(choice, std::exchange(choice.ids, {}))));
+  send_chunk(json_object(json, extras(choice, std::exchange(choice.ids, {}))));
 }
 
 void GenerationJob::stream_end(size_t index, const Generation& generation) {
@@ -234,7 +235,7 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
       reason = "tool_calls";
       const Json json = {
           {"index", index}, {"delta", {{"tool_calls", calls}}}, {"finish_reason", nullptr}};
-      send_chunk(dumped(json, {{"logprobs", choice.logprobs.take()}}));
+      send_chunk(json_object(json, {{"logprobs", choice.logprobs.take()}}));
     }
   }
   Json json = {{"index", index}};
@@ -244,7 +245,7 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
     json["text"] = "";
   }
   json["finish_reason"] = reason;
-  send_chunk(dumped(json, extras(choice, std::exchange(choice.ids, {}))));
+  send_chunk(json_object(json, extras(choice, std::exchange(choice.ids, {}))));
 }
 
 void GenerationJob::finish_stream() {
@@ -253,7 +254,7 @@ void GenerationJob::finish_stream() {
     object["choices"] = Json::array();
     object["usage"] = counts_.json();
     object["timings"] = timings_;
-    exchange_->write(sse_event(dumped(object)));
+    exchange_->write(sse_event(json_line(object)));
   }
   exchange_->write(sse_event("[DONE]"));
   exchange_->finish();
@@ -272,7 +273,7 @@ void GenerationJob::finish() {
     choices += std::exchange(choice, {});
   }
   choices += ']';
-  exchange_->send({200, "application/json", {}, dumped(object, members)});
+  exchange_->send({200, "application/json", {}, json_object(object, members)});
 }
 
 }  // namespace fovea::serve

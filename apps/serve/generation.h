@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "http/http.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
-#include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/submissions.h"
 #include "serve/tool_calls.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/http_server.h"
+#include "http/http_server.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {

@@ -42,8 +42,9 @@ TranslationDirection direction_of(const std::string& languages) {
 TranslationDirection direction_in(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   constexpr size_t kMostBytes = size_t{16} << 20;
-  const Json config =
-      std::filesystem::exists(path) ? parse_json(read_file(path, kMostBytes), path) : Json();
+  const Json config = std::filesystem::exists(path)
+                          ? parse_ordered_json(read_file(path, kMostBytes), path)
+                          : Json();
   const auto named = [&](const char* key) {
     const auto found = config.is_object() ? config.find(key) : config.end();
     return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();

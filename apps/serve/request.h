@@ -6,10 +6,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/ordered_json.h"
 #include "fovea/engine.h"
-#include "serve/json_text.h"
 
 namespace fovea::serve {
+
+using Json = nlohmann::ordered_json;
 
 // What is wrong with a request, as the client is told.
 struct ApiError {

@@ -25,12 +25,12 @@ std::string token_text(const std::optional<Tokenizer>& tokenizer, bool begin) {
 // What ModelChat gives the templates of a directory.
 std::string variables_of(const ChatRequest& request, const std::string& bos,
                          const std::string& eos) {
-  Json variables =
-      request.variables.empty() ? Json::object() : parse_json(request.variables, "variables");
-  variables["messages"] = parse_json(request.messages, "messages");
-  if (!request.tools.empty()) variables["tools"] = parse_json(request.tools, "tools");
+  Json variables = request.variables.empty() ? Json::object()
+                                             : parse_ordered_json(request.variables, "variables");
+  variables["messages"] = parse_ordered_json(request.messages, "messages");
+  if (!request.tools.empty()) variables["tools"] = parse_ordered_json(request.tools, "tools");
   if (!request.documents.empty()) {
-    variables["documents"] = parse_json(request.documents, "documents");
+    variables["documents"] = parse_ordered_json(request.documents, "documents");
   }
   variables["add_generation_prompt"] = request.add_generation_prompt;
   variables["bos_token"] = bos;

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "serve/http.h"
+#include "http/http.h"
 
 namespace fovea::serve {
 

@@ -48,7 +48,7 @@ bool add_calls(const Json& json, Json& calls) {
 
 Json json_or_discarded(std::string_view text) {
   try {
-    return parse_json(text, "call");
+    return parse_ordered_json(text, "call");
   } catch (const JsonFault&) {
     return Json(Json::value_t::discarded);
   }

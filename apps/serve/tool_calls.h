@@ -17,7 +17,7 @@ struct ToolCalls {
 ToolCalls find_tool_calls(const std::string& answer);
 
 // JSON that a model wrote, here or in a conversation that a client sends. Discarded where it is not
-// JSON or is over the limits of parse_json.
+// JSON or is over the limits of parse_ordered_json.
 Json json_or_discarded(std::string_view text);
 
 // Of a streamed answer, lets through what certainly belongs to no call.

@@ -1,4 +1,5 @@
 #include "serve/translation.h"
+#include "base/ordered_json.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +7,10 @@
 #include <map>
 #include <set>
 
+#include "http/request_head.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
 #include "serve/api_error.h"
-#include "serve/request_head.h"
 #include "serve/submissions.h"
 
 namespace fovea::serve {
@@ -159,7 +160,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     Json answer = {{"translatedText", put(texts)}};
     if (request_.source == "auto") answer["detectedLanguage"] = put(languages);
     if (request_.alternatives > 0) answer["alternatives"] = put(others);
-    exchange_->send({200, "application/json", {}, dumped(answer)});
+    exchange_->send({200, "application/json", {}, json_line(answer)});
   }
 
   const ApiRequest request_;
@@ -251,7 +252,7 @@ std::string json_of_form(const std::string& form) {
         std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
     json[name] = number ? Json(std::stoi(value)) : Json(value);
   }
-  return dumped(json);
+  return json_line(json);
 }
 
 }  // namespace fovea::serve

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "serve/http.h"
+#include "http/http.h"
 #include "serve/served_model.h"
 
 namespace fovea::serve {

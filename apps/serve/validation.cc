@@ -171,7 +171,7 @@ void check(const Json& value, const Field& field, int64_t vocabulary) {
 
 Json parse_body(const std::string& body) {
   try {
-    Json json = parse_json(body, "body");
+    Json json = parse_ordered_json(body, "body");
     if (json.is_object()) return json;
   } catch (const JsonFault& fault) {
     throw ApiError{400, fault.what(), "", fault.code()};

@@ -1,4 +1,5 @@
 #include "serve/vectors.h"
+#include "base/ordered_json.h"
 
 #include <fmt/format.h>
 
@@ -80,7 +81,7 @@ std::string openai_body(const Embeddings& embeddings, bool as_base64, const std:
       std::accumulate(embeddings.tokens.begin(), embeddings.tokens.end(), int64_t{0});
   return body +
          fmt::format("],\"model\":{},\"usage\":{{\"prompt_tokens\":{},\"total_tokens\":{}}}}}",
-                     dumped(model), tokens, tokens);
+                     json_line(model), tokens, tokens);
 }
 
 std::string embed_body(const Embeddings& embeddings) {
@@ -103,7 +104,7 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
     if (!texts.empty()) rank["text"] = texts[i];
     ranks.push_back(std::move(rank));
   }
-  return dumped(ranks);
+  return json_line(ranks);
 }
 
 // Gives work to a queue and answers with what comes of it. submit(done) is the queue's; render

@@ -1,4 +1,5 @@
 #include "serve/watched_json.h"
+#include "base/ordered_json.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ WatchedList::WatchedList(const Watch& watch, std::optional<Tokenizer> tokenizer,
 // As JSON.
 std::string WatchedList::text(int32_t id) const {
   if (id < 0) return "\"\"";
-  return dumped(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));
+  return json_line(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));
 }
 
 void WatchedList::add(int32_t id, const Watched& watched) {
@@ -26,7 +27,7 @@ void WatchedList::add(int32_t id, const Watched& watched) {
     for (const auto& [place, weight] : watched.keys) {
       if (!keys.empty()) keys += ',';
       keys += fmt::format("{{\"place\":{},\"token\":{},\"weight\":{}}}", place,
-                          text(ids_[static_cast<size_t>(place)]), dumped(weight));
+                          text(ids_[static_cast<size_t>(place)]), json_number(weight));
     }
     if (!attention_.empty()) attention_ += ',';
     attention_ += fmt::format("{{\"token\":{},\"keys\":[{}]}}", text(id), keys);
@@ -36,7 +37,7 @@ void WatchedList::add(int32_t id, const Watched& watched) {
   std::string values;
   for (const float value : watched.hidden) {
     if (!values.empty()) values += ',';
-    values += dumped(value);
+    values += json_number(value);
   }
   if (!hidden_.empty()) hidden_ += ',';
   hidden_ += fmt::format("{{\"token\":{},\"values\":[{}]}}", text(id), values);
@@ -46,15 +47,16 @@ std::string WatchedList::take() {
   Members members;
   if (!attention_.empty()) {
     members.emplace_back(
-        "attention", dumped({{"layer", watch_.attention->layer}, {"head", watch_.attention->head}},
-                            {{"tokens", "[" + std::exchange(attention_, {}) + "]"}}));
+        "attention",
+        json_object({{"layer", watch_.attention->layer}, {"head", watch_.attention->head}},
+                    {{"tokens", "[" + std::exchange(attention_, {}) + "]"}}));
   }
   if (!hidden_.empty()) {
     members.emplace_back("hidden_states",
-                         dumped(Json{{"layer", *watch_.hidden}},
-                                {{"tokens", "[" + std::exchange(hidden_, {}) + "]"}}));
+                         json_object(Json{{"layer", *watch_.hidden}},
+                                     {{"tokens", "[" + std::exchange(hidden_, {}) + "]"}}));
   }
-  return members.empty() ? "" : dumped(Json::object(), members);
+  return members.empty() ? "" : json_object(Json::object(), members);
 }
 
 }  // namespace fovea::serve

@@ -3,7 +3,7 @@
 #include "api/parts.h"
 #include "base/float_mode.h"
 #include "families/gguf.h"
-#include "text/gguf_tokenizer.h"
+#include "tokenizer/formats/gguf_tokenizer.h"
 
 namespace fovea {
 

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
-#include "text/gguf_tokenizer.h"
-#include "text/vocab_files.h"
+#include "tokenizer/formats/gguf_tokenizer.h"
+#include "tokenizer/formats/vocab_files.h"
 
 namespace fovea {
 

@@ -1,21 +1,19 @@
 #include "base/nearest.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace fovea {
 namespace {
 
-size_t edits(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+size_t distance_of(const std::string& word, const std::string& candidate) {
+  std::vector<size_t> row(candidate.size() + 1);  // of the distances between beginnings
+  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= word.size(); ++i) {
+    size_t corner = row[0]++;
+    for (size_t j = 1; j < row.size(); ++j) {
+      const size_t replaced = corner + (word[i - 1] == candidate[j - 1] ? 0 : 1);
+      corner = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
     }
   }
   return row.back();
@@ -24,10 +22,23 @@ size_t edits(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  const auto best = std::min_element(
-      candidates.begin(), candidates.end(),
-      [&](const auto& a, const auto& b) { return edits(word, a) < edits(word, b); });
-  return best == candidates.end() ? "" : *best;
+  std::string best;
+  // More than a third of the letters wrong is another word, not a slip.
+  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    // "--learn" for "--learning-rate"
+    const bool begins = word.size() >= 4 && candidate.rfind(word, 0) == 0;
+    const size_t distance = begins ? 1 : distance_of(word, candidate);
+    if (distance >= least) continue;
+    least = distance;
+    best = candidate;
+  }
+  return best;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? "" : "; did you mean " + near + "?";
 }
 
 }  // namespace fovea

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "data/file_reader.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {

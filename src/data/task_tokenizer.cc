@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/train_tokenizer.h"
-#include "text/tokenizer_file.h"
-#include "text/tokenizer_state.h"
-#include "text/tokenizer_trainer.h"
-#include "text/utf8.h"
+#include "tokenizer/file.h"
+#include "tokenizer/state.h"
+#include "tokenizer/training/tokenizer_trainer.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "data/special_names.h"
-#include "text/character_trainer.h"
-#include "text/tokenizer_trainer.h"
+#include "tokenizer/training/character_trainer.h"
+#include "tokenizer/training/tokenizer_trainer.h"
 
 namespace fovea {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "embed/modules.h"
-#include "text/post_processors.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "tokenizer/pipeline/post_processors.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "fovea/generate.h"
 #include "generate/rules.h"
-#include "generate/stop_watch.h"
+#include "generate/stop_string_matcher.h"
 
 namespace fovea {
 
@@ -37,7 +37,7 @@ class Answer {
   const GenerationRules& rules_;
   int64_t limit_;
   std::optional<StreamingDecoder> decoder_;
-  StopWatch watch_;
+  StopStringMatcher watch_;
   Generation result_;
 };
 

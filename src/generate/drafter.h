@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "generate/prefix_cache.h"
+#include "cache/prefix_cache.h"
 #include "model/transformer.h"
 
 namespace fovea {

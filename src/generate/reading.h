@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "cache/kv_cache.h"
 #include "model/transformer.h"
-#include "nn/kv_cache.h"
 
 namespace fovea {
 

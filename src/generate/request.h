@@ -4,12 +4,12 @@
 #include <memory>
 #include <optional>
 
+#include "cache/kv_cache.h"
 #include "fovea/engine.h"
 #include "generate/answer.h"
 #include "generate/beam_search.h"
 #include "generate/drafter.h"
 #include "generate/sampler.h"
-#include "nn/kv_cache.h"
 
 namespace fovea {
 

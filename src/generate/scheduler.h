@@ -5,7 +5,7 @@
 #include <list>
 #include <memory>
 
-#include "generate/prefix_cache.h"
+#include "cache/prefix_cache.h"
 #include "generate/request.h"
 #include "generate/watching.h"
 #include "model/transformer.h"

@@ -295,8 +295,8 @@ Spec preset(const std::string& name) {
   const FloatMode mode;
   for (const Preset& preset : kPresets)
     if (name == preset.name) return preset.make(preset.size);
-  fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; did you mean {}?", name,
-       nearest(name, preset_names()));
+  fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; expected one of {}{}", name,
+       fmt::join(preset_names(), ", "), did_you_mean(name, preset_names()));
 }
 
 }  // namespace fovea

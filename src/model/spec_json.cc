@@ -117,8 +117,8 @@ class Reader : public SpecVisitor {
         continue;
       const bool group = std::any_of(known_.begin(), known_.end(),
                                      [&](auto& k) { return k.starts_with(path + "."); });
-      check(group, "{}: {} is not a field of a Spec; did you mean {}?", name_, excerpt(path),
-            nearest(excerpt(path), fields_and_groups()));
+      check(group, "{}: {} is not a field of a Spec{}", name_, excerpt(path),
+            did_you_mean(excerpt(path), fields_and_groups()));
       refuse_unknown(value, path);
     }
   }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "nn/kv_cache.h"
+#include "cache/kv_cache.h"
 #include "ops/ops.h"
 
 namespace fovea {

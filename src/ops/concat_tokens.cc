@@ -1,6 +1,6 @@
 #include "base/error.h"
+#include "ops/offset.h"
 #include "ops/ops.h"
-#include "ops/place.h"
 #include "ops/units.h"
 #include "tensor/tape.h"
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "ops/in_dtype.h"
+#include "ops/offset.h"
 #include "ops/ops.h"
-#include "ops/place.h"
 #include "tensor/tape.h"
 
 namespace fovea {

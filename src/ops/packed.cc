@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "ops/place.h"
+#include "ops/offset.h"
 #include "tensor/tape.h"
 
 namespace fovea {

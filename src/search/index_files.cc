@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/ordered_json.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -18,11 +19,10 @@ constexpr size_t kMostBytes = size_t{16} << 30;  // of passages that are held in
 std::string passages_text(const std::vector<IndexedPassage>& passages) {
   std::string text;
   for (const IndexedPassage& passage : passages)
-    text += Json({{"file", passage.file},
-                  {"line", passage.line},
-                  {"last_line", passage.last_line},
-                  {"text", passage.text}})
-                .dump(-1, ' ', false, Json::error_handler_t::replace) +
+    text += json_line(Json({{"file", passage.file},
+                            {"line", passage.line},
+                            {"last_line", passage.last_line},
+                            {"text", passage.text}})) +
             "\n";
   return text;
 }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/files_below.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {

@@ -10,7 +10,7 @@
 #include "families/directory.h"
 #include "kernels/isa.h"
 #include "plan/machine.h"
-#include "text/vocab_files.h"
+#include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
 #include "train/settings.h"
 

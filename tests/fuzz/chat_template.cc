@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "fovea/chat.h"
 #include "fuzz.h"
-#include "text/tokenizer_state.h"
+#include "tokenizer/state.h"
 
 namespace fovea {
 namespace {

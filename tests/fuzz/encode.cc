@@ -2,8 +2,8 @@
 
 #include "base/json.h"
 #include "fuzz.h"
-#include "text/tokenizer_state.h"
-#include "text/utf8.h"
+#include "tokenizer/state.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include "families/gguf.h"
 #include "base/memory_file.h"
 #include "checkpoint/gguf_tensors.h"
-#include "text/gguf_tokenizer.h"
+#include "tokenizer/formats/gguf_tokenizer.h"
 #include "use_tokenizer.h"
 
 namespace fovea {

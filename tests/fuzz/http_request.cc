@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "serve/body_reader.h"
-#include "serve/request_head.h"
+#include "http/body_reader.h"
+#include "http/request_head.h"
 
 namespace fovea::serve {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "generate/grammar_automaton.h"
-#include "generate/json_schema.h"
+#include "grammar/grammar_automaton.h"
+#include "grammar/json_schema.h"
 
 namespace fovea {
 namespace {

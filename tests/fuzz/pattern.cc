@@ -1,9 +1,9 @@
 // A regular expression and, behind a NUL, a text: what is found covers the text.
 
-#include "text/pattern.h"
+#include "unicode/pattern.h"
 
 #include "fuzz.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;

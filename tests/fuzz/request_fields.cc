@@ -28,7 +28,8 @@ void use_as_request(const std::string& text, unsigned route) {
 void use_as_call(const std::string& text) {
   const Json json = json_or_discarded(text);
   require(json.is_discarded() || depth_of(json) <= kMostDepth, "JSON keeps to its depth");
-  require(json.is_discarded() || parse_json(json.dump(), "again") == json, "JSON survives writing");
+  require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
+          "JSON survives writing");
   const ToolCalls found = find_tool_calls(text);
   require(!found.calls.empty() || found.text == text, "what is no call stays text");
   std::string streamed;

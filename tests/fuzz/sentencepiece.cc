@@ -1,6 +1,6 @@
 // A SentencePiece .model: what is accepted is a tokenizer that encodes and decodes.
 
-#include "text/sentencepiece.h"
+#include "tokenizer/formats/sentencepiece.h"
 #include "use_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -3,7 +3,7 @@
 
 #include "base/files.h"
 #include "fuzz.h"
-#include "text/tokenizer_state.h"
+#include "tokenizer/state.h"
 #include "unit/base/temporary_folder.h"
 
 namespace fovea {

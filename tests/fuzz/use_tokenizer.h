@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fuzz.h"
-#include "text/tokenizer_state.h"
+#include "tokenizer/state.h"
 
 namespace fovea {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "generate/scheduler.h"
-#include "text/character_trainer.h"
+#include "tokenizer/training/character_trainer.h"
 #include "unit/base/expect_error.h"
 #include "unit/generate/small_models.h"
 

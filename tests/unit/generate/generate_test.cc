@@ -7,7 +7,7 @@
 
 #include "base/threads.h"
 #include "generate/guesses.h"
-#include "text/character_trainer.h"
+#include "tokenizer/training/character_trainer.h"
 #include "unit/base/expect_error.h"
 #include "unit/generate/small_models.h"
 

@@ -6,10 +6,10 @@
 #include <deque>
 #include <fstream>
 
-#include "fake_exchange.h"
 #include "fovea/train_tokenizer.h"
 #include "serve/api.h"
 #include "unit/base/temporary_folder.h"
+#include "unit/http/fake_exchange.h"
 
 namespace fovea::serve {
 

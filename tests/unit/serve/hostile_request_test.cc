@@ -3,9 +3,9 @@
 
 #include <sys/stat.h>
 
-#include "api_fixture.h"
 #include "fovea/error.h"
 #include "serve/answer_limits.h"
+#include "unit/serve/api_fixture.h"
 
 namespace fovea::serve {
 namespace {

@@ -1,0 +1,56 @@
+#include "cli/reports/compare.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fovea/compare.h"
+#include "options/open_model.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+std::string as_text(const Comparison& r) {
+  return fmt::format(
+      "perplexity     {:.4f}, of the full weights {:.4f}\n"
+      "divergence     {:.6f} nats per token, KL(full || model)\n"
+      "flips          {:.3f}% of the likeliest next tokens\n"
+      "weights        {}, full {}\n"
+      "tokens         {}\n",
+      r.perplexity, r.full_perplexity, r.divergence, 100 * r.flips,
+      memory(static_cast<double>(r.weight_bytes)), memory(static_cast<double>(r.full_weight_bytes)),
+      r.tokens);
+}
+
+std::string as_json(const Comparison& r) {
+  return nlohmann::ordered_json({{"perplexity", r.perplexity},
+                                 {"full_perplexity", r.full_perplexity},
+                                 {"divergence", r.divergence},
+                                 {"flips", r.flips},
+                                 {"weight_bytes", r.weight_bytes},
+                                 {"full_weight_bytes", r.full_weight_bytes},
+                                 {"tokens", r.tokens}})
+             .dump() +
+         "\n";
+}
+
+}  // namespace
+
+int run_compare(const Model& model, const std::string& against,
+                const std::vector<std::string>& data, bool json) {
+  const Model full = open_model(against);
+  ProgressLine line;
+  const Comparison result = compare(model, full, data, [&](double fraction) {
+    line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
+    return !asked_to_stop();
+  });
+  line.clear();
+  if (asked_to_stop()) return stop_code();
+  print(json ? as_json(result) : as_text(result));
+  return 0;
+}
+
+}  // namespace fovea::cli

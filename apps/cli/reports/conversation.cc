@@ -1,0 +1,73 @@
+#include "cli/reports/conversation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/ordered_json.h"
+#include "fovea/error.h"
+
+namespace fovea::cli {
+
+Conversation::Conversation(const Model& model, serve::ChatFormat format, std::string system)
+    : model_(model), format_(std::move(format)) {
+  if (!system.empty()) say("system", std::move(system));
+}
+
+void Conversation::say(const char* role, std::string text) {
+  messages_.push_back(nlohmann::ordered_json{{"role", role}, {"content", std::move(text)}});
+}
+
+void Conversation::clear() {
+  messages_.erase(messages_.begin() + (has_system() ? 1 : 0), messages_.end());
+}
+
+void Conversation::set_system(std::string text) {
+  if (has_system()) messages_.erase(messages_.begin());
+  if (text.empty()) return;
+  const nlohmann::ordered_json message = {{"role", "system"}, {"content", std::move(text)}};
+  messages_.insert(messages_.begin(), message);
+}
+
+bool Conversation::take_back(bool question) {
+  if (messages_.empty() || messages_.back()["role"] == "system") return false;
+  if (messages_.back()["role"] == "assistant") messages_.erase(messages_.end() - 1);
+  if (question) messages_.erase(messages_.end() - 1);
+  return true;
+}
+
+std::string Conversation::as_json() const { return json_line(messages_); }
+
+std::vector<int32_t> Conversation::encoded() const {
+  ChatRequest request;
+  request.messages = as_json();
+  const Tokenizer& tokenizer = model_.tokenizer();
+  return tokenizer.encode(format_.render(guarded(request, tokenizer)), SpecialTokens::guarded);
+}
+
+Conversation::Prompt Conversation::prompt() {
+  const int64_t context = model_.spec().context;
+  if (model_.spec().encoder) return {encoded(), context - 1};
+  // An answer that has no room would be cut off in its first sentence.
+  const int64_t least_room = std::clamp<int64_t>(context / 4, 1, 256);
+  Prompt prompt{encoded()};
+  while (context - std::ssize(prompt.ids) < least_room) {
+    const auto oldest = messages_.begin() + (has_system() ? 1 : 0);
+    // The last question stays, and a conversation begins with a question.
+    auto next = std::find_if(std::min(oldest + 1, messages_.end()), messages_.end(),
+                             [](const auto& message) { return message["role"] == "user"; });
+    if (next == messages_.end()) {
+      if (context > std::ssize(prompt.ids)) break;
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("message: {} tokens with its template; the model's context holds {}",
+                              prompt.ids.size(), context));
+    }
+    prompt.dropped += next - oldest;
+    messages_.erase(oldest, next);
+    prompt.ids = encoded();
+  }
+  prompt.room = context - std::ssize(prompt.ids);
+  return prompt;
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,220 @@
+#include "cli/reports/train_report.h"
+#include "base/ordered_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+std::string plan_row(const char* name, const std::string& value) {
+  return fmt::format("  {:<12}{}\n", name, value);
+}
+
+std::string model_row(const TrainPlan& plan) {
+  const auto &encoder = plan.spec.encoder, &decoder = plan.spec.decoder;
+  const StackSpec& stack = decoder ? *decoder : *encoder;
+  const std::string layers = encoder && decoder
+                                 ? fmt::format("{} + {}", encoder->layers, decoder->layers)
+                                 : fmt::format("{}", stack.layers);
+  return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
+                     amount(static_cast<double>(plan.parameters)), layers, stack.attention.heads,
+                     plan.spec.width, plan.spec.context, plan.vocabulary);
+}
+
+std::string data_row(const TrainPlan& plan) {
+  const auto count = [](int64_t n) { return amount(static_cast<double>(n)); };
+  if (plan.training_sequences == 0) {
+    return plan_row("text",
+                    fmt::format("{} tokens to learn from, {} held out", count(plan.training_tokens),
+                                count(plan.validation_tokens)));
+  }
+  return plan_row(
+      plan.objective.c_str(),
+      fmt::format("{} to learn from ({} tokens), {} held out", count(plan.training_sequences),
+                  count(plan.training_tokens), count(plan.validation_sequences)));
+}
+
+std::string memory_row(const TrainPlan& plan) {
+  const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
+  return fmt::format("{} of {}: weights {}, optimiser {}, activations {}, the process itself {}",
+                     size(plan.total_bytes), size(plan.available_bytes), size(plan.weight_bytes),
+                     size(plan.optimizer_bytes), size(plan.activation_bytes),
+                     size(plan.process_bytes));
+}
+
+std::string sample_block(const std::string& sample) {
+  std::string block, line;
+  const auto end_line = [&] {
+    block += (block.empty() ? "" : "\n") + dim("  | " + line);
+    line.clear();
+  };
+  for (const char c : printable(sample)) {
+    if (c == '\n') {
+      end_line();
+    } else {
+      line += c;
+    }
+  }
+  if (!line.empty()) end_line();
+  return block;
+}
+
+}  // namespace
+
+std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
+  const int64_t left = options.steps - plan.first_step;
+  std::string table = plan_row("model", model_row(plan));
+  table += plan_row(
+      "from", plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
+  table += data_row(plan);
+  table += plan_row("steps",
+                    fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
+                                amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
+  table += plan_row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
+                                           plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
+  table += plan_row("memory", memory_row(plan));
+  table += plan_row("time", "about " + duration(plan.seconds));
+  if (!options.out.empty()) table += plan_row("out", printable(options.out));
+  for (const std::string& text : plan.notes) table += plan_row("note", printable(text));
+  return table;
+}
+
+std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
+  const Json json = {{"spec", Json::parse(write_spec(plan.spec))},
+                     {"from", plan.from},
+                     {"out", options.out},
+                     {"first_step", plan.first_step},
+                     {"steps", options.steps},
+                     {"parameters", plan.parameters},
+                     {"objective", plan.objective},
+                     {"training_sequences", plan.training_sequences},
+                     {"validation_sequences", plan.validation_sequences},
+                     {"training_tokens", plan.training_tokens},
+                     {"validation_tokens", plan.validation_tokens},
+                     {"vocabulary", plan.vocabulary},
+                     {"tokens_per_step", plan.tokens_per_step},
+                     {"epochs", finite(plan.epochs)},
+                     {"weight_bytes", plan.weight_bytes},
+                     {"optimizer_bytes", plan.optimizer_bytes},
+                     {"activation_bytes", plan.activation_bytes},
+                     {"process_bytes", plan.process_bytes},
+                     {"total_bytes", plan.total_bytes},
+                     {"available_bytes", plan.available_bytes},
+                     {"flops_per_step", finite(plan.flops_per_step)},
+                     {"seconds", finite(plan.seconds)},
+                     {"precision", plan.precision},
+                     {"isa", plan.isa},
+                     {"threads", plan.threads},
+                     {"notes", plan.notes}};
+  return json_line(json) + "\n";
+}
+
+// Most texts are read before anybody wonders.
+void TrainReport::reading(double fraction) {
+  if (std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+  line_.show(fraction, "reading", fmt::format("reading {:.0f}%", 100 * fraction));
+}
+
+void TrainReport::step(const TrainProgress& p) {
+  if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
+  if (!p.sample.empty())
+    line_.above(fmt::format("step {} writes:\n{}", p.step, sample_block(p.sample)));
+  if (!p.saved.empty()) line_.above(fmt::format("step {}: saved {}", p.step, printable(p.saved)));
+
+  const bool measured = p.validation_loss && *p.validation_loss != validation_;
+  if (measured) validation_ = *p.validation_loss;
+  std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
+  for (const auto& [name, value] : p.figures) val += fmt::format("  {} {:.4g}", name, value);
+  const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
+                                       amount(p.tokens_per_second), duration(p.seconds_left));
+  const std::string where = fmt::format("{}/{}", p.step, p.steps);
+  const double fraction =
+      static_cast<double>(p.step) / static_cast<double>(std::max<int64_t>(p.steps, 1));
+  const bool last = p.step == p.steps;
+  line_.show(fraction, where + rest, "step " + where + rest, measured || last);
+}
+
+void TrainReport::end() { line_.clear(); }
+
+std::string result_text(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
+  std::string best;
+  if (r.best_loss > 0) best = fmt::format(", best on held-out text {:.4f}", r.best_loss);
+  if (r.best_loss > 0 && r.bits_per_byte > 0)
+    best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
+  for (const auto& [name, value] : r.figures) best += fmt::format(", {} {:.4g}", name, value);
+  const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
+  return fmt::format(
+      "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\n"
+      "Memory: {} at most, {} were planned\nThe model is in {}\n",
+      r.interrupted     ? "Interrupted"
+      : r.stopped_early ? "Stopped early, as it no longer improved,"
+                        : "Done",
+      r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best, size(r.peak_bytes),
+      size(plan.total_bytes), printable(options.out));
+}
+
+std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
+  Json json = {{"out", options.out},
+               {"step", r.step},
+               {"steps", options.steps},
+               {"loss", finite(r.loss)},
+               {"best_loss", finite(r.best_loss)},
+               {"bits_per_byte", finite(r.bits_per_byte)},
+               {"seconds", finite(r.seconds)},
+               {"tokens_per_second", finite(r.tokens_per_second)},
+               {"parameters", plan.parameters},
+               {"peak_bytes", r.peak_bytes},
+               {"planned_bytes", plan.total_bytes},
+               {"precision", plan.precision},
+               {"isa", plan.isa},
+               {"threads", plan.threads},
+               {"interrupted", r.interrupted},
+               {"stopped_early", r.stopped_early}};
+  for (const auto& [name, value] : r.figures) json[name] = finite(value);
+  return json_line(json) + "\n";
+}
+
+std::string resume_command(const std::vector<std::string>& arguments) {
+  std::string command = "fovea train";
+  for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
+  return command;
+}
+
+std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
+                           const std::vector<std::string>& steps_spellings) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    const bool is_steps =
+        std::find(steps_spellings.begin(), steps_spellings.end(), name) != steps_spellings.end();
+    if (!is_steps) {
+      kept.push_back(arguments[i]);
+    } else if (name == arguments[i]) {
+      ++i;  // its value
+    }
+  }
+  // The schedule stretches over all steps, so more of them change the run.
+  return resume_command(kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
+}
+
+std::string shell_quoted(const std::string& word) {
+  const std::string plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace fovea::cli

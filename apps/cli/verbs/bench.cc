@@ -1,0 +1,198 @@
+#include "fovea/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "fovea/embed.h"
+#include "jobs/lines.h"
+#include "options/open_model.h"
+#include "terminal/progress.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+class BenchCommand : public Command {
+ public:
+  BenchCommand()
+      : Command(
+            "bench [MODEL | --train PRESET] [--dtype NAME] [OPTIONS]",
+            "Times how fast a model reads a prompt and writes; without MODEL, training steps of "
+            "a preset on made-up text, and how near they come to the fastest matrix product "
+            "measured on this machine.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(text("--train", {"--preset"}, "preset to train: tiny, nano, baby, gpt2", preset_));
+    table.add(place("MODEL", {"-m", "--model"}, "model directory", model_));
+    table.add(
+        choice("--dtype", {"--precision"},
+               "precision of matrix products; of MODEL: of its weights, automatic = as stored",
+               precision_, kWeightPrecisions));
+    table.add(cache_option(cache_));
+    table.add(integer("--prompt", {}, "with MODEL: tokens of the prompt", prompt_, 1, 1 << 20));
+    table.add(integer("--decode", {}, "with MODEL: tokens to write", decode_, 1, 1 << 20));
+    table.add(text("--embed", {}, "with MODEL: times embedding the lines of this file", lines_));
+    table.add(
+        text("--translate", {}, "with MODEL: times translating the lines of this file", sources_));
+    table.add(integer("--beams", {"--beam", "--beam-size", "--num-beams"},
+                      "--translate: hypotheses kept at a time", translation_.beams, 1, 1024));
+    table.add(integer("--tokens", {},
+                      "--translate: write exactly so many tokens for each line; 0 = to its end",
+                      exact_, 0, 1 << 20));
+    table.add(integer("--runs", {}, "--embed, --translate: the median of so many counts", runs_, 1,
+                      10000));
+    table.add(integer("--steps", {"--iters"}, "steps to time", steps_, 1, 1'000'000));
+    table.add(integer("--batch", {"-b", "--batch-size"},
+                      "sequences in a step; 0 = the benchmark's own", batch_, 0, 65536));
+  }
+
+  int run(const OptionTable&) override {
+    if (!lines_.empty()) return run_embedding();
+    if (!sources_.empty()) return run_translation();
+    if (!model_.empty()) return run_model();
+    if (precision_ > 2) throw UsageError("--dtype: int8 and int4 are for a MODEL's weights");
+    const TrainBench r =
+        bench_training(preset_, static_cast<Precision>(precision_), steps_, batch_);
+    print(json ? as_json(r) : as_text(r));
+    return 0;
+  }
+
+ private:
+  int run_embedding() {
+    if (model_.empty()) throw UsageError("--embed: needs a MODEL; expected a model directory");
+    const std::vector<std::string> texts = all_lines(lines_);
+    const Embedder embedder = open_embedder(model_, weight_precision(precision_));
+    const EmbedBench r = bench_embedding(embedder, texts, runs_);
+    print(json ? nlohmann::ordered_json({{"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"sentences", r.sentences},
+                                         {"tokens", r.tokens},
+                                         {"seconds", r.seconds},
+                                         {"sentences_per_second", r.sentences_per_second},
+                                         {"tokens_per_second", r.tokens_per_second}})
+                         .dump() +
+                     "\n"
+               : fmt::format("embed {} lines ({}, {} threads): {:.0f} lines/s, {:.0f} tokens/s\n",
+                             r.sentences, r.isa, r.threads, r.sentences_per_second,
+                             r.tokens_per_second));
+    return 0;
+  }
+
+  int run_translation() {
+    if (model_.empty()) throw UsageError("--translate: needs a MODEL; expected a model directory");
+    translation_.min_tokens = translation_.max_tokens = exact_;
+    translation_.sequences = std::max(translation_.sequences, translation_.beams);
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    const TranslationBench r = bench_translation(model, all_lines(sources_), runs_, translation_);
+    print(json ? nlohmann::ordered_json({{"model", model_},
+                                         {"dtype", kPrecisionNames[precision_]},
+                                         {"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"beams", translation_.beams},
+                                         {"lines", r.lines},
+                                         {"source_tokens", r.source_tokens},
+                                         {"tokens", r.tokens},
+                                         {"seconds", r.seconds},
+                                         {"lines_per_second", r.lines_per_second},
+                                         {"tokens_per_second", r.tokens_per_second},
+                                         {"peak_bytes", r.peak_bytes}})
+                         .dump() +
+                     "\n"
+               : fmt::format("translate {} lines with {} beam{} ({}, {} threads): {:.1f} lines/s, "
+                             "{:.0f} output tokens/s\n",
+                             r.lines, translation_.beams, translation_.beams == 1 ? "" : "s", r.isa,
+                             r.threads, r.lines_per_second, r.tokens_per_second));
+    return 0;
+  }
+
+  int run_model() {
+    const auto start = std::chrono::steady_clock::now();
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const GenerationBench r =
+        bench_generation(model, prompt_, decode_, std::max<int64_t>(1, batch_));
+    print(json ? as_json(r, seconds) : as_text(r, seconds));
+    return 0;
+  }
+
+  static std::string as_text(const GenerationBench& r, double open_seconds) {
+    return fmt::format(
+        "open    {:.2f} s, {} of weights\nfirst   {:.3f} s, 16 tokens read and one written\n"
+        "prompt  {:.1f} tokens/s, {} tokens\ndecode  {:.1f} tokens/s, {} x {} tokens\n"
+        "memory  {} resident ({}, {} threads)\n",
+        open_seconds, memory(static_cast<double>(r.weight_bytes)), r.first_token_seconds,
+        r.prompt_tokens_per_second, r.prompt, r.decode_tokens_per_second, r.batch, r.decode,
+        memory(static_cast<double>(r.peak_bytes)), r.isa, r.threads);
+  }
+
+  std::string as_json(const GenerationBench& r, double open_seconds) const {
+    return nlohmann::ordered_json({{"model", model_},
+                                   {"dtype", kPrecisionNames[precision_]},
+                                   {"isa", r.isa},
+                                   {"threads", r.threads},
+                                   {"prompt", r.prompt},
+                                   {"decode", r.decode},
+                                   {"batch", r.batch},
+                                   {"weight_bytes", r.weight_bytes},
+                                   {"open_seconds", open_seconds},
+                                   {"first_token_seconds", r.first_token_seconds},
+                                   {"prompt_seconds", r.prompt_seconds},
+                                   {"prompt_tokens_per_second", r.prompt_tokens_per_second},
+                                   {"decode_seconds", r.decode_seconds},
+                                   {"decode_tokens_per_second", r.decode_tokens_per_second},
+                                   {"peak_bytes", r.peak_bytes}})
+               .dump() +
+           "\n";
+  }
+
+  static double share(const TrainBench& r) {
+    const double seconds = r.milliseconds_per_step / 1e3;
+    return r.peak_flops > 0 && seconds > 0 ? r.flops_per_step / seconds / r.peak_flops : 0;
+  }
+
+  static std::string as_text(const TrainBench& r) {
+    return fmt::format(
+        "train {} ({}, {}, {} threads): {:.0f} tokens/s, {:.2f} ms a step of {} x {} tokens, "
+        "{:.0f}% of the measured "
+        "peak, {} resident\n",
+        r.preset, r.precision, r.isa, r.threads, r.tokens_per_second, r.milliseconds_per_step,
+        r.batch, r.context, 100 * share(r), memory(static_cast<double>(r.peak_bytes)));
+  }
+
+  static std::string as_json(const TrainBench& r) {
+    return nlohmann::ordered_json({{"preset", r.preset},
+                                   {"precision", r.precision},
+                                   {"isa", r.isa},
+                                   {"threads", r.threads},
+                                   {"batch", r.batch},
+                                   {"context", r.context},
+                                   {"steps", r.steps},
+                                   {"milliseconds_per_step", r.milliseconds_per_step},
+                                   {"tokens_per_second", r.tokens_per_second},
+                                   {"flops_per_step", r.flops_per_step},
+                                   {"peak_flops", r.peak_flops},
+                                   {"share_of_peak", share(r)},
+                                   {"peak_bytes", r.peak_bytes}})
+               .dump() +
+           "\n";
+  }
+
+  static constexpr const char* kPrecisionNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
+
+  std::string preset_ = "nano", lines_, sources_, model_;
+  TranslateOptions translation_;
+  int64_t exact_ = 0, runs_ = 5;
+  int precision_ = 0, cache_ = 0;
+  int64_t steps_ = 50, batch_ = 0, prompt_ = 512, decode_ = 64;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench() { return std::make_unique<BenchCommand>(); }
+
+}  // namespace fovea::cli

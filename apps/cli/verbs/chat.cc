@@ -1,0 +1,247 @@
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/reports/conversation.h"
+#include "fovea/engine.h"
+#include "fovea/error.h"
+#include "options/generation_options.h"
+#include "options/open_model.h"
+#include "terminal/line_editor.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "  /new            forget the conversation\n"
+    "  /again          another answer to the last question\n"
+    "  /system [TEXT]  what the model is told before everything else\n"
+    "  /exit           end (also Ctrl-D)\n"
+    "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a text of several "
+    "lines.\nCtrl-C ends an answer that is being written.\n";
+
+// An answer on its way from the engine's thread to the terminal's.
+class AnswerStream {
+ public:
+  bool receive(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    text_ += event.text;
+    if (event.finished) answer_ = *event.finished;
+    if (event.error) error_ = event.error;
+    done_ = done_ || event.finished || event.error;
+    changed_.notify_one();
+    return !stopped_;
+  }
+
+  // Hands over the text as it comes until the answer is whole; `stop` is asked now and then.
+  template <class Take, class Stop>
+  Generation follow(Take&& take, Stop&& stop) {
+    std::unique_lock lock(mutex_);
+    std::string shown;
+    while (true) {
+      changed_.wait_for(lock, std::chrono::milliseconds(50),
+                        [&] { return done_ || !text_.empty(); });
+      const std::string piece = std::exchange(text_, {});
+      shown += piece;
+      const bool last = done_;
+      lock.unlock();
+      take(piece);
+      const bool stopping = stop();
+      lock.lock();
+      if (last) break;
+      if (!stopping) continue;
+      stopped_ = true;
+      answer_.text = shown;
+      answer_.finish = "interrupted";
+      return answer_;
+    }
+    if (!error_.empty()) throw Error(ErrorKind::Failed, error_);
+    return answer_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string text_, error_;
+  Generation answer_;
+  bool done_ = false, stopped_ = false;
+};
+
+class ChatCommand : public Command {
+ public:
+  ChatCommand()
+      : Command("chat MODEL [OPTIONS]",
+                "Talks with a model that was trained for conversations. Only its answers go to "
+                "standard output; /help in the conversation says what else can be typed.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
+                    "model directory or .gguf file", model_));
+    table.add(text("--system", {"--system-prompt"}, "what the model is told before everything else",
+                   system_));
+    table.add(text("--chat-template", {"--chat-template-file"},
+                   "file with a chat template, instead of the model's own", template_));
+    table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
+                     precision_, kWeightPrecisions));
+    table.add(cache_option(cache_));
+    generation_.options.max_tokens = -1;
+    generation_.declare(table);
+  }
+
+  void apply(OptionTable& table) override {
+    table_ = &table;
+    Command::apply(table);
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    const WeightPrecision precision = weight_precision(precision_);
+    const Model model = open_model(model_, precision, cache_precision(cache_));
+    generation_.settle(model, precision, *table_);
+    if (!table.given("--predict")) generation_.options.max_tokens = -1;
+    Conversation conversation(model, format_of(model), system_);
+    Engine engine(model, {.most_sequences = 1, .draft = generation_.draft});
+    catch_signals("");
+    editor_.emplace();
+    if (editor_->on_terminal()) note(dim("/help says what can be typed; Ctrl-D ends") + "\n");
+    while (!asked_to_stop() && turn(conversation, engine)) {
+    }
+    if (json) print("{\"messages\":" + conversation.as_json() + "}\n");
+    return asked_to_stop() ? stop_code() : 0;
+  }
+
+ private:
+  serve::ChatFormat format_of(const Model& model) const {
+    auto format = serve::chat_format(model_, template_, model.tokenizer());
+    if (format) return *format;
+    throw Error(ErrorKind::Unsupported,
+                model_ +
+                    ": the model has no chat template; expected a model for conversations, "
+                    "or --chat-template FILE (fovea generate writes on from any text)");
+  }
+
+  // One line of input and what it asks for; false at the end.
+  bool turn(Conversation& conversation, Engine& engine) {
+    const std::optional<std::string> typed = message();
+    if (!typed) return editor_->interrupted() && !asked_to_stop();
+    if (typed->empty()) return true;
+    if (*typed == "/exit") return false;
+    if (typed->front() != '/') {
+      conversation.say("user", *typed);
+    } else if (!command(*typed, conversation)) {
+      return true;
+    }
+    try {
+      answer(conversation, engine);
+    } catch (const Error& error) {
+      note(fmt::format("fovea: {}\n", printable(error.what())));
+      conversation.take_back(true);
+      if (!editor_->on_terminal()) throw;
+    }
+    return true;
+  }
+
+  // Several lines where the first one asks for it.
+  std::optional<std::string> message() {
+    std::optional<std::string> line = editor_->read("> ");
+    if (!line) return line;
+    constexpr std::string_view kBlock = "\"\"\"";
+    std::string text;
+    if (line->starts_with(kBlock)) {
+      line->erase(0, kBlock.size());
+      while (line && !line->ends_with(kBlock)) {
+        text += *line + "\n";
+        line = editor_->read("... ");
+      }
+      if (!line) return editor_->interrupted() ? line : text;
+      return text + line->substr(0, line->size() - kBlock.size());
+    }
+    while (line && line->ends_with('\\')) {
+      text += line->substr(0, line->size() - 1) + "\n";
+      line = editor_->read("... ");
+    }
+    if (!line && editor_->interrupted()) return line;
+    return text + line.value_or("");
+  }
+
+  // What stands behind a slash; true where an answer is wanted.
+  bool command(const std::string& typed, Conversation& conversation) {
+    const size_t space = typed.find(' ');
+    const std::string name = typed.substr(0, space);
+    if (name == "/again") {
+      if (conversation.take_back(false)) {
+        ++generation_.options.sampling.seed;
+        return true;
+      }
+      note("nothing was asked yet\n");
+    } else if (name == "/new") {
+      conversation.clear();
+    } else if (name == "/system") {
+      conversation.set_system(space == std::string::npos ? "" : typed.substr(space + 1));
+    } else if (name == "/help") {
+      note(kHelp);
+    } else {
+      note(fmt::format("{}: no such command; /help names them\n", printable(name)));
+    }
+    return false;
+  }
+
+  void answer(Conversation& conversation, Engine& engine) {
+    const Conversation::Prompt prompt = conversation.prompt();
+    if (prompt.dropped > 0) {
+      note(dim(fmt::format("the context is full: the oldest {} messages are forgotten",
+                           prompt.dropped)) +
+           "\n");
+    }
+    GenerateOptions options = generation_.options;
+    options.max_tokens =
+        options.max_tokens < 0 ? prompt.room : std::min(options.max_tokens, prompt.room);
+    const auto stream = std::make_shared<AnswerStream>();
+    const uint64_t request =
+        engine.submit(prompt.ids, options, [stream](const Event& e) { return stream->receive(e); });
+    const bool shows_controls = !is_terminal(Channel::output);
+    const Generation answer = stream->follow(
+        [&](const std::string& piece) {
+          if (!json) print(shows_controls ? piece : printable(piece));
+        },
+        [] { return take_interrupt() || asked_to_stop(); });
+    engine.cancel(request);
+    if (!json) print("\n");
+    conversation.say("assistant", answer.text);
+    report(answer);
+  }
+
+  static void report(const Generation& answer) {
+    if (answer.finish == "interrupted") return note(dim("interrupted") + "\n");
+    const auto rate = [](int64_t tokens, double seconds) {
+      return amount(seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
+    };
+    const int64_t read = answer.prompt_tokens - answer.cached_tokens;
+    note(dim(fmt::format("prompt: {} tokens ({} read before), {} tokens/s; answer: {} tokens, {} "
+                         "tokens/s{}{}",
+                         answer.prompt_tokens, answer.cached_tokens,
+                         rate(read, answer.prompt_seconds), answer.ids.size(),
+                         rate(std::ssize(answer.ids), answer.generation_seconds),
+                         guesses_line(answer.guessed_tokens, answer.accepted_tokens),
+                         answer.finish == "length" ? "; cut off at its longest" : "")) +
+         "\n");
+  }
+
+  std::string model_, system_, template_;
+  int precision_ = 0, cache_ = 0;
+  GenerationOptions generation_;
+  OptionTable* table_ = nullptr;
+  std::optional<LineEditor> editor_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_chat() { return std::make_unique<ChatCommand>(); }
+
+}  // namespace fovea::cli

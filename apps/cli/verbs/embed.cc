@@ -1,0 +1,155 @@
+#include "fovea/embed.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/reports/vectors.h"
+#include "cli/verbs/embed_train.h"
+#include "jobs/line_job.h"
+#include "options/open_model.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+class EmbedCommand : public Command {
+ public:
+  EmbedCommand()
+      : Command("embed MODEL [FILE...] [--out FILE] [OPTIONS]",
+                "Turns each line of files, or of standard input, into a vector, so that lines of "
+                "like meaning have vectors of like direction. MODEL is a sentence-transformers "
+                "directory, or any encoder's; files of any size pass through. With --evaluate: how "
+                "well the vectors' similarity agrees with people's.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
+    table.add(text("--out", {"-o", "--output"},
+                   "file to write, over as many runs as it takes; else standard output", out_));
+    table.add(choice("--format", {}, "automatic: by the end of --out (.npy, .jsonl), else text",
+                     format_, {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
+    table.add(choice("--precision", {}, "numbers of the vectors; binary = one bit each", precision_,
+                     {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
+    table.add(text("--prompt-name", {},
+                   "the model's prompt of this name goes in front of each line",
+                   options_.prompt_name));
+    table.add(text("--prompt", {}, "this goes in front of each line", prompt_));
+    table.add(integer("--dimensions", {"--truncate-dim"},
+                      "keep so many elements of each vector; 0 = all", options_.dimensions, 0,
+                      1 << 20));
+    table.add(boolean("--normalize", {"--normalise"}, "vectors of length 1; else as the model says",
+                      normalise_));
+    table.add(flag("--no-truncate", {}, "refuse lines of too many tokens; else their end is cut",
+                   whole_));
+    table.add(choice("--dtype", {}, "precision of the model's weights; automatic = as stored",
+                     weights_, kWeightPrecisions));
+    table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
+                      options_.batch_tokens, 0, 1 << 24));
+    table.add(
+        text("--evaluate", {}, "pairs of sentences with scores (CSV, TSV or JSON lines)", pairs_));
+    training_.declare(table);
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (table.given("--train")) {
+      if (strict) open();
+      return training_.run(model_, out_, json);
+    }
+    EmbedderTrainRequest::refuse_without_train(table);
+    if (table.given("--prompt")) options_.prompt = prompt_;
+    if (table.given("--prompt") && table.given("--prompt-name"))
+      throw UsageError("--prompt: given beside --prompt-name; expected one of them");
+    if (table.given("--normalize")) options_.normalise = normalise_;
+    options_.truncate = !whole_;
+    if (table.given("--evaluate") && !files_.empty())
+      throw UsageError("--evaluate: reads its pairs only; expected no other files");
+    const Embedder embedder = open();
+    return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
+  }
+
+  bool runs_on_ranks(const OptionTable& table) const override {
+    return !table.given("--train") && !table.given("--evaluate");
+  }
+
+ private:
+  // Lines that are sorted by length together, for batches of almost one length each. So many are
+  // lost at most when a run is killed.
+  static constexpr size_t kLinesAtOnce = 512;
+
+  Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }
+
+  VectorFormat format() const {
+    if (json || format_ == 2) return VectorFormat::json_lines;
+    if (format_ == 1 || (format_ == 0 && out_.ends_with(".npy"))) return VectorFormat::npy;
+    return format_ == 0 && out_.ends_with(".jsonl") ? VectorFormat::json_lines : VectorFormat::text;
+  }
+
+  int embed(const Embedder& embedder, const OptionTable& table) {
+    const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
+    const int64_t width = options_.dimensions > 0 ? options_.dimensions : embedder.width();
+    LineJob job;
+    job.files = files_;
+    job.out = out_;
+    job.key =
+        decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
+    job.key["--format"] = static_cast<int>(format());
+    job.key["model"] = embedder.fingerprint();
+    job.block_lines = kLinesAtOnce;
+    if (layout.has_header()) {
+      job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
+      job.opening = job.beginning(0);
+    }
+    const auto done = run_lines(
+        job, [&](const LineBlock& block) { return embed_block(embedder, layout, block); });
+    if (!done) return asked_to_stop() ? stop_code() : 0;
+    if (done->cut > 0)
+      note(
+          fmt::format("warning: {} of more than {} tokens lost their end, the first at {}; "
+                      "--no-truncate refuses such lines\n",
+                      done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut),
+                      embedder.max_tokens(), printable(done->first_cut)));
+    return 0;
+  }
+
+  BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
+                          const LineBlock& block) const {
+    EmbedOptions options = options_;
+    options.name_of_text = [&](size_t i) { return block.name_of(i); };
+    const Embeddings embeddings = embedder.embed(block.lines, options);
+    BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
+    for (size_t i = 0; i < embeddings.cut.size(); ++i) {
+      result.tokens += embeddings.tokens[i];
+      if (embeddings.cut[i] == 0) continue;
+      if (result.cut++ == 0) result.first_cut = block.name_of(i);
+    }
+    return result;
+  }
+
+  int evaluate(const Embedder& embedder) const {
+    const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
+    print(json ? nlohmann::ordered_json(
+                     {{"pairs", r.pairs}, {"spearman", r.spearman}, {"pearson", r.pearson}})
+                         .dump() +
+                     "\n"
+               : fmt::format("pairs     {}\nspearman  {:.2f}\npearson   {:.2f}\n", r.pairs,
+                             r.spearman, r.pearson));
+    return 0;
+  }
+
+  std::string model_, out_, prompt_, pairs_;
+  std::vector<std::string> files_;
+  EmbedOptions options_;
+  EmbedderTrainRequest training_;
+  int format_ = 0, precision_ = 0, weights_ = 0;
+  bool normalise_ = true, whole_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_embed() { return std::make_unique<EmbedCommand>(); }
+
+}  // namespace fovea::cli

@@ -1,0 +1,182 @@
+#include "fovea/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/reports/compare.h"
+#include "cli/reports/score.h"
+#include "fovea/error.h"
+#include "jobs/lines.h"
+#include "options/open_model.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class EvalCommand : public Command {
+ public:
+  EvalCommand()
+      : Command("eval MODEL DATA... [OPTIONS]",
+                "Measures a model by what its head is for. On text: loss (nats per token), "
+                "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
+                "loss of hidden tokens of an encoder (--one-by-one: its pseudo-perplexity); on "
+                "--pairs the loss of a translator, and BLEU and chrF of what it writes; on "
+                "--labels accuracy and F1 of a classifier. With "
+                "--hypotheses and --references: the scores of translations that are there.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines",
+                     data_.text));
+    table.add(files("--pairs", {},
+                    "instead of DATA: a file of sources and one of targets, line by line, or one "
+                    "with a tab between the two",
+                    data_.pairs, 2));
+    table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
+                      "--pairs: hypotheses kept at a time when their sources are translated; 0 = "
+                      "they are not",
+                      beams_, 0, 1024));
+    table.add(text("--source-prefix", {}, "--pairs: in front of every source",
+                   translation_.source_prefix));
+    table.add(text("--task", {}, "--pairs: instead: a task of the checkpoint's, with its prefix",
+                   translation_.task));
+    table.add(text("--hypotheses", {"--hyp", "-i"},
+                   "instead of MODEL and DATA: a file of translations, to be scored", hypotheses_));
+    table.add(text("--references", {"--ref"}, "and how they should be, line by line", references_));
+    table.add(files("--labels", {},
+                    "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
+                    "\"text\" and \"label\"",
+                    data_.labels, kMostFiles));
+    table.add(flag("--one-by-one", {"--pseudo-perplexity"},
+                   "encoders: hide each token alone, one pass for each (slow)", data_.one_by_one));
+    table.add(text("--score", {}, "instead of DATA: tell how likely this text is, token by token",
+                   score_));
+    table.add(list("--candidate", {"--candidates"},
+                   "tell how likely this is behind the text of --score; may be given several times",
+                   candidates_));
+    table.add(text("--against", {},
+                   "directory of the full model: tells how far MODEL's predictions are from its",
+                   against_));
+    table.add(choice("--dtype", {"--precision"},
+                     "precision of MODEL's weights, automatic = as stored", precision_,
+                     kWeightPrecisions));
+    table.add(cache_option(cache_));
+  }
+
+  int run(const OptionTable& table) override {
+    if (!hypotheses_.empty() || !references_.empty()) return score_files();
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    const auto open = [this] {
+      return open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    };
+    if (table.given("--score") || !candidates_.empty()) {
+      print_scores(open(), score_, candidates_, json);
+      return 0;
+    }
+    if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
+      throw UsageError(
+          "DATA: not given; expected text files or folders, --pairs, --labels or --score");
+    catch_signals();
+    if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
+    const Model model = open();
+    translation_.beams = beams_;
+    translation_.sequences = std::max(translation_.sequences, beams_);
+    if (!data_.pairs.empty()) data_.translation = translation_;
+    ProgressLine line;
+    const Evaluation result = evaluate(model, data_, [&](double fraction) {
+      line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
+      return !asked_to_stop();
+    });
+    line.clear();
+    for (const std::string& text : result.notes) note("note: " + printable(text) + "\n");
+    if (asked_to_stop()) return stop_code();
+    print(json ? as_json(result) : as_text(result));
+    return 0;
+  }
+
+ private:
+  int score_files() {
+    if (hypotheses_.empty() || references_.empty())
+      throw UsageError("--hypotheses: goes with --references; expected both");
+    if (!model_.empty()) throw UsageError("MODEL: given beside --hypotheses; expected one of them");
+    const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
+    if (hypotheses.size() != references.size()) {
+      throw Error(ErrorKind::BadFile,
+                  fmt::format("{}: has {} lines, {} has {}; expected as many, line by line",
+                              hypotheses_, hypotheses.size(), references_, references.size()));
+    }
+    const TranslationScores scores = score_translations(hypotheses, references);
+    Json result = as_json(scores);
+    result["sequences"] = hypotheses.size();
+    print(json ? result.dump() + "\n" : as_text(scores));
+    return 0;
+  }
+
+  static std::string as_text(const TranslationScores& s) {
+    return fmt::format("{:<15}{:.2f}  {}\n{:<15}{:.2f}  {}\n", "BLEU", s.bleu, s.bleu_signature,
+                       "chrF2", s.chrf, s.chrf_signature);
+  }
+
+  static Json as_json(const TranslationScores& s) {
+    return {{"bleu", s.bleu},
+            {"bleu_signature", s.bleu_signature},
+            {"chrf", s.chrf},
+            {"chrf_signature", s.chrf_signature}};
+  }
+
+  static std::string as_text(const Evaluation& r) {
+    const bool labels = r.objective == "labels";
+    const auto row = [](const std::string& name, const std::string& value) {
+      return fmt::format("{:<15}{}\n", name, value);
+    };
+    std::string out =
+        row("loss", fmt::format("{:.6f} nats per {}", r.loss, labels ? "label" : "token"));
+    const char* perplexity = r.objective == "one_by_one" ? "pseudo-ppl" : "perplexity";
+    if (!labels) out += row(perplexity, fmt::format("{:.4f}", r.perplexity));
+    if (r.bytes > 0) out += row("bits per byte", fmt::format("{:.6f}", r.bits_per_byte));
+    for (const auto& [name, value] : r.figures) out += row(name, fmt::format("{:.4f}", value));
+    if (r.translation) out += as_text(*r.translation);
+    if (r.sequences > 0) out += row(labels ? "texts" : "pairs", fmt::format("{}", r.sequences));
+    out += row(labels ? "labels" : "tokens", fmt::format("{}", r.tokens));
+    if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
+    if (r.unknown > 0)
+      out += row("unknown", fmt::format("{} characters that the vocabulary lacks", r.unknown));
+    return out;
+  }
+
+  static std::string as_json(const Evaluation& r) {
+    const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+    Json json = {{"objective", r.objective},
+                 {"loss", finite(r.loss)},
+                 {"perplexity", finite(r.perplexity)},
+                 {"bits_per_byte", finite(r.bits_per_byte)},
+                 {"tokens", r.tokens},
+                 {"bytes", r.bytes},
+                 {"unknown", r.unknown},
+                 {"sequences", r.sequences}};
+    for (const auto& [name, value] : r.figures) json[name] = finite(value);
+    if (r.translation) json.update(as_json(*r.translation));
+    return json.dump() + "\n";
+  }
+
+  std::string model_;
+  std::string against_, score_, hypotheses_, references_;
+  std::vector<std::string> candidates_;
+  int64_t beams_ = 5;
+  TranslateOptions translation_;
+  int precision_ = 0, cache_ = 0;
+  EvaluationData data_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_eval() { return std::make_unique<EvalCommand>(); }
+
+}  // namespace fovea::cli

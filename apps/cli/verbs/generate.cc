@@ -1,0 +1,217 @@
+#include "fovea/generate.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/ordered_json.h"
+#include "cli/command.h"
+#include "options/generation_options.h"
+#include "options/open_model.h"
+#include "terminal/progress.h"
+#include "terminal/read_text.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kPromptBytes = 64 << 20;  // far beyond any context, yet no danger to memory
+
+// Nobody types at a pipe, a file or a socket: their text is the prompt. /dev/null and the like hold
+// none.
+bool input_is_piped() {
+  struct stat status = {};
+  if (fstat(STDIN_FILENO, &status) != 0) return false;
+  return S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
+}
+
+double rate(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+class GenerateCommand : public Command {
+ public:
+  GenerateCommand()
+      : Command("generate MODEL [-p TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
+                "Lets a model write on from a prompt. Only the continuation goes to standard "
+                "output; one "
+                "newline at the end of a file or of piped text is not part of the prompt.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
+                    "model directory or .gguf file", model_));
+    table.add(text("--prompt", {"-p"}, "text to go on from", prompt_));
+    table.add(text("--file", {"-f", "-i", "--input"}, "file with the text to go on from", file_));
+    table.add(integers("--ids", {}, "token ids to go on from: 5,9,2", ids_, 0, kLargestId));
+    table.add(flag("--echo", {}, "print the prompt too", echo_));
+    table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
+                     precision_, kWeightPrecisions));
+    table.add(cache_option(cache_));
+    generation_.declare(table);
+    GenerateOptions& options = generation_.options;
+    table.add(integer("--answers", {"--num-return-sequences"},
+                      "so many, apart from each other; with --beams the best ones", options.answers,
+                      1, 1024));
+    table.add(integer("--beams", {"--num-beams", "-b"},
+                      "search with so many hypotheses instead of drawing; 1 = draw", options.beams,
+                      1, 1024));
+    table.add(number("--length-penalty", {},
+                     "beams: above 0 favours long answers (score / length ^ this)",
+                     options.length_penalty, -100, 100));
+    table.add(integer("--logprobs", {},
+                      "--json: log-probabilities, with those of so many likeliest tokens; -1 = "
+                      "none",
+                      options.logprobs, -1, 1000));
+  }
+
+  void apply(OptionTable& table) override {
+    table_ = &table;
+    Command::apply(table);
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
+    if (sources > 1) throw UsageError("--prompt, --file, --ids: expected one of them");
+    if (!table.given("--ids")) read_prompt(table);
+    const WeightPrecision precision = weight_precision(precision_);
+    const Model model = open_model(model_, precision, cache_precision(cache_));
+    generation_.settle(model, precision, *table_);
+    if (!table.given("--ids")) warn_unknown(model);
+    return write(model);
+  }
+
+ private:
+  static constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
+
+  void read_prompt(const OptionTable& table) {
+    if (table.given("--prompt")) return;
+    if (!table.given("--file")) {
+      if (!input_is_piped()) return;
+      file_ = "-";
+    }
+    prompt_ = read_text(file_, kPromptBytes);
+    if (!prompt_.empty() && prompt_.back() == '\n') prompt_.pop_back();
+  }
+
+  void warn_unknown(const Model& model) const {
+    if (!model.has_tokenizer()) return;
+    const std::vector<std::string> unknown = model.tokenizer().unknown(prompt_);
+    if (unknown.empty()) return;
+    std::string named;
+    constexpr size_t kNamed = 20;  // enough to see what kind of text it is
+    for (size_t i = 0; i < std::min(unknown.size(), kNamed); ++i)
+      named += " \"" + unknown[i] + "\"";
+    note(fmt::format("note: the model does not know {} of the prompt's characters:{}{}\n",
+                     unknown.size(), printable(named), unknown.size() > kNamed ? " ..." : ""));
+  }
+
+  int write(const Model& model) {
+    catch_signals();
+    const GenerateOptions& options = generation_.options;
+    bool closed = false;
+    std::string last = "\n";
+    const auto put = [&](std::string_view piece) {
+      if (json || closed || piece.empty()) return;
+      try {
+        print(is_terminal(Channel::output) ? printable(piece) : std::string(piece));
+      } catch (const OutputClosed&) {
+        closed = true;
+      }
+      last = piece.back();
+    };
+    if (echo_) put(prompt_);
+    const bool streams = options.answers == 1 && options.beams == 1 && model.has_tokenizer();
+    const auto sink = [&](std::string_view piece) {
+      if (streams) put(piece);
+      return !closed && !asked_to_stop();
+    };
+    std::vector<int32_t> ids(ids_.begin(), ids_.end());
+    if (ids.empty()) ids = prompt_ids(model, prompt_);
+    const Model* const draft = generation_.draft ? &*generation_.draft : nullptr;
+    const std::vector<Generation> answers = generate(model, ids, options, sink, draft);
+    if (json) print(as_json(answers));
+    for (const Generation& answer : answers) {
+      if (streams) break;
+      put(model.has_tokenizer() ? answer.text : fmt::format("{}", fmt::join(answer.ids, ",")));
+      if (last != "\n") put("\n");
+    }
+    if (last != "\n") put("\n");
+    report(answers);
+    return asked_to_stop() ? stop_code() : 0;
+  }
+
+  // One answer's fields stand in the object itself, several in "answers".
+  std::string as_json(const std::vector<Generation>& answers) const {
+    Json result = {{"prompt", prompt_}};
+    if (!ids_.empty()) result = {{"prompt_ids", ids_}};
+    const Generation& first = answers.front();
+    if (answers.size() == 1) {
+      result.update(answer_json(first));
+    } else {
+      for (const Generation& answer : answers) result["answers"].push_back(answer_json(answer));
+    }
+    result["prompt_tokens"] = first.prompt_tokens;
+    result["prompt_seconds"] = first.prompt_seconds;
+    result["generation_seconds"] = answers.back().generation_seconds;
+    result["seed"] = generation_.options.sampling.seed;
+    return json_line(result) + "\n";
+  }
+
+  Json answer_json(const Generation& answer) const {
+    Json result = {{"text", answer.text},
+                   {"ids", answer.ids},
+                   {"finish", answer.finish},
+                   {"tokens", answer.ids.size()}};
+    if (generation_.options.beams > 1) result["score"] = answer.score;
+    if (generation_.options.guesses > 0) {
+      const int64_t guessed = answer.guessed_tokens, accepted = answer.accepted_tokens;
+      result["guessed_tokens"] = guessed;
+      result["accepted_tokens"] = accepted;
+      if (guessed > 0)
+        result["acceptance_rate"] = static_cast<double>(accepted) / static_cast<double>(guessed);
+    }
+    if (generation_.options.logprobs < 0) return result;
+    result["logprobs"] = Json::array();
+    for (const TokenLogprob& token : answer.logprobs) {
+      Json one = {{"logprob", token.logprob}, {"top", Json::array()}};
+      for (const auto& [id, logprob] : token.top) one["top"].push_back({id, logprob});
+      result["logprobs"].push_back(std::move(one));
+    }
+    return result;
+  }
+
+  static void report(const std::vector<Generation>& answers) {
+    const Generation& first = answers.front();
+    int64_t written = 0, guessed = 0, accepted = 0;
+    for (const Generation& answer : answers) {
+      written += std::ssize(answer.ids);
+      guessed += answer.guessed_tokens, accepted += answer.accepted_tokens;
+    }
+    note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s{}",
+                         first.prompt_tokens,
+                         amount(rate(first.prompt_tokens, first.prompt_seconds)), written,
+                         amount(rate(written, answers.back().generation_seconds)),
+                         guesses_line(guessed, accepted))) +
+         "\n");
+  }
+
+  std::string model_, prompt_, file_;
+  std::vector<int64_t> ids_;
+  int precision_ = 0, cache_ = 0;
+  GenerationOptions generation_;
+  OptionTable* table_ = nullptr;
+  bool echo_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_generate() { return std::make_unique<GenerateCommand>(); }
+
+}  // namespace fovea::cli

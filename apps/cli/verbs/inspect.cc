@@ -1,0 +1,188 @@
+#include "fovea/inspect.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/ordered_json.h"
+#include "cli/command.h"
+#include "cli/page_server.h"
+#include "fovea/error.h"
+#include "inspector/save.h"
+#include "options/open_model.h"
+#include "terminal/heatmap.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Written beside its place and renamed, so that it is there whole or not at all.
+void write_whole(const std::string& path, const std::string& content) {
+  const std::string beside = path + ".writing";
+  std::ofstream file(beside, std::ios::binary);
+  file << content;
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(beside, path, error);
+  if (!file || error) {
+    std::filesystem::remove(beside, error);
+    throw Error(ErrorKind::Failed, path + ": cannot be written; expected a folder with space left");
+  }
+}
+
+// Where there is a screen; the program that shows the page is not waited for.
+void open_browser(const std::string& address) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
+  std::string program = "xdg-open", argument = address;
+  char* const arguments[] = {program.data(), argument.data(), nullptr};
+  pid_t child = 0;
+  if (posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments, environ) == 0)
+    std::thread([child] { waitpid(child, nullptr, 0); }).detach();
+}
+
+class InspectCommand : public Command {
+ public:
+  InspectCommand()
+      : Command(
+            "inspect MODEL [TEXT] [OPTIONS]",
+            "Opens a local page that shows a model from inside: where it looks, what each token "
+            "goes through, what it would say, what its heads are for. Of a training's directory it "
+            "also shows how it learns. With TEXT it prints one head's map in the terminal instead, "
+            "with --out it writes a file.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"--model"}, "model directory, or that of a training", model_));
+    table.add(place("TEXT", {"--text"}, "text that the model reads", input_.text));
+    table.add(text("--target", {},
+                   "what the decoder behind an encoder says; its own answer without",
+                   input_.target));
+    table.add(list("--with", {"--compare"}, "more models for the page, to stand beside the first",
+                   others_));
+    table.section("One head");
+    table.add(choice("--look", {},
+                     "whose attention: of the tokens to one another, of the encoder, "
+                     "or of the decoder to the encoder",
+                     look_, {"self", "encoder", "cross"}));
+    table.add(integer("--layer", {}, "from 0", layer_, 0, 1000000));
+    table.add(integer("--head", {}, "from 0", head_, 0, 1000000));
+    table.add(text("--out", {"-o", "--output"},
+                   "file to write: .html (the page with this text in it), .svg, or .safetensors",
+                   out_));
+    table.section("The page");
+    table.add(integer("--port", {"-p"}, "to listen at; 0 = one that is free", port_, 0, 65535));
+    table.add(flag("--no-browser", {}, "print the address and open nothing", quiet_));
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    const bool reads = table.given("TEXT");
+    if (!out_.empty() && !reads) throw UsageError("TEXT: not given; --out needs a text to show");
+    if (!out_.empty()) return write();
+    return reads ? print_map() : serve_page();
+  }
+
+ private:
+  Look look() const { return static_cast<Look>(look_); }
+
+  // One head's map, and the names of its rows and keys.
+  struct Drawn {
+    Map map;
+    std::vector<std::string> rows, keys;
+  };
+  Drawn drawn(const Inspector& inspector) const {
+    MapQuery query;
+    query.look = look();
+    query.layer = layer_;
+    query.heads = {head_};
+    Drawn drawn{inspector.map(query), {}, {}};
+    for (const auto& token : look() == Look::encoder ? inspector.source() : inspector.tokens())
+      drawn.rows.push_back(token.text);
+    for (const auto& token : look() == Look::self ? inspector.tokens() : inspector.source())
+      drawn.keys.push_back(token.text);
+    return drawn;
+  }
+
+  int print_map() {
+    const Inspector inspector(open_model(model_), input_);
+    const Drawn here = drawn(inspector);
+    if (json) {
+      Json rows = Json::array();
+      for (int64_t r = 0; r < here.map.rows; ++r) {
+        const auto begin = here.map.weights.begin() + r * here.map.keys;
+        rows.push_back(std::vector<float>(begin, begin + here.map.keys));
+      }
+      print(json_line({{"rows", here.rows}, {"keys", here.keys}, {"weights", rows}}) + "\n");
+      return 0;
+    }
+    const char* const no_colour = std::getenv("NO_COLOR");
+    const bool colour =
+        is_terminal(Channel::output) && (no_colour == nullptr || *no_colour == '\0');
+    const Shades shades = !can_utf8() && !colour ? Shades::digits
+                          : colour               ? Shades::colours
+                                                 : Shades::blocks;
+    print(draw_heatmap(here.map, here.rows, here.keys, terminal_width(), shades));
+    note(fmt::format(
+        "layer {}, head {}: rows are queries; dark is 0, bright is 1, on a root scale\n", layer_,
+        head_));
+    return 0;
+  }
+
+  int write() {
+    const std::string ending = std::filesystem::path(out_).extension();
+    const Model model = open_model(model_);
+    if (ending == ".html") {
+      write_whole(out_, inspector::saved_view(model_, model, input_, look(), layer_, head_));
+    } else if (ending == ".svg") {
+      const Drawn here = drawn(Inspector(model, input_));
+      write_whole(out_, draw_svg(here.map, here.rows, here.keys,
+                                 fmt::format("Attention of layer {}, head {}", layer_, head_)));
+    } else if (ending == ".safetensors") {
+      Inspector(model, input_).save(out_, look(), layer_);
+    } else {
+      throw UsageError("--out: '" + out_ +
+                       "'; expected a name ending in .html, .svg or .safetensors");
+    }
+    if (json) print(Json({{"out", out_}}).dump() + "\n");
+    return 0;
+  }
+
+  int serve_page() {
+    std::vector<std::string> folders{model_};
+    folders.insert(folders.end(), others_.begin(), others_.end());
+    for (const std::string& folder : folders) open_model(folder);  // refused now rather than later
+    catch_signals("stopping (once more: at once)");
+    const PageServer page(folders, port_);
+    if (json)
+      print(Json({{"address", page.address()}}).dump() + "\n");
+    else
+      print(page.address() + "\n");
+    note("Ctrl-C ends it.\n");
+    if (!quiet_) open_browser(page.address());
+    while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return 0;
+  }
+
+  std::string model_, out_;
+  InspectInput input_;
+  std::vector<std::string> others_;
+  int look_ = 0;
+  int64_t layer_ = 0, head_ = 0, port_ = 0;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_inspect() { return std::make_unique<InspectCommand>(); }
+
+}  // namespace fovea::cli

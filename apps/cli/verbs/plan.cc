@@ -1,0 +1,132 @@
+#include "fovea/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "base/nearest.h"
+#include "cli/command.h"
+#include "cli/reports/plan_report.h"
+#include "fovea/error.h"
+#include "options/open_model.h"
+#include "options/spec_options.h"
+#include "terminal/read_text.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr size_t kSpecBytes = 1 << 20;    // far above what a Spec needs
+constexpr int64_t kByteVocabulary = 256;  // of a model whose tokenizer is not there yet
+
+// "300B", "28T", "1.4e12": a number with the letter of a power of a thousand behind it.
+Option scaled(std::string name, std::vector<std::string> aliases, std::string help, double& value) {
+  static const std::map<std::string, double> powers = {{"", 1},     {"K", 1e3}, {"M", 1e6},
+                                                       {"B", 1e9},  {"G", 1e9}, {"T", 1e12},
+                                                       {"P", 1e15}, {"E", 1e18}};
+  Option option;
+  option.name = std::move(name);
+  option.aliases = std::move(aliases);
+  option.help = std::move(help);
+  option.kind = Kind::text;
+  option.expected = "a number such as 300B, 28T or 1.4e12";
+  option.initial = "0";
+  option.get = [&value] { return fmt::format("{}", value); };
+  option.set = [&value, option](const std::string& typed) {
+    double number = 0;
+    const char* const end = typed.data() + typed.size();
+    const auto [stop, error] = std::from_chars(typed.data(), end, number);
+    const auto power = powers.find(std::string(stop, end));
+    if (error != std::errc() || power == powers.end() || !(number >= 0))
+      throw UsageError(fmt::format("{}: \"{}\" is not a number; expected {}", option.name, typed,
+                                   option.expected));
+    value = number * power->second;
+  };
+  return option;
+}
+
+// A preset's name, a model's directory or .gguf file, or a JSON file.
+Spec spec_of(const std::string& name) {
+  const std::vector<std::string> presets = preset_names();
+  if (std::find(presets.begin(), presets.end(), name) != presets.end()) return preset(name);
+  if (std::filesystem::is_directory(name) || name.ends_with(".gguf")) return read_model_spec(name);
+  if (std::filesystem::exists(name)) return read_spec(read_text(name, kSpecBytes), name);
+  const std::string near = nearest(name, presets);
+  throw Error(
+      ErrorKind::BadFile,
+      fmt::format("{}: neither a preset nor a file nor a folder; {}", name,
+                  near.empty() ? "expected one of " + fmt::format("{}", fmt::join(presets, ", "))
+                               : "did you mean " + near + "?"));
+}
+
+class PlanCommand : public Command {
+ public:
+  PlanCommand()
+      : Command("plan PRESET|MODEL|SPEC.json [OPTIONS]",
+                "Says what a model takes, without making it: parameters by part, arithmetic, "
+                "memory, and time and cost of training. Any model option changes what was read.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
+                    "preset, model directory (config.json will do) or file with a Spec", model_));
+    table.section("Work");
+    table.add(integer("--batch", {"-b", "--batch-size"}, "sequences at a time", options_.batch, 1,
+                      1'000'000'000));
+    table.add(integer("--length", {"-n", "--sequence-length"},
+                      "tokens in a sequence; 0 = the model's context", options_.length, 0,
+                      int64_t{1} << 24));
+    table.add(integer("--source-length", {},
+                      "tokens that the encoder reads before a decoder; 0 = "
+                      "as many as it can",
+                      options_.source_length, 0, int64_t{1} << 24));
+    table.add(scaled("--tokens", {"--train-tokens"},
+                     "to train on, such as 300B; 0 = 20 for each parameter", options_.tokens));
+    table.section("Machine");
+    table.add(scaled("--speed", {"--flops"}, "FLOP/s of one device, such as 28T; 0 = unknown",
+                     options_.speed));
+    table.add(number("--utilisation", {"--utilization", "--mfu"},
+                     "share of that speed which training reaches", options_.utilisation, 0.001, 1));
+    table.add(
+        integer("--devices", {}, "that share the work evenly", options_.devices, 1, 1'000'000'000));
+    table.add(number("--price", {}, "of one device for an hour, in any currency", options_.price, 0,
+                     1e9));
+    table.section("Model (overrides what was read)");
+    add_spec_options(table, spec_);
+  }
+
+  void apply(OptionTable& table) override {
+    table.apply("PRESET|MODEL|SPEC.json");
+    if (model_.empty())
+      throw UsageError("MODEL: not given; expected a preset, a model directory or a Spec file");
+    spec_ = spec_of(model_);
+    table.apply();
+  }
+
+  int run(const OptionTable&) override {
+    if (spec_.vocabulary == 0 && (spec_.decoder || spec_.input.kind == InputKind::tokens)) {
+      spec_.vocabulary = kByteVocabulary;
+      note(
+          fmt::format("vocabulary: {} assumed, for the text decides it; --vocabulary says "
+                      "otherwise\n",
+                      kByteVocabulary));
+    }
+    const Spec spec = validated(spec_);
+    const Plan p = plan(spec, options_);
+    print(json ? plan_json(model_, spec, p, options_) : plan_text(model_, spec, p, options_));
+    return 0;
+  }
+
+ private:
+  std::string model_;
+  Spec spec_;
+  PlanOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_plan() { return std::make_unique<PlanCommand>(); }
+
+}  // namespace fovea::cli

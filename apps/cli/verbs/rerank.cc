@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/ordered_json.h"
+#include "cli/command.h"
+#include "fovea/embed.h"
+#include "jobs/lines.h"
+#include "options/open_model.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class RerankCommand : public Command {
+ public:
+  RerankCommand()
+      : Command("rerank MODEL --query TEXT [FILE...] [OPTIONS]",
+                "Sorts the lines of files, or of standard input, by how well they answer a query. "
+                "MODEL is a cross-encoder: a sequence classifier with one label that reads query "
+                "and line together. Prints score, line number and line, the best first.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(text("--query", {"-q"}, "what the lines should answer", query_));
+    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
+    table.add(integer("--top", {"-n", "--top-n", "--top-k"}, "print so many lines; 0 = all", top_,
+                      0, 1'000'000'000));
+    table.add(flag("--raw", {"--raw-scores"}, "the model's number, not through its sigmoid",
+                   options_.raw));
+    table.add(
+        flag("--no-truncate", {}, "refuse lines of too many tokens; else they are cut", whole_));
+    table.add(choice("--dtype", {}, "precision of the model's weights; automatic = as stored",
+                     weights_, kWeightPrecisions));
+    table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
+                      options_.batch_tokens, 0, 1 << 24));
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (!table.given("--query")) throw UsageError("--query: not given; expected a text");
+    options_.truncate = !whole_;
+    std::vector<std::string> warnings;
+    const Reranker reranker = Reranker::open(model_, &warnings, weight_precision(weights_));
+    warn(warnings);
+    const std::vector<std::string> lines = read_lines();
+    const std::vector<float> scores = reranker.score(query_, lines, options_);
+
+    std::vector<size_t> order(lines.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+    if (top_ > 0) order.resize(std::min(order.size(), static_cast<size_t>(top_)));
+    print(json ? as_json(lines, scores, order) : as_text(lines, scores, order));
+    return 0;
+  }
+
+ private:
+  std::vector<std::string> read_lines() {
+    constexpr size_t kLinesAtOnce = 4096;
+    if (files_.empty()) files_.emplace_back("-");
+    std::vector<std::string> lines;
+    for (const std::string& file : files_) {
+      LineReader reader(file);
+      while (true) {
+        std::vector<std::string> block = reader.next(kLinesAtOnce);
+        if (block.empty()) break;
+        std::move(block.begin(), block.end(), std::back_inserter(lines));
+      }
+    }
+    return lines;
+  }
+
+  static std::string as_text(const std::vector<std::string>& lines,
+                             const std::vector<float>& scores, const std::vector<size_t>& order) {
+    std::string out;
+    for (const size_t i : order) out += fmt::format("{:.6f}\t{}\t{}\n", scores[i], i + 1, lines[i]);
+    return out;
+  }
+
+  std::string as_json(const std::vector<std::string>& lines, const std::vector<float>& scores,
+                      const std::vector<size_t>& order) const {
+    Json results = Json::array();
+    for (const size_t i : order)
+      results.push_back({{"index", i}, {"score", scores[i]}, {"text", lines[i]}});
+    return json_line({{"query", query_}, {"results", results}}) + "\n";
+  }
+
+  std::string model_, query_;
+  std::vector<std::string> files_;
+  RerankOptions options_;
+  int64_t top_ = 0;
+  int weights_ = 0;
+  bool whole_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_rerank() { return std::make_unique<RerankCommand>(); }
+
+}  // namespace fovea::cli

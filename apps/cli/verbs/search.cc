@@ -1,0 +1,158 @@
+#include "fovea/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/ordered_json.h"
+#include "cli/command.h"
+#include "fovea/error.h"
+#include "options/open_model.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class SearchCommand : public Command {
+ public:
+  SearchCommand()
+      : Command("search INDEX QUERY [OPTIONS] | search --build FOLDER --model MODEL --out INDEX",
+                "Finds the passages of a folder's text files whose meaning is nearest to a query. "
+                "--build cuts the files into passages and writes an index of their vectors; run "
+                "again, it embeds only what has changed. --explain says which words matched.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("INDEX", {"--index"}, "index to search in", index_));
+    table.add(place("QUERY", {"-q", "--query"}, "what to look for", query_));
+    table.add(integer("--top", {"-n", "--top-k", "-k"}, "passages to print", top_, 1, 100'000));
+    table.add(flag("--explain", {}, "also the words that matched, and how well", explain_));
+    table.add(text("--build", {}, "folder whose text files to index", folder_));
+    table.add(text("--model", {"-m", "--model-name-or-path"},
+                   "model directory; when searching, if it has moved", model_));
+    table.add(text("--out", {"-o", "--output"}, "with --build: the index to write", out_));
+    table.add(integer("--passage-tokens", {},
+                      "with --build: most tokens of a passage; 0 = at most "
+                      "256 that the model reads",
+                      build_.passage_tokens, 0, 1 << 20));
+    table.add(integer("--overlap-tokens", {},
+                      "with --build: tokens that a passage repeats where a "
+                      "paragraph is cut; -1 = an eighth",
+                      build_.overlap_tokens, -1, 1 << 20));
+  }
+
+  int run(const OptionTable& table) override {
+    if (table.given("--build")) return build();
+    for (const char* option : {"--out", "--passage-tokens", "--overlap-tokens"})
+      if (table.given(option))
+        throw UsageError(std::string(option) + ": goes with --build only; expected --build FOLDER");
+    if (index_.empty()) throw UsageError("INDEX: not given; expected an index made by --build");
+    if (query_.empty()) throw UsageError("QUERY: not given; expected what to look for");
+    return search();
+  }
+
+ private:
+  int build() {
+    if (model_.empty()) throw UsageError("--model: not given; expected a model directory");
+    if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
+    catch_signals();
+    ProgressLine line;
+    build_.progress = [&](int64_t embedded, int64_t passages) {
+      const std::string state = fmt::format("{} of {} passages", embedded, passages);
+      line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,
+                "embedded " + state);
+      return !asked_to_stop();
+    };
+    SearchBuild result;
+    try {
+      result = build_search_index(folder_, model_, out_, build_);
+    } catch (const Error&) {
+      line.clear();
+      if (asked_to_stop()) return stop_code();
+      throw;
+    }
+    line.clear();
+    for (const std::string& file : result.skipped)
+      note("warning: " + printable(file) + ": no text, left out\n");
+    for (const std::string& link : result.links_out)
+      note("warning: " + printable(link) + ": a link out of the folder, left out\n");
+    print(json ? json_line({{"files", result.files},
+                            {"skipped", result.skipped},
+                            {"passages", result.passages},
+                            {"embedded", result.embedded}}) +
+                     "\n"
+               : fmt::format("{} files, {} passages, {} of them new\n", result.files,
+                             result.passages, result.embedded));
+    return 0;
+  }
+
+  int search() const {
+    std::vector<std::string> warnings;
+    const SearchIndex index = SearchIndex::open(index_, model_, &warnings);
+    warn(warnings);
+    Json results = Json::array();
+    std::string out;
+    for (const FoundPassage& found : index.search(query_, top_)) {
+      const auto matches = explain_ ? index.explain(query_, found) : std::vector<WordMatch>();
+      const std::string file = (std::filesystem::path(index.folder()) / found.file).string();
+      if (json)
+        results.push_back(as_json(file, found, matches));
+      else
+        out += as_text(file, found, matches);
+    }
+    print(json ? json_line({{"query", query_}, {"results", results}}) + "\n" : out);
+    return 0;
+  }
+
+  Json as_json(const std::string& file, const FoundPassage& found,
+               const std::vector<WordMatch>& matches) const {
+    Json object = {{"file", file},
+                   {"line", found.line},
+                   {"last_line", found.last_line},
+                   {"score", found.score},
+                   {"text", found.text}};
+    if (!explain_) return object;
+    object["matches"] = Json::array();
+    for (const WordMatch& m : matches)
+      object["matches"].push_back({{"query", m.query},
+                                   {"passage", m.passage},
+                                   {"line", m.line},
+                                   {"similarity", m.similarity}});
+    return object;
+  }
+
+  static std::string as_text(const std::string& file, const FoundPassage& found,
+                             std::vector<WordMatch> matches) {
+    constexpr size_t kShown = 5;  // words that say the most; --json has all
+    std::stable_sort(matches.begin(), matches.end(),
+                     [](auto& a, auto& b) { return a.similarity > b.similarity; });
+    matches.resize(std::min(matches.size(), kShown));
+    std::string out = fmt::format("{:.4f}  {}:{}\n", found.score, printable(file), found.line);
+    for (const WordMatch& m : matches)
+      out += fmt::format("    {:<16} {:.2f}  {} (line {})\n", printable(m.query), m.similarity,
+                         printable(m.passage), m.line);
+    size_t at = 0;
+    while (at < found.text.size()) {
+      const size_t end = std::min(found.text.find('\n', at), found.text.size());
+      out += "  | " + printable(found.text.substr(at, end - at)) + "\n";
+      at = end + 1;
+    }
+    return out + "\n";
+  }
+
+  std::string index_, query_, folder_, model_, out_;
+  SearchBuildOptions build_;
+  int64_t top_ = 5;
+  bool explain_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_search() { return std::make_unique<SearchCommand>(); }
+
+}  // namespace fovea::cli

@@ -1,0 +1,258 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/ordered_json.h"
+#include "cli/command.h"
+#include "cli/verbs/tokenize_train.h"
+#include "fovea/error.h"
+#include "fovea/tokenizer.h"
+#include "options/open_model.h"
+#include "terminal/read_text.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kInputBytes = size_t{1} << 30;
+constexpr size_t kOutputBytes = size_t{1} << 16;  // printed at once
+
+struct Line {
+  std::string_view text;
+  std::string where;  // for messages: the file and the line's number
+};
+
+[[noreturn]] void bad_line(const Line& line, const std::string& wrong,
+                           const std::string& expected) {
+  throw Error(ErrorKind::BadFile, fmt::format("{}: {}; expected {}", line.where, wrong, expected));
+}
+
+Json parse_line(const Line& line) {
+  try {
+    return parse_ordered_json(line.text, line.where);
+  } catch (const JsonFault& fault) {
+    throw Error(ErrorKind::BadFile,
+                fmt::format("{}; expected one JSON value a line", fault.what()));
+  }
+}
+
+std::string text_of(const Json& json, const char* key, const Line& line) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_string())
+    bad_line(line, fmt::format("has no {}", key),
+             fmt::format("an object with the text \"{}\"", key));
+  return found->get<std::string>();
+}
+
+Json pairs(const std::vector<Offsets>& offsets) {
+  Json list = Json::array();
+  for (const Offsets& pair : offsets) list.push_back({pair.begin, pair.end});
+  return list;
+}
+
+class TokenizeCommand : public Command {
+ public:
+  TokenizeCommand()
+      : Command(
+            "tokenize MODEL|tokenizer.json [FILE...] [OPTIONS]",
+            "Turns lines of text, from files or standard input, into token ids, or ids back "
+            "into text. Prints a JSON object a line: ids, tokens and offsets in characters. With "
+            "--train KIND FILE... --out DIR makes a tokenizer.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--tokenizer"}, "model directory or tokenizer.json",
+                    model_));
+    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
+    table.add(flag("--jsonl", {}, "each line is {\"text\": ...}, and may have a \"pair\"", jsonl_));
+    table.add(flag("--no-special", {},
+                   "add no tokens such as [CLS]; with --decode, leave out "
+                   "special ones",
+                   no_special_));
+    table.add(flag("--parse-special", {}, "names of special tokens in the text are these tokens",
+                   parse_special_));
+    table.add(flag("--bytes", {}, "offsets in bytes", bytes_));
+    table.add(flag("--decode", {}, "each line is ids, such as [1, 2, 3] or 1 2 3; prints the text",
+                   decode_));
+    table.add(text("--check", {}, "file of cases (text, ids, ...) to compare with", cases_));
+    training_.declare(table);
+  }
+
+  int run(const OptionTable& table) override {
+    if (table.given("--train")) return train();
+    TokenizerTrainRequest::refuse_without_train(table);
+    if (model_.empty())
+      throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
+    if (decode_ && (jsonl_ || bytes_ || parse_special_ || table.given("--check")))
+      throw UsageError("--decode: goes with --no-special only; expected no other option");
+    if (table.given("--check") && !files_.empty())
+      throw UsageError("--check: reads its cases only; expected no other files");
+    const Tokenizer tokenizer = Tokenizer::open(model_);
+    if (table.given("--check")) return check_cases(tokenizer);
+    if (files_.empty()) files_.emplace_back("-");
+    for (const std::string& file : files_) {
+      for_each_line(file, [&](const Line& line) {
+        if (decode_) {
+          out_ += decoded(tokenizer, line);
+        } else {
+          write(encode(tokenizer, line));
+        }
+        out_ += '\n';
+        print_much();
+      });
+    }
+    print(out_);
+    return 0;
+  }
+
+ private:
+  template <class OnLine>
+  static void for_each_line(const std::string& file, OnLine&& on_line) {
+    const std::string all = read_text(file, kInputBytes);
+    size_t number = 0;
+    for (size_t begin = 0; begin < all.size();) {
+      const size_t end = std::min(all.find('\n', begin), all.size());
+      const std::string name = file == "-" ? "standard input" : file;
+      on_line({std::string_view(all).substr(begin, end - begin),
+               fmt::format("{}: line {}", name, ++number)});
+      begin = end + 1;
+    }
+  }
+
+  int train() {
+    std::vector<std::string> files = files_;
+    if (!model_.empty()) files.insert(files.begin(), model_);  // the first one has its place
+    return training_.run(files, json);
+  }
+
+  EncodingOptions options() const {
+    return {.add_special_tokens = !no_special_,
+            .special = parse_special_ ? SpecialTokens::parsed : SpecialTokens::as_text};
+  }
+
+  Encoding encode(const Tokenizer& tokenizer, const Line& line) const {
+    if (!jsonl_) return tokenizer.encoding(line.text, options());
+    const Json object = parse_line(line);
+    const std::string text = text_of(object, "text", line);
+    if (!object.contains("pair")) return tokenizer.encoding(text, options());
+    return tokenizer.encoding(text, text_of(object, "pair", line), options());
+  }
+
+  void print_much() {
+    if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
+  }
+
+  // "key":[...], with one(i) for each of `size` elements.
+  template <class One>
+  void write_list(const char* key, size_t size, One&& one) {
+    out_ += fmt::format("\"{}\":[", key);
+    for (size_t i = 0; i < size; ++i) {
+      if (i > 0) out_ += ',';
+      one(i);
+      print_much();
+    }
+    out_ += ']';
+  }
+
+  // As it comes: the JSON of a long line takes several times the line's memory.
+  void write(const Encoding& encoding) {
+    out_ += '{';
+    const size_t size = encoding.ids.size();
+    write_list("ids", size, [&](size_t i) { out_ += std::to_string(encoding.ids[i]); });
+    out_ += ',';
+    write_list("tokens", size,
+               [&](size_t i) { out_ += json_line(Json(std::string(encoding.tokens[i]))); });
+    out_ += ',';
+    const std::vector<Offsets>& offsets = bytes_ ? encoding.byte_offsets : encoding.offsets;
+    write_list("offsets", size,
+               [&](size_t i) { out_ += fmt::format("[{},{}]", offsets[i].begin, offsets[i].end); });
+    out_ += '}';
+  }
+
+  static std::vector<int32_t> ids_of(const Line& line) {
+    std::vector<int32_t> ids;
+    const char *at = line.text.data(), *const end = at + line.text.size();
+    while (at < end) {
+      if (*at == ' ' || *at == ',' || *at == '[' || *at == ']' || *at == '\r') {
+        ++at;
+        continue;
+      }
+      int32_t id = 0;
+      const auto [behind, error] = std::from_chars(at, end, id);
+      if (error != std::errc()) bad_line(line, "is no list of ids", "ids such as [1, 2, 3]");
+      ids.push_back(id);
+      at = behind;
+    }
+    return ids;
+  }
+
+  std::string decoded(const Tokenizer& tokenizer, const Line& line) const {
+    const std::vector<int32_t> ids = ids_of(line);
+    const std::string text = tokenizer.decode(ids, no_special_);
+    return json ? json_line({{"text", text}}) : text;
+  }
+
+  static void expect(const Line& line, const char* what, const Json& expected, const Json& found) {
+    if (expected == found) return;
+    size_t i = 0;
+    const bool lists = expected.is_array() && found.is_array();
+    while (lists && i < std::min(expected.size(), found.size()) && expected[i] == found[i]) ++i;
+    const auto shown = [&](const Json& value) {
+      if (!lists) return json_line(value);
+      return i < value.size() ? json_line(value[i]) : std::string("missing");
+    };
+    throw Error(ErrorKind::Failed,
+                fmt::format("{}: {} is {}{}; expected {}", line.where, what, shown(found),
+                            lists ? fmt::format(" at place {}", i) : "", shown(expected)));
+  }
+
+  // The cases hold what Hugging Face gives, which parses special tokens.
+  static void check_case(const Tokenizer& tokenizer, const Line& line) {
+    const Json object = parse_line(line);
+    const std::string text = text_of(object, "text", line);
+    EncodingOptions options{.special = SpecialTokens::parsed};
+    const auto encode = [&] {
+      return object.contains("pair")
+                 ? tokenizer.encoding(text, text_of(object, "pair", line), options)
+                 : tokenizer.encoding(text, options);
+    };
+    const Encoding encoding = encode();
+    options.add_special_tokens = false;
+    const Encoding plain = encode();
+    const auto compare = [&](const char* key, auto&& found) {
+      if (object.contains(key)) expect(line, key, object[key], found());
+    };
+    compare("ids", [&] { return Json(encoding.ids); });
+    compare("tokens", [&] { return Json(encoding.tokens.list()); });
+    compare("offsets", [&] { return pairs(encoding.offsets); });
+    compare("byte_offsets", [&] { return pairs(encoding.byte_offsets); });
+    compare("type_ids", [&] { return Json(encoding.type_ids); });
+    compare("ids_plain", [&] { return Json(plain.ids); });
+    compare("decoded", [&] { return Json(tokenizer.decode(encoding.ids, true)); });
+    compare("decoded_plain", [&] { return Json(tokenizer.decode(plain.ids)); });
+  }
+
+  int check_cases(const Tokenizer& tokenizer) const {
+    int64_t cases = 0;
+    for_each_line(cases_, [&](const Line& line) {
+      check_case(tokenizer, line);
+      ++cases;
+    });
+    print(json ? json_line({{"cases", cases}, {"equal", true}}) + "\n"
+               : fmt::format("{} cases, all equal\n", cases));
+    return 0;
+  }
+
+  TokenizerTrainRequest training_;
+  std::string model_, cases_, out_;
+  std::vector<std::string> files_;
+  bool jsonl_ = false, no_special_ = false, parse_special_ = false, bytes_ = false, decode_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_tokenize() { return std::make_unique<TokenizeCommand>(); }
+
+}  // namespace fovea::cli

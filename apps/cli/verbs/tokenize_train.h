@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fovea/train_tokenizer.h"
+#include "options/options.h"
+
+namespace fovea::cli {
+
+// fovea tokenize --train: makes a tokenizer out of text.
+class TokenizerTrainRequest {
+ public:
+  void declare(OptionTable& table);
+  // Whether an option was typed that means nothing without --train.
+  static void refuse_without_train(const OptionTable& table);
+  int run(const std::vector<std::string>& files, bool json);
+
+ private:
+  TokenizerTraining training_;
+  int kind_ = 0;
+  bool characters_ = false;
+  std::string out_;
+};
+
+}  // namespace fovea::cli

@@ -1,0 +1,82 @@
+#include "fovea/trace.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "options/open_model.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<int32_t> parse_ids(const std::string& typed) {
+  std::vector<int32_t> ids;
+  const char* at = typed.data();
+  const char* const end = at + typed.size();
+  while (true) {
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || id < 0 || (stop != end && *stop != ',')) {
+      throw UsageError(fmt::format(
+          "--ids: \"{}\" is not a list of token ids; expected ids such as 1,2,3", typed));
+    }
+    ids.push_back(id);
+    if (stop == end) return ids;
+    at = stop + 1;
+  }
+}
+
+class TraceCommand : public Command {
+ public:
+  TraceCommand()
+      : Command(
+            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out "
+            "FILE.safetensors",
+            "Runs a model once and writes what it computed: logits, hidden.{i}, attention.{i} and, "
+            "with "
+            "--gradients, loss and grad.<tensor>. Prints the names written.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(text("--text", {"-p", "--prompt"}, "text to read", options_.text));
+    table.add(text("--ids", {}, "token ids to read, such as 1,2,3", ids_));
+    table.add(text("--input", {"-i"},
+                   "file with input_ids and, if wanted, attention_mask and labels",
+                   options_.input));
+    table.add(flag("--gradients", {}, "also the loss and the gradient of every weight",
+                   options_.gradients));
+    table.add(text("--out", {"-o", "--output"}, "file to write", options_.out));
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
+    if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
+    if (options_.out.empty()) throw UsageError("--out: not given; expected the file to write");
+    if (table.given("--ids")) options_.ids = parse_ids(ids_);
+    const std::vector<std::string> names = trace(open_model(model_), options_);
+    if (json) {
+      print(Json({{"out", options_.out}, {"tensors", names}}).dump() + "\n");
+    } else {
+      std::string lines;
+      for (const std::string& name : names) lines += name + "\n";
+      print(lines);
+    }
+    return 0;
+  }
+
+ private:
+  std::string model_, ids_;
+  TraceOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_trace() { return std::make_unique<TraceCommand>(); }
+
+}  // namespace fovea::cli

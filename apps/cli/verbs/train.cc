@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/page_server.h"
+#include "cli/reports/train_report.h"
+#include "fovea/error.h"
+#include "fovea/train.h"
+#include "options/open_model.h"
+#include "options/train_options.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+class TrainCommand : public Command {
+ public:
+  TrainCommand()
+      : Command("train DATA... --out DIR [OPTIONS]",
+                "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
+                "(--labels), from nothing or from a model (--from). Give the same command again to "
+                "resume a run that was interrupted, or more --steps and --allow-change to go on. "
+                "Ctrl-C saves and leaves.") {}
+
+  void declare(OptionTable& table) override { request_.declare(table); }
+  void apply(OptionTable& table) override {
+    request_.apply(table);
+    steps_spellings_ = table.find("--steps")->aliases;
+    steps_spellings_.emplace_back("--steps");
+  }
+
+  int run(const OptionTable& table) override {
+    if (request_.dump_config) {
+      print(config_of(request_, table));
+      return 0;
+    }
+    require();
+    if (strict && !request_.options.from.empty()) open_model(request_.options.from);
+    catch_signals();
+    return request_.dry_run ? plan_only() : train_now();
+  }
+
+ private:
+  void require() const {
+    const TrainOptions& o = request_.options;
+    if (o.data.empty() && o.pairs.empty() && o.labels.empty())
+      throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
+    if (request_.options.out.empty() && !request_.dry_run) {
+      throw UsageError("--out: not given; expected the directory for the model");
+    }
+  }
+
+  int plan_only() const {
+    const TrainPlan plan = plan_training(request_.spec, request_.options);
+    print(json ? plan_json(plan, request_.options) : plan_table(plan, request_.options));
+    return 0;
+  }
+
+  int train_now() {
+    std::optional<PageServer> page;
+    if (request_.inspect) {
+      page.emplace(std::vector<std::string>{request_.options.out}, 0);
+      note("Watch it at " + page->address() + "#view=learn\n");
+    }
+    TrainPlan seen;
+    TrainReport report;
+    const auto reading = [&](double fraction) {
+      report.reading(fraction);
+      return !asked_to_stop();
+    };
+    const auto planned = [&](const TrainPlan& plan) {
+      seen = plan;
+      report.end();
+      note(plan_table(plan, request_.options));
+      return !asked_to_stop();
+    };
+    const auto progress = [&](const TrainProgress& now) {
+      report.step(now);
+      return !asked_to_stop();
+    };
+    const TrainResult result = train(request_.spec, request_.options, planned, progress, reading);
+    report.end();
+    const bool moved = result.step > seen.first_step;
+    if (moved) note(result_text(result, request_.options, seen));
+    if (!moved && !asked_to_stop()) {
+      note(fmt::format("Nothing to do: step {} is reached already\n", result.step));
+    }
+    if (json) print(result_json(result, request_.options, seen));
+    if (asked_to_stop()) {
+      note("Go on with:\n  " + resume_command(arguments) + "\n");
+      return stop_code();
+    }
+    advise(seen);
+    return 0;
+  }
+
+  void advise(const TrainPlan& plan) const {
+    note("Go on with:\n" + uses(request_.options, plan) + "  " +
+         longer_command(arguments, request_.options.steps, steps_spellings_) + "\n");
+  }
+
+  // Commands that make use of the model.
+  static std::string uses(const TrainOptions& o, const TrainPlan& plan) {
+    const std::string out = shell_quoted(o.out);
+    const auto eval = [&](const char* option, const std::vector<std::string>& files) {
+      std::string line = "  fovea eval " + out + option;
+      for (const std::string& file : files) line += " " + shell_quoted(file);
+      return line + "\n";
+    };
+    if (!o.pairs.empty()) {
+      const auto& files = o.validation_pairs.empty() ? o.pairs : o.validation_pairs;
+      return "  fovea translate " + out + "\n" + eval(" --pairs", files);
+    }
+    if (!o.labels.empty())
+      return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
+    const bool writes = plan.objective == "next_token";
+    return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
+  }
+
+  TrainRequest request_;
+  std::vector<std::string> steps_spellings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() { return std::make_unique<TrainCommand>(); }
+
+}  // namespace fovea::cli

@@ -1,0 +1,183 @@
+#include "fovea/translate.h"
+#include "base/ordered_json.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "fovea/doctor.h"
+#include "jobs/line_job.h"
+#include "jobs/ranks.h"
+#include "options/open_model.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class TranslateCommand : public Command {
+ public:
+  TranslateCommand()
+      : Command("translate MODEL [FILE...] [--out FILE] [OPTIONS]",
+                "Translates files, or standard input, line by line, in the order of the lines; "
+                "files of any size pass through. Only translations go to standard output.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
+    table.add(text("--out", {"-o", "--output"},
+                   "file to write, over as many runs as it takes; else standard output", out_));
+    table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
+                      "hypotheses kept at a time; 1 = greedy", options_.beams, 1, 1024));
+    table.add(number("--length-penalty", {"--normalize"},
+                     "above 0 favours long translations (score / length ^ this); without it as "
+                     "generation_config.json says",
+                     length_penalty_, -100, 100));
+    table.add(integer("--n-best", {}, "write so many hypotheses of each line, with scores",
+                      options_.best, 1, 1024));
+    table.add(flag("--alignment", {}, "which word of the source each word came from",
+                   options_.alignment));
+    table.add(text("--force-decode", {"--prefix"}, "what every translation begins with",
+                   options_.prefix));
+    table.add(text("--source-prefix", {}, "in front of every source line", options_.source_prefix));
+    table.add(
+        text("--task", {},
+             "instead: a task of the checkpoint's, such as translation_en_to_de, whose prefix "
+             "config.json knows",
+             options_.task));
+    table.add(choice("--dtype", {"--precision"},
+                     "precision of the model's weights; automatic = as stored", precision_,
+                     kWeightPrecisions));
+    table.add(cache_option(cache_));
+    table.add(number("--max-length-factor", {},
+                     "a translation has at most so many tokens for each of the source's",
+                     options_.length_factor, 0.01, 1000));
+    table.add(integer("--max-tokens", {"--max-length", "--max-new-tokens"},
+                      "instead: at most so many tokens in all; 0 = by the factor",
+                      options_.max_tokens, 0, 1 << 20));
+    table.add(integer("--min-tokens", {"--min-length"}, "no end before these", options_.min_tokens,
+                      0, 1 << 20));
+    table.add(flag("--refuse-long", {},
+                   "end at a line over the model's context instead of "
+                   "cutting it",
+                   options_.refuse_long));
+    table.add(integer("--sequences", {}, "hypotheses computed at a time", options_.sequences, 1,
+                      1 << 16));
+  }
+
+  bool runs_on_ranks(const OptionTable&) const override { return true; }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (options_.best > options_.beams) {
+      throw UsageError(fmt::format("--n-best: {}; expected at most {}, the beams", options_.best,
+                                   options_.beams));
+    }
+    options_.sequences = std::max(options_.sequences, options_.beams);
+    if (table.given("--length-penalty")) options_.length_penalty = length_penalty_;
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    LineJob job;
+    job.files = files_;
+    job.out = out_;
+    job.key = decisive_options(table, {"--out", "--sequences", "--threads", "--strict"});
+    job.key["model"] = model_fingerprint(model_);
+    job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
+    const auto start = std::chrono::steady_clock::now();
+    const auto done =
+        run_lines(job, [&](const LineBlock& block) { return translate_block(model, block); });
+    if (!done) return asked_to_stop() ? stop_code() : 0;
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (done->cut > 0) {
+      note(
+          fmt::format("warning: {} of more than {} tokens, the model's context, lost their end, "
+                      "the first at {}; --refuse-long refuses such lines\n",
+                      done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut),
+                      model.spec().context, printable(done->first_cut)));
+    }
+    note(dim(fmt::format("{} lines, {} tokens, {:.1f} s, {} tokens/s\n", done->lines, done->tokens,
+                         seconds,
+                         amount(seconds > 0 ? static_cast<double>(done->tokens) / seconds : 0))));
+    return 0;
+  }
+
+ private:
+  // Lines that are sorted by length together. Where others help, fewer, so that all have some.
+  static constexpr size_t kLinesAtOnce = 1024, kLinesOfRank = 256;
+
+  BlockResult translate_block(const Model& model, const LineBlock& block) const {
+    size_t read = 0, written = 0;
+    BlockResult result;
+    TranslateOptions options = options_;
+    options.name_of_line = [&](size_t i) { return block.name_of(i); };
+    translate(
+        model, options,
+        [&]() -> std::optional<std::string> {
+          if (read == block.lines.size()) return std::nullopt;
+          return block.lines[read++];
+        },
+        [&](const Translation& translation) {
+          result.bytes += json ? as_json(translation) : as_text(translation, block.first + written);
+          result.tokens += std::ssize(translation.best[0].ids);
+          if (translation.cut && result.cut++ == 0) result.first_cut = block.name_of(written);
+          ++written;
+          return true;
+        });
+    return result;
+  }
+
+  // Marian's layout: line ||| translation ||| score, once there are several of a line.
+  std::string as_text(const Translation& translation, size_t line) const {
+    std::string text;
+    for (const Generation& one : translation.best) {
+      if (options_.best > 1) text += fmt::format("{} ||| ", line);
+      text += one_line(one.text);
+      if (options_.alignment) text += " ||| " + pairs(translation);
+      if (options_.best > 1) text += fmt::format(" ||| {:.4f}", one.score);
+      text += '\n';
+    }
+    return text;
+  }
+
+  // A line of output for a line of input, whatever the model writes.
+  static std::string one_line(std::string text) {
+    for (char& c : text)
+      if (c == '\n' || c == '\r') c = ' ';
+    return text;
+  }
+
+  static std::string pairs(const Translation& translation) {
+    std::string text;
+    for (const auto& [source, target] : translation.alignment)
+      text += fmt::format("{}{}-{}", text.empty() ? "" : " ", source, target);
+    return text;
+  }
+
+  std::string as_json(const Translation& translation) const {
+    Json result = {{"translation", translation.best[0].text}, {"score", translation.best[0].score}};
+    if (options_.best > 1) {
+      for (const Generation& one : translation.best)
+        result["best"].push_back({{"text", one.text}, {"score", one.score}, {"ids", one.ids}});
+    }
+    if (options_.alignment) result["alignment"] = translation.alignment;
+    if (translation.cut) result["cut"] = true;
+    return json_line(result) + "\n";
+  }
+
+  std::string model_, out_;
+  std::vector<std::string> files_;
+  TranslateOptions options_;
+  float length_penalty_ = 1;
+  int precision_ = 0, cache_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_translate() { return std::make_unique<TranslateCommand>(); }
+
+}  // namespace fovea::cli

@@ -1,0 +1,345 @@
+#include "http/connection.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <random>
+
+namespace fovea::serve {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr size_t kReadBytes = 16 << 10;   // at a time: little to hold for an idle client
+constexpr size_t kWriteBytes = 64 << 10;  // at a time: each has the whole of the write time
+// How much of what a refused client still sends is thrown away, and for how long, so that it comes
+// to read the answer rather than to see the connection reset.
+constexpr size_t kLingerBytes = size_t{16} << 20;
+constexpr std::chrono::seconds kLinger{2};
+
+bool is_harmless_id(std::string_view id) {
+  constexpr size_t kLongest = 128;
+  return !id.empty() && id.size() <= kLongest && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
+std::string request_id(const Request& request) {
+  const std::string_view given = request.header("x-request-id");
+  if (is_harmless_id(given)) return std::string(given);
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  return fmt::format("{:016x}", generator());
+}
+
+}  // namespace
+
+Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
+    : stream_(std::move(socket)), deadline_(stream_.get_executor()), all_(all) {}
+
+std::string_view Connection::unread() const {
+  const auto bytes = buffer_.data();
+  return {static_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void Connection::start() {
+  error_code ignored;
+  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  stream_.expires_after(all_.options.times.head);
+  read_request();
+}
+
+void Connection::turn_away() {
+  began_ = std::chrono::steady_clock::now();
+  Response response = error_response(503, "too many connections", "", "too_many_connections");
+  response.headers.emplace_back("Retry-After", "1");
+  answer_unread(std::move(response));
+}
+
+// Expects the timer to run.
+void Connection::read_request() {
+  idle_ = true;
+  head_.reset();
+  body_.reset();
+  route_ = nullptr;
+  if (buffer_.size() == 0) return read_more_head();
+  try {
+    began_ = std::chrono::steady_clock::now();
+    idle_ = false;
+    head_ = read_head(unread(), all_.options.limits);
+  } catch (const Refusal& refusal) {
+    return refuse(refusal);
+  }
+  if (!head_) return read_more_head();
+  buffer_.consume(head_->bytes);
+  on_head(*head_);
+}
+
+void Connection::read_more_head() {
+  stream_.async_read_some(buffer_.prepare(kReadBytes),
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            if (error) return self->close();
+                            self->buffer_.commit(count);
+                            if (self->idle_)
+                              self->stream_.expires_after(self->all_.options.times.head);
+                            self->read_request();
+                          });
+}
+
+// Whoever may not come in is told so before the body is read.
+void Connection::on_head(const RequestHead& head) {
+  Request& request = head_->request;
+  request.id = request_id(request);
+  auto found = all_.router.find(request);
+  const Route* const* const route = std::get_if<const Route*>(&found);
+  if (route != nullptr) route_ = *route;
+  const bool needs_key = route_ == nullptr || route_->needs_key;
+  if (auto refused = all_.options.access.refuse(request, needs_key)) {
+    return answer_unread(std::move(*refused));
+  }
+  if (route_ == nullptr) return answer_unread(std::move(std::get<Response>(found)));
+  try {
+    body_.emplace(head.body_bytes, head.chunked, all_.options.limits.body);
+  } catch (const Refusal& refusal) {
+    return refuse(refusal);
+  }
+  stream_.expires_after(all_.options.times.body);
+  if (!head.expects_continue || body_->done()) return read_body();
+  writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(stream_, asio::buffer(writing_),
+                    [self = shared_from_this()](error_code error, size_t) {
+                      if (error) return self->close();
+                      self->writing_.clear();
+                      self->read_body();
+                    });
+}
+
+void Connection::refuse(const Refusal& refusal) {
+  answer_unread(error_response(refusal.status, refusal.message));
+}
+
+// What is left of a body cannot be told from a next request, so nothing more is read then.
+void Connection::answer_unread(Response response) {
+  if (head_ && (head_->chunked || head_->body_bytes > 0)) head_->keep_alive = false;
+  idle_ = false;
+  const auto exchange = open_exchange();
+  exchange->send(std::move(response));
+}
+
+void Connection::read_body() {
+  try {
+    buffer_.consume(body_->take(unread()));
+  } catch (const Refusal& refusal) {
+    return refuse(refusal);
+  }
+  if (body_->done()) return dispatch();
+  stream_.async_read_some(buffer_.prepare(kReadBytes),
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            if (error) return self->close();
+                            self->buffer_.commit(count);
+                            self->read_body();
+                          });
+}
+
+std::shared_ptr<LiveExchange> Connection::open_exchange() {
+  outbox_ = std::make_shared<Outbox>();
+  AnswerTo to;
+  to.keep_alive = head_ && head_->keep_alive;
+  if (head_) {
+    const Request& request = head_->request;
+    to.id = request.id;
+    to.minor = request.minor;
+    to.head_only = request.method == "HEAD";
+    Response cors;
+    all_.options.access.add_cors_headers(request, cors);
+    to.headers = std::move(cors.headers);
+  }
+  auto notify = [self = shared_from_this(), executor = stream_.get_executor()] {
+    asio::post(executor, [self] { self->flush(); });
+  };
+  return std::make_shared<LiveExchange>(outbox_, std::move(to), std::move(notify),
+                                        [&all = all_] { return all.draining.load(); });
+}
+
+Response Connection::failure(int status, const std::string& message, const char* code) const {
+  if (route_->failure) return route_->failure(status, message, code);
+  return error_response(status, message, "", code);
+}
+
+void Connection::start_deadline(const std::shared_ptr<LiveExchange>& exchange) {
+  if (all_.options.times.answer.count() == 0) return;
+  deadline_.expires_after(all_.options.times.answer);
+  deadline_.async_wait([self = shared_from_this(), outbox = outbox_,
+                        weak = std::weak_ptr(exchange)](error_code stopped) {
+    const auto waiting = weak.lock();
+    if (!stopped && waiting && self->outbox_ == outbox) self->answer_too_late(*waiting);
+  });
+}
+
+// A stream that has begun is ended by whoever writes it.
+void Connection::answer_too_late(LiveExchange& exchange) {
+  {
+    const std::lock_guard lock(outbox_->mutex);
+    if (outbox_->begun) return;
+  }
+  exchange.send(failure(503, "the answer takes longer than --max-time", ""));
+  call_off();
+}
+
+void Connection::dispatch() {
+  stream_.expires_never();
+  auto exchange = open_exchange();
+  start_deadline(exchange);
+  // Moved, but for what the log needs.
+  Request request = head_->request;
+  request.body = std::move(body_->body());
+  body_.reset();
+  watch();
+  auto handle = [route = route_, request = std::move(request), exchange]() mutable {
+    if (exchange->answered()) return;  // it waited too long
+    try {
+      route->handler(std::move(request), exchange);
+    } catch (const std::exception& error) {
+      exchange->send(error_response(500, error.what()));
+    }
+  };
+  if (route_->at_once) return handle();
+  if (all_.pool.run(std::move(handle))) return;
+  Response response = failure(503, "too many requests are waiting", "overloaded");
+  response.headers.emplace_back("Retry-After", "1");
+  exchange->send(std::move(response));
+}
+
+// While an answer is being computed nothing is read; this notices the end of the client's side.
+void Connection::watch() {
+  if (watching_ || closed_) return;
+  watching_ = true;
+  stream_.socket().async_wait(
+      asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+        self->watching_ = false;
+        if (error || self->closed_ || !self->outbox_) return;
+        char byte = 0;
+        const ssize_t count =
+            recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
+        if (nothing) return self->watch();
+        if (count <= 0) self->call_off();  // else: its next request, which waits its turn
+      });
+}
+
+// Whoever is at the answer learns that nobody waits for it.
+void Connection::call_off() {
+  if (!outbox_) return;
+  std::function<void()> call;
+  {
+    const std::lock_guard lock(outbox_->mutex);
+    outbox_->gone = true;
+    call.swap(outbox_->on_gone);
+  }
+  if (call) call();
+}
+
+void Connection::flush() {
+  if (busy_writing_ || closed_ || !outbox_) return;
+  bool last = false, cut = false;
+  {
+    const std::lock_guard lock(outbox_->mutex);
+    outbox_->noticed = false;
+    outbox_->unsent -= writing_.size();
+    writing_.clear();
+    writing_.swap(outbox_->bytes);
+    last = outbox_->last;
+    cut = outbox_->cut;
+  }
+  written_ = 0;
+  if (!writing_.empty()) return write_piece();
+  if (cut) return close();
+  if (last) end_answer();
+}
+
+void Connection::write_piece() {
+  busy_writing_ = true;
+  stream_.expires_after(all_.options.times.write);
+  const size_t count = std::min(writing_.size() - written_, kWriteBytes);
+  stream_.async_write_some(asio::buffer(writing_.data() + written_, count),
+                           [self = shared_from_this()](error_code error, size_t sent) {
+                             self->busy_writing_ = false;
+                             if (error) return self->close();
+                             self->written_ += sent;
+                             self->stream_.expires_never();
+                             if (self->written_ < self->writing_.size()) return self->write_piece();
+                             self->flush();
+                           });
+}
+
+void Connection::end_answer() {
+  deadline_.cancel();
+  log(true);
+  const bool close_now = outbox_->close;
+  outbox_.reset();
+  if (close_now) return linger();
+  if (all_.draining) return close();
+  const HttpTimes& times = all_.options.times;
+  stream_.expires_after(buffer_.size() == 0 ? times.idle : times.head);
+  read_request();
+}
+
+void Connection::log(bool whole) {
+  if (!all_.options.log) return;
+  AccessRecord record;
+  if (head_) {
+    record.method = head_->request.method;
+    record.path = head_->request.path;
+    record.id = head_->request.id;
+    if (route_ != nullptr) record.route = route_->path;
+  }
+  constexpr int kClientLeft = 499;  // before any status was sent; as nginx logs it
+  {
+    const std::lock_guard lock(outbox_->mutex);  // a handler may still be at it
+    record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;
+    record.bytes = outbox_->total;
+  }
+  record.whole = whole;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+  record.seconds = passed.count();
+  all_.options.log(record);
+}
+
+void Connection::linger() {
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  buffer_.clear();
+  if (lingered_ == 0) stream_.expires_after(kLinger);
+  stream_.async_read_some(buffer_.prepare(kReadBytes),
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            self->lingered_ += count;
+                            if (error || self->lingered_ > kLingerBytes) return self->close();
+                            self->linger();
+                          });
+}
+
+void Connection::drain() {
+  if (idle_) close();
+}
+
+void Connection::close() {
+  if (closed_) return;
+  closed_ = true;
+  const auto self = shared_from_this();
+  stream_.close();
+  deadline_.cancel();
+  if (outbox_) {
+    call_off();
+    log(false);
+    outbox_.reset();
+  }
+  all_.open.erase(self);
+  all_.one_closed();
+}
+
+}  // namespace fovea::serve

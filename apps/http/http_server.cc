@@ -1,0 +1,158 @@
+#include "http/http_server.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "fovea/error.h"
+#include "http/connection.h"
+
+namespace fovea::serve {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// So many more connections than served ones are taken to be told that there are too many.
+constexpr size_t kTurnedAway = 64;
+// Without a free file descriptor accept() fails at once: it is tried again after this.
+constexpr std::chrono::milliseconds kPause{200};
+
+[[noreturn]] void fail_binding(const HttpOptions& options, const std::string& why) {
+  throw Error(ErrorKind::InvalidArgument,
+              fmt::format("{}:{}: cannot listen there ({}); expected a free port of an address of "
+                          "this machine",
+                          options.host, options.port, why));
+}
+
+tcp::acceptor listen_at(asio::io_context& context, const HttpOptions& options) {
+  error_code error;
+  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (error) fail_binding(options, "not an IP address");
+  const tcp::endpoint endpoint(address, options.port);
+  tcp::acceptor acceptor(context);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) fail_binding(options, error.message());
+  return acceptor;
+}
+
+}  // namespace
+
+struct HttpServer::Core {
+  Core(Router routes, HttpOptions given)
+      : router(std::move(routes)),
+        options(std::move(given)),
+        acceptor(listen_at(context, options)),
+        port(acceptor.local_endpoint().port()),
+        pause(context),
+        pool(options.handlers, options.waiting) {}
+
+  void accept();
+  void take(tcp::socket socket);
+  void connection_closed();
+
+  const Router router;
+  const HttpOptions options;
+  asio::io_context context{1};
+  tcp::acceptor acceptor;
+  const uint16_t port;
+  asio::steady_timer pause;
+  HandlerPool pool;
+  Connections all{router, options, pool, [this] { connection_closed(); }};
+  bool full = false;  // accepting waits for a connection to close
+  std::mutex mutex;
+  std::condition_variable emptied;
+  bool empty = true;  // no connection is open
+  std::thread thread;
+};
+
+void HttpServer::Core::accept() {
+  acceptor.async_accept([this](error_code error, tcp::socket socket) {
+    if (all.draining) return;
+    if (error) {
+      pause.expires_after(kPause);
+      pause.async_wait([this](error_code stopped) {
+        if (!stopped) accept();
+      });
+      return;
+    }
+    take(std::move(socket));
+    full = all.open.size() >= options.connections + kTurnedAway;
+    if (!full) accept();
+  });
+}
+
+void HttpServer::Core::take(tcp::socket socket) {
+  const bool too_many = all.open.size() >= options.connections;
+  const auto connection = std::make_shared<Connection>(std::move(socket), all);
+  all.open.insert(connection);
+  {
+    const std::lock_guard lock(mutex);
+    empty = false;
+  }
+  if (too_many) {
+    connection->turn_away();
+  } else {
+    connection->start();
+  }
+}
+
+void HttpServer::Core::connection_closed() {
+  if (all.open.empty()) {
+    const std::lock_guard lock(mutex);
+    empty = true;
+    emptied.notify_all();
+  }
+  if (!full || all.draining) return;
+  full = false;
+  accept();
+}
+
+HttpServer::HttpServer(Router router, HttpOptions options)
+    : core_(std::make_unique<Core>(std::move(router), std::move(options))) {}
+
+HttpServer::~HttpServer() { stop(std::chrono::milliseconds(0)); }
+
+uint16_t HttpServer::port() const { return core_->port; }
+
+void HttpServer::start() {
+  core_->accept();
+  core_->thread = std::thread([core = core_.get()] { core->context.run(); });
+}
+
+void HttpServer::stop(std::chrono::milliseconds grace) {
+  Core& core = *core_;
+  if (!core.thread.joinable()) return;
+  core.all.draining = true;
+  asio::post(core.context, [&core] {
+    error_code ignored;
+    core.acceptor.close(ignored);
+    core.pause.cancel();
+    const auto open = core.all.open;
+    for (const auto& connection : open) connection->drain();
+  });
+  {
+    std::unique_lock lock(core.mutex);
+    core.emptied.wait_for(lock, grace, [&core] { return core.empty; });
+  }
+  asio::post(core.context, [&core] {
+    const auto open = core.all.open;
+    for (const auto& connection : open) connection->close();
+    core.context.stop();
+  });
+  core.thread.join();
+  core.pool.stop();
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,50 @@
+#include "http/router.h"
+
+#include <optional>
+#include <set>
+
+namespace fovea::serve {
+namespace {
+
+// What stands for the part in braces (nothing for a route without one), if the path fits.
+std::optional<std::string> match(const std::string& pattern, const std::string& path) {
+  const size_t brace = pattern.find('{');
+  if (brace == std::string::npos) {
+    return pattern == path ? std::optional<std::string>("") : std::nullopt;
+  }
+  if (path.size() <= brace || path.compare(0, brace, pattern, 0, brace) != 0) return std::nullopt;
+  return path.substr(brace);
+}
+
+Response not_allowed(const Request& request, const std::set<std::string>& methods) {
+  std::string allow = "OPTIONS";
+  for (const std::string& method : methods) allow += ", " + method;
+  Response response = request.method == "OPTIONS"
+                          ? Response{204, "", {}, ""}
+                          : error_response(405, "this path answers to " + allow + " only", "",
+                                           "method_not_allowed");
+  response.headers.emplace_back("Allow", allow);
+  return response;
+}
+
+}  // namespace
+
+std::variant<const Route*, Response> Router::find(Request& request) const {
+  std::set<std::string> methods;
+  const bool any = request.path == "*";
+  for (const Route& route : routes_) {
+    const auto rest = match(route.path, request.path);
+    if (!rest && !any) continue;
+    const bool head = request.method == "HEAD" && route.method == "GET";
+    if (rest && (route.method == request.method || head)) {
+      request.rest = *rest;
+      return &route;
+    }
+    methods.insert(route.method);
+    if (route.method == "GET") methods.insert("HEAD");
+  }
+  if (!methods.empty()) return not_allowed(request, methods);
+  return error_response(404, "there is no such path here", "", "unknown_path");
+}
+
+}  // namespace fovea::serve

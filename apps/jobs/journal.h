@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "jobs/job_output.h"
+
+namespace fovea::cli {
+
+// The name of the first thing in which two jobs differ; empty where they are the same.
+std::string difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
+
+// PATH.journal: a line of JSON that says which job writes PATH.part, then a line for each block of
+// lines that is whole in there. The last whole line counts, whenever a run was killed.
+class Journal {
+ public:
+  struct Entry {
+    JobProgress progress;
+    uint64_t bytes = 0;   // of PATH.part
+    uint64_t output = 0;  // hash of these bytes
+  };
+  // Whether PATH.part still holds what an entry tells of; asked in the order of the entries.
+  using Holds = std::function<bool(const Entry&)>;
+
+  // Takes up the journal that is there, as far as `holds` agrees, or begins one. BadFile where it
+  // is of another job.
+  Journal(const std::string& path, const nlohmann::ordered_json& job, const Holds& holds);
+
+  const Entry& entry() const { return entry_; }  // the last
+  bool is_damaged() const { return damaged_; }   // an entry did not hold
+  void add(const Entry& entry);
+  void remove() const;
+
+ private:
+  void restart();
+  uint64_t read(const Holds& holds);
+  void write(const nlohmann::ordered_json& line);
+  [[noreturn]] void not_a_journal() const;
+  [[noreturn]] void cannot_write() const;
+
+  std::string output_, path_;
+  nlohmann::ordered_json job_;
+  Entry entry_;
+  bool damaged_ = false;
+  std::ofstream file_;
+};
+
+}  // namespace fovea::cli

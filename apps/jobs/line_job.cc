@@ -1,0 +1,130 @@
+#include "jobs/line_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include "fovea/doctor.h"
+#include "fovea/error.h"
+#include "jobs/journal.h"
+#include "jobs/line_queue.h"
+#include "jobs/ranks.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Compute = std::function<BlockResult(const LineBlock&)>;
+
+Json as_json(const LineBlock& block) {
+  return {{"file", block.file},
+          {"first", block.first},
+          {"in_file_at", block.in_file_at},
+          {"lines", block.lines}};
+}
+
+LineBlock block_of(const Json& json) {
+  return {json.at("file"), json.at("first"), json.at("in_file_at"), json.at("lines")};
+}
+
+Json as_json(const BlockResult& result) {
+  return {{"bytes", result.bytes},
+          {"tokens", result.tokens},
+          {"cut", result.cut},
+          {"first_cut", result.first_cut}};
+}
+
+BlockResult result_of(const Json& json) {
+  return {json.at("bytes"), json.at("tokens"), json.at("cut"), json.at("first_cut")};
+}
+
+// A rank other than 0: asks for blocks until there are no more. Its first message says what it
+// would compute, each further one what it has computed.
+void help(const Ranks& ranks, const Json& key, const Compute& compute) {
+  Json message = {{"key", key}};
+  while (true) {
+    ranks.send(0, message);
+    const Json answer = ranks.wait().content;
+    if (answer.is_null()) return;
+    const LineBlock block = block_of(answer);
+    message = {{"first", block.first}, {"result", as_json(compute(block))}};
+  }
+}
+
+void check_key(const std::string& rank, const Json& theirs, const Json& ours) {
+  const std::string other = difference(ours, theirs);
+  if (!other.empty())
+    throw Error(ErrorKind::BadFile,
+                fmt::format("{}: its {} differs from that of rank 0; expected the same files and "
+                            "options on every machine",
+                            rank, other));
+}
+
+// Rank 0, beside its own computing: answers the others until each knows that there is no more.
+void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
+  std::deque<int> waiting;
+  for (int left = ranks.size() - 1; left > 0;) {
+    bool idle = true;
+    queue.check();
+    if (const auto message = ranks.receive()) {
+      const Json& content = message->content;
+      if (content.contains("key")) check_key(ranks.name(message->from), content["key"], key);
+      if (content.contains("first")) queue.put(content["first"], result_of(content["result"]));
+      waiting.push_back(message->from);
+      idle = false;
+    }
+    std::optional<LineBlock> block;
+    if (!waiting.empty() && queue.try_take(block)) {
+      ranks.send(waiting.front(), block ? as_json(*block) : Json());
+      waiting.pop_front();
+      left -= block ? 0 : 1;
+      idle = false;
+    }
+    if (idle) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Lets what goes wrong on one thread reach the others.
+template <class Work>
+void or_fail(LineQueue& queue, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    queue.fail(std::current_exception());
+  }
+}
+
+}  // namespace
+
+std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute) {
+  Ranks* const ranks = Ranks::current();
+  if (ranks != nullptr && ranks->rank() > 0) {
+    help(*ranks, job.key, compute);
+    return std::nullopt;
+  }
+  if (ranks == nullptr) catch_signals();
+  constexpr size_t kAhead = 4;  // blocks for each rank, so that none waits for a slower one soon
+  LineQueue queue(job, ranks == nullptr ? 1 : kAhead * static_cast<size_t>(ranks->size()));
+  {
+    std::jthread server;
+    if (ranks != nullptr)
+      server = std::jthread([&] { or_fail(queue, [&] { serve(*ranks, job.key, queue); }); });
+    or_fail(queue, [&] {
+      while (!asked_to_stop()) {
+        const std::optional<LineBlock> block = queue.take();
+        if (!block) break;
+        queue.put(block->first, compute(*block));
+      }
+    });
+  }
+  if (!asked_to_stop()) return queue.finish();
+  if (!job.out.empty()) note("what is finished is kept; the same command goes on from there\n");
+  return std::nullopt;
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "fovea/spec.h"
+#include "fovea/train.h"
+#include "options/options.h"
+
+namespace fovea::cli {
+
+// What `fovea train` is told: a preset, overridden by --config, overridden by the other options.
+struct TrainRequest {
+  Spec spec;
+  TrainOptions options;
+  std::string preset = "nano";
+  std::string config;
+  float dropout = 0;
+  int64_t seed = 0;
+  // indices of the enums, for `choice`
+  int schedule = 0, precision = 0, objective = 0, average_of = 0;
+  bool dry_run = false, dump_config = false, inspect = false;
+
+  void declare(OptionTable& table);
+  void apply(OptionTable& table);
+
+ private:
+  void take_preset();
+};
+
+// What --config would hold to ask for the same run.
+std::string config_of(const TrainRequest& request, const OptionTable& table);
+
+}  // namespace fovea::cli

@@ -1,0 +1,74 @@
+#include "terminal/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+#include "fovea/mapped_file.h"
+
+namespace fovea::cli {
+namespace {
+
+// A handler may touch nothing but lock-free atomics and write(2).
+std::atomic<int> received{0};
+std::atomic<const char*> gentle{nullptr};  // what is said to the first signal
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
+
+void say(std::string_view text) {
+  static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+}
+
+void handle(int signal) {
+  const char* const notice = gentle;
+  if (notice == nullptr || received.exchange(signal) != 0) {
+    say("\nfovea: stopped at once\n");
+    _exit(128 + signal);
+  }
+  if (*notice == 0) return;
+  say("\nfovea: ");
+  say(notice);
+  say("\n");
+}
+
+// A mapped file has lost the page that was read. Anything else is a bug, and ends as it always
+// does.
+void handle_lost_page(int, siginfo_t* info, void*) {
+  const char* const path = mapped_file_at(info->si_addr);
+  if (path == nullptr) {
+    signal(SIGBUS, SIG_DFL);
+    return;
+  }
+  say("\nfovea: error: ");
+  say(path);
+  say(": became shorter while it was read; expected a file that nobody changes\n");
+  _exit(1);
+}
+
+}  // namespace
+
+void start_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file over `ulimit -f` is then an error of write()
+  struct sigaction action = {};
+  action.sa_handler = handle;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  struct sigaction lost_page = {};
+  lost_page.sa_sigaction = handle_lost_page;
+  lost_page.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &lost_page, nullptr);
+}
+
+void catch_signals(const char* notice) { gentle = notice; }
+bool asked_to_stop() { return received != 0; }
+bool take_interrupt() {
+  int interrupt = SIGINT;
+  return received.compare_exchange_strong(interrupt, 0);
+}
+int stop_code() { return 128 + received; }
+
+}  // namespace fovea::cli

@@ -1,0 +1,230 @@
+#include "cache/kv_cache.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "ops/offset.h"
+
+namespace fovea {
+namespace {
+
+int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+}  // namespace
+
+bool make_room(PagePool& pool, CachedText& text, int64_t length) {
+  const int64_t needed = pages_for(length) - std::ssize(text.pages);
+  const bool inside = text.length % kPageTokens != 0 && length > text.length;
+  const bool copies = inside && pool.users(text.pages.back()) > 1;
+  if (needed + copies > pool.free_pages()) return false;
+  if (copies) {
+    const int32_t own = pool.take();
+    pool.copy(text.pages.back(), own);
+    pool.release(text.pages.back());
+    text.pages.back() = own;
+  }
+  for (int64_t i = 0; i < needed; ++i) text.pages.push_back(pool.take());
+  return true;
+}
+
+void shorten(PagePool& pool, CachedText& text, int64_t length) {
+  while (std::ssize(text.pages) > pages_for(length)) {
+    pool.release(text.pages.back());
+    text.pages.pop_back();
+  }
+  text.length = std::min(text.length, length);
+}
+
+CachedText forked(PagePool& pool, const CachedText& text) {
+  for (const int32_t page : text.pages) pool.share(page);
+  return text;
+}
+
+KvCache::KvCache(PagePool& pool, std::vector<Member> members)
+    : pool_(&pool), members_(std::move(members)), capacity_(pool.pages() * kPageTokens) {}
+
+KvCache::KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity)
+    : owned_pool_(std::make_shared<PagePool>(layout, batch * pages_for(capacity))),
+      pool_(owned_pool_.get()),
+      capacity_(capacity) {
+  for (int64_t b = 0; b < batch; ++b) {
+    owned_texts_.push_back(std::make_shared<CachedText>());
+    members_.push_back({owned_texts_.back().get(), 0, 0});
+  }
+}
+
+int64_t KvCache::length() const {
+  int64_t most = 0;
+  for (const Member& member : members_) most = std::max(most, member.text->length);
+  return most;
+}
+
+int64_t KvCache::total() const {
+  int64_t most = 0;
+  for (const Member& member : members_) most = std::max(most, member.text->length + member.tokens);
+  return most;
+}
+
+void KvCache::clear() {
+  for (const Member& member : members_) {
+    shorten(*pool_, *member.text, 0);
+    member.text->memory.reset();
+  }
+}
+
+void KvCache::begin(int64_t B, int64_t T) {
+  if (!owned_texts_.empty()) {
+    check(B == std::ssize(members_), "KV cache: {} texts; expected {}", B, members_.size());
+    for (Member& member : members_) member.tokens = T, member.horizon = member.text->length + T;
+  }
+  int64_t rows = 0;
+  for (const Member& member : members_) {
+    const int64_t length = member.text->length + member.tokens;
+    check(length <= capacity_ && make_room(*pool_, *member.text, length),
+          "KV cache: {} tokens and {} more; expected at most {}", member.text->length,
+          member.tokens, capacity_);
+    rows += member.tokens;
+  }
+  check(rows == B * T, "KV cache: {} new tokens; expected {}", B * T, rows);
+}
+
+Tensor KvCache::places() const {
+  std::vector<int32_t> places;
+  for (const Member& member : members_)
+    for (int64_t t = 0; t < member.tokens; ++t)
+      places.push_back(static_cast<int32_t>(member.text->length + t));
+  const Tensor result = empty({1, std::ssize(places)}, DType::i32);
+  std::copy(places.begin(), places.end(), result.data_as<int32_t>());
+  return result;
+}
+
+void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
+  const PageLayout page = layout().of_layer();
+  const int64_t width = page.heads * page.width;
+  check(k.size() == v.size() && k.size() % width == 0 && k.dtype() == v.dtype(),
+        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] both", name_of(k.dtype()),
+        describe(k.shape()), name_of(v.dtype()), describe(v.shape()), page.heads, page.width);
+  struct Piece {  // of a text's new tokens, on one page
+    int32_t page;
+    int64_t token, row, count;
+  };
+  std::vector<Piece> pieces;
+  int64_t row = 0;
+  for (const Member& member : members_) {
+    for (int64_t t = member.text->length, end = t + member.tokens; t < end;) {
+      const int64_t count = std::min(end - t, kPageTokens - t % kPageTokens);
+      pieces.push_back(
+          {member.text->pages[static_cast<size_t>(t / kPageTokens)], t % kPageTokens, row, count});
+      row += count, t += count;
+    }
+  }
+  // Numbers that are worth a second thread: each of a key's goes to a cache line of its own.
+  constexpr int64_t kGrain = 1024;
+  const int64_t count = std::ssize(pieces);
+  parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& piece = pieces[static_cast<size_t>(i)];
+      put_in_page(page, PagePart::keys, pool_->keys(layer, piece.page), piece.token,
+                  at(In(k), piece.row * width), piece.count);
+      put_in_page(page, PagePart::values, pool_->values(layer, piece.page), piece.token,
+                  at(In(v), piece.row * width), piece.count);
+    }
+  });
+}
+
+void KvCache::end() {
+  for (Member& member : members_) {
+    member.text->length += member.tokens;
+    member.tokens = 0;
+  }
+}
+
+std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
+  size_t pages = 0;
+  for (const Member& member : members_) pages += member.text->pages.size();
+  pointers_.resize(2 * pages);
+  const void** next = pointers_.data();
+  std::vector<PagedText> spans;
+  spans.reserve(members_.size());
+  int64_t row = 0;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const auto& [text, tokens, horizon] = members_[i];
+    PagedText& span = spans.emplace_back();
+    span = {.row = row, .queries = tokens, .keys = text->length + tokens, .mask = mask};
+    span.mask.first_query = text->length;
+    if (!mask.valid.empty()) span.mask.valid = {mask.valid[i]};
+    span.key_pages = next;
+    for (const int32_t page : text->pages) *next++ = pool_->keys(layer, page);
+    span.value_pages = next;
+    for (const int32_t page : text->pages) *next++ = pool_->values(layer, page);
+    row += tokens;
+  }
+  return spans;
+}
+
+bool KvCache::has_memory(int64_t layer) const {
+  const auto& memory = members_.at(0).text->memory;
+  return memory != nullptr && std::ssize(memory->layers) > layer;
+}
+
+// Pages with x [S, G, D], u8 [pages, bytes].
+Tensor KvCache::paged(PagePart part, const Tensor& x) const {
+  const PageLayout page = layout().of_layer();
+  const int64_t S = x.dim(0);
+  Tensor pages = empty({pages_for(S), page.page_bytes()}, DType::u8);
+  for (int64_t t = 0; t < S; t += kPageTokens) {
+    put_in_page(page, part, pages.data_as<char>() + t / kPageTokens * page.page_bytes(), 0,
+                at(In(x), t * page.heads * page.width), std::min(kPageTokens, S - t));
+  }
+  return pages;
+}
+
+void KvCache::set_memory(int64_t layer, const Tensor& k, const Tensor& v,
+                         const std::vector<Interval>& valid) {
+  check(k.dim(0) == std::ssize(members_), "KV cache: memory of {} texts; expected {}", k.dim(0),
+        members_.size());
+  const Shape one{k.dim(1), k.dim(2), k.dim(3)};
+  for (size_t b = 0; b < members_.size(); ++b) {
+    const auto row = static_cast<int64_t>(b);
+    CachedText& text = *members_[b].text;
+    if (text.memory == nullptr) text.memory = std::make_shared<CachedText::Memory>();
+    check(layer == std::ssize(text.memory->layers), "KV cache: memory of layer {}; expected {}",
+          layer, text.memory->layers.size());
+    text.memory->layers.push_back({paged(PagePart::keys, k.rows(row, row + 1).view(one)),
+                                   paged(PagePart::values, v.rows(row, row + 1).view(one))});
+    text.memory->tokens = k.dim(1);
+    if (!valid.empty()) text.memory->valid = {valid[b]};
+  }
+}
+
+std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
+  size_t pages = 0;
+  for (const Member& member : members_)
+    pages += static_cast<size_t>(pages_for(member.text->memory->tokens));
+  pointers_.resize(2 * pages);
+  const void** next = pointers_.data();
+  std::vector<PagedText> spans;
+  int64_t row = 0;
+  const CachedText::Memory* before = nullptr;
+  for (const auto& [text, tokens, horizon] : members_) {
+    if (text->memory.get() == before) {  // another beam of the same text: its rows join
+      spans.back().queries += tokens;
+      row += tokens;
+      continue;
+    }
+    before = text->memory.get();
+    const auto& [k, v] = before->layers[static_cast<size_t>(layer)];
+    PagedText& span = spans.emplace_back();
+    span = {.row = row, .queries = tokens, .keys = before->tokens, .mask = {}};
+    span.mask.valid = before->valid;
+    span.key_pages = next;
+    for (int64_t page = 0; page < k.dim(0); ++page) *next++ = k.data_as<char>() + page * k.dim(1);
+    span.value_pages = next;
+    for (int64_t page = 0; page < v.dim(0); ++page) *next++ = v.data_as<char>() + page * v.dim(1);
+    row += tokens;
+  }
+  return spans;
+}
+
+}  // namespace fovea

@@ -1,0 +1,274 @@
+#include "fovea/chat.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/float_mode.h"
+#include "base/json.h"
+#include "jinja/format.h"
+#include "jinja/interpreter.h"
+#include "jinja/parser.h"
+#include "jinja/scope.h"
+#include "tokenizer/formats/gguf_tokenizer.h"
+
+namespace fovea {
+
+using jinja::Dict;
+using jinja::Kind;
+using jinja::Runtime;
+using jinja::Value;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr size_t kTemplateBytes = size_t{1} << 20;  // real ones have up to some 20 KB
+
+// For what the caller passes: as large as it is.
+Runtime unlimited() {
+  RenderLimits limits;
+  limits.steps = limits.output_bytes = std::numeric_limits<size_t>::max();
+  return Runtime("variables", limits);
+}
+
+}  // namespace
+
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) {
+  const FloatMode mode;
+  if (source.size() > kTemplateBytes) {
+    fail(ErrorKind::BadFile, "{}: {} bytes; expected a template of at most {}", name, source.size(),
+         kTemplateBytes);
+  }
+  auto program = std::make_shared<Program>();
+  program->name = std::move(name);
+  program->source = source;
+  program->body = jinja::Parser(jinja::lex(source, program->name), program->name).run();
+  jinja::resolve(*program);
+  return ChatTemplate(std::move(program));
+}
+
+const std::string& ChatTemplate::source() const { return program_->source; }
+
+ChatTemplate::Result ChatTemplate::render(std::string_view variables, const RenderLimits& limits,
+                                          const std::function<std::tm()>& now) const {
+  const FloatMode mode;
+  Runtime runtime = unlimited();
+  const Value given = jinja::from_json(runtime, variables, "variables");
+  if (!given.is(Kind::dict)) {
+    fail(ErrorKind::InvalidArgument, "variables: is no object; expected a JSON object");
+  }
+  return jinja::Interpreter(*program_, given.dict(), limits, now).run();
+}
+
+namespace {
+
+struct NamedSource {
+  std::string name, source, path;
+};
+
+// One template, or a list of {"name", "template"}.
+void add_configured(std::vector<NamedSource>& found, const Json& config, const std::string& path) {
+  const auto entry = config.find("chat_template");
+  if (entry == config.end() || entry->is_null()) return;
+  if (entry->is_string()) {
+    found.push_back({"default", entry->get<std::string>(), path + ": chat_template"});
+    return;
+  }
+  if (!entry->is_array()) {
+    fail(ErrorKind::BadFile, "{}: chat_template is {}; expected a string or a list of templates",
+         path, brief(*entry));
+  }
+  for (const Json& each : *entry) {
+    const std::string name = get_string(each, "name", path);
+    found.push_back({name, get_string(each, "template", path), path + ": chat_template " + name});
+  }
+}
+
+void add_file(std::vector<NamedSource>& found, const std::string& name, const std::string& path) {
+  std::erase_if(found, [&](const NamedSource& each) { return each.name == name; });
+  found.push_back({name, read_file(path, kTemplateBytes), path});
+}
+
+// bos_token and the like: a string, or an object with its content.
+Json special_tokens(const Json& config, const std::string& path) {
+  Json tokens = Json::object();
+  for (const auto& [key, value] : config.items()) {
+    if (!key.ends_with("_token")) continue;
+    if (value.is_string()) tokens[key] = value;
+    if (value.is_object()) tokens[key] = get_string(value, "content", path);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+// As transformers finds them: files go before the configuration.
+ModelChat ModelChat::open(const std::filesystem::path& folder) {
+  const FloatMode mode;
+  ModelChat chat;
+  chat.folder_ = folder.string();
+  const std::string config_path = (folder / "tokenizer_config.json").string();
+  const Json config = is_gguf(chat.folder_)
+                          ? parse_json(tokenizer_files(Gguf(chat.folder_)).config, chat.folder_)
+                      : is_file(config_path) ? read_json(config_path)
+                                             : Json::object();
+  if (!config.is_object()) fail(ErrorKind::BadFile, "{}: is no object", config_path);
+  std::vector<NamedSource> found;
+  add_configured(found, config, config_path);
+  const std::string file = (folder / "chat_template.jinja").string();
+  if (is_file(file)) add_file(found, "default", file);
+  const std::string more = (folder / "additional_chat_templates").string();
+  for (const std::string& name : is_folder(more) ? list_files(more) : std::vector<std::string>()) {
+    if (!name.ends_with(".jinja")) continue;
+    add_file(found, name.substr(0, name.size() - 6),
+             (folder / "additional_chat_templates" / name).string());
+  }
+  if (found.empty()) {
+    fail(ErrorKind::Unsupported,
+         "{}: the model has no chat template (neither chat_template.jinja nor chat_template in "
+         "tokenizer_config.json); expected a model for conversations",
+         chat.folder_);
+  }
+  for (const NamedSource& each : found) {
+    chat.templates_.insert_or_assign(each.name, ChatTemplate::parse(each.source, each.path));
+  }
+  chat.special_tokens_ = special_tokens(config, config_path).dump();
+  return chat;
+}
+
+const ChatTemplate& ModelChat::choose(const ChatRequest& request) const {
+  std::string name = request.template_name;
+  if (name.empty()) {
+    const bool tools = !request.tools.empty() && templates_.contains("tool_use");
+    name = tools ? "tool_use" : "default";
+  }
+  const auto found = templates_.find(name);
+  if (found != templates_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : templates_) names.push_back(known);
+  fail(ErrorKind::InvalidArgument, "{}: the model has no chat template {}; expected one of {}",
+       folder_, name, fmt::join(names, ", "));
+}
+
+namespace {
+
+// Older names of a message's reasoning fill the one that templates read, as in transformers.
+Value with_reasoning(Runtime& runtime, const Value& message) {
+  const Value* reasoning = nullptr;
+  for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
+    const Value* given = message.dict()->find(name);
+    if (given && !given->is(Kind::none) && !reasoning) reasoning = given;
+  }
+  if (!reasoning) return message;
+  const auto made = std::make_shared<Dict>();
+  made->set(runtime, Value("thinking"), *reasoning);
+  for (const auto& [key, value] : message.dict()->entries()) made->set(runtime, key, value);
+  made->set(runtime, Value("reasoning_content"), *reasoning);
+  return Value(std::shared_ptr<const Dict>(made));
+}
+
+Value objects(Runtime& runtime, const std::string& text, const std::string& name) {
+  const Value list = jinja::from_json(runtime, text, name);
+  const bool right = is_list(list) && std::all_of(list.items().begin(), list.items().end(),
+                                                  [](const Value& v) { return v.is(Kind::dict); });
+  if (!right) fail(ErrorKind::InvalidArgument, "{}: expected an array of objects", name);
+  return list;
+}
+
+void add_all(Runtime& runtime, Dict& variables, const std::string& text, const std::string& name) {
+  if (text.empty()) return;
+  const Value more = jinja::from_json(runtime, text, name);
+  if (!more.is(Kind::dict)) {
+    fail(ErrorKind::InvalidArgument, "{}: expected a JSON object", name);
+  }
+  for (const auto& [key, value] : more.dict()->entries()) variables.set(runtime, key, value);
+}
+
+}  // namespace
+
+ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderLimits& limits,
+                                       const std::function<std::tm()>& now) const {
+  const FloatMode mode;
+  Runtime runtime = unlimited();
+  const auto variables = std::make_shared<Dict>();
+  add_all(runtime, *variables, special_tokens_, folder_);
+  add_all(runtime, *variables, request.variables, "variables");
+  jinja::Values messages;
+  const Value given = objects(runtime, request.messages, "messages");
+  for (const Value& message : given.items()) {
+    messages.push_back(with_reasoning(runtime, message));
+  }
+  variables->set(runtime, Value("messages"), new_sequence(runtime, std::move(messages)));
+  variables->set(runtime, Value("tools"),
+                 request.tools.empty() ? Value::none() : objects(runtime, request.tools, "tools"));
+  variables->set(
+      runtime, Value("documents"),
+      request.documents.empty() ? Value::none() : objects(runtime, request.documents, "documents"));
+  variables->set(runtime, Value("add_generation_prompt"), Value(request.add_generation_prompt));
+  return jinja::Interpreter(*choose(request).program_, variables, limits, now).run();
+}
+
+namespace {
+
+// Writes JSON again as it is read, each string and key guarded. The keys stay in their order, which
+// templates see; a tree that keeps it takes quadratic time.
+class GuardedJson : public JsonReader {
+ public:
+  explicit GuardedJson(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  std::string take() { return std::move(out_); }
+
+ protected:
+  void scalar(Json&& value) override {
+    begin_value();
+    out_ += value.is_string() ? guarded(value.get_ref<const std::string&>()) : value.dump();
+  }
+  void begin_object() override { open('{'); }
+  void begin_array() override { open('['); }
+  void end_object() override { close('}'); }
+  void end_array() override { close(']'); }
+  void key(std::string&& key) override {
+    begin_value();
+    out_ += guarded(key) + ':';
+    first_ = true;  // no comma before the key's value
+  }
+
+ private:
+  std::string guarded(const std::string& text) const {
+    return Json(tokenizer_.guarded(text)).dump();
+  }
+  void begin_value() {
+    if (!std::exchange(first_, false)) out_ += ',';
+  }
+  void open(char bracket) {
+    begin_value();
+    out_ += bracket;
+    first_ = true;
+  }
+  void close(char bracket) {
+    out_ += bracket;
+    first_ = false;
+  }
+
+  const Tokenizer& tokenizer_;
+  std::string out_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer) {
+  const FloatMode mode;
+  const auto guard = [&](std::string& text, const char* name) {
+    if (text.empty()) return;
+    GuardedJson json(tokenizer);
+    json.read(text, name);
+    text = json.take();
+  };
+  ChatRequest result = request;
+  guard(result.messages, "messages");
+  guard(result.tools, "tools");
+  guard(result.documents, "documents");
+  guard(result.variables, "variables");
+  return result;
+}
+
+}  // namespace fovea

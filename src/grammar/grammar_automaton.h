@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "grammar/grammar.h"
+
+namespace fovea {
+
+// Reads a grammar's words byte by byte: a pushdown automaton whose stacks are one graph (a
+// graph-structured stack: Tomita 1985). A node of it is a set of edges, and an edge is a position
+// in the grammar where reading goes on and the node below, with what is open around it. All calls
+// of a rule in one step share the rule's node, so that the graph grows with the number of bytes
+// read, however many ways there are to read them. A state is such a node, each of its positions in
+// front of a byte. Equal nodes have one number: reading a byte again is one look-up.
+class GrammarAutomaton {
+ public:
+  static constexpr int32_t kDead = -1;
+  // Edges that are looked at or stored: some tenths of a second, some tens of megabytes.
+  static constexpr int64_t kMostWork = 4'000'000;
+
+  GrammarAutomaton(std::shared_ptr<const Grammar> grammar, int32_t root);
+
+  int32_t start() const { return start_; }
+  int32_t step(int32_t state, uint8_t byte) {  // kDead where no word goes on so
+    const size_t byte_class = grammar_->class_of(byte);
+    const int32_t next = steps_[static_cast<size_t>(state) * classes_ + byte_class];
+    return next != kUnknown ? next : compute_step(state, static_cast<uint8_t>(byte_class));
+  }
+  bool accepts(int32_t state) const { return need(state) == 0; }
+  // Bytes to the end of the shortest word.
+  int64_t need(int32_t state) const { return node(states_[static_cast<size_t>(state)]).need; }
+
+  // Adds to the work that may be done, up to kMostWork; step() throws InvalidArgument where it
+  // takes more.
+  void allow(int64_t work) { work_left_ = std::min(kMostWork, work_left_ + work); }
+  // The state of another automaton of the same grammar.
+  int32_t adopt(const GrammarAutomaton& other, int32_t state);
+  size_t bytes() const;  // of memory, about
+
+ private:
+  static constexpr int32_t kUnknown = -2, kNone = -1;
+  static constexpr int32_t kDone = -1;   // in place of a position: the word is read
+  static constexpr int32_t kBottom = 0;  // the node below which nothing is open
+  struct Edge {
+    int32_t position, below;
+    auto operator<=>(const Edge&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+  };
+  struct Node {
+    size_t first;  // edge
+    int32_t edges;
+    int32_t state = kNone;  // its number, if it is one
+    int64_t need = 0;       // bytes to the end of the shortest word
+  };
+  struct Called {  // rules of the same order, in one step
+    std::vector<Edge> edges = {};
+    std::vector<int32_t> rules = {};
+  };
+
+  Node& node(int32_t number) { return nodes_[static_cast<size_t>(number)]; }
+  const Node& node(int32_t number) const { return nodes_[static_cast<size_t>(number)]; }
+  std::span<const Edge> edges(int32_t number) const {
+    return {edges_.data() + node(number).first, static_cast<size_t>(node(number).edges)};
+  }
+  int32_t node_of(std::vector<Edge>& edges);
+  int64_t need_of(const Edge& edge) const;
+  int32_t compute_step(int32_t state, uint8_t byte_class);
+  void begin_step();
+  void follow(const Edge& edge);
+  void follow_rest();
+  void call(int32_t rule, const Edge& edge);
+  void end_step();                   // then all that can be read next is found
+  int32_t state_of(int32_t number);  // of a node
+  void work(size_t amount);
+
+  std::shared_ptr<const Grammar> grammar_;
+  size_t classes_;
+  std::vector<Edge> edges_;
+  std::vector<Node> nodes_;
+  std::unordered_multimap<size_t, int32_t> numbers_;  // of nodes, by hash
+  std::vector<int32_t> states_;                       // nodes
+  std::vector<int32_t> steps_;                        // [states, classes]
+  int64_t work_left_ = kMostWork;
+  int32_t start_;
+
+  // Of one step.
+  int32_t step_ = 0;
+  std::vector<int32_t> called_in_;  // by rule, the last step
+  std::unordered_set<uint64_t> followed_;
+  std::vector<Edge> to_follow_, found_;
+  std::map<int32_t, Called> called_;  // by the order of the rules
+};
+
+}  // namespace fovea

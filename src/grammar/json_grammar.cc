@@ -1,0 +1,227 @@
+#include "fovea/json_grammar.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "grammar/grammar_automaton.h"
+#include "grammar/json_schema.h"
+
+namespace fovea {
+
+// Tokens in the order of their bytes, so that a walk over all of them reads what neighbours begin
+// with only once.
+struct JsonVocabulary::Tokens {
+  int64_t size = 0;
+  std::vector<int32_t> ends;
+  Grammar::Bytes usable;  // bytes that are tokens of their own: with them any word can be written
+  std::vector<int32_t> ids;
+  std::vector<std::string> bytes;
+  std::vector<uint32_t> shared;  // bytes that each has in common with the one before
+  std::vector<int32_t> places;   // of each id in this order; -1 for those that no JSON holds
+};
+
+JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
+  check(!ends.empty(), "the model has no end-of-text token; expected one, to end the JSON");
+  auto tokens = std::make_unique<Tokens>();
+  tokens->size = tokenizer.size();
+  tokens->ends = std::move(ends);
+  std::vector<std::pair<std::string, int32_t>> all;
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    const bool end = std::find(tokens->ends.begin(), tokens->ends.end(), id) != tokens->ends.end();
+    if (end || tokenizer.is_special(id)) continue;
+    std::string bytes = tokenizer.bytes_of(id);
+    if (bytes.size() == 1) tokens->usable.set(static_cast<uint8_t>(bytes[0]));
+    if (!bytes.empty()) all.emplace_back(std::move(bytes), id);
+  }
+  std::sort(all.begin(), all.end());
+  std::string_view before;
+  for (auto& [bytes, id] : all) {
+    const size_t most = std::min(bytes.size(), before.size());
+    const auto differ = std::mismatch(
+        bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(most), before.begin());
+    tokens->shared.push_back(static_cast<uint32_t>(differ.first - bytes.begin()));
+    tokens->ids.push_back(id);
+    before = bytes;
+  }
+  tokens->places.assign(static_cast<size_t>(tokens->size), -1);
+  for (auto& [bytes, id] : all) {
+    tokens->places[static_cast<size_t>(id)] = static_cast<int32_t>(tokens->bytes.size());
+    tokens->bytes.push_back(std::move(bytes));
+  }
+  tokens_ = std::move(tokens);
+}
+
+JsonVocabulary::~JsonVocabulary() = default;
+
+namespace {
+
+// What may follow in one state.
+struct Allowed {
+  std::vector<bool> ids;
+  int64_t most_need = 0;  // the furthest from the end that one of them leads
+};
+
+class JsonConstraint {
+ public:
+  JsonConstraint(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
+                 int64_t most_tokens)
+      : vocabulary_(std::move(vocabulary)),
+        tokens_(vocabulary_->tokens()),
+        grammar_(std::move(grammar)),
+        most_tokens_(most_tokens),
+        automaton_(grammar_.grammar, grammar_.root) {
+    // Too few tokens even for the shortest value: it is cut off anyway.
+    if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
+  }
+
+  void operator()(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
+    automaton_.allow(kWorkOfToken);
+    restrict(written, logits, vocabulary);
+    if (automaton_.bytes() > kMostBytes) forget();
+  }
+
+ private:
+  void restrict(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
+    const int32_t state = state_behind(written);
+    const bool dead = state == GrammarAutomaton::kDead;
+    const int64_t left = most_tokens_ < 0 ? std::numeric_limits<int64_t>::max()
+                                          : most_tokens_ - static_cast<int64_t>(written.size());
+    const std::vector<bool> none;
+    const std::vector<bool>& ids = dead ? none : allowed(state, left).ids;
+    const auto known = std::min(vocabulary, static_cast<int64_t>(ids.size()));
+    std::vector<std::pair<int32_t, float>> ends;
+    for (const int32_t end : tokens_.ends) {
+      if (end < vocabulary) ends.emplace_back(end, logits[end]);
+    }
+    for (int64_t i = 0; i < known; ++i) {
+      if (!ids[static_cast<size_t>(i)]) logits[i] = kForbidden;
+    }
+    std::fill(logits + known, logits + vocabulary, kForbidden);
+    if (!dead && !automaton_.accepts(state)) return;
+    for (const auto& [end, logit] : ends) logits[end] = logit;
+  }
+
+  static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  // Each token adds so much to what may be done for the next ones; most take a thousandth of it.
+  static constexpr int64_t kWorkOfToken = 1'000'000;
+  // Of what is kept; a mask has a bit for each token of the vocabulary.
+  static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;
+
+  struct Track {  // where the reading of an answer stands
+    std::vector<int32_t> written;
+    int32_t state;
+  };
+
+  // Keeps only what the answers go on from.
+  void forget() {
+    GrammarAutomaton fresh(grammar_.grammar, grammar_.root);
+    for (Track& track : tracks_) {
+      if (track.state != GrammarAutomaton::kDead)
+        track.state = fresh.adopt(automaton_, track.state);
+    }
+    automaton_ = std::move(fresh);
+    masks_.clear();
+  }
+
+  int64_t need_with_end(int32_t state) const { return automaton_.need(state) + 1; }
+
+  int32_t read(int32_t state, int32_t id) {
+    if (id < 0 || id >= tokens_.size) return GrammarAutomaton::kDead;
+    const int32_t place = tokens_.places[static_cast<size_t>(id)];
+    if (place < 0) return GrammarAutomaton::kDead;
+    for (const char c : tokens_.bytes[static_cast<size_t>(place)]) {
+      if (state == GrammarAutomaton::kDead) break;
+      state = automaton_.step(state, static_cast<uint8_t>(c));
+    }
+    return state;
+  }
+
+  int32_t state_behind(const std::vector<int32_t>& written) {
+    // Of the answers that are known, the one that this goes on from.
+    for (Track& track : tracks_) {
+      const size_t known = track.written.size();
+      const bool goes_on = known <= written.size() && known > 0 &&
+                           std::equal(track.written.begin(), track.written.end(), written.begin());
+      if (goes_on) return advance(track, written);
+    }
+    if (tracks_.size() >= kMostTracks) tracks_.erase(tracks_.begin());
+    tracks_.push_back({{}, automaton_.start()});
+    return advance(tracks_.back(), written);
+  }
+
+  int32_t advance(Track& track, const std::vector<int32_t>& written) {
+    for (size_t i = track.written.size(); i < written.size(); ++i) {
+      if (track.state != GrammarAutomaton::kDead) track.state = read(track.state, written[i]);
+    }
+    track.written = written;
+    return track.state;
+  }
+
+  const Allowed& allowed(int32_t state, int64_t left) {
+    auto found = masks_.find(state);
+    if (found == masks_.end()) {
+      if (masks_.size() >= kMostMasks) masks_.clear();
+      found = masks_.emplace(state, walk(state, Grammar::kNever)).first;
+    }
+    // A token that leads there takes one of those that are left, and the end another.
+    if (found->second.most_need + 2 <= left) return found->second;
+    hurried_ = walk(state, left - 2);
+    return hurried_;
+  }
+
+  // The tokens that lead to a state at most `most_need` from the end.
+  Allowed walk(int32_t state, int64_t most_need) {
+    Allowed out;
+    out.ids.assign(static_cast<size_t>(tokens_.size), false);
+    std::vector<int32_t> path = {state};  // behind each byte of the token at hand
+    for (size_t i = 0; i < tokens_.ids.size(); ++i) {
+      const size_t shared = tokens_.shared[i];
+      if (shared >= path.size()) continue;  // begins like one that leads nowhere
+      path.resize(shared + 1);
+      const std::string& bytes = tokens_.bytes[i];
+      while (path.size() <= bytes.size()) {
+        const int32_t next =
+            automaton_.step(path.back(), static_cast<uint8_t>(bytes[path.size() - 1]));
+        if (next == GrammarAutomaton::kDead) break;
+        path.push_back(next);
+      }
+      if (path.size() <= bytes.size()) continue;
+      const int64_t need = automaton_.need(path.back());
+      if (need > most_need) continue;
+      out.ids[static_cast<size_t>(tokens_.ids[i])] = true;
+      out.most_need = std::max(out.most_need, need);
+    }
+    return out;
+  }
+
+  std::shared_ptr<const JsonVocabulary> vocabulary_;
+  const JsonVocabulary::Tokens& tokens_;
+  SchemaGrammar grammar_;
+  int64_t most_tokens_;
+  GrammarAutomaton automaton_;
+  std::vector<Track> tracks_;
+  std::unordered_map<int32_t, Allowed> masks_;
+  Allowed hurried_;
+};
+
+}  // namespace
+
+Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
+                           std::string_view schema, int64_t most_tokens) {
+  const FloatMode mode;
+  SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
+  const GrammarAutomaton automaton(grammar.grammar, grammar.root);
+  check(automaton.need(automaton.start()) < Grammar::kNever,
+        "schema: no value satisfies it that the model's vocabulary can write; expected one");
+  auto constraint =
+      std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar), most_tokens);
+  return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {
+    (*constraint)(written, logits, size);
+  };
+}
+
+}  // namespace fovea

@@ -1,0 +1,145 @@
+#include "grammar/json_rules.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+// A few kilobytes of schema are some thousand symbols; this many are some megabytes.
+constexpr size_t kMostSymbols = 100'000;
+// Digits that a double holds exactly, and indentation that a reader can still follow.
+constexpr int64_t kDigits = 15, kExponentDigits = 2, kIndent = 32;
+
+}  // namespace
+
+Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+JsonRules::JsonRules(Grammar& grammar)
+    : grammar_(grammar),
+      value_(grammar.add_rule()),
+      object_(grammar.add_rule()),
+      array_(grammar.add_rule()),
+      string_(grammar.add_rule()),
+      number_(grammar.add_rule()),
+      integer_(grammar.add_rule()),
+      space_(grammar.add_rule()),
+      character_(grammar.add_rule()) {
+  const Sequence blank = text(" ");
+  add(space(), {{}, blank, text("\n") + Sequence{repeated(blank, blank, 0, kIndent)}});
+  make_characters();
+  make_numbers();
+  make_values();
+}
+
+void JsonRules::add(Symbol rule, const std::vector<Sequence>& alternatives) {
+  for (const Sequence& alternative : alternatives) grammar_.add(rule.index, alternative);
+  check(grammar_.size() <= kMostSymbols, "schema: too large; expected less to repeat or to choose");
+}
+
+Grammar::Symbol JsonRules::one_of(const std::vector<Sequence>& alternatives) {
+  const Symbol rule = Grammar::call(grammar_.add_rule());
+  add(rule, alternatives);
+  return rule;
+}
+
+Grammar::Symbol JsonRules::repeated(const Sequence& first, const Sequence& next, int64_t least,
+                                    std::optional<int64_t> most) {
+  if (most == 0) return one_of({{}});
+  const int64_t more = std::max<int64_t>(least, 1) - 1;
+  std::vector<Sequence> ways = {first + times(next, more, most ? *most - 1 : most)};
+  if (least == 0) ways.emplace_back();
+  return one_of(ways);
+}
+
+// Counts are sums of powers of two, and a rule of 2^i parts calls that of 2^(i-1) twice: a few
+// rules, however large the counts.
+Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
+                                   std::optional<int64_t> most) {
+  const auto largest = static_cast<uint64_t>(std::max(least, most.value_or(0)));
+  std::vector<Symbol> powers = {one_of({part})};  // of 2^i parts
+  std::vector<Symbol> up_to = {one_of({{}})};     // of 0 to 2^i - 1 parts
+  for (uint64_t i = 1; i < uint64_t{std::bit_width(largest)}; ++i) {
+    const Symbol half = powers.back(), fewer = up_to.back();
+    powers.push_back(one_of({{half, half}}));
+    up_to.push_back(one_of({{half, fewer}, {fewer}}));
+  }
+  Sequence exactly;
+  Symbol rest = up_to[0];
+  if (!most) rest = Grammar::call(grammar_.add_rule()), add(rest, {{}, part + Sequence{rest}});
+  for (size_t i = 0; i < powers.size(); ++i) {
+    if ((least >> i & 1) != 0) exactly.push_back(powers[i]);
+    // With the bit of 2^i either that many parts come, or fewer.
+    if (most && ((*most - least) >> i & 1) != 0) rest = one_of({{powers[i], rest}, {up_to[i]}});
+  }
+  exactly.push_back(rest);
+  return exactly;
+}
+
+Grammar::Sequence JsonRules::list(char open, const Sequence& part, int64_t least,
+                                  std::optional<int64_t> most, char close) {
+  const Sequence next = text(",") + Sequence{space()} + part;
+  return text({&open, 1}) + Sequence{space(), repeated(part, next, least, most), space()} +
+         text({&close, 1});
+}
+
+Grammar::Symbol JsonRules::digits(int64_t least, int64_t most) {
+  const Sequence digit = {grammar_.range('0', '9')};
+  return repeated(digit, digit, least, most);
+}
+
+// UTF-8 (Unicode 15, table 3-7) and escapes; of \u only what is a character on its own.
+void JsonRules::make_characters() {
+  Grammar::Bytes plain;
+  for (size_t byte = 0x20; byte < 0x80; ++byte) plain[byte] = byte != '"' && byte != '\\';
+  Grammar::Bytes escaped;
+  for (const char c : std::string_view("\"\\/bfnrt")) escaped.set(static_cast<size_t>(c));
+  const auto r = [this](int first, int last) { return grammar_.range(first, last); };
+  const auto hex = [&](const char* digits) {
+    Grammar::Bytes bytes;
+    for (; *digits != '\0'; ++digits) bytes.set(static_cast<size_t>(*digits));
+    return grammar_.one_of(bytes);
+  };
+  const Symbol any = hex("0123456789abcdefABCDEF"), more = r(0x80, 0xBF);
+  add(character(), {{grammar_.one_of(plain)},
+                    text("\\") + Sequence{grammar_.one_of(escaped)},
+                    text("\\u") + Sequence{hex("0123456789abcefABCEF"), any, any, any},
+                    text("\\u") + Sequence{hex("dD"), r('0', '7'), any, any},
+                    {r(0xC2, 0xDF), more},
+                    {r(0xE0, 0xE0), r(0xA0, 0xBF), more},
+                    {r(0xE1, 0xEC), more, more},
+                    {r(0xED, 0xED), r(0x80, 0x9F), more},
+                    {r(0xEE, 0xEF), more, more},
+                    {r(0xF0, 0xF0), r(0x90, 0xBF), more, more},
+                    {r(0xF1, 0xF3), more, more, more},
+                    {r(0xF4, 0xF4), r(0x80, 0x8F), more, more}});
+  const Sequence one = {character()};
+  add(string(), {text("\"") + Sequence{repeated(one, one, 0, std::nullopt)} + text("\"")});
+}
+
+void JsonRules::make_numbers() {
+  const Symbol sign = one_of({{}, text("-")});
+  const Symbol whole =
+      one_of({text("0"), Sequence{grammar_.range('1', '9'), digits(0, kDigits - 1)}});
+  add(integer(), {{sign, whole}});
+  const Symbol fraction = one_of({{}, text(".") + Sequence{digits(1, kDigits)}});
+  const Symbol power_sign = one_of({{}, text("-"), text("+")});
+  const Symbol e = one_of({text("e"), text("E")});
+  const Symbol exponent = one_of({{}, Sequence{e, power_sign, digits(1, kExponentDigits)}});
+  add(number(), {{sign, whole, fraction, exponent}});
+}
+
+void JsonRules::make_values() {
+  const Sequence pair = Sequence{string()} + text(":") + Sequence{space(), value()};
+  add(object(), {list('{', pair, 0, std::nullopt, '}')});
+  add(array(), {list('[', {value()}, 0, std::nullopt, ']')});
+  add(value(),
+      {{object()}, {array()}, {string()}, {number()}, text("true"), text("false"), text("null")});
+}
+
+}  // namespace fovea

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+
+namespace fovea {
+
+// The parts of JSON (RFC 8259) as rules of a grammar. What a model could write without end is
+// bounded: white space, digits.
+class JsonRules {
+ public:
+  using Sequence = Grammar::Sequence;
+  using Symbol = Grammar::Symbol;
+
+  explicit JsonRules(Grammar& grammar);
+
+  Symbol value() const { return Grammar::call(value_); }
+  Symbol object() const { return Grammar::call(object_); }
+  Symbol array() const { return Grammar::call(array_); }
+  Symbol string() const { return Grammar::call(string_); }
+  Symbol number() const { return Grammar::call(number_); }
+  Symbol integer() const { return Grammar::call(integer_); }
+  Symbol space() const { return Grammar::call(space_); }
+  Symbol character() const { return Grammar::call(character_); }  // of a string
+  Sequence text(std::string_view bytes) const { return grammar_.text(bytes); }
+
+  Symbol one_of(const std::vector<Sequence>& alternatives);
+  // `first`, then `next` again and again: `least` to `most` parts in all, or any number above.
+  Symbol repeated(const Sequence& first, const Sequence& next, int64_t least,
+                  std::optional<int64_t> most);
+  // What stands in brackets: `first` and the parts behind it, with commas between.
+  Sequence list(char open, const Sequence& part, int64_t least, std::optional<int64_t> most,
+                char close);
+
+ private:
+  Symbol digits(int64_t least, int64_t most);
+  // `least` to `most` parts, or any number above.
+  Sequence times(const Sequence& part, int64_t least, std::optional<int64_t> most);
+  void add(Symbol rule, const std::vector<Sequence>& alternatives);
+  void make_characters();
+  void make_numbers();
+  void make_values();
+
+  Grammar& grammar_;
+  int32_t value_, object_, array_, string_, number_, integer_, space_, character_;
+};
+
+// One sequence behind the other.
+Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& right);
+
+}  // namespace fovea

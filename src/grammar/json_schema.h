@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "grammar/grammar.h"
+
+namespace fovea {
+
+struct SchemaGrammar {
+  std::shared_ptr<const Grammar> grammar;
+  int32_t root = 0;
+};
+
+// The grammar of the JSON values that satisfy a schema; "" is any object. See
+// fovea/json_grammar.h for what is understood and what is refused.
+SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable);
+
+}  // namespace fovea

@@ -1,0 +1,202 @@
+// JSON into values and back. The order of keys is kept: templates print it.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "jinja/format.h"
+#include "jinja/literal.h"
+#include "unicode/utf8.h"
+
+namespace fovea::jinja {
+namespace {
+
+class Builder : public JsonReader {
+ public:
+  explicit Builder(Runtime& runtime) : runtime_(runtime) {}
+  Value take() { return std::move(root_); }
+
+ protected:
+  void scalar(nlohmann::json&& value) override {
+    switch (value.type()) {
+      case nlohmann::json::value_t::null: return place(Value::none());
+      case nlohmann::json::value_t::boolean: return place(Value(value.get<bool>()));
+      case nlohmann::json::value_t::number_integer: return place(Value(value.get<int64_t>()));
+      case nlohmann::json::value_t::number_unsigned:
+        if (value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+          refuse("an integer beyond 64 bits", "a smaller one");
+        }
+        return place(Value(value.get<int64_t>()));
+      case nlohmann::json::value_t::number_float: return place(Value(value.get<double>()));
+      default: return place(Value(std::move(value.get_ref<std::string&>())));
+    }
+  }
+  void begin_object() override { open_.push_back({std::make_shared<Dict>(), {}, {}}); }
+  void begin_array() override { open_.push_back({nullptr, {}, {}}); }
+  void key(std::string&& key) override {
+    if (open_.back().dict->find(key)) refuse("a duplicate key", "each key once");
+    open_.back().key = Value(std::move(key));
+  }
+  void end_object() override {
+    const std::shared_ptr<const Dict> dict = open_.back().dict;
+    open_.pop_back();
+    place(Value(dict));
+  }
+  void end_array() override {
+    Value list = new_sequence(runtime_, std::move(open_.back().items));
+    open_.pop_back();
+    place(std::move(list));
+  }
+
+ private:
+  struct Open {
+    std::shared_ptr<Dict> dict;  // nullptr for an array
+    Values items;
+    Value key;
+  };
+
+  void place(Value value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (open_.back().dict) {
+      open_.back().dict->set(runtime_, open_.back().key, std::move(value));
+    } else {
+      open_.back().items.push_back(std::move(value));
+    }
+  }
+
+  Runtime& runtime_;
+  Value root_;
+  std::vector<Open> open_;
+};
+
+void append_code(std::string& out, uint32_t code) { out += fmt::format("\\u{:04x}", code); }
+
+class Writer {
+ public:
+  Writer(Runtime& runtime, const JsonStyle& style) : runtime_(runtime), style_(style) {}
+
+  void write(const Value& value) {
+    runtime_.step();
+    if (out_.size() > runtime_.limits().output_bytes) runtime_.bytes(out_.size());
+    switch (value.kind()) {
+      case Kind::none: out_ += "null"; break;
+      case Kind::boolean: out_ += value.boolean() ? "true" : "false"; break;
+      case Kind::integer:
+      case Kind::real: out_ += number(value); break;
+      case Kind::string: string(value.bytes()); break;
+      case Kind::sequence: array(value); break;
+      case Kind::dict: object(*value.dict()); break;
+      default: runtime_.fail("Object of type {} is not JSON serializable", type_name(value));
+    }
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  static std::string number(const Value& value) {
+    if (value.is_integral()) return std::to_string(value.integer());
+    if (std::isnan(value.real())) return "NaN";
+    if (std::isinf(value.real())) return value.real() < 0 ? "-Infinity" : "Infinity";
+    return real_text(value.real());
+  }
+
+  void string(std::string_view text) {
+    runtime_.bytes(text.size());
+    out_.push_back('"');
+    while (!text.empty()) {
+      const utf8::Character character = utf8::first(text);
+      append(character.code_point, text.substr(0, character.bytes));
+      text.remove_prefix(character.bytes);
+    }
+    out_.push_back('"');
+  }
+
+  void append(char32_t c, std::string_view bytes) {
+    constexpr std::string_view plain = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
+    if (c < 0x80 && plain.find(static_cast<char>(c)) != plain.npos) {
+      out_ += {'\\', letters[plain.find(static_cast<char>(c))]};
+    } else if (c >= 0x20 && (c < 0x7F || !style_.ascii)) {
+      out_ += bytes;
+    } else if (c < 0x10000) {
+      append_code(out_, c);
+    } else {
+      append_code(out_, 0xD800 + ((c - 0x10000) >> 10));
+      append_code(out_, 0xDC00 + ((c - 0x10000) & 0x3FFu));
+    }
+  }
+
+  void line() {
+    if (!style_.indent) return;
+    out_.push_back('\n');
+    runtime_.bytes(style_.indent->size() * level_);
+    for (size_t i = 0; i < level_; ++i) out_ += *style_.indent;
+  }
+
+  void array(const Value& value) {
+    out_.push_back('[');
+    ++level_;
+    bool first = true;
+    for (const Value& item : value.items()) {
+      if (!std::exchange(first, false)) out_ += style_.item_separator;
+      line();
+      write(item);
+    }
+    --level_;
+    if (!first) line();
+    out_.push_back(']');
+  }
+
+  std::string key_text(const Value& key) {
+    switch (key.kind()) {
+      case Kind::string: return key.bytes();
+      case Kind::none: return "null";
+      case Kind::boolean: return key.boolean() ? "true" : "false";
+      default: return number(key);
+    }
+  }
+
+  void object(const Dict& dict) {
+    std::vector<const Dict::Entry*> entries;
+    for (const Dict::Entry& entry : dict.entries()) entries.push_back(&entry);
+    if (style_.sorted) {
+      std::stable_sort(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
+        return less(runtime_, a->first, b->first);
+      });
+    }
+    out_.push_back('{');
+    ++level_;
+    bool first = true;
+    for (const Dict::Entry* entry : entries) {
+      if (!std::exchange(first, false)) out_ += style_.item_separator;
+      line();
+      string(key_text(entry->first));
+      out_ += style_.key_separator;
+      write(entry->second);
+    }
+    --level_;
+    if (!first) line();
+    out_.push_back('}');
+  }
+
+  Runtime& runtime_;
+  const JsonStyle& style_;
+  std::string out_;
+  size_t level_ = 0;
+};
+
+}  // namespace
+
+Value from_json(Runtime& runtime, std::string_view text, const std::string& name) {
+  Builder builder(runtime);
+  builder.read(text, name);
+  return builder.take();
+}
+
+std::string to_json(Runtime& runtime, const Value& value, const JsonStyle& style) {
+  Writer writer(runtime, style);
+  writer.write(value);
+  return writer.take();
+}
+
+}  // namespace fovea::jinja

@@ -1,0 +1,244 @@
+#include "tokenizer/encode.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "tokenizer/models/piece_cache.h"
+#include "unicode/utf8.h"
+
+namespace fovea {
+namespace {
+
+// What one thread needs to encode a text; kept for the next one.
+struct Workspace {
+  AlignedText normalized;
+  CutText cut;
+  std::vector<AddedPart> raw_parts, normalized_parts;
+  std::vector<Piece> pieces;
+};
+
+constexpr size_t kept_bytes = size_t{16} << 20;  // the longest text whose workspace is kept
+
+Workspace& workspace() {
+  thread_local Workspace space;
+  return space;
+}
+
+// Lets go of a large workspace, also after an error.
+struct WorkspaceUse {
+  size_t bytes;  // of the text
+  ~WorkspaceUse() {
+    if (bytes > kept_bytes) workspace() = {};
+  }
+};
+
+PieceCache& piece_cache() {
+  thread_local PieceCache cache;
+  return cache;
+}
+
+struct IdSink {
+  static constexpr bool aligned = false;
+  std::vector<int32_t>& ids;
+  bool parsed;  // the model may make special tokens of the text
+
+  void added(int32_t id, Span, std::string_view) { ids.push_back(id); }
+
+  void stretches(const TokenizerState& state, const CutText& cut) {
+    std::visit([&](const auto& model) { append(state, model, cut); }, state.model);
+  }
+
+ private:
+  void append(const TokenizerState&, const CharacterModel& model, const CutText& cut) {
+    for (const Span piece : cut.pieces) model.ids(cut.text.text(piece), ids);
+  }
+  template <class Model>
+  void append(const TokenizerState& state, const Model& model, const CutText& cut) {
+    PieceCache& cache = piece_cache();
+    for (const Span piece : cut.pieces)
+      cache.ids(state.number, model, cut.text.text(piece), ids, parsed);
+  }
+};
+
+struct PlacedSink {
+  static constexpr bool aligned = true;
+  const OnToken& on_token;
+  bool parsed;
+
+  void added(int32_t id, Span span, std::string_view text) { on_token({id, span, text}); }
+
+  void stretches(const TokenizerState& state, const CutText& cut) {
+    std::vector<Piece>& pieces = workspace().pieces;
+    for (const Span stretch : cut.pieces) {
+      pieces.clear();
+      const std::string_view text = cut.text.text(stretch);
+      std::visit([&](const auto& model) { model.encode(text, pieces, parsed); }, state.model);
+      for (const Piece& piece : pieces) {
+        const bool as_written = state.unknown_as_written && piece.id == state.unknown;
+        on_token(
+            {piece.id, cut.text.origin({stretch.begin + piece.begin, stretch.begin + piece.end}),
+             as_written ? text.substr(piece.begin, piece.end - piece.begin) : std::string_view()});
+      }
+    }
+  }
+};
+
+// A part of the text between added tokens that are looked for as they are written.
+template <class Sink>
+void encode_part(const TokenizerState& state, std::string_view text, uint32_t origin,
+                 SpecialTokens special, GrowthLimit& limit, Sink& sink) {
+  Workspace& space = workspace();
+  const bool aligned = Sink::aligned || (state.needs_origins && origin == 0);
+  space.normalized.assign(text, origin, aligned, limit);
+  normalize(state.normalizers, space.normalized);
+  space.normalized_parts.clear();
+  state.normalized_added.cut(space.normalized.text(), special != SpecialTokens::as_text,
+                             space.normalized_parts);
+  for (const AddedPart& part : space.normalized_parts) {
+    if (part.token >= 0) {
+      const Span span = Sink::aligned ? space.normalized.origin(part.span) : part.span;
+      sink.added(part.token, span, space.normalized.text(part.span));
+      continue;
+    }
+    space.cut.text.assign(space.normalized, part.span);
+    space.cut.pieces.assign(1, {0, part.span.end - part.span.begin});
+    pre_tokenize(state.pre_tokenizers, space.cut);
+    sink.stretches(state, space.cut);
+  }
+}
+
+std::string without_guards(std::string_view text) {
+  std::string rest;
+  for (size_t guard; (guard = text.find(kGuard)) != text.npos;
+       text.remove_prefix(guard + kGuard.size()))
+    rest += text.substr(0, guard);
+  return rest += text;
+}
+
+// Guarded special tokens join the text around them.
+template <class Sink>
+void encode_guarded(const TokenizerState& state, std::string_view text, GrowthLimit& limit,
+                    Sink& sink) {
+  std::vector<AddedPart> parts;
+  state.raw_added.cut(text, true, parts);
+  size_t begin = 0;  // of the stretch that has not been encoded
+  const auto encode_until = [&](size_t end) {
+    const std::string_view written = text.substr(begin, end - begin);
+    const std::string stretch = without_guards(written);
+    if (stretch.empty()) return;
+    encode_part(state, stretch, static_cast<uint32_t>(begin),
+                stretch == written ? SpecialTokens::parsed : SpecialTokens::as_text, limit, sink);
+  };
+  for (const AddedPart& part : parts) {
+    if (part.token < 0) continue;
+    const std::string_view before = text.substr(0, part.span.begin);
+    if (state.special[static_cast<size_t>(part.token)] && before.ends_with(kGuard)) continue;
+    encode_until(part.span.begin);
+    sink.added(part.token, part.span,
+               text.substr(part.span.begin, part.span.end - part.span.begin));
+    begin = part.span.end;
+  }
+  encode_until(text.size());
+}
+
+template <class Sink>
+void encode_valid(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                  Sink& sink) {
+  GrowthLimit limit = GrowthLimit::of_text(text.size());
+  if (special == SpecialTokens::guarded) return encode_guarded(state, text, limit, sink);
+  const WorkspaceUse use{text.size()};
+  Workspace& space = workspace();
+  space.raw_parts.clear();
+  state.raw_added.cut(text, special == SpecialTokens::parsed, space.raw_parts);
+  for (const AddedPart& part : space.raw_parts) {
+    const auto [begin, end] = part.span;
+    const std::string_view stretch = text.substr(begin, end - begin);
+    if (part.token >= 0) {
+      sink.added(part.token, part.span, stretch);
+    } else {
+      encode_part(state, stretch, begin, special, limit, sink);
+    }
+  }
+}
+
+void check_size(size_t bytes) {
+  // Places are counted in 32 bits, and a bad byte becomes three.
+  constexpr size_t most = UINT32_MAX / 4;
+  check(bytes <= most, "text: has {} bytes; expected at most {} at once", bytes, most);
+}
+
+// Places in a repaired text as places in the one with bad bytes.
+class RepairedPlaces {
+ public:
+  explicit RepairedPlaces(std::string_view text) {
+    uint32_t repaired = 0;
+    for (size_t i = 0; i < text.size();) {
+      const utf8::Character c = utf8::first(text.substr(i));
+      repaired += c.valid ? c.bytes : 3;
+      if (!c.valid) ends_.push_back(repaired);
+      i += c.bytes;
+    }
+  }
+  uint32_t original(uint32_t place) const {
+    const auto before = std::upper_bound(ends_.begin(), ends_.end(), place) - ends_.begin();
+    return place - 2 * static_cast<uint32_t>(before);
+  }
+
+ private:
+  std::vector<uint32_t> ends_;  // of the replacements, in the repaired text
+};
+
+}  // namespace
+
+std::string guarded_text(const TokenizerState& state, std::string_view text) {
+  check_size(text.size());
+  std::set<size_t> places;
+  std::vector<AddedPart> parts;
+  const auto find = [&](const AddedTokenFinder& finder, const AlignedText& in) {
+    parts.clear();
+    finder.cut(in.text(), true, parts);
+    for (const AddedPart& part : parts) {
+      if (part.token >= 0 && state.special[static_cast<size_t>(part.token)])
+        places.insert(in.origin(part.span).begin);
+    }
+  };
+  const std::string valid = utf8::repaired(text);
+  GrowthLimit limit = GrowthLimit::of_text(valid.size());
+  AlignedText written;
+  written.assign(valid, 0, true, limit);
+  find(state.raw_added, written);
+  normalize(state.normalizers, written);
+  find(state.normalized_added, written);
+  std::string marked = valid;
+  for (auto place = places.rbegin(); place != places.rend(); ++place) marked.insert(*place, kGuard);
+  return marked;
+}
+
+void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                std::vector<int32_t>& ids) {
+  check_size(text.size());
+  IdSink sink{ids, special == SpecialTokens::parsed};
+  if (utf8::valid_prefix(text) == text.size()) return encode_valid(state, text, special, sink);
+  encode_valid(state, utf8::repaired(text), special, sink);
+}
+
+void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                   const OnToken& on_token) {
+  check_size(text.size());
+  check(special != SpecialTokens::guarded, "guarded text: has ids only; expected encode()");
+  const bool parsed = special == SpecialTokens::parsed;
+  if (utf8::valid_prefix(text) == text.size()) {
+    PlacedSink sink{on_token, parsed};
+    return encode_valid(state, text, special, sink);
+  }
+  const RepairedPlaces places(text);
+  const OnToken on_repaired = [&](const PlacedToken& token) {
+    const Span span = {places.original(token.span.begin), places.original(token.span.end)};
+    on_token({token.id, span, token.text});
+  };
+  PlacedSink sink{on_repaired, parsed};
+  encode_valid(state, utf8::repaired(text), special, sink);
+}
+
+}  // namespace fovea

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/tokenizer.h"
+#include "tokenizer/state.h"
+
+namespace fovea {
+
+// A token of a text: its id, the bytes of the text that it stands for, and its text where that is
+// not the vocabulary's (empty otherwise), which lives as long as the call that gives it.
+struct PlacedToken {
+  int32_t id;
+  Span span;
+  std::string_view text;
+};
+using OnToken = std::function<void(const PlacedToken&)>;
+
+// See Tokenizer::guarded().
+inline constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0
+std::string guarded_text(const TokenizerState& state, std::string_view text);
+
+// Appends the text's own tokens, none added and none cut off.
+void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                std::vector<int32_t>& ids);
+void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
+                   const OnToken& on_token);
+
+}  // namespace fovea

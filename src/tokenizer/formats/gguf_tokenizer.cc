@@ -1,0 +1,255 @@
+#include "tokenizer/formats/gguf_tokenizer.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "tokenizer/file.h"
+#include "tokenizer/formats/gguf_splits.h"
+#include "tokenizer/formats/sentencepiece.h"
+#include "tokenizer/formats/vocab_files.h"
+#include "unicode/utf8.h"
+
+namespace fovea {
+namespace {
+
+using nlohmann::ordered_json;
+using PieceType = SentencePieceFile::Type;
+
+constexpr const char* kModel = "tokenizer.ggml.model";
+constexpr const char* kTokens = "tokenizer.ggml.tokens";
+
+std::string checked_text(std::string_view text, const std::string& path, const std::string& place) {
+  if (utf8::valid_prefix(text) != text.size() || text.find('\0') != text.npos) {
+    fail(ErrorKind::BadFile, "{}: {} is not UTF-8 (byte {}); expected text", path, place,
+         utf8::valid_prefix(text));
+  }
+  return std::string(text);
+}
+
+class GgufReader {
+ public:
+  explicit GgufReader(const Gguf& file) : file_(file) {}
+
+  TokenizerFiles files() {
+    TokenizerFiles files;
+    if (const auto whole = file_.text(kWholeTokenizer)) {
+      files.tokenizer = checked_text(*whole, file_.path(), kWholeTokenizer);
+      read_tokens();
+    } else {
+      const std::string model = checked_text(*file_.text(kModel), file_.path(), kModel);
+      read_tokens();
+      if (model == "llama" || model == "t5") {
+        files.tokenizer = pieces(model == "t5");
+      } else if (model == "gpt2") {
+        files.tokenizer = bytes();
+      } else if (model == "bert") {
+        files.tokenizer = words();
+      } else {
+        fail(ErrorKind::Unsupported, "{}: {} is {}; expected llama, gpt2, t5 or bert", file_.path(),
+             kModel, brief(nlohmann::json(model)));
+      }
+    }
+    files.config = config_.dump(2) + "\n";
+    return files;
+  }
+
+ private:
+  void read_tokens() {
+    const auto tokens = file_.texts(kTokens);
+    if (!tokens)
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected texts", file_.path(), kTokens);
+    for (size_t id = 0; id < tokens->size(); ++id)
+      texts_.push_back(
+          checked_text((*tokens)[id], file_.path(), fmt::format("{}[{}]", kTokens, id)));
+    types_.assign(texts_.size(), PieceType::normal);
+    constexpr const char* kTypes = "tokenizer.ggml.token_type";
+    if (const auto types = file_.integers(kTypes)) {
+      check_length(kTypes, types->size());
+      for (size_t id = 0; id < texts_.size(); ++id)
+        if ((*types)[id] >= 1 && (*types)[id] <= 6)
+          types_[id] = static_cast<PieceType>((*types)[id]);
+    }
+    for (const char* name : {"bos", "eos", "unknown", "padding", "seperator", "mask", "cls"}) {
+      const auto id = file_.integer(fmt::format("tokenizer.ggml.{}_token_id", name));
+      if (!id) continue;
+      // llama.cpp passes over ids that are none.
+      if (*id >= 0 && *id < std::ssize(texts_)) ids_[name] = static_cast<size_t>(*id);
+    }
+    for (const auto& [ours, theirs] : kConfigNames)
+      if (ids_.contains(theirs)) config_[ours] = texts_[ids_[theirs]];
+    if (const auto chat = file_.text("tokenizer.chat_template"))
+      config_["chat_template"] = checked_text(*chat, file_.path(), "tokenizer.chat_template");
+    config_["clean_up_tokenization_spaces"] = false;
+    config_["tokenizer_class"] = "PreTrainedTokenizerFast";
+  }
+
+  void check_length(const char* key, size_t size) const {
+    if (size == texts_.size()) return;
+    fail(ErrorKind::BadFile, "{}: {} has {} elements; expected {}, as many as {}", file_.path(),
+         key, size, texts_.size(), kTokens);
+  }
+
+  bool flag(const char* key, bool otherwise) const {
+    return file_.boolean(fmt::format("tokenizer.ggml.{}", key)).value_or(otherwise);
+  }
+
+  // Which tokens stand around a text, for the config and for the post-processor.
+  void around(bool start, bool end) {
+    start_ = flag("add_bos_token", start) && ids_.contains("bos");
+    end_ = flag("add_eos_token", end) && ids_.contains("eos");
+    config_["add_bos_token"] = start_;
+    config_["add_eos_token"] = end_;
+  }
+
+  // SentencePiece's BPE and unigram.
+  std::string pieces(bool unigram) {
+    constexpr const char* kScores = "tokenizer.ggml.scores";
+    SentencePieceFile source;
+    source.kind = unigram ? SentencePieceFile::Kind::unigram : SentencePieceFile::Kind::bpe;
+    const auto scores = file_.numbers(kScores);
+    if (!scores)
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected f32 numbers", file_.path(), kScores);
+    check_length(kScores, scores->size());
+    for (size_t id = 0; id < texts_.size(); ++id) {
+      source.pieces.push_back({texts_[id], (*scores)[id], types_[id]});
+      source.byte_fallback |= types_[id] == PieceType::byte;
+    }
+    const size_t unknown = ids_.contains("unknown") ? ids_["unknown"] : unigram ? 2 : 0;
+    if (unknown >= texts_.size())
+      fail(ErrorKind::BadFile, "{}: {} is empty; expected texts", file_.path(), kTokens);
+    source.unk_id = static_cast<int32_t>(unknown);
+    source.unk_piece = texts_[unknown];
+    source.charsmap = file_.raw("tokenizer.ggml.precompiled_charsmap").value_or("");
+    source.add_dummy_prefix = flag("add_space_prefix", true);
+    source.remove_extra_whitespaces = flag("remove_extra_whitespaces", unigram);
+    around(!unigram, unigram);
+    ordered_json said = config_;
+    said["tokenizer_class"] = "";  // neither of those that another library's pieces need
+    said.erase("chat_template");
+    return tokenizer_json_from_sentencepiece(source, file_.path(), said.dump(), file_.path());
+  }
+
+  std::string bytes() {
+    constexpr const char* kPre = "tokenizer.ggml.pre";
+    const std::string pre = checked_text(file_.text(kPre).value_or(""), file_.path(), kPre);
+    const GgufSplit* split = find_gguf_split(pre);
+    if (split == nullptr) {
+      std::vector<std::string> names;
+      for (const GgufSplit& known : gguf_splits()) names.emplace_back(known.names[0]);
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected {} or the like", file_.path(), kPre,
+           brief(nlohmann::json(pre)), fmt::join(names, ", "));
+    }
+    TokenizerFile file;
+    for (size_t id = 0; id < texts_.size(); ++id) {
+      const bool user = types_[id] == PieceType::user_defined;
+      if (user || types_[id] == PieceType::control || types_[id] == PieceType::unknown)
+        file.added_tokens.push_back(added_token(texts_[id], id, !user));
+    }
+    if (split->composed) file.normalizer = {{"type", "NFC"}};
+    file.pre_tokenizer = split->pre_tokenizer;
+    file.decoder = byte_level(true, true, true);
+    around(split->start, false);
+    file.post_processor = byte_level(true, false, true);
+    if (start_ || end_)
+      file.post_processor = sequence("processors", {file.post_processor, marks()});
+    file.model = bpe_model({.vocabulary = vocabulary(), .merges = merges()});
+    file.model["ignore_merges"] = split->whole_words;
+    return std::move(file).text();
+  }
+
+  ordered_json vocabulary() const {
+    std::map<std::string_view, size_t> seen;
+    for (size_t id = 0; id < texts_.size(); ++id) {
+      const auto [twin, fresh] = seen.emplace(texts_[id], id);
+      if (!fresh && !texts_[id].empty()) {
+        fail(ErrorKind::BadFile, "{}: {} holds {} twice ({} and {}); expected distinct texts",
+             file_.path(), kTokens, brief(nlohmann::json(texts_[id])), twin->second, id);
+      }
+    }
+    return vocabulary_object(texts_);
+  }
+
+  ordered_json merges() const {
+    constexpr const char* kMerges = "tokenizer.ggml.merges";
+    const auto pairs = file_.texts(kMerges);
+    if (!pairs)
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected texts", file_.path(), kMerges);
+    ordered_json list = ordered_json::array();
+    for (size_t i = 0; i < pairs->size(); ++i) {
+      const std::string place = fmt::format("{}[{}]", kMerges, i);
+      const std::string pair = checked_text((*pairs)[i], file_.path(), place);
+      const size_t space = pair.find(' ', 1);
+      if (space == pair.npos) {
+        fail(ErrorKind::BadFile, "{}: {} is {}; expected two tokens and a space between them",
+             file_.path(), place, brief(nlohmann::json(pair)));
+      }
+      list.push_back(ordered_json::array({pair.substr(0, space), pair.substr(space + 1)}));
+    }
+    return list;
+  }
+
+  ordered_json marks() const {
+    Template single, pair;
+    std::vector<std::pair<std::string, size_t>> tokens;
+    for (const auto& [text, type] : Template{{"$A", 0}, {"$B", 1}}) {
+      Template one;
+      if (start_) one.emplace_back(texts_[ids_.at("bos")], type);
+      one.emplace_back(text, type);
+      if (end_) one.emplace_back(texts_[ids_.at("eos")], type);
+      if (type == 0) single = one;
+      pair.insert(pair.end(), one.begin(), one.end());
+    }
+    for (const auto& [there, name] : {std::pair(start_, "bos"), {end_, "eos"}})
+      if (there) tokens.emplace_back(texts_[ids_.at(name)], ids_.at(name));
+    return template_processing(single, pair, tokens);
+  }
+
+  // WordPiece marks what continues a word, this file what begins one.
+  std::string words() {
+    std::string lines;
+    for (size_t id = 0; id < texts_.size(); ++id) {
+      constexpr std::string_view kBegins = "▁";
+      const std::string& text = texts_[id];
+      const bool mark = text.size() > 2 && text.front() == '[' && text.back() == ']';
+      const bool plain = types_[id] == PieceType::normal && !mark;
+      if (text.starts_with(kBegins)) {
+        lines += text.substr(kBegins.size());
+      } else {
+        lines += plain ? "##" + text : text;
+      }
+      lines += '\n';
+    }
+    config_["do_lower_case"] = flag("normalizer.lowercase", true);
+    ordered_json said = config_;
+    said.erase("tokenizer_class");
+    said.erase("chat_template");
+    return tokenizer_json_from_vocab_txt(lines, file_.path(), said.dump(), file_.path());
+  }
+
+  static constexpr std::pair<const char*, const char*> kConfigNames[] = {
+      {"bos_token", "bos"},     {"eos_token", "eos"},       {"unk_token", "unknown"},
+      {"pad_token", "padding"}, {"sep_token", "seperator"}, {"mask_token", "mask"},
+      {"cls_token", "cls"}};
+
+  const Gguf& file_;
+  std::vector<std::string> texts_;
+  std::vector<PieceType> types_;
+  std::map<std::string, size_t> ids_;  // of special tokens, by their part
+  bool start_ = false, end_ = false;   // whether they stand around a text
+  ordered_json config_;
+};
+
+}  // namespace
+
+bool has_tokenizer(const Gguf& file) {
+  const auto model = file.text(kModel);
+  return file.text(kWholeTokenizer).has_value() ||
+         (model && *model != "no_vocab" && *model != "none");
+}
+
+TokenizerFiles tokenizer_files(const Gguf& file) {
+  if (!has_tokenizer(file))
+    fail(ErrorKind::BadFile, "{}: it has no vocabulary ({}); expected one", file.path(), kModel);
+  return GgufReader(file).files();
+}
+
+}  // namespace fovea

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/models/pair_table.h"
+#include "tokenizer/models/piece_table.h"
+#include "tokenizer/models/token_model.h"
+
+namespace fovea {
+
+struct BpeOptions {
+  std::vector<std::string> texts = {};                           // by id
+  std::vector<std::pair<std::string, std::string>> merges = {};  // in the order of their ranks
+  bool bytes = false;    // texts and stretches are bytes, else UTF-8: what a first symbol is
+  std::string unk = {};  // of a character that is no piece; empty: such a character is left out
+  std::string continuing_subword_prefix = {};
+  std::string end_of_word_suffix = {};
+  bool fuse_unk = false;       // unknown characters side by side become one token
+  bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces where all are there
+  bool ignore_merges = false;  // a stretch that is a piece is that piece
+  SpecialIds special = {};
+  std::string name = "tokenizer";  // of the file, for errors
+};
+
+// Merges the pair of neighbours of the lowest rank, the leftmost one first, until there is none
+// (https://arxiv.org/abs/1508.07909). n log n in the length of a stretch.
+struct BpeModel {
+  // BadFile for a merge whose parts or result are no pieces.
+  explicit BpeModel(BpeOptions options);
+  void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
+
+ private:
+  // What one encoding has at hand while it splits a stretch into its first symbols.
+  struct Splitter;
+
+  void read_merges(const std::vector<std::pair<std::string, std::string>>& merges,
+                   const std::string& name);
+  bool split_bytes(std::string_view stretch, std::vector<Piece>& out) const;
+  void split(std::string_view stretch, std::vector<Piece>& out) const;
+  int32_t symbol(std::string_view character, bool first, bool last) const;
+  size_t merge_few(Piece* pieces, size_t count) const;
+  void merge_many(std::vector<Piece>& pieces, size_t first) const;
+
+  PieceTable table_;
+  PairTable pairs_;
+  std::array<int32_t, 256> symbols_;  // of one byte (of ASCII, where symbols are characters)
+  std::array<int32_t, 256> byte_ids_;
+  std::string prefix_, suffix_;
+  int32_t unk_id_;
+  bool bytes_, fuse_unk_, byte_fallback_, ignore_merges_;
+  SpecialIds special_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/models/piece_table.h"
+#include "tokenizer/models/token_model.h"
+
+namespace fovea {
+
+struct WordLevelOptions {
+  std::vector<std::string> texts = {};  // by id
+  std::string unk = {};
+  SpecialIds special = {};
+};
+
+// A stretch is one token: its own, or the unknown one. BadFile where neither is in the vocabulary.
+struct WordLevelModel {
+  explicit WordLevelModel(WordLevelOptions options);
+  void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
+
+ private:
+  PieceTable table_;
+  std::string unk_;
+  int32_t unk_id_;
+  SpecialIds special_;
+};
+
+// The error of a model that meets an unknown text and has no token for it.
+[[noreturn]] void fail_without_unknown(std::string_view stretch, std::string_view unk);
+
+}  // namespace fovea

@@ -1,0 +1,75 @@
+#pragma once
+
+// The decoders of tokenizer.json: from tokens to text. Each is a struct with the fields of its
+// JSON. All of them work on a stream, so that decoding at once and token by token are the same.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tokenizer/pipeline/pre_tokenizers.h"
+#include "unicode/growth_limit.h"
+#include "unicode/pattern.h"
+
+namespace fovea {
+
+struct JoinWithSpaces {};  // what Hugging Face does where there is no decoder
+struct ByteLevelDecoder {};
+struct WordPieceDecoder {
+  std::string prefix;
+  bool cleanup;
+};
+struct MetaspaceDecoder {
+  std::string replacement;
+  bool prepended;
+};
+struct BpeDecoder {
+  std::string suffix;
+};
+struct ByteFallback {};
+struct Fuse {};
+struct StripDecoder {
+  std::string content;  // one character
+  size_t start, stop;
+};
+struct ReplaceDecoder {
+  Pattern pattern;
+  std::string text;  // what the pattern looks for, if it is a plain text
+  std::string content;
+};
+struct CtcDecoder {
+  std::string pad, delimiter;
+  bool cleanup;
+};
+
+using Decoder =
+    std::variant<JoinWithSpaces, ByteLevelDecoder, WordPieceDecoder, MetaspaceDecoder, BpeDecoder,
+                 ByteFallback, Fuse, StripDecoder, ReplaceDecoder, CtcDecoder>;
+using Decoders = std::vector<Decoder>;  // one after the other; nested sequences are flat
+
+void replace_all(std::string& text, std::string_view old, std::string_view by);
+
+// Tokens through a chain of decoders. After a decoder that joins its tokens into one text (Fuse,
+// ByteLevel), the next ones see the parts of a single token.
+class DecodingStream {
+ public:
+  explicit DecodingStream(const Decoders& decoders);
+  DecodingStream(DecodingStream&&) noexcept;
+  DecodingStream& operator=(DecodingStream&&) noexcept;
+  ~DecodingStream();
+
+  void add(std::string_view token, std::string& text);  // appends the text that became certain
+  void finish(std::string& text);
+
+  class Step;
+
+ private:
+  void push(size_t step, std::string&& token, std::string& text);
+
+  std::unique_ptr<GrowthLimit> limit_;  // steps keep its address
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
+}  // namespace fovea

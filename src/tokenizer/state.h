@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/models/bpe.h"
+#include "tokenizer/models/characters.h"
+#include "tokenizer/models/piece_table.h"
+#include "tokenizer/models/unigram.h"
+#include "tokenizer/models/word_level.h"
+#include "tokenizer/models/wordpiece.h"
+#include "tokenizer/pipeline/decoders.h"
+#include "tokenizer/pipeline/normalizers.h"
+#include "tokenizer/pipeline/post_processors.h"
+#include "tokenizer/pipeline/pre_tokenizers.h"
+
+namespace fovea {
+
+struct TokenizerFiles {
+  std::string tokenizer;  // tokenizer.json
+  std::string config;     // tokenizer_config.json; may be empty
+  // Names and contents of older files that no tokenizer.json can stand for: saved in place of it.
+  std::vector<std::pair<std::string, std::string>> originals = {};
+};
+
+using AnyModel =
+    std::variant<CharacterModel, WordLevelModel, BpeModel, WordPieceModel, UnigramModel>;
+
+// What a Tokenizer handle shares.
+struct TokenizerState {
+  std::vector<std::string> texts;  // by id
+  std::vector<bool> special;       // by id
+  // What an added token decodes to where normalisation changed it, as Hugging Face has it.
+  std::unordered_map<int32_t, std::string> normalized_texts;
+  PieceTable ids;  // by text
+  AddedTokenFinder raw_added, normalized_added;
+
+  Normalizers normalizers;
+  PreTokenizers pre_tokenizers;
+  AnyModel model;
+  PostProcessors post_processors;
+  Decoders decoders;
+  std::optional<Truncation> truncation;
+  std::optional<Padding> padding;
+
+  std::optional<int32_t> unknown, bos, eos;
+  bool unknown_as_written = false;  // an unknown token is written as the text it stands for
+  bool needs_origins = false;       // the ids depend on where in the text a piece comes from
+  uint64_t number = 0;              // its own, for caches of several tokenizers
+  TokenizerFiles files;             // as read or made, and as saved
+};
+
+// The paths are for messages.
+std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, const std::string& path,
+                                                      const std::string& config_path);
+
+}  // namespace fovea

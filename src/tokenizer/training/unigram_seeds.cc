@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "tokenizer/training/unigram_trainer.h"
+#include "unicode/utf8.h"
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kLongest = 16;  // characters of a piece, as in sentencepiece
+
+// Substrings that lie in the words as an array of suffixes, each cut at the end of its word.
+class Suffixes {
+ public:
+  explicit Suffixes(const WordCounts& words) : words_(words) {
+    size_t places = 0;
+    for (const auto& [word, count] : words) places += word.size();
+    if (places >= UINT32_MAX) {
+      fail(ErrorKind::OutOfMemory,
+           "tokenizer training: the distinct words hold {} bytes; expected fewer than {}", places,
+           UINT32_MAX);
+    }
+    characters_.reserve(places);
+    for (size_t i = 0; i < words.size(); ++i) add(words[i].first, static_cast<uint32_t>(i));
+    sort();
+  }
+
+  // Calls on_piece(place, length in characters, occurrences) for each.
+  template <class OnPiece>
+  void for_each(OnPiece&& on_piece) const {
+    struct Open {
+      uint32_t length;
+      int64_t before;  // occurrences in front of its first suffix
+      uint32_t place;
+    };
+    std::vector<Open> open;
+    int64_t occurrences = 0;
+    uint32_t shared = 0;  // of the suffix before and this one
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const uint32_t place = order_[i].place;
+      const int64_t count = words_[word_[place]].second;
+      const uint32_t next = i + 1 < order_.size() ? common(place, order_[i + 1].place) : 0;
+      if (is_word(place) && shared < length_[place] && next < length_[place] && count > 1)
+        on_piece(place, length_[place], count);
+      if (next > shared) open.push_back({next, occurrences, place});
+      occurrences += count;
+      while (!open.empty() && open.back().length > next) {
+        const Open done = open.back();
+        open.pop_back();
+        if (done.length > 1) on_piece(done.place, done.length, occurrences - done.before);
+        const uint32_t outer = open.empty() ? 0 : open.back().length;
+        if (next > outer) open.push_back({next, done.before, done.place});
+      }
+      shared = next;
+    }
+  }
+
+  std::string text(uint32_t place, uint32_t length) const {
+    std::string text;
+    for (uint32_t i = 0; i < length; ++i) utf8::append(text, characters_[place + i]);
+    return text;
+  }
+
+ private:
+  struct Suffix {
+    uint64_t start;  // its first three characters, 21 bits each
+    uint32_t place;
+  };
+
+  void add(std::string_view word, uint32_t index) {
+    const size_t begin = characters_.size();
+    for (size_t i = 0; i < word.size();) {
+      const utf8::Character character = utf8::first(word.substr(i));
+      characters_.push_back(character.code_point);
+      word_.push_back(index);
+      i += character.bytes;
+    }
+    // One more than the longest, to tell a word of that length from a longer one.
+    for (size_t place = begin; place < characters_.size(); ++place)
+      length_.push_back(
+          static_cast<uint8_t>(std::min<size_t>(characters_.size() - place, kLongest + 1)));
+    starts_.resize(characters_.size());
+    if (begin < characters_.size()) starts_[begin] = true;
+  }
+
+  bool is_word(uint32_t place) const {
+    return starts_[place] && length_[place] > 1 && length_[place] <= kLongest;
+  }
+
+  void sort() {
+    for (uint32_t place = 0; place < characters_.size(); ++place) {
+      if (length_[place] < 2) continue;
+      uint64_t start = 0;
+      for (uint32_t i = 0; i < 3; ++i)
+        start = start << 21 | (i < length_[place] ? characters_[place + i] : 0u);
+      order_.push_back({start, place});
+    }
+    std::sort(order_.begin(), order_.end(), [&](const Suffix& a, const Suffix& b) {
+      if (a.start != b.start) return a.start < b.start;
+      const uint32_t shared = common(a.place, b.place);
+      const uint32_t limit =
+          std::min<uint32_t>(kLongest, std::min(length_[a.place], length_[b.place]));
+      if (shared < limit) return characters_[a.place + shared] < characters_[b.place + shared];
+      const auto size = [&](uint32_t place) {
+        return std::min<uint32_t>(length_[place], kLongest);
+      };
+      return size(a.place) != size(b.place) ? size(a.place) < size(b.place) : a.place < b.place;
+    });
+  }
+
+  uint32_t common(uint32_t a, uint32_t b) const {
+    const uint32_t limit = std::min<uint32_t>(kLongest, std::min(length_[a], length_[b]));
+    uint32_t shared = 0;
+    while (shared < limit && characters_[a + shared] == characters_[b + shared]) ++shared;
+    return shared;
+  }
+
+  const WordCounts& words_;
+  // By place, one for each character of the words.
+  std::vector<char32_t> characters_;
+  std::vector<uint32_t> word_;
+  std::vector<uint8_t> length_;  // characters up to the end of the word
+  std::vector<bool> starts_;     // a word
+  std::vector<Suffix> order_;
+};
+
+}  // namespace
+
+std::vector<ScoredPiece> unigram_seeds(const WordCounts& words, size_t most) {
+  std::map<char32_t, int64_t> counts;
+  for (const auto& [word, count] : words) {
+    for (size_t i = 0; i < word.size();) {
+      const utf8::Character character = utf8::first(std::string_view(word).substr(i));
+      counts[character.code_point] += count;
+      i += character.bytes;
+    }
+  }
+  std::vector<ScoredPiece> pieces;
+  for (const auto& [character, count] : counts) {
+    std::string text;
+    utf8::append(text, character);
+    pieces.emplace_back(text, static_cast<double>(count));
+  }
+  struct Found {
+    int64_t covered;
+    uint32_t place, length;
+  };
+  std::vector<Found> found;
+  const Suffixes suffixes(words);
+  suffixes.for_each([&](uint32_t place, uint32_t length, int64_t occurrences) {
+    found.push_back({occurrences * length, place, length});
+  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.covered > b.covered; });
+  for (const Found& one : found) {
+    if (pieces.size() >= most) break;
+    pieces.emplace_back(suffixes.text(one.place, one.length), static_cast<double>(one.covered));
+  }
+  return pieces;
+}
+
+}  // namespace fovea

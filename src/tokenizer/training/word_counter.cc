@@ -1,0 +1,152 @@
+#include "tokenizer/training/word_counter.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/hash.h"
+#include "base/threads.h"
+#include "unicode/utf8.h"
+
+namespace fovea {
+namespace {
+
+// Large enough that threads have a while to do, and that merging their tables is a small part of
+// it; small beside the memory that training needs.
+constexpr size_t kBlock = size_t{32} << 20;
+
+// Ends a line that has no line end of its own: no byte of UTF-8.
+constexpr char kLineEnd = '\xFF';
+
+// The end of the last line that ends before `end`; where there is none, of the last character.
+size_t cut_before(std::string_view text, size_t end) {
+  constexpr char ends[] = {'\n', kLineEnd};
+  const size_t newline = text.substr(0, end).find_last_of(std::string_view(ends, 2));
+  if (newline != std::string_view::npos) return newline + 1;
+  const size_t cut = end - utf8::incomplete_suffix(text.substr(0, end));
+  return cut > 0 ? cut : end;
+}
+
+}  // namespace
+
+void WordTable::add(std::string_view word, int64_t count) { add(word, hash_bytes(word), count); }
+
+void WordTable::add(const WordTable& other) {
+  for (const Slot& slot : other.slots_) {
+    if (slot.count > 0) add(other.text_of(slot), slot.hash, slot.count);
+  }
+}
+
+void WordTable::add(std::string_view word, uint64_t hash, int64_t count) {
+  const size_t mask = slots_.size() - 1;
+  for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    Slot& slot = slots_[at];
+    if (slot.count == 0) {
+      slot = {hash, texts_.size(), count, static_cast<uint32_t>(word.size())};
+      texts_ += word;
+      if (2 * ++used_ > slots_.size()) grow();
+      return;
+    }
+    if (slot.hash == hash && text_of(slot) == word) {
+      slot.count += count;
+      return;
+    }
+  }
+}
+
+void WordTable::grow() {
+  std::vector<Slot> old(2 * slots_.size());
+  old.swap(slots_);
+  const size_t mask = slots_.size() - 1;
+  for (const Slot& slot : old) {
+    if (slot.count == 0) continue;
+    size_t at = slot.hash & mask;
+    while (slots_[at].count > 0) at = (at + 1) & mask;
+    slots_[at] = slot;
+  }
+}
+
+void WordTable::clear() {
+  std::fill(slots_.begin(), slots_.end(), Slot{});
+  texts_.clear();
+  used_ = 0;
+}
+
+void WordTable::remove_rare(int64_t count) {
+  WordTable kept;
+  for (const Slot& slot : slots_) {
+    if (slot.count > count) kept.add(text_of(slot), slot.hash, slot.count);
+  }
+  *this = std::move(kept);
+}
+
+WordCounts WordTable::sorted() const {
+  WordCounts words;
+  words.reserve(used_);
+  for (const Slot& slot : slots_) {
+    if (slot.count > 0) words.emplace_back(text_of(slot), slot.count);
+  }
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
+WordCounter::WordCounter(Split split, size_t most_characters)
+    : split_(std::move(split)), most_characters_(most_characters) {}
+
+void WordCounter::add(std::string_view text) {
+  pending_ += text;
+  while (pending_.size() >= kBlock) {
+    const size_t end = cut_before(pending_, kBlock);
+    count_block(std::string_view(pending_).substr(0, end));
+    pending_.erase(0, end);
+  }
+}
+
+void WordCounter::end_line() {
+  if (!pending_.empty() && pending_.back() != '\n') pending_ += kLineEnd;
+}
+
+WordCounts WordCounter::finish() {
+  count_block(pending_);
+  pending_ = {};
+  return table_.sorted();
+}
+
+void WordCounter::count_block(std::string_view block) {
+  const int64_t parts = thread_count();
+  std::vector<std::string_view> texts;
+  for (int64_t part = parts; part > 0 && !block.empty(); --part) {
+    const size_t share = block.size() / static_cast<size_t>(part);
+    const size_t end = part == 1 ? block.size() : cut_before(block, std::max<size_t>(share, 4));
+    texts.push_back(block.substr(0, end));
+    block.remove_prefix(end);
+  }
+  std::vector<WordTable> tables(texts.size());
+  parallel_tasks(static_cast<int64_t>(texts.size()), [&](int64_t i) {
+    count_lines(texts[static_cast<size_t>(i)], tables[static_cast<size_t>(i)]);
+  });
+  for (const WordTable& table : tables) table_.add(table);
+  if (table_.characters() <= most_characters_) return;
+  // Down to half, so that this is not needed again at once.
+  for (int64_t rare = 1; table_.characters() > most_characters_ / 2; ++rare) {
+    table_.remove_rare(rare);
+    forgotten_ = std::max(forgotten_, rare);
+  }
+}
+
+void WordCounter::count_lines(std::string_view text, WordTable& table) const {
+  const OnWord on_word = [&](std::string_view word) { table.add(word, 1); };
+  size_t newline = 0;  // the next one; looked for once, however many other ends stand before it
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    if (newline <= begin) newline = std::min(text.find('\n', begin), text.size() - 1);
+    end = newline + 1;
+    size_t line = end;
+    if (const size_t cut = text.substr(begin, end - begin).find(kLineEnd);
+        cut != std::string_view::npos) {
+      line = begin + cut;
+      end = line + 1;
+    }
+    if (line > begin) split_(text.substr(begin, line - begin), on_word);
+  }
+}
+
+}  // namespace fovea

@@ -1,0 +1,240 @@
+#include "unicode/pattern_syntax.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "unicode/pattern_classes.h"
+#include "unicode/unicode.h"
+
+namespace fovea {
+namespace {
+
+// What \s, \w and \h mean to Oniguruma, to be written within a set.
+constexpr std::string_view space_set = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a})"
+                                       R"(\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view word_set =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
+    R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+constexpr int set_nesting_limit = 16;  // of sets; known expressions have two
+constexpr std::string_view hexadecimal = "0-9a-fA-F";
+
+// What belongs to a property beyond what PCRE2 knows.
+std::string younger_of(std::string_view property) {
+  constexpr std::pair<std::string_view, uint16_t> classes[] = {
+      {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
+      {"N", unicode::number},  {"Nd", unicode::number},     {"M", unicode::mark},
+      {"Mn", unicode::mark},   {"P", unicode::punctuation}, {"S", unicode::symbol},
+      {"Lo", unicode::letter}, {"Letter", unicode::letter}, {"Number", unicode::number},
+  };
+  for (const auto& [name, any] : classes) {
+    if (name == property) return younger_than_pcre2(any);
+  }
+  return {};
+}
+
+std::string set_of(char letter) {
+  switch (letter) {
+    case 's':
+    case 'S': return std::string(space_set);
+    case 'w':
+    case 'W': return std::string(word_set) + younger_than_pcre2(unicode::word);
+    case 'h':
+    case 'H': return std::string(hexadecimal);
+    default: return {};
+  }
+}
+
+class Translator {
+ public:
+  Translator(std::string_view in, const std::string& where) : in_(in), where_(where) {}
+
+  std::string translate() {
+    while (at_ < in_.size()) {
+      switch (in_[at_]) {
+        case '\\':
+          begin_atom();
+          escape(false);
+          break;
+        case '[':
+          begin_atom();
+          out_ += set();
+          break;
+        case '(':
+          begin_atom();
+          open_.push_back(atom_);
+          group();
+          break;
+        case ')':
+          take(1);
+          if (!open_.empty()) {
+            atom_ = open_.back();
+            open_.pop_back();
+          }
+          break;
+        case '{': interval(); break;
+        case '?':
+        case '*':
+        case '+': take(1); break;
+        default: begin_atom(); take(1);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const char* what) const {
+    fail(ErrorKind::Unsupported,
+         "{}: {} is not supported (byte {} of the regular expression); "
+         "expected a plain set",
+         where_, what, at_);
+  }
+
+  // Continuation bytes belong to the atom of the first byte.
+  void begin_atom() {
+    if ((static_cast<unsigned char>(in_[at_]) & 0xC0) != 0x80) atom_ = out_.size();
+  }
+  void take(size_t bytes) {
+    out_ += in_.substr(at_, bytes);
+    at_ += bytes;
+  }
+
+  void escape(bool within_set) {
+    const char letter = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
+    if (letter == 'p' || letter == 'P') return property(letter == 'P', within_set);
+    const std::string set = set_of(letter);
+    if (set.empty()) {
+      take(2);
+      return take_braces();
+    }
+    const bool negated = letter < 'a';
+    if (within_set && negated) {
+      if (letter != 'S' && letter != 'W') refuse("a negated class within a set");
+      return take(2);
+    }
+    if (!within_set) out_ += negated ? "[^" : "[";
+    out_ += set;
+    if (!within_set) out_ += ']';
+    at_ += 2;
+  }
+
+  void take_braces() {  // of \x{41}
+    if (at_ < in_.size() && in_[at_] == '{')
+      take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
+  }
+
+  // \p{L}, \p{^L} or \P{L}
+  void property(bool negated, bool within_set) {
+    const size_t begin = out_.size();
+    take(2);
+    take_braces();
+    std::string name = out_.substr(begin);
+    name = name.size() > 4 ? name.substr(3, name.size() - 4) : "";
+    if (!name.empty() && name[0] == '^') {
+      negated = !negated;
+      name.erase(0, 1);
+    }
+    const std::string younger = younger_of(name);
+    if (younger.empty() || (within_set && negated)) return;
+    out_.resize(begin);
+    if (!within_set) out_ += negated ? "[^" : "[";
+    out_ += fmt::format("\\p{{{}}}{}", name, younger);
+    if (!within_set) out_ += ']';
+  }
+
+  // A set as an expression for one character. What PCRE2 lacks is said with others: a set within a
+  // set is an alternative, an intersection ("&&", of which each side is a union) looks ahead.
+  std::string set() {
+    if (++depth_ > set_nesting_limit) refuse("so deep a nesting of sets");
+    const std::string outer = std::exchange(out_, "");
+    ++at_;
+    const bool negated = at_ < in_.size() && in_[at_] == '^';
+    if (negated) ++at_;
+    if (at_ < in_.size() && in_[at_] == ']') take(1);
+    std::vector<std::string> within, sides;
+    const auto end_of_side = [&] {
+      if (!out_.empty()) within.insert(within.begin(), "[" + std::exchange(out_, "") + "]");
+      if (within.empty()) refuse("an empty set");
+      sides.push_back(within.size() == 1 ? within[0]
+                                         : fmt::format("(?:{})", fmt::join(within, "|")));
+      within.clear();
+    };
+    while (at_ < in_.size() && in_[at_] != ']') {
+      if (in_[at_] == '\\') {
+        escape(true);
+      } else if (in_.substr(at_, 2) == "[:") {
+        const size_t end = in_.find(":]", at_);
+        take(end == in_.npos ? in_.size() - at_ : end + 2 - at_);
+      } else if (in_[at_] == '[') {
+        within.push_back(set());
+      } else if (in_.substr(at_, 2) == "&&") {
+        at_ += 2;
+        end_of_side();
+      } else {
+        take(1);
+      }
+    }
+    if (at_ >= in_.size()) refuse("a set without an end");
+    ++at_;
+    --depth_;
+    if (within.empty() && sides.empty() && !out_.empty())
+      return fmt::format("[{}{}]", negated ? "^" : "", std::exchange(out_, outer));
+    end_of_side();
+    out_ = outer;
+    return joined(sides, negated);
+  }
+
+  static std::string joined(const std::vector<std::string>& sides, bool negated) {
+    std::string all;
+    for (size_t i = 0; i + 1 < sides.size(); ++i) all += fmt::format("(?={})", sides[i]);
+    all = fmt::format("(?:{}{})", all, sides.back());
+    return negated ? fmt::format("(?:(?!{})(?s:.))", all) : all;
+  }
+
+  // (?m) lets the dot match newlines, which PCRE2 calls (?s).
+  void group() {
+    take(1);
+    if (at_ >= in_.size() || in_[at_] != '?') return;
+    size_t end = at_ + 1;
+    while (end < in_.size() &&
+           (in_[end] == 'i' || in_[end] == 'm' || in_[end] == 'x' || in_[end] == '-'))
+      ++end;
+    if (end >= in_.size() || (in_[end] != ':' && in_[end] != ')')) return take(1);
+    for (; at_ < end; ++at_) out_.push_back(in_[at_] == 'm' ? 's' : in_[at_]);
+  }
+
+  // X{n,m}+ repeats X{n,m}.
+  void interval() {
+    size_t end = at_ + 1;
+    while (end < in_.size() && ((in_[end] >= '0' && in_[end] <= '9') || in_[end] == ',')) ++end;
+    if (end >= in_.size() || in_[end] != '}' || end == at_ + 1) {
+      begin_atom();
+      return take(1);
+    }
+    if (in_[at_ + 1] == ',') {  // {,n} is {0,n}
+      out_ += "{0";
+      ++at_;
+    }
+    take(end + 1 - at_);
+    if (at_ >= in_.size() || in_[at_] != '+') return;
+    out_.insert(atom_, "(?:");
+    out_ += ")+";
+    ++at_;
+  }
+
+  std::string_view in_;
+  const std::string& where_;
+  std::string out_;
+  size_t at_ = 0, atom_ = 0;
+  std::vector<size_t> open_;  // where the groups that are open start
+  int depth_ = 0;             // of sets
+};
+
+}  // namespace
+
+std::string from_oniguruma(std::string_view expression, const std::string& where) {
+  return Translator(expression, where).translate();
+}
+
+}  // namespace fovea

@@ -1,0 +1,365 @@
+#include "fovea/json_grammar.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "fovea/train_tokenizer.h"
+#include "grammar/grammar_automaton.h"
+#include "grammar/json_schema.h"
+#include "unit/base/expect_error.h"
+#include "unit/base/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::json;
+
+// Whether a schema's grammar reads all of a text.
+class Reader {
+ public:
+  explicit Reader(const std::string& schema) {
+    Grammar::Bytes all;
+    all.set();
+    const SchemaGrammar grammar = schema_grammar(schema, all);
+    automaton_ = std::make_unique<GrammarAutomaton>(grammar.grammar, grammar.root);
+  }
+  bool reads(const std::string& text) {
+    int32_t state = automaton_->start();
+    for (const char c : text) {
+      automaton_->allow(GrammarAutomaton::kMostWork);
+      state = automaton_->step(state, static_cast<uint8_t>(c));
+      if (state == GrammarAutomaton::kDead) return false;
+    }
+    return automaton_->accepts(state);
+  }
+  int64_t shortest() const { return automaton_->need(automaton_->start()); }
+
+ private:
+  std::unique_ptr<GrammarAutomaton> automaton_;
+};
+
+TEST(JsonGrammar, ReadsJson) {
+  Reader any("true");
+  for (const char* text :
+       {"{}", "[]", "null", "true", "false", "0", "-1.5e+10", "12", "\"\"", "\"a\\n\\u00e9é漢😀\"",
+        R"({"a": [1, {"b": null}], "c":"d"})", "[\n  1,\n  2\n]", "[[[[[]]]]]", " 1"}) {
+    EXPECT_TRUE(any.reads(text)) << text;
+    EXPECT_TRUE(Json::accept(text)) << text;
+  }
+  for (const char* text : {"", "{", "01", "+1", "1.", ".5", "1e", "nul", "\"\n\"", "\"\\x\"",
+                           "[1,]", "{\"a\"}", "{a:1}", "1 2", "\"\xff\"", "\"\xed\xa0\x80\"",
+                           "\"\\ud800\"", "\"\xc0\x80\"", "{\"a\":1,}"}) {
+    EXPECT_FALSE(any.reads(text)) << text;
+  }
+  Reader object("");
+  EXPECT_TRUE(object.reads("{\"a\": 1}"));
+  EXPECT_FALSE(object.reads("[1]"));
+}
+
+TEST(JsonGrammar, HoldsASchema) {
+  Reader person(R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2,
+    "maxLength": 3}, "age": {"type": "integer"}, "kind": {"enum": ["a", 1, null]}, "tags":
+    {"type": "array", "items": {"const": "x"}, "minItems": 1, "maxItems": 2}},
+    "required": ["name", "tags"], "additionalProperties": false})");
+  EXPECT_TRUE(person.reads(R"({"name": "né", "age": 3, "kind": "a", "tags": ["x"]})"));
+  EXPECT_TRUE(person.reads(R"({"name":"abc","tags":["x","x"]})"));
+  EXPECT_TRUE(person.reads(R"({"name":"abc","kind":null,"tags":["x"]})"));
+  for (const char* text :
+       {R"({"name": "a", "tags": ["x"]})", R"({"name": "abcd", "tags": ["x"]})",
+        R"({"name": "ab"})", R"({"tags": ["x"]})", R"({"name": "ab", "tags": []})",
+        R"({"name": "ab", "tags": ["x", "x", "x"]})", R"({"name": "ab", "tags": ["y"]})",
+        R"({"name": 1, "tags": ["x"]})", R"({"name": "ab", "age": 1.5, "tags": ["x"]})",
+        R"({"name": "ab", "kind": "b", "tags": ["x"]})",
+        R"({"name": "ab", "tags": ["x"], "more": 1})"}) {
+    EXPECT_FALSE(person.reads(text)) << text;
+  }
+}
+
+TEST(JsonGrammar, ObjectsMayLeaveOutWhatIsNotRequired) {
+  Reader reader(R"({"properties": {"a": {"type": "null"}, "b": {"type": "null"}, "c":
+    {"type": "null"}}})");
+  for (const char* text : {"{}", R"({"a": null})", R"({"b": null})", R"({"c":null})",
+                           R"({"a": null, "c": null})", R"({"a": null, "b": null, "c": null})"}) {
+    EXPECT_TRUE(reader.reads(text)) << text;
+  }
+  EXPECT_FALSE(reader.reads(R"({"c": null, "a": null})")) << "in their order";
+  EXPECT_FALSE(reader.reads(R"({, "a": null})"));
+  EXPECT_FALSE(reader.reads(R"({"a": null,})"));
+}
+
+TEST(JsonGrammar, ChoosesAndRefers) {
+  Reader tree(R"({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties":
+    {"value": {"type": ["integer", "null"]}, "children": {"type": "array", "items":
+    {"$ref": "#/$defs/node"}}}, "required": ["value", "children"]}}})");
+  EXPECT_TRUE(tree.reads(R"({"value": 1, "children": [{"value": null, "children": []}]})"));
+  EXPECT_FALSE(tree.reads(R"({"value": 1, "children": [2]})"));
+  Reader either(R"({"anyOf": [{"type": "string"}, {"$ref": "#"}, {"type": "boolean"}]})");
+  EXPECT_TRUE(either.reads("true"));
+  EXPECT_FALSE(either.reads("1"));
+  Reader map(R"({"type": "object", "additionalProperties": {"type": "number"}})");
+  EXPECT_TRUE(map.reads(R"({"a": 1, "b": 2.5})"));
+  EXPECT_FALSE(map.reads(R"({"a": "b"})"));
+  Reader pair(R"({"type": "array", "prefixItems": [{"type": "null"}, {"type": "boolean"}]})");
+  EXPECT_TRUE(pair.reads("[null, true]"));
+  EXPECT_FALSE(pair.reads("[null]"));
+}
+
+TEST(JsonGrammar, KnowsTheShortestValue) {
+  EXPECT_EQ(Reader("true").shortest(), 1);
+  EXPECT_EQ(Reader("").shortest(), 2);
+  EXPECT_EQ(Reader(R"({"type": "string", "minLength": 5})").shortest(), 7);
+  EXPECT_EQ(Reader(R"({"properties": {"a": {}}, "required": ["a", "b"]})").shortest(), 13);
+}
+
+TEST(JsonGrammar, RefusesSchemasItCannotHold) {
+  const auto refused = [](const std::string& schema, ErrorKind kind, const std::string& text) {
+    expect_error(kind, {text}, [&] { Reader reader(schema); });
+  };
+  refused("{", ErrorKind::InvalidArgument, "schema: unexpected end of input (byte 1");
+  refused(R"({"enum": [1], "enum": [2]})", ErrorKind::InvalidArgument, "duplicate key");
+  refused("[]", ErrorKind::InvalidArgument, "no schema");
+  refused("false", ErrorKind::InvalidArgument, "no schema");
+  refused(R"({"type": "text"})", ErrorKind::InvalidArgument, "type is unknown");
+  refused(R"({"type": "string", "pattern": "a*"})", ErrorKind::Unsupported, "pattern");
+  refused(R"({"properties": {"a": {"minimum": 3}}})", ErrorKind::Unsupported, "schema.a");
+  refused(R"({"anyOf": [{}, {"items": {"type": 3}}]})", ErrorKind::InvalidArgument,
+          "schema.anyOf.1.items");
+  refused(R"({"required": ["a"], "additionalProperties": false})", ErrorKind::InvalidArgument,
+          "forbids");
+  refused(R"({"$ref": "other.json"})", ErrorKind::InvalidArgument, "$ref");
+  refused(R"({"$ref": "#/$defs/none"})", ErrorKind::InvalidArgument, "leads to nothing");
+  refused(R"({"enum": []})", ErrorKind::InvalidArgument, "enum");
+  refused(R"({"type": "string", "minLength": -1})", ErrorKind::InvalidArgument, "minLength");
+  refused(R"({"type": "string", "maxLength": 1000000000})", ErrorKind::InvalidArgument,
+          "maxLength");
+  refused("{\"const\": \"" + std::string(200'000, 'a') + "\"}", ErrorKind::InvalidArgument,
+          "too large");
+  std::string deep;
+  for (int i = 0; i < 60'000; ++i) deep += R"({"items":)";
+  refused(deep, ErrorKind::InvalidArgument, "nested");
+}
+
+std::string repeated(int count, const std::string& part) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+// Each of these took minutes, or a stack, or memory far beyond its size: schemas are copied at no
+// level, and lists are built in one piece.
+TEST(JsonGrammar, CompilesOrRefusesSchemasOfAnyShape) {
+  std::string names, texts, nested = R"({"const": 0})", deep = R"({"type": "null"})";
+  for (int i = 0; i < 40'000; ++i) {
+    names += fmt::format(R"("a{}": {{}}, )", i);
+    texts += fmt::format("\"b{}\",", i);
+  }
+  const std::string long_name(60'000, 'n');
+  for (int i = 0; i < 30; ++i) nested = R"({"properties": {"a": )" + nested + "}}";
+  for (int i = 0; i < 10; ++i)
+    deep = fmt::format(R"({{"properties": {{"{}": {}}}}})", long_name, deep);
+  const std::vector<std::string> schemas = {
+      R"({"$defs": {)" + names + R"("x": 0}, "$ref": "#/$defs/a7"})",
+      R"({"properties": {)" + names + R"("x": 0}})",
+      R"({"enum": [)" + texts + "0]}",
+      R"({"required": [)" + texts + "\"c\"]}",
+      R"({"anyOf": [)" + repeated(60'000, "{},") + "{}]}",
+      R"({"prefixItems": [)" + repeated(60'000, "{},") + "{}]}",
+      R"({"type": [)" + repeated(60'000, "\"object\",") + R"("object"], "properties": {"a": {}}})",
+      R"({"type": "string", "minLength": 100000})",
+      R"({"maxItems": 100000, "items": {"maxItems": 100000}})",
+      R"({"prefixItems": [)" + repeated(60'000, R"({"$ref": "#"},)") + "{}]}",
+      R"({"$ref": "#/)" + std::string(500'000, 'a') + "\"}",
+      R"({"const": ")" + std::string(900'000, 'a') + "\"}",
+      R"({"title": ")" + std::string(2'000'000, 'a') + "\"}",
+      repeated(60, R"({"allOf": [)") + "{}" + repeated(60, "]}"),
+      repeated(100'000, R"({"allOf": [)"),
+      nested,
+      deep};
+  for (const std::string& schema : schemas) {
+    try {
+      Reader reader(schema);
+      EXPECT_GT(reader.shortest(), 0);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_LT(message.size(), 500u) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos);
+    }
+  }
+}
+
+// Each part of a count was once a rule of its own: 40 bytes of schema took megabytes.
+TEST(JsonGrammar, Counts) {
+  for (const auto& [least, most] : std::vector<std::pair<int, int>>{
+           {0, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 3}, {0, 7}, {5, 8}, {4, 20}, {13, 13}}) {
+    Reader bounded(
+        fmt::format(R"({{"type": "string", "minLength": {}, "maxLength": {}}})", least, most));
+    Reader open(fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}}})", least));
+    Reader list(
+        fmt::format(R"({{"items": {{"const": 1}}, "minItems": {}, "maxItems": {}}})", least, most));
+    for (int count = 0; count < 25; ++count) {
+      const bool fits = least <= count && count <= most;
+      EXPECT_EQ(bounded.reads("\"" + std::string(static_cast<size_t>(count), 'x') + "\""), fits);
+      const std::string ones = "[" + (count > 0 ? "1" + repeated(count - 1, ",1") : "") + "]";
+      EXPECT_EQ(list.reads(ones), fits) << least << " " << most << " " << ones;
+      EXPECT_EQ(open.reads(ones), least <= count) << least << " " << ones;
+    }
+  }
+  Reader large(R"({"type": "string", "minLength": 99990, "maxLength": 99995})");
+  EXPECT_EQ(large.shortest(), 99992);
+  EXPECT_TRUE(large.reads("\"" + std::string(99'994, 'x') + "\""));
+  EXPECT_FALSE(large.reads("\"" + std::string(99'996, 'x') + "\""));
+}
+
+TEST(JsonGrammar, NamesThePlaceInOneShortLine) {
+  std::string schema = R"({"minimum": 1})";
+  for (int i = 0; i < 30; ++i) {
+    schema =
+        fmt::format(R"({{"properties": {{"{}": {}}}}})", std::string(100, 'n') + "\\n", schema);
+  }
+  try {
+    Reader reader(schema);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with("schema.nnnn")) << message;
+    EXPECT_NE(message.find("minimum is not supported"), std::string::npos) << message;
+    EXPECT_LT(message.size(), 500u);
+  }
+}
+
+TEST(JsonGrammar, KeepsTheOrderOfKeys) {
+  Reader reader(R"({"const": {"b": [1, {"d": 0, "c": ""}], "a": true}})");
+  EXPECT_TRUE(reader.reads(R"({"b":[1,{"d":0,"c":""}],"a":true})"));
+  EXPECT_FALSE(reader.reads(R"({"a":true,"b":[1,{"d":0,"c":""}]})"));
+  Reader properties(R"({"properties": {"b": {"const": 1}, "a": {"const": 2}}})");
+  EXPECT_TRUE(properties.reads(R"({"b": 1, "a": 2})"));
+}
+
+TEST(JsonGrammar, RequiredNamesAreOfTheOtherProperties) {
+  Reader reader(R"({"required": ["a"], "additionalProperties": {"type": "number"}})");
+  EXPECT_TRUE(reader.reads(R"({"a": 1})"));
+  EXPECT_FALSE(reader.reads(R"({"a": "1"})"));
+}
+
+TEST(JsonGrammar, SchemasThatNothingSatisfiesHaveNoEnd) {
+  EXPECT_GE(Reader(R"({"$ref": "#"})").shortest(), Grammar::kNever);
+  EXPECT_GE(Reader(R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})").shortest(),
+            Grammar::kNever);
+}
+
+// A vocabulary of all bytes and some longer tokens.
+class JsonConstraintTest : public testing::Test {
+ protected:
+  JsonConstraintTest() : tokenizer_(train()) {
+    const std::vector<int32_t> ends = {tokenizer_.eos_id().value()};
+    vocabulary_ = std::make_shared<const JsonVocabulary>(tokenizer_, ends);
+  }
+
+  Tokenizer train() {
+    const std::string path = folder_.path() + "/text.txt";
+    std::ofstream(path) << R"({"name": "fox", "age": 12, "tags": ["a", "b"]}, {"name": "dog"})";
+    TokenizerTraining options;
+    options.vocabulary = 300;
+    return train_tokenizer({path}, options, {})->tokenizer;
+  }
+
+  // Writes as a model would that likes all tokens alike.
+  std::string write(const std::string& schema, int64_t most, uint64_t seed) {
+    const Constraint constraint = json_constraint(vocabulary_, schema, most);
+    std::mt19937_64 random(seed);
+    std::vector<int32_t> written;
+    while (most < 0 || static_cast<int64_t>(written.size()) < most) {
+      std::vector<float> logits(static_cast<size_t>(tokenizer_.size()), 0.0f);
+      constraint(written, logits.data(), tokenizer_.size());
+      std::vector<int32_t> allowed;
+      for (int32_t id = 0; id < tokenizer_.size(); ++id) {
+        if (std::isfinite(logits[static_cast<size_t>(id)])) allowed.push_back(id);
+      }
+      if (allowed.empty()) return "nothing is allowed behind " + tokenizer_.decode(written);
+      const int32_t id = allowed[random() % allowed.size()];
+      if (id == tokenizer_.eos_id()) break;
+      written.push_back(id);
+    }
+    return tokenizer_.decode(written);
+  }
+
+  TemporaryFolder folder_;
+  Tokenizer tokenizer_;
+  std::shared_ptr<const JsonVocabulary> vocabulary_;
+};
+
+TEST_F(JsonConstraintTest, WhatIsWrittenParsesWithinItsLength) {
+  const std::string schema = R"({"type": "object", "properties": {"name": {"type": "string"},
+    "age": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "required": ["name", "age", "tags"], "additionalProperties": false})";
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const std::string text = write(schema, 60, seed);
+    const Json json = Json::parse(text, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << seed << ": " << text;
+    EXPECT_TRUE(json["name"].is_string() && json["age"].is_number_integer() &&
+                json["tags"].is_array())
+        << text;
+    const std::string any = write("", 25, seed);
+    EXPECT_TRUE(Json::accept(any)) << seed << ": " << any;
+  }
+}
+
+// What is remembered of a long answer is dropped now and then; the answer goes on all the same.
+TEST_F(JsonConstraintTest, LongAnswersGoOn) {
+  const int64_t length = 30'000;
+  const Constraint constraint = json_constraint(
+      vocabulary_,
+      fmt::format(R"({{"items": {{"type": "string", "minLength": {0}, "maxLength": {0}}}}})",
+                  length));
+  const int32_t letter = tokenizer_.encode("x")[0];
+  std::vector<float> logits(static_cast<size_t>(tokenizer_.size()));
+  std::vector<int32_t> written = tokenizer_.encode("[\"");
+  const auto allows = [&](const std::string& text) {
+    std::fill(logits.begin(), logits.end(), 0.0f);
+    constraint(written, logits.data(), tokenizer_.size());
+    return std::isfinite(logits[static_cast<size_t>(tokenizer_.encode(text)[0])]);
+  };
+  for (int64_t i = 0; i < length; i += 500) {
+    ASSERT_TRUE(allows("x") && !allows("\"")) << i;
+    written.insert(written.end(), 500, letter);
+  }
+  EXPECT_TRUE(allows("\"") && !allows("x"));
+}
+
+TEST_F(JsonConstraintTest, AnswersDoNotDisturbEachOther) {
+  const Constraint shared = json_constraint(vocabulary_, R"({"enum": ["ab", "cd"]})");
+  const auto allowed = [&](const std::string& before) {
+    const std::vector<int32_t> written = tokenizer_.encode(before);
+    std::vector<float> logits(static_cast<size_t>(tokenizer_.size()), 0.0f);
+    shared(written, logits.data(), tokenizer_.size());
+    std::string bytes;
+    for (int32_t id = 0; id < tokenizer_.size(); ++id) {
+      if (std::isfinite(logits[static_cast<size_t>(id)])) bytes += tokenizer_.bytes_of(id);
+    }
+    return bytes;
+  };
+  const std::string end = tokenizer_.bytes_of(*tokenizer_.eos_id());
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(allowed("\"a"), "b");
+    EXPECT_EQ(allowed("\"c"), "d");
+    EXPECT_EQ(allowed("\"ab"), "\"");
+    EXPECT_EQ(allowed("\"ab\""), end);
+    EXPECT_EQ(allowed("\"cd\""), end);
+  }
+}
+
+TEST_F(JsonConstraintTest, RefusesWhatCannotBeWritten) {
+  expect_error(ErrorKind::InvalidArgument, {"no value satisfies"},
+               [&] { json_constraint(vocabulary_, R"({"$ref": "#"})"); });
+  expect_error(ErrorKind::InvalidArgument, {"end-of-text"},
+               [&] { JsonVocabulary(tokenizer_, {}); });
+}
+
+}  // namespace
+}  // namespace fovea

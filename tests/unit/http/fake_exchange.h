@@ -1,0 +1,54 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "http/http.h"
+
+namespace fovea::serve {
+
+// Keeps what a handler answers.
+class FakeExchange : public Exchange {
+ public:
+  void send(Response response) override {
+    const std::lock_guard lock(mutex_);
+    answer = std::move(response);
+    answered_.notify_all();
+  }
+  // For those that answer on a thread of their own.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(
+        answered_.wait_for(lock, std::chrono::seconds(30), [this] { return answer.status != 0; }));
+  }
+  void begin(Response head) override { answer = std::move(head), streamed = true; }
+  bool write(std::string_view piece) override {
+    pieces.emplace_back(piece);
+    return !left;
+  }
+  void finish() override { finished = true; }
+  void abort() override { aborted = true; }
+  bool gone() const override { return left; }
+  void on_gone(std::function<void()> call) override { leave_ = std::move(call); }
+
+  void leave() {
+    left = true;
+    if (leave_) leave_();
+  }
+
+  Response answer{0, "", {}, ""};
+  std::vector<std::string> pieces;
+  bool streamed = false, finished = false, aborted = false, left = false;
+
+ private:
+  std::function<void()> leave_;
+  std::mutex mutex_;
+  std::condition_variable answered_;
+};
+
+}  // namespace fovea::serve

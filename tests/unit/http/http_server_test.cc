@@ -1,0 +1,404 @@
+#include "http/http_server.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "client.h"
+#include "fovea/error.h"
+
+namespace fovea::serve {
+namespace {
+
+using namespace std::chrono_literals;
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// A server with routes that show what a transport does.
+class HttpServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.port = 0;
+    options_.log = [this](const AccessRecord& record) {
+      const std::lock_guard lock(mutex_);
+      log_ +=
+          record.path + " " + std::to_string(record.status) + (record.whole ? "" : " cut") + "\n";
+      changed_.notify_all();
+    };
+  }
+  void TearDown() override {
+    held_.reset();
+    server_.reset();
+  }
+
+  uint16_t open() {
+    server_ = std::make_unique<HttpServer>(routes(), options_);
+    server_->start();
+    return server_->port();
+  }
+
+  Router routes() {
+    Router router;
+    router.add({"GET", "/health", false,
+                [](Request, std::shared_ptr<Exchange> exchange) {
+                  exchange->send({200, "text/plain", {}, "well"});
+                },
+                true});
+    router.add({"POST", "/echo", true, [](Request request, std::shared_ptr<Exchange> exchange) {
+                  exchange->send({200, "text/plain", {}, request.body});
+                }});
+    router.add({"POST", "/hold", true, [this](Request, std::shared_ptr<Exchange> exchange) {
+                  const std::lock_guard lock(mutex_);
+                  exchange->on_gone([this] { say_gone(); });
+                  held_ = std::move(exchange);
+                  changed_.notify_all();
+                }});
+    router.add({"POST", "/stream", true, [](Request, std::shared_ptr<Exchange> exchange) {
+                  exchange->begin({200, "text/event-stream", {}, ""});
+                  for (const char* piece : {"one ", "two ", "three"}) exchange->write(piece);
+                  exchange->finish();
+                }});
+    // Keeps its thread, as reading a long text does.
+    router.add({"POST", "/work", true, [this](Request, std::shared_ptr<Exchange> exchange) {
+                  std::unique_lock lock(mutex_);
+                  ++at_work_;
+                  changed_.notify_all();
+                  changed_.wait_for(lock, 10s, [this] { return work_ends_; });
+                  exchange->send({200, "text/plain", {}, "worked"});
+                }});
+    router.add({"POST", "/plain", true, [](Request, std::shared_ptr<Exchange>) {}, false,
+                [](int status, const std::string& message, const char*) {
+                  return Response{status, "text/plain", {}, "plainly: " + message};
+                }});
+    router.add({"POST", "/drop", true, [](Request, std::shared_ptr<Exchange>) {}});
+    router.add({"POST", "/throw", true, [](Request, std::shared_ptr<Exchange>) {
+                  throw Error(ErrorKind::Internal, "broken");
+                }});
+    return router;
+  }
+
+  void say_gone() {
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+    changed_.notify_all();
+  }
+  bool wait(const std::function<bool()>& until) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, until);
+  }
+  std::shared_ptr<Exchange> held() {
+    wait([this] { return held_ != nullptr; });
+    return held_;
+  }
+
+  HttpOptions options_;
+  std::unique_ptr<HttpServer> server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<Exchange> held_;
+  std::string log_;
+  bool gone_ = false, work_ends_ = false;
+  int at_work_ = 0;
+};
+
+std::string post(const std::string& path, const std::string& body, const std::string& more = "") {
+  return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\n" + more +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+const std::string kClose = "Connection: close\r\n";
+
+TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
+  Client client(open());
+  client.say("GET /health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: my-1\r\n\r\n");
+  const std::string first = client.hear("well");
+  EXPECT_EQ(first.substr(0, 17), "HTTP/1.1 200 OK\r\n");
+  EXPECT_NE(first.find("X-Request-Id: my-1\r\n"), std::string::npos);
+  client.say(post("/echo", "again", kClose));
+  const std::string second = client.hear();
+  EXPECT_NE(second.find("Connection: close"), std::string::npos);
+  EXPECT_EQ(second.substr(second.size() - 5), "again");
+}
+
+TEST_F(HttpServerTest, AnswersPipelinedRequestsInTheirOrder) {
+  Client client(open());
+  client.say(post("/echo", "<1>") + post("/stream", "") + post("/echo", "<3>", kClose));
+  const std::string heard = client.hear();
+  EXPECT_EQ(count_of(heard, "HTTP/1.1 200"), 3u) << heard;
+  EXPECT_LT(heard.find("<1>"), heard.find("three"));
+  EXPECT_LT(heard.find("three"), heard.find("<3>"));
+}
+
+TEST_F(HttpServerTest, StreamsInChunksAndPlainlyToOldClients) {
+  const uint16_t port = open();
+  Client client(port);
+  client.say(post("/stream", "", kClose));
+  const std::string heard = client.hear();
+  EXPECT_NE(heard.find("\r\n\r\n4\r\none \r\n4\r\ntwo \r\n5\r\nthree\r\n0\r\n\r\n"),
+            std::string::npos)
+      << heard;
+  Client old(port);
+  old.say("POST /stream HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
+  const std::string plain = old.hear();
+  EXPECT_NE(plain.find("\r\n\r\none two three"), std::string::npos) << plain;
+}
+
+TEST_F(HttpServerTest, ReadsChunkedBodiesAndSaysContinue) {
+  Client client(open());
+  client.say(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nExpect: "
+      "100-continue\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(client.hear("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.say("3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n");
+  EXPECT_NE(client.hear().find("\r\n\r\nabcdef"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, HeadHasNoBody) {
+  Client client(open());
+  client.say("HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  const std::string heard = client.hear();
+  EXPECT_NE(heard.find("Content-Length: 4\r\n"), std::string::npos);
+  EXPECT_EQ(heard.find("well"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, NothingBehindARefusedRequestIsRead) {
+  const uint16_t port = open();
+  for (const std::string& head :
+       {std::string("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+                    "Transfer-Encoding: chunked\r\n\r\n"),
+        std::string("POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n"),
+        std::string("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n"),
+        std::string("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    "-2\r\n")}) {
+    Client client(port);
+    client.say(head + post("/echo", "hidden"));
+    const std::string heard = client.hear();
+    EXPECT_EQ(count_of(heard, "HTTP/1.1 4"), 1u) << heard;
+    EXPECT_EQ(count_of(heard, "HTTP/1.1 "), 1u) << heard;
+  }
+}
+
+TEST_F(HttpServerTest, AsksForTheKeyBeforeTheBody) {
+  options_.access.keys = {"secret"};
+  Client client(open());
+  client.say("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n");
+  const std::string heard = client.hear();
+  EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 401");
+  EXPECT_EQ(heard.find("secret"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, HandlersThatFailAnswer500) {
+  const uint16_t port = open();
+  for (const char* path : {"/drop", "/throw"}) {
+    Client client(port);
+    client.say(post(path, "", kClose));
+    EXPECT_EQ(client.hear().substr(0, 12), "HTTP/1.1 500") << path;
+  }
+}
+
+TEST_F(HttpServerTest, NoticesThatAClientLeft) {
+  const uint16_t port = open();
+  {
+    Client client(port);
+    client.say(post("/hold", ""));
+    ASSERT_TRUE(held());
+  }
+  EXPECT_TRUE(wait([this] { return gone_; }));
+  EXPECT_TRUE(held_->gone());
+  EXPECT_FALSE(held_->write("x"));
+  held_.reset();
+  EXPECT_TRUE(wait([this] { return log_.find("/hold 499 cut") != std::string::npos; })) << log_;
+}
+
+TEST_F(HttpServerTest, AHalfClosedClientStillGetsItsAnswer) {
+  Client client(open());
+  client.say(post("/echo", "half"));
+  client.half_close();
+  EXPECT_NE(client.hear().find("half"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AnswersLateFromAnotherThread) {
+  Client client(open());
+  client.say(post("/hold", ""));
+  const auto exchange = held();
+  ASSERT_TRUE(exchange);
+  std::thread other([&] {
+    exchange->begin({200, "text/plain", {}, "a"});
+    for (int i = 0; i < 1000; ++i) exchange->write("<b>");
+    exchange->finish();
+  });
+  other.join();
+  EXPECT_EQ(count_of(client.hear("\r\n0\r\n\r\n"), "<b>"), 1000u);
+}
+
+// Two requests that took long kept both handlers, and nobody could ask whether the server was well.
+TEST_F(HttpServerTest, AnswersAtOnceWhateverTheHandlersDo) {
+  const uint16_t port = open();
+  Client first(port), second(port), third(port), healthy(port);
+  first.say(post("/work", ""));
+  second.say(post("/work", ""));
+  EXPECT_TRUE(wait([this] { return at_work_ == 2; }));
+  third.say(post("/echo", "waits"));
+  healthy.say("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(healthy.hear("well").find("200 OK"), std::string::npos);
+  {
+    const std::lock_guard lock(mutex_);
+    work_ends_ = true;
+    changed_.notify_all();
+  }
+  EXPECT_NE(first.hear("worked").find("worked"), std::string::npos);
+  EXPECT_NE(third.hear("waits").find("waits"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AnAnswerThatTakesTooLongIsCalledOff) {
+  options_.times.answer = 100ms;
+  Client client(open());
+  client.say(post("/hold", ""));
+  const std::string heard = client.hear("--max-time");
+  EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
+  EXPECT_TRUE(wait([this] { return gone_; })) << "whoever works at it is told";
+  EXPECT_TRUE(held()->gone());
+  held_->send({200, "text/plain", {}, "too late"});
+  client.say(post("/echo", "next", kClose));
+  EXPECT_EQ(client.hear().find("too late"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, WhatWaitsTooLongForAHandlerIsNeverBegun) {
+  options_.times.answer = 200ms;
+  options_.handlers = 1;
+  const uint16_t port = open();
+  Client busy(port), waiting(port);
+  busy.say(post("/work", ""));
+  EXPECT_TRUE(wait([this] { return at_work_ == 1; }));
+  waiting.say(post("/work", ""));
+  EXPECT_EQ(waiting.hear("--max-time").substr(0, 12), "HTTP/1.1 503");
+  {
+    const std::lock_guard lock(mutex_);
+    work_ends_ = true;
+    changed_.notify_all();
+  }
+  Client other(port);
+  other.say(post("/echo", "again", kClose));
+  EXPECT_NE(other.hear().find("again"), std::string::npos);
+  EXPECT_EQ(at_work_, 1);
+}
+
+TEST_F(HttpServerTest, AStreamThatHasBegunIsLeftToItsWriter) {
+  options_.times.answer = 100ms;
+  Client client(open());
+  client.say(post("/hold", ""));
+  const auto exchange = held();
+  ASSERT_TRUE(exchange);
+  exchange->begin({200, "text/plain", {}, "begun,"});
+  std::this_thread::sleep_for(300ms);
+  EXPECT_TRUE(exchange->write("done"));
+  exchange->finish();
+  EXPECT_NE(client.hear("\r\n0\r\n\r\n").find("done"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, FailuresOutsideAHandlerHaveTheRoutesForm) {
+  options_.handlers = 1;
+  options_.waiting = 0;
+  Client client(open());
+  client.say(post("/plain", "", kClose));
+  const std::string heard = client.hear();
+  EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
+  EXPECT_NE(heard.find("\r\n\r\nplainly: too many requests"), std::string::npos) << heard;
+}
+
+TEST_F(HttpServerTest, SlowClientsAreCutOff) {
+  options_.times = {100ms, 100ms, 100ms, 100ms};
+  const uint16_t port = open();
+  for (const std::string& start :
+       {std::string(""), std::string("GET /hea"),
+        std::string("POST /echo HTTP/1.1\r\nHost: localhost\r\n"
+                    "Content-Length: 10\r\n\r\nabc"),
+        std::string("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")}) {
+    Client client(port);
+    client.say(start);
+    EXPECT_EQ(client.hear().find("<nothing"), std::string::npos) << start;
+  }
+}
+
+TEST_F(HttpServerTest, AClientThatReadsNothingIsCutOff) {
+  options_.times.write = 200ms;
+  Client client(open());
+  client.say(post("/hold", ""));
+  const auto exchange = held();
+  ASSERT_TRUE(exchange);
+  exchange->begin({200, "text/plain", {}, ""});
+  const std::string piece(size_t{1} << 20, 'x');
+  bool taken = true;
+  for (int i = 0; i < 64 && taken; ++i) taken = exchange->write(piece);
+  EXPECT_FALSE(taken) << "64 MB were kept for it";
+  EXPECT_TRUE(wait([this] { return gone_; }));
+}
+
+TEST_F(HttpServerTest, TooManyConnectionsAreTurnedAway) {
+  options_.connections = 2;
+  const uint16_t port = open();
+  Client first(port), second(port);
+  const std::string ask = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  first.say(ask);
+  first.hear("well");
+  second.say(ask);
+  second.hear("well");
+  Client third(port);
+  const std::string heard = third.hear();
+  EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
+  EXPECT_NE(heard.find("Retry-After: 1"), std::string::npos);
+  first.say(ask);
+  EXPECT_NE(first.hear("well").find("200 OK"), std::string::npos) << "the others go on";
+}
+
+TEST_F(HttpServerTest, StopsGently) {
+  const uint16_t port = open();
+  Client idle(port), busy(port);
+  busy.say(post("/hold", ""));
+  const auto exchange = held();
+  ASSERT_TRUE(exchange);
+  exchange->begin({200, "text/plain", {}, "begun,"});
+  std::thread stopping([this] { server_->stop(10s); });
+  EXPECT_EQ(idle.hear(), "") << "idle connections end at once";
+  EXPECT_FALSE(Client(port).connected());
+  exchange->write("done");
+  exchange->finish();
+  EXPECT_NE(busy.hear().find("done"), std::string::npos);
+  stopping.join();
+}
+
+TEST_F(HttpServerTest, StopCutsOffWhatTakesTooLong) {
+  const uint16_t port = open();
+  Client busy(port);
+  busy.say(post("/hold", ""));
+  ASSERT_TRUE(held());
+  server_->stop(50ms);
+  EXPECT_TRUE(gone_);
+  EXPECT_EQ(busy.hear(), "");
+}
+
+TEST_F(HttpServerTest, SaysWhatItCannotListenAt) {
+  options_.port = open();
+  const std::pair<const char*, const char*> cases[] = {
+      {"127.0.0.1", "in use"}, {"nowhere", "not an IP address"}, {"192.0.2.1", "cannot listen"}};
+  for (const auto& [host, why] : cases) {
+    HttpOptions options = options_;
+    options.host = host;
+    try {
+      const HttpServer other(Router(), options);
+      ADD_FAILURE() << host;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea::serve

@@ -1,0 +1,126 @@
+#include "http/router.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "http/access.h"
+
+namespace fovea::serve {
+namespace {
+
+Request request(const std::string& method, const std::string& path) {
+  Request made;
+  made.method = method;
+  made.path = path;
+  return made;
+}
+
+Router some_routes() {
+  Router router;
+  router.add({"GET", "/health", false, {}});
+  router.add({"GET", "/v1/models", true, {}});
+  router.add({"GET", "/v1/models/{id}", true, {}});
+  router.add({"POST", "/tokenize", true, {}});
+  return router;
+}
+
+std::string found(Request asked) {
+  const Router router = some_routes();
+  const auto result = router.find(asked);
+  if (const auto* route = std::get_if<const Route*>(&result)) {
+    return (*route)->path + " " + asked.rest;
+  }
+  const Response& response = std::get<Response>(result);
+  std::string allow;
+  for (const auto& [name, value] : response.headers) allow += name + "=" + value;
+  return std::to_string(response.status) + " " + allow;
+}
+
+TEST(Router, FindsRoutes) {
+  EXPECT_EQ(found(request("GET", "/health")), "/health ");
+  EXPECT_EQ(found(request("HEAD", "/health")), "/health ");
+  EXPECT_EQ(found(request("GET", "/v1/models")), "/v1/models ");
+  EXPECT_EQ(found(request("GET", "/v1/models/org/name")), "/v1/models/{id} org/name");
+  EXPECT_EQ(found(request("GET", "/v1/models/")), "404 ");
+  EXPECT_EQ(found(request("GET", "/../health")), "404 ");
+  EXPECT_EQ(found(request("POST", "/health")), "405 Allow=OPTIONS, GET, HEAD");
+  EXPECT_EQ(found(request("TRACE", "/tokenize")), "405 Allow=OPTIONS, POST");
+  EXPECT_EQ(found(request("OPTIONS", "/tokenize")), "204 Allow=OPTIONS, POST");
+  EXPECT_EQ(found(request("OPTIONS", "*")), "204 Allow=OPTIONS, GET, HEAD, POST");
+}
+
+Request with(std::vector<std::pair<std::string, std::string>> headers) {
+  Request made = request("POST", "/");
+  made.headers = std::move(headers);
+  return made;
+}
+
+int status(const Access& access, const Request& asked, bool needs_key = true) {
+  const auto refused = access.refuse(asked, needs_key);
+  return refused ? refused->status : 200;
+}
+
+TEST(Access, AsksForTheKey) {
+  Access access;
+  access.keys = {"first", "secret"};
+  EXPECT_EQ(status(access, with({})), 401);
+  EXPECT_EQ(status(access, with({}), false), 200);
+  EXPECT_EQ(status(access, with({{"authorization", "Bearer secret"}})), 200);
+  EXPECT_EQ(status(access, with({{"authorization", "Bearer first"}})), 200);
+  // The scheme has no case; it was a 401 in small letters.
+  EXPECT_EQ(status(access, with({{"authorization", "bearer secret"}})), 200);
+  EXPECT_EQ(status(access, with({{"authorization", "BEARER secret"}})), 200);
+  EXPECT_EQ(status(access, with({{"x-api-key", "secret"}})), 200);
+  for (const char* wrong : {"Bearer ", "Bearer secre", "Bearer secretsecret", "secret",
+                            "Bearer SECRET", "Basic secret", "Bearer  secret"}) {
+    EXPECT_EQ(status(access, with({{"authorization", wrong}})), 401) << wrong;
+  }
+  EXPECT_FALSE(equal_in_constant_time("", "a"));
+  EXPECT_FALSE(equal_in_constant_time("a", ""));
+  EXPECT_FALSE(equal_in_constant_time("aa", "a"));
+  EXPECT_TRUE(equal_in_constant_time("ab", "ab"));
+}
+
+TEST(Access, KnowsItsNameOnLoopback) {
+  Access access;
+  access.host = "127.0.0.2";
+  for (const char* host :
+       {"localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080", "127.0.0.2:80"}) {
+    EXPECT_EQ(status(access, with({{"host", host}})), 200) << host;
+  }
+  for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80",
+                           "[::2]:80", "[", "10.0.0.1"}) {
+    EXPECT_EQ(status(access, with({{"host", host}})), 403) << host;
+  }
+  access.loopback = false;
+  EXPECT_EQ(status(access, with({{"host", "evil.example"}})), 200) << "there the key protects";
+}
+
+TEST(Access, LetsInThePagesItWasToldOf) {
+  Access access;
+  const auto from = [](const std::string& origin) {
+    return with({{"host", "localhost:8080"}, {"origin", origin}});
+  };
+  EXPECT_EQ(status(access, from("https://evil.example")), 403);
+  EXPECT_EQ(status(access, from("null")), 403);
+  EXPECT_EQ(status(access, from("http://localhost:8080")), 200) << "its own page";
+  access.origins = {"https://good.example"};
+  EXPECT_EQ(status(access, from("https://good.example")), 200);
+  EXPECT_EQ(status(access, from("https://evil.example")), 403);
+  Response response;
+  access.add_cors_headers(from("https://evil.example"), response);
+  EXPECT_TRUE(response.headers.empty());
+  access.add_cors_headers(from("https://good.example"), response);
+  EXPECT_EQ(response.headers[0].second, "https://good.example");
+}
+
+TEST(Errors, HaveTheShapeThatClientsRead) {
+  const auto error = nlohmann::json::parse(error_object(429, "bu\xffsy", "n", ""))["error"];
+  EXPECT_EQ(error["type"], "rate_limit_error");
+  EXPECT_EQ(error["param"], "n");
+  EXPECT_TRUE(error["code"].is_null());
+}
+
+}  // namespace
+}  // namespace fovea::serve
