@@ -14,15 +14,15 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 // A fused multiply-add takes 4 cycles and two start per cycle, so at least 8 independent ones must
-// be in flight; beyond that, larger tiles need fewer loads. 8 x 3 vectors: 24 accumulators + 3 of B
-// + 1 broadcast of A of the 32 registers, and 11 loads to 24 multiply-adds, well under the two
-// loads per cycle; 8 row addresses still fit the general registers. With AVX2's 16 registers: 4 x
-// 3, 12 accumulators + 3 + 1.
+// be in flight; larger tiles need fewer loads. 8 x 3 vectors use 24 accumulators, 3 registers for B
+// and 1 for a broadcast of A, of 32 registers, with 11 loads for 24 multiply-adds, well under two
+// loads per cycle; 8 row addresses still fit into the general registers. With AVX2's 16 registers:
+// 4 x 3, so 12 accumulators + 3 + 1.
 constexpr int64_t kTileRows = kLanes == 16 ? 8 : 4;
 constexpr int64_t kTileVectors = 3;
 constexpr int64_t kTileColumns = kTileVectors * kLanes;
 
-// sum + a * b for each lane's word: floats, or pairs of bf16 by a CPU's instruction or its model.
+// sum + a * b for each lane's word: floats, or pairs of bf16 by the CPU's instruction or its model.
 struct FloatProducts {
   static HWY_INLINE Vector multiply_add(Vector a, Vector b, Vector sum) {
     return hn::MulAdd(a, b, sum);
@@ -35,15 +35,14 @@ struct PairProducts {
   }
 };
 
-// Where the rows of A start and how far apart they are; or a packed tile [k][kTileRows].
+// The start of A's rows and their distance; or a packed tile [k][kTileRows].
 struct TileA {
   const float* data;
   int64_t row_stride;
 };
 
-// Asks for kPrefetchStep words' worth of A ahead of time: of a packed tile what comes next; of
-// rows in place the same columns of the next tile, since no hardware prefetcher foresees where a
-// row starts.
+// Prefetches kPrefetchStep words of A: of a packed tile the words that follow; of rows in place the
+// same columns of the next tile, since no hardware prefetcher predicts the start of a row.
 constexpr int64_t kPrefetchStep = 16;  // words in a cache line
 template <int64_t kRows, bool kPackedA>
 HWY_INLINE void PrefetchA(TileA a, int64_t i) {
@@ -54,7 +53,8 @@ HWY_INLINE void PrefetchA(TileA a, int64_t i) {
   }
 }
 
-// body(row, vector) for each vector of a tile, unrolled, so that the tile can live in registers.
+// Calls body(row, vector) for each vector of a tile, unrolled, so that the tile can stay in
+// registers.
 template <int64_t kRows, int64_t kVectors, class Body>
 HWY_INLINE void EachOfTile(Body&& body) {
 #pragma GCC unroll 8
@@ -64,13 +64,13 @@ HWY_INLINE void EachOfTile(Body&& body) {
   }
 }
 
-// Where the chains of a tile are kept: rows of whole vectors, `stride` floats apart.
+// Where the chains of a tile are stored: rows of whole vectors, `stride` floats apart.
 struct TileSums {
   float* at;
   int64_t stride;
-  bool first;  // the chains begin; nothing is read
-  // At the end so many other tiles are added, each `apart` floats before the last. The sum is
-  // stored in place of the last of them.
+  bool first;  // the chains start at 0; nothing is read
+  // At the end this many other tiles are added, each `apart` floats before the previous one. The
+  // sum is stored in place of the last of them.
   int adds = 0;
   int64_t apart = 0;
 };

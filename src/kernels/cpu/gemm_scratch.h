@@ -4,11 +4,11 @@
 
 namespace fovea::cpu {
 
-// What one thread's share of a product needs beside its operands.
+// What one thread's share of a product needs besides its operands.
 enum class GemmScratch { packed_a, packed_b, carry, bias, scales, corrections, count };
 
-// A buffer of this thread, aligned to cache lines, that lives as long as the thread and only ever
-// grows: the steady state of training allocates nothing. What it holds is undefined.
+// A buffer of this thread, aligned to cache lines. It lives as long as the thread and only grows,
+// so a steady training loop allocates nothing. Its contents are undefined.
 float* gemm_scratch(GemmScratch use, size_t floats);
 
 }  // namespace fovea::cpu

@@ -1,7 +1,6 @@
-// Products with weights that were packed once. Threads share the panels, and each walks its own: a
-// block of panels, a block of k, then all rows, so that weights are read from memory once whatever
-// the number of rows. No blocking enters a result: sums are carried, unrounded, from block to
-// block.
+// Products with weights that were packed once. Threads share the panels. Each thread takes a block
+// of panels, a block of k, then all rows, so that weights are read from memory once for any number
+// of rows. Blocking does not affect results: sums are kept unrounded between blocks.
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +15,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/packed_linear.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "kernels/cpu/packed_tiles-inl.h"
 #include "kernels/cpu/packed_whole-inl.h"
@@ -25,19 +24,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Fewer multiply-adds than this (about 1 microsecond's worth) are not worth waking a second thread.
+// Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
 constexpr int64_t kThreadGrain = 65536;
-// Threads are never equally fast: of more work than this for each, they get several pieces, another
-// one as they come free.
+// Threads are never equally fast: with more work than this per thread, the work is split into
+// several pieces per thread, and a free thread takes the next piece.
 constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
-// Sums carried between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) a
+// Sums kept between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) per
 // thread.
 constexpr int64_t kCarriedTiles = 512;
 
 using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, float* sums,
                       const Ahead&);
 
-// The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
+// The tile of `rows` rows and `panels` panels: 1, or the most that this number of rows or one more
+// allows.
 template <class Tiles, int kRows = Tiles::kMostRows>
 Tile TileOf(int64_t rows, int64_t panels) {
   if constexpr (requires { Tiles::function_of(rows, panels); }) {
@@ -55,17 +55,17 @@ Tile TileOf(int64_t rows, int64_t panels) {
   }
 }
 
-// y's rows and panels of one tile from its finished sums.
+// Writes the rows and panels of one tile to y from its finished sums.
 void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
   const int64_t first = panel * kPanelOutputs;
   const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
   for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
     if (job.bias.data != nullptr) {
-      float room[4 * kPanelOutputs];  // panels at most
+      float room[4 * kPanelOutputs];  // at most 4 panels
       add_floats(sums, widened(job.bias, first, columns, room), columns);
     }
     const int64_t at = row * job.weight.outputs + first;
-    if (job.y.dtype == DType::f32 && !job.y.add)  // two vectors or four: a call costs more
+    if (job.y.dtype == DType::f32 && !job.y.add)  // two or four vectors: a call costs more
       map(
           static_cast<float*>(job.y.data) + at, columns, [](Vector v) HWY_ATTR { return v; }, sums);
     else
@@ -73,11 +73,11 @@ void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, 
   }
 }
 
-// What a tile of Running asks of memory while it computes. One that has the weights for itself: its
-// own, so far ahead as a core that shares its bandwidth with others reads in the 100 ns in which
-// memory answers. Several that share a block of Tiles' weights, which only the first of them waits
-// for: each its part of the block that comes next, a little with each line, so that memory never
-// rests while they compute and never has more asked of it than it can answer.
+// What a tile of Running prefetches during its computation. A tile that uses the weights alone
+// prefetches its own, as far ahead as a core that shares the bandwidth reads in the 100 ns of
+// memory latency. Tiles that share a block of weights, of which only the first waits for memory,
+// each prefetch a part of the next block, a little with each line, so that memory stays busy but is
+// never asked for more than it can deliver.
 template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile) {
@@ -96,10 +96,11 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
   return ahead;
 }
 
-// Tiles that share a block of bf16 weights: from so many on it is widened once for all of them.
+// From this number of tiles that share a block of bf16 weights, the block is widened once for all
+// of them.
 constexpr int64_t kManyTiles = 4;
 
-// A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another.
+// A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another job.
 template <class Tiles>
 PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
   constexpr int64_t kBlockFloats = Tiles::kBlock * kPanelOutputs;
@@ -119,12 +120,12 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
   const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
   float* blocks =
       widens ? gemm_scratch(GemmScratch::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
-  // Blocks of the same size, as far as whole groups go.
+  // Blocks of nearly equal size, in whole groups.
   constexpr int64_t kUnit = 64;
   const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   int64_t begin = 0;
-  do {  // at least once: without products y is still set to the bias
+  do {  // at least once: if K is 0, y is still set to the bias
     const Range k = {begin, std::min(K, begin + block)};
     const PackedJob wide = widens ? Widened<Tiles>(job, panel, panels, k, blocks) : job;
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
@@ -144,7 +145,7 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
 
 template <class Tiles>
 void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
-  // All tiles take the same number of panels, the one that goes with the largest.
+  // All tiles take the same number of panels, the one for the largest tile.
   const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
     const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
@@ -158,8 +159,8 @@ void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
   }
 }
 
-// The panels of all products, one behind the other, are shared out; in many pieces, those of a tile
-// stay together.
+// Shares out the panels of all products, which count as one list; with many pieces, the panels of a
+// tile stay together.
 template <class Tiles>
 void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> products) {
   int64_t panels = 0, outputs = 0;
@@ -202,8 +203,8 @@ void QuantizeRows(PackedJob& job, In x) {
   float* scales = gemm_scratch(GemmScratch::scales, cells);
   auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
-  // Threads share the groups, not the rows, of which a tile's lie in the same cache lines.
-  constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds' worth
+  // Threads share the groups, not the rows: the rows of a tile lie in the same cache lines.
+  constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds
   const int64_t grain = kGrain / (job.rows * kGroup) + 1;
   parallel_for(job.groups, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     const int64_t first = begin * kGroup, count = std::min(K, end * kGroup) - first;
@@ -224,7 +225,7 @@ void QuantizeRows(PackedJob& job, In x) {
   job.corrections = corrections;
 }
 
-// A row of x in bf16, filled up with zeros to job.depth.
+// A row of x in bf16, padded with zeros to job.depth.
 HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   const int64_t K = job.weight.width;
   if (x.dtype == DType::f32)
@@ -253,7 +254,7 @@ HWY_INLINE WordVector load_pairs(const bf16* row, int64_t word) {
   return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &row[2 * word].bits)));
 }
 
-// For each tile of R rows [depth/2][R].
+// Stores pairs for each tile of R rows [depth/2][R].
 void PairRows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, 32);
   job.stride = job.depth / 2;
@@ -273,7 +274,7 @@ void PairRows(PackedJob& job, In x) {
   job.pairs = pairs;
 }
 
-// [rows][depth/2], as AMX's tiles read them.
+// Stores pairs [rows][depth/2], as AMX's tiles read them.
 void PairWholeRows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, kTileDepth);
   job.stride = job.depth / 2;
@@ -302,7 +303,7 @@ void WidenRows(PackedJob& job, In x) {
   job.floats = floats;
 }
 
-// x for bf16 weights that are widened: rounded to bf16, as it is for the CPUs' own products.
+// x for bf16 weights that are widened: rounded to bf16, as in the CPUs' own products.
 void RoundRows(PackedJob& job, In x) {
   job.depth = job.stride = round_up(job.weight.width, 32);
   const auto size = static_cast<size_t>(job.rows * job.stride);
@@ -339,7 +340,7 @@ void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduc
   }
 }
 
-// Rows of a tile at most.
+// The most rows of a tile.
 int MostRows(Bf16Products how, WeightFormat format) {
   if (is_quantized(format)) return WholeTiles::kMostRows;
   const bool tiles = how == Bf16Products::tiles || how == Bf16Products::model_tiles;
@@ -348,7 +349,8 @@ int MostRows(Bf16Products how, WeightFormat format) {
 }
 
 void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In x, int64_t rows) {
-  const PackedMatrix& weight = products.front().weight;  // all have its format, width and group
+  const PackedMatrix& weight = products.front().weight;  // all have the same format, width and
+                                                         // group
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
@@ -388,7 +390,7 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
   if (rows == 0 || outputs == 0) return;
   const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
-  // Whole numbers without VNNI are multiplied 256 bits at a time, AVX-512 or not.
+  // Without VNNI, whole numbers are multiplied 256 bits at a time, even with AVX-512.
   if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
     return N_AVX2::PackedLinear(how, products, x, rows);
   HWY_DYNAMIC_DISPATCH(PackedLinear)(how, products, x, rows);

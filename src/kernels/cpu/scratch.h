@@ -4,12 +4,12 @@
 
 namespace fovea::cpu {
 
-// Scratch of the calling thread, kept from call to call: fresh memory for each task costs more in
-// page faults, or in looking for it, than a small task takes. Pieces start at cache lines, and what
-// they hold is undefined. One at a time in a thread: a second takes the first one's memory.
+// Scratch memory of the calling thread, reused between calls: fresh memory for each task costs more
+// in page faults or allocation than a small task takes. Pieces start at cache lines; their contents
+// are undefined. A thread can have only one at a time: a second one reuses the memory of the first.
 class Scratch {
  public:
-  explicit Scratch(int64_t floats);  // of all pieces, each as size_of() has it
+  explicit Scratch(int64_t floats);  // the total of all pieces, each as size_of() returns it
   float* take(int64_t floats);
   static constexpr int64_t size_of(int64_t floats) { return (floats + 15) / 16 * 16; }
 
