@@ -31,6 +31,6 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::stri
 
 // The value in one line, without its end. Bytes that are not UTF-8, as a vocabulary's token may
 // have them, become U+FFFD.
-std::string json_line(const nlohmann::ordered_json& json);
+std::string json_line(const nlohmann::ordered_json& value);
 
 }  // namespace fovea
