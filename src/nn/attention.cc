@@ -29,7 +29,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
       across(across_),
       place(place_) {}
 
-// projected [B, T, heads D] -> [B, T, heads, D], normalised and turned
+// projected [B, T, heads D] -> [B, T, heads, D], normalised and rotated
 Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
                            const Angles& angles, const Pass& pass) const {
   const int64_t B = projected.dim(0), T = projected.dim(1), D = spec.head_width;
@@ -82,7 +82,7 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
     options.bias = pass.distance_bias;
     return attend(q, kv, options, pass);
   }
-  // The tokens that came before are in the cache.
+  // The earlier tokens are in the cache.
   PagedOptions options = paged(*pass.cache);
   options.bias = pass.distance_bias;
   options.bias_zero = pass.bias_zero;

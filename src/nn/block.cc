@@ -19,7 +19,7 @@ Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer whi
   return place;
 }
 
-// The first layer of some stacks goes without, for the embeddings have a norm of their own.
+// The first layer of some stacks has no such norm, since the embeddings have their own.
 Placement attention_placement(const StackSpec& spec, int64_t layer) {
   Placement placement = spec.placement;
   if (layer == 0 && !spec.first_norm) placement.input = false;

@@ -11,11 +11,11 @@ namespace fovea {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
-// Smaller blocks are many and soon used again as they are; larger ones are what memory consists of.
+// Smaller blocks are many and are reused at their size; larger ones take most of the memory.
 constexpr size_t kLarge = size_t{1} << 20;
 constexpr size_t kLargeUnit = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kSegment = size_t{64} << 20;  // what is not written in it takes no memory
+constexpr size_t kSegment = size_t{64} << 20;  // pages that are never written take no memory
 
 size_t rounded(size_t bytes) {
   const size_t unit = bytes >= kLarge ? kLargeUnit : kAlignment;
@@ -38,7 +38,8 @@ bool Segments::grow(size_t bytes) {
   const size_t size = std::max(kSegment, (bytes + kHugePage - 1) / kHugePage * kHugePage);
   auto* const begin = static_cast<char*>(std::aligned_alloc(kHugePage, size));
   if (begin == nullptr) return false;
-  // Huge pages: a weight gradient walks thousands of rows, one page table entry each otherwise.
+  // Huge pages: a weight gradient walks thousands of rows, each of which would need a page table
+  // entry.
   madvise(begin, size, MADV_HUGEPAGE);
   segments_[begin] = size;
   held_ += size;
@@ -95,12 +96,12 @@ Blocks& Blocks::all() {
   return *instance;
 }
 
-// A block at most a quarter larger does as well.
+// Accepts a block that is at most a quarter larger.
 void* Blocks::take_small(size_t& bytes) {
   const size_t most = bytes + bytes / 4;
   for (auto at = small_.lower_bound(bytes); at != small_.end() && at->first <= most; ++at) {
     if (at->second.empty()) continue;
-    void* block = at->second.back();  // the last one freed is the one that caches still hold
+    void* block = at->second.back();  // freed last, so it is most likely still cached
     at->second.pop_back();
     bytes = at->first;
     return block;
@@ -120,7 +121,7 @@ void* Blocks::take(size_t& bytes) {
     block = attempt();
   }
   if (block == nullptr) {
-    fail(ErrorKind::OutOfMemory, "memory: {} bytes for a tensor are not there ({} in use)", bytes,
+    fail(ErrorKind::OutOfMemory, "memory: cannot allocate {} bytes for a tensor ({} in use)", bytes,
          use_.live);
   }
   count(bytes);

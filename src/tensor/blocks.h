@@ -10,15 +10,15 @@
 
 namespace fovea {
 
-// Large blocks, cut out of segments that the system gave. A freed block becomes one with the free
-// ranges around it, so that batches of ever other shapes take no more memory than the largest of
-// them: a backward frees what its forward took in reverse.
+// Large blocks of memory, cut from segments of the system. A freed block is merged with the free
+// ranges around it, so that batches of varying shapes take no more memory than the largest of them:
+// a backward frees the blocks of its forward in reverse order.
 class Segments {
  public:
-  // null where the system has none left. The smallest range that fits, and of those the lowest.
+  // Best fit, at the lowest address among equal sizes. Returns null if the system has no memory.
   void* take(size_t bytes);
   void give(void* block, size_t bytes);
-  void release();  // segments of which nothing is in use go back to the system
+  void release();  // returns unused segments to the system
   size_t held() const { return held_; }
 
  private:
@@ -27,22 +27,22 @@ class Segments {
   void erase(char* begin, size_t bytes);
 
   std::map<char*, size_t> segments_, free_;       // ranges by address
-  std::set<std::pair<size_t, char*>> free_size_;  // the free ones by size
+  std::set<std::pair<size_t, char*>> free_size_;  // the free ranges by size
   size_t held_ = 0;
 };
 
-// The memory of tensors: returned blocks are used again. A mutex is enough, since an op allocates
-// once while its kernel runs for microseconds at least.
+// Allocates the memory of tensors and reuses freed blocks. One mutex is enough, since an op
+// allocates once and its kernel then runs for microseconds at least.
 class Blocks {
  public:
   static Blocks& all();  // never destroyed: tensors may outlive main
 
-  // `bytes` becomes the block's own size. OutOfMemory.
+  // Sets `bytes` to the block's actual size. Throws OutOfMemory.
   void* take(size_t& bytes);
   void give(void* block, size_t bytes);
   MemoryUse use();
   void reset_peak();
-  void release();  // what is not in use
+  void release();  // returns unused memory to the system
 
  private:
   void* take_small(size_t& bytes);

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// As describe(), but made only where a message is: these checks run with every op.
+// Like describe(), but formatted only for an error: these checks run with every op.
 auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
 
 }  // namespace
@@ -37,7 +37,7 @@ Tensor Tensor::view(const Shape& shape) const {
   check(elements(shape) == size_, "view: [{}] does not hold the elements of [{}]", listed(shape),
         listed(shape_));
   Tensor y = *this;
-  if (recipe_) {  // a view of what can be computed again can be computed again
+  if (recipe_) {  // a view of a recomputable tensor is recomputable
     y.set_recipe([recipe = recipe_, shape] { return (*recipe)().view(shape); });
   }
   y.shape_ = shape;
