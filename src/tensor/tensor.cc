@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/blocks.h"
+#include "tensor/allocator.h"
 
 namespace fovea {
 namespace {
@@ -14,17 +14,17 @@ auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
 }  // namespace
 
 Storage::Storage(size_t bytes) : bytes_(bytes), cached_(true) {
-  data_ = Blocks::all().take(bytes_);
+  data_ = Allocator::all().allocate(bytes_);
 }
 Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
     : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
 Storage::~Storage() {
-  if (cached_) Blocks::all().give(data_, bytes_);
+  if (cached_) Allocator::all().free(data_, bytes_);
 }
 
-MemoryUse tensor_memory() { return Blocks::all().use(); }
-void reset_peak_memory() { Blocks::all().reset_peak(); }
-void release_cached_memory() { Blocks::all().release(); }
+MemoryUse tensor_memory() { return Allocator::all().use(); }
+void reset_peak_memory() { Allocator::all().reset_peak(); }
+void release_cached_memory() { Allocator::all().release(); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;

@@ -13,11 +13,11 @@ namespace fovea {
 // Large blocks of memory, cut from segments of the system. A freed block is merged with the free
 // ranges around it, so that batches of varying shapes take no more memory than the largest of them:
 // a backward frees the blocks of its forward in reverse order.
-class Segments {
+class FreeList {
  public:
   // Best fit, at the lowest address among equal sizes. Returns null if the system has no memory.
-  void* take(size_t bytes);
-  void give(void* block, size_t bytes);
+  void* allocate(size_t bytes);
+  void free(void* block, size_t bytes);
   void release();  // returns unused segments to the system
   size_t held() const { return held_; }
 
@@ -33,25 +33,25 @@ class Segments {
 
 // Allocates the memory of tensors and reuses freed blocks. One mutex is enough, since an op
 // allocates once and its kernel then runs for microseconds at least.
-class Blocks {
+class Allocator {
  public:
-  static Blocks& all();  // never destroyed: tensors may outlive main
+  static Allocator& all();  // never destroyed: tensors may outlive main
 
   // Sets `bytes` to the block's actual size. Throws OutOfMemory.
-  void* take(size_t& bytes);
-  void give(void* block, size_t bytes);
+  void* allocate(size_t& bytes);
+  void free(void* block, size_t bytes);
   MemoryUse use();
   void reset_peak();
   void release();  // returns unused memory to the system
 
  private:
-  void* take_small(size_t& bytes);
+  void* allocate_small(size_t& bytes);
   void release_unused();
   void count(size_t bytes);
 
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> small_;  // freed blocks by size
-  Segments large_;
+  FreeList large_;
   MemoryUse use_;
 };
 
