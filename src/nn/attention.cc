@@ -112,7 +112,7 @@ Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions
                          const Pass& pass) const {
   options.scale = score_scale();
   options.softcap = spec.softcap;
-  options.dropout = pass.drop(place.probability, place.substream);
+  options.dropout = pass.dropout_at(place.probability, place.substream);
   const Tensor mixed = attention(q, kv.keys, kv.values, options);  // [B, T, H, D]
   if (pass.probe != nullptr) show(*pass.probe, {q, kv.keys, kv.values, options, mixed}, pass.stack);
   return mixed;

@@ -8,7 +8,7 @@ template <class Sublayer>
 Tensor residual(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
                 Sublayer&& sublayer) {
   const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
-  const Tensor dropped = dropout(y, pass.drop(place.probability, place.substream));
+  const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
   return norm.sum(add(x, dropped), x.dtype());
 }
 
@@ -50,8 +50,8 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
     const Tensor a = attention(attention_norm.input(x, pass.compute), pass);
     const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
     const Tensor y = add(
-        x, fovea::dropout(a, pass.drop(attention_place.probability, attention_place.substream)));
-    return add(y, fovea::dropout(b, pass.drop(ffn_place.probability, ffn_place.substream)));
+        x, fovea::dropout(a, pass.dropout_at(attention_place.probability, attention_place.substream)));
+    return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
   Tensor h = residual(x, attention_norm, pass, attention_place,
                       [&](const Tensor& y) { return attention(y, pass); });

@@ -62,7 +62,7 @@ struct Pass {
   const char* stack = "";  // prefix of a probe's names: "", "encoder_" or "decoder_"
 
   // The dropout of one place in the model.
-  Dropout drop(float probability, uint32_t place) const {
+  Dropout dropout_at(float probability, uint32_t place) const {
     Dropout here = dropout;
     here.probability = training ? probability : 0;
     here.substream = place;
