@@ -118,7 +118,7 @@ Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions
   return mixed;
 }
 
-void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {
+void Attention::show(const Probe& probe, const AttentionInputs& here, const char* stack) const {
   const std::string name = across ? fmt::format("cross_attention.{}", layer)
                                   : fmt::format("{}attention.{}", stack, layer);
   if (probe.wants_weights && probe.wants_weights(name))

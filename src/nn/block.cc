@@ -49,8 +49,8 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   if (parallel) {
     const Tensor a = attention(attention_norm.input(x, pass.compute), pass);
     const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
-    const Tensor y = add(
-        x, fovea::dropout(a, pass.dropout_at(attention_place.probability, attention_place.substream)));
+    const Tensor y = add(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
+                                                              attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
   Tensor h = residual(x, attention_norm, pass, attention_place,

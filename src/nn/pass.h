@@ -14,7 +14,7 @@ namespace fovea {
 
 // Inputs and output of one attention call: q [B, T, H, D], k and v [B, S, G, D], the options, and
 // the output of each head [B, T, H, D].
-struct Attending {
+struct AttentionInputs {
   const Tensor &q, &k, &v;
   const AttentionOptions& options;
   const Tensor& heads;
@@ -26,7 +26,7 @@ struct Probe {
   // Whether to compute attention weights for this name.
   std::function<bool(const std::string& name)> wants_weights = {};
   // Called before the heads are joined; may overwrite `heads`, for example to switch heads off.
-  std::function<void(const std::string& name, const Attending& attending)> attend = {};
+  std::function<void(const std::string& name, const AttentionInputs& inputs)> attend = {};
   // Called for a decoder's self-attention with a cache: q [rows, H, D], and the pages of the keys.
   std::function<void(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
                      const PagedOptions& options)>

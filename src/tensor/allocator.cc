@@ -114,7 +114,9 @@ void* Allocator::allocate_small(size_t& bytes) {
 void* Allocator::allocate(size_t& bytes) {
   const std::lock_guard lock(mutex_);
   bytes = rounded(bytes);
-  const auto attempt = [&] { return bytes >= kLarge ? large_.allocate(bytes) : allocate_small(bytes); };
+  const auto attempt = [&] {
+    return bytes >= kLarge ? large_.allocate(bytes) : allocate_small(bytes);
+  };
   void* block = attempt();
   if (block == nullptr) {
     release_unused();
