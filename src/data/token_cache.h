@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-// What a cache file of token ids belongs to and holds.
+// The contents of a cache file of token ids, and what they belong to.
 struct TokenCounts {
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4
@@ -21,21 +21,21 @@ struct TokenCounts {
   bool operator==(const TokenCounts&) const = default;
 };
 
-// The file: the ids, then a footer (so that it can be written in one go): magic, version, the
-// counts, XXH3 of the ids and of the footer itself. All integers are little-endian.
+// The file: the ids, then a footer (so that it is written in one pass): magic, version, the counts,
+// XXH3 of the ids and of the footer itself. All integers are little-endian.
 class TokenCacheWriter {
  public:
   explicit TokenCacheWriter(const std::string& path);
-  ~TokenCacheWriter();  // removes what was not committed
+  ~TokenCacheWriter();  // removes the file unless it was committed
   TokenCacheWriter(const TokenCacheWriter&) = delete;
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
   void append(std::string_view ids);
-  void commit(const TokenCounts& counts);  // takes the place of an older file
+  void commit(const TokenCounts& counts);  // replaces an older file
 
  private:
   void write(std::string_view bytes);
-  // Failed, with the reason, if the call went wrong.
+  // Throws Failed, with the reason, unless `fine`.
   void require(bool fine, const char* call) const;
 
   std::string path_, temporary_;
@@ -48,7 +48,7 @@ struct TokenCache {
   TokenCounts counts;
 };
 
-// Nothing if the file is missing, damaged or of another version: then it is to be built again.
+// Empty if the file is missing, damaged or of another version, so that it must be built again.
 std::optional<TokenCache> open_token_cache(const std::string& path);
 
 }  // namespace fovea

@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// The tokens that an answer may have, -1 = no limit: the decoder's context is one, unless it
-// slides, and the cache is another.
+// The most tokens of an answer, -1 = no limit: limited by the decoder's context, unless it slides,
+// and by the cache.
 int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t pages) {
   const int64_t most = task.options.max_tokens;
   if (task.slide && task.options.beams == 1) return most;
@@ -23,7 +23,7 @@ int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t page
 }  // namespace
 
 int64_t room_in(int64_t pages, int64_t beginning, int64_t texts) {
-  const int64_t shared = beginning / kPageTokens;  // a page that is not full is copied
+  const int64_t shared = beginning / kPageTokens;  // a partly filled page is copied
   return (shared + (pages - shared) / texts) * kPageTokens - beginning;
 }
 
@@ -104,7 +104,7 @@ void Request::fail(const std::exception& error) {
   event.error_kind = known ? known->kind() : memory ? ErrorKind::OutOfMemory : ErrorKind::Internal;
   try {
     emit(event);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody hears of it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the error cannot be reported
   }
 }
 
@@ -119,7 +119,7 @@ void Request::take(size_t index, const float* logits, std::vector<Watched> watch
   watched_ = std::move(watched);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
-    // All answers go on from the prompt.
+    // All answers continue the prompt.
     for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
       Branch next = branches_[0];
       next.text = forked(pool_, branches_[0].text);
@@ -146,11 +146,11 @@ int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& 
   return sampler(logits.data(), std::ssize(logits));
 }
 
-// The token behind the branch's ids; false where the answer ends with it.
+// Draws the token after the branch's ids; returns false if the answer ends with it.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
                        const Watched* watched, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  thread_local std::vector<float> row;  // kept, for fresh memory costs more than the copy
+  thread_local std::vector<float> row;  // reused, since fresh memory costs more than the copy
   row.assign(logits, logits + vocabulary_);
   id = choose(row, answer.ids(), samplers_[static_cast<size_t>(branch.answer)]);
   if (guess != nullptr) {
@@ -175,7 +175,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
     return false;
   }
   if (emit(event)) return true;
-  answer.finish("stop");  // enough, says the receiver
+  answer.finish("stop");  // the receiver stopped the request
   complete(answer, {.answer = branch.answer});
   done_ = true;
   return false;
@@ -183,7 +183,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
 
 void Request::draw(Branch& branch, const float* logits) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  if (answer.at_limit()) {  // none was asked for, or the prompt fills the context
+  if (answer.at_limit()) {  // no tokens were requested, or the prompt fills the context
     const std::string text = answer.finish("length");
     complete(answer, {.answer = branch.answer, .text = text});
     return end(branch);
@@ -214,7 +214,7 @@ void Request::put(Branch& branch, int32_t id) {
 int64_t Request::most_guesses(const Branch& branch) const {
   if (first_ || beams_ || branch.pending() != 1) return 0;
   const int64_t room = std::min(task_.options.guesses, context_ - std::ssize(branch.ids));
-  // The last token is drawn behind the guesses.
+  // One more token is drawn after the guesses.
   return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
 }
 
@@ -222,8 +222,8 @@ Drafter::Draw Request::guessing(const Branch& branch) {
   const auto answer = static_cast<size_t>(branch.answer);
   return [this, sampler = samplers_[answer],
           written = answers_[answer].ids()](std::vector<float> logits) mutable {
-    // Either vocabulary may be padded. What the draft lacks comes last, but is not forbidden: the
-    // rules may forbid all else.
+    // Either vocabulary may be padded. Tokens that the draft lacks rank last but are not forbidden,
+    // since the rules may forbid all others.
     constexpr float kLast = -1e30f;
     logits.resize(static_cast<size_t>(vocabulary_), kLast);
     int32_t id = 0;

@@ -11,14 +11,14 @@ namespace {
 
 Tensor in_f32(const Tensor& x) { return x.dtype() == DType::f32 ? x : cast(x, DType::f32); }
 
-// One head's query of one row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
+// The query of one head and row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
 Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
   const int64_t H = q.dim(-2), D = q.dim(-1);
   const Tensor heads = q.view({q.size() / D, D});
   return in_f32(heads.rows(row * H + head, row * H + head + 1)).view({1, 1, 1, D});
 }
 
-// One group's keys of a text, out of its pages -> f32 [1, S, 1, D]
+// The keys of one group of a text, copied from its pages -> f32 [1, S, 1, D]
 Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptions& options) {
   const Tensor keys = empty({1, text.keys, 1, D});
   const PageLayout layout{options.kv_heads, D, options.pages};
@@ -32,7 +32,7 @@ Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptio
   return keys;
 }
 
-// What is added to the scores of a query at `place` -> [1, S]
+// The bias of the scores of a query at `place` -> [1, S]
 Tensor bias_of(const PagedOptions& options, int64_t head, int64_t place, int64_t S) {
   const Tensor bias = empty({1, S});
   std::copy_n(
@@ -93,7 +93,7 @@ void Watching::want(const Watch& watch, size_t member, int64_t first, int64_t ro
 void Watching::see(const std::string& name, const Tensor& value) {
   for (auto& [number, member] : members_) {
     if (!member.watch.hidden) continue;
-    // The decoder alone runs, by whichever name.
+    // Only the decoder runs; its names may have a prefix.
     const std::string wanted = fmt::format("hidden.{}", *member.watch.hidden);
     if (name != wanted && name != "decoder_" + wanted) continue;
     const int64_t C = value.dim(-1);

@@ -8,16 +8,16 @@
 
 namespace fovea {
 
-// What requests want to see of one pass over a ragged batch: attention weights and hidden states of
-// the rows behind which tokens are drawn, and of no others.
+// Records what requests want to see of one pass over a ragged batch: attention weights and hidden
+// states of the rows from which tokens are drawn.
 class Watching {
  public:
-  // The last `rows` rows of the pass's text number `member`, which are rows [first, first + rows)
-  // of the pass.
+  // Requests the last `rows` rows of the pass's text number `member`, which are rows [first, first
+  // + rows) of the pass.
   void want(const Watch& watch, size_t member, int64_t first, int64_t rows);
-  // For the pass; null where nothing is wanted.
+  // The probe for the pass; null if nothing is requested.
   const Probe* probe() const { return members_.empty() ? nullptr : &probe_; }
-  // Of each of the rows; none where the member wants nothing.
+  // One entry per requested row; empty if the member requested nothing.
   std::vector<Watched> take(size_t member);
 
  private:
@@ -37,7 +37,7 @@ class Watching {
                              const PagedOptions& options) { attend(layer, q, texts, options); }};
 };
 
-// InvalidArgument where the decoder has no such layer or head.
+// Throws InvalidArgument if the decoder has no such layer or head.
 void check_watch(const Watch& watch, const StackSpec& decoder);
 
 }  // namespace fovea

@@ -42,7 +42,7 @@ Place place_of(const std::string& name) {
   return place;
 }
 
-size_t bytes_of(const Attended& a) {
+size_t bytes_of(const AttentionMap& a) {
   return a.q.bytes() + a.k.bytes() + a.v.bytes() + a.heads.bytes();
 }
 
@@ -98,7 +98,7 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
           run.stream[static_cast<size_t>(place_of(name).layer)] = value.detach();
       },
       {},
-      [&](const std::string& name, const Attending& here) { attend(name, here, nullptr); }};
+      [&](const std::string& name, const AttentionInputs& here) { attend(name, here, nullptr); }};
   Pass pass = given;
   pass.probe = &probe;
   if (run.stack == &model_.decoder)
@@ -112,8 +112,8 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
 }
 
 // Heads that are switched off give zeros; what is kept shows them so.
-void Inspection::attend(const std::string& name, const Attending& here,
-                        std::map<std::pair<Look, int64_t>, Attended>* kept) const {
+void Inspection::attend(const std::string& name, const AttentionInputs& here,
+                        std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const {
   const Place place = place_of(name);
   const int64_t T = here.heads.dim(1), H = here.heads.dim(2), D = here.heads.dim(3);
   for (const HeadPlace& head : muted_) {
@@ -145,7 +145,7 @@ void Inspection::check_layer(Look look, int64_t layer) const {
   check(layer >= 0 && layer < layers, "layer {}; expected 0 to {}", layer, layers - 1);
 }
 
-const Attended& Inspection::attended(Look look, int64_t layer) const {
+const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
   check_layer(look, layer);
   if (const auto found = kept_.find({look, layer}); found != kept_.end()) return found->second;
   const NoGradient off;
@@ -153,8 +153,9 @@ const Attended& Inspection::attended(Look look, int64_t layer) const {
   for (const auto& [place, attended] : kept_) bytes += bytes_of(attended);
   if (bytes > kKeptBytes) kept_.clear();
   const StackRun& run = this->run(look);
-  const Probe probe{
-      {}, {}, [&](const std::string& name, const Attending& here) { attend(name, here, &kept_); }};
+  const Probe probe{{}, {}, [&](const std::string& name, const AttentionInputs& here) {
+                      attend(name, here, &kept_);
+                    }};
   Pass pass = run.pass;
   pass.probe = &probe;
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];

@@ -13,7 +13,7 @@ namespace fovea {
 
 // What an attention layer had in hand: q [1, T, H, D], k and v [1, S, G, D], how they met, and what
 // the heads gave [1, T, H, D].
-struct Attended {
+struct AttentionMap {
   Tensor q, k, v, heads;
   AttentionOptions options;
 };
@@ -60,7 +60,7 @@ class Inspection {
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
 
   // What the attention of a layer had in hand; the last few are kept.
-  const Attended& attended(Look look, int64_t layer) const;
+  const AttentionMap& attended(Look look, int64_t layer) const;
   // The weights of one head for some query rows.   -> f32 [R, S]
   Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
   // The head on rows of a stack's output.   [R, C] -> f32 [R, V]
@@ -68,14 +68,14 @@ class Inspection {
 
  private:
   void read(StackRun& run, const Sequence& sequence, const Pass& given);
-  void attend(const std::string& name, const Attending& attending,
-              std::map<std::pair<Look, int64_t>, Attended>* kept) const;
+  void attend(const std::string& name, const AttentionInputs& inputs,
+              std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const;
   void check_layer(Look look, int64_t layer) const;
 
   const Transformer& model_;
   std::vector<HeadPlace> muted_;
   StackRun source_, main_;  // the first where there are an encoder and a decoder
-  mutable std::map<std::pair<Look, int64_t>, Attended> kept_;
+  mutable std::map<std::pair<Look, int64_t>, AttentionMap> kept_;
 };
 
 // Gradients of the mean loss of predicting each token from those before it, by layer: the root of

@@ -64,7 +64,7 @@ class Diffuseness {
 
 Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows) const {
   const NoGradient off;
-  const Attended& here = attended(look, layer);
+  const AttentionMap& here = attended(look, layer);
   const int64_t T = here.q.dim(1), S = here.k.dim(1), R = rows.end - rows.begin;
   check(head >= 0 && head < here.q.dim(2), "head {}; expected 0 to {}", head, here.q.dim(2) - 1);
   const int64_t group = head / (here.q.dim(2) / here.k.dim(2));

@@ -56,7 +56,7 @@ std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
 }
 
 // scale * q k, softcapped, plus the bias by distance: what the softmax of one query row reads.
-std::vector<float> scores_of(const Attended& here, int64_t t, int64_t head,
+std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
                              const std::vector<int32_t>& keys) {
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
                 G = here.k.dim(2);
@@ -92,7 +92,7 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
 // From the queries, keys and values to what all heads together give.
 Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQuery& query) {
   const bool cross = look == Look::cross;
-  const Attended& here = all.attended(look, query.layer);
+  const AttentionMap& here = all.attended(look, query.layer);
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
                 G = here.k.dim(2), t = query.token, group = query.head / (H / G);
   const auto name = [cross](const char* self, const char* other) { return cross ? other : self; };

@@ -296,7 +296,7 @@ TEST_F(GgufModelFiles, Architecture) {
   GgufMetadata odd;
   odd.text("general.architecture", "\x01\xff");
   alone(odd);
-  expect_error(ErrorKind::BadFile, {"general.architecture is no printable text"},
+  expect_error(ErrorKind::BadFile, {"general.architecture is not printable text"},
                [&] { open_model_files(path, Weights::mapped); });
   GgufMetadata bare;
   bare.text("general.architecture", "llama");
@@ -389,7 +389,7 @@ TEST_F(GgufModelFiles, EncodersHaveNoArchitecture) {
   Spec labels = small_spec();
   labels.head = {.kind = HeadKind::token, .labels = 3};
   Transformer tagger(validated(labels));
-  expect_error(ErrorKind::Unsupported, {"its head is no language model's"},
+  expect_error(ErrorKind::Unsupported, {"its head is not a language model"},
                [&] { GgufModel(tagger, nullptr, "F32"); });
 }
 

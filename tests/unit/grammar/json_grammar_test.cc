@@ -355,7 +355,7 @@ TEST_F(JsonConstraintTest, AnswersDoNotDisturbEachOther) {
 }
 
 TEST_F(JsonConstraintTest, RefusesWhatCannotBeWritten) {
-  expect_error(ErrorKind::InvalidArgument, {"no value satisfies"},
+  expect_error(ErrorKind::InvalidArgument, {"a value that satisfies"},
                [&] { json_constraint(vocabulary_, R"({"$ref": "#"})"); });
   expect_error(ErrorKind::InvalidArgument, {"end-of-text"},
                [&] { JsonVocabulary(tokenizer_, {}); });

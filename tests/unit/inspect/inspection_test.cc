@@ -179,7 +179,7 @@ TEST_P(Inspecting, AskingChangesNoBit) {
 
 TEST_P(Inspecting, AMutedHeadGivesNothing) {
   const Inspection whole = inspected(), without = inspected({{Look::self, 1, 2}});
-  const Attended& here = without.attended(Look::self, 1);
+  const AttentionMap& here = without.attended(Look::self, 1);
   const int64_t D = here.heads.dim(3);
   for (int64_t t = 0; t < here.heads.dim(1); ++t)
     for (int64_t d = 0; d < D; ++d)

@@ -177,8 +177,8 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
         },
         {"decoder.position.distance is 16", "more than 16"}},
        {rotary([](RotarySpec& r) { r.share = 0.5f; }),
-        {"decoder.position.rotary", "turns 1 of 2", "even"}},
-       {rotary([](RotarySpec& r) { r.share = 0; }), {"decoder.position.rotary", "turns 0"}},
+        {"decoder.position.rotary", "rotates 1 of 2", "even"}},
+       {rotary([](RotarySpec& r) { r.share = 0; }), {"decoder.position.rotary", "rotates 0"}},
        {rotary([](RotarySpec& r) { r.theta = 0.5f; }), {"decoder.position.rotary.theta is 0.5"}},
        {rotary([](RotarySpec& r) { r.scaling = RotaryScaling::longrope; }),
         {"decoder.position.rotary has 0 factors", "expected 1"}},
@@ -198,7 +198,7 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
         }),
         {"decoder.position.rotary.original_context is 1", "attention_factor"}},
        {rotary([](RotarySpec& r) { r.scaling = RotaryScaling::dynamic; }),
-        {"decoder.position.rotary turns 2 numbers", "at least 4 for dynamic"}},
+        {"decoder.position.rotary rotates 2 numbers", "at least 4 for dynamic"}},
        {rotary([](RotarySpec& r) {
           r.scaling = RotaryScaling::llama3;
           r.low_frequency = r.high_frequency = 2;

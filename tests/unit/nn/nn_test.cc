@@ -176,12 +176,12 @@ TEST(Layers, DrawDropoutFromPlacesOfTheirOwn) {
   }
   EXPECT_EQ(places.size(), 3u * (1 + 3 * 4096));
   Pass pass;
-  EXPECT_EQ(pass.drop(0.5f, 3).probability, 0);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).probability, 0);
   pass.training = true;
   pass.dropout.step = 7;
-  EXPECT_EQ(pass.drop(0.5f, 3).probability, 0.5f);
-  EXPECT_EQ(pass.drop(0.5f, 3).substream, 3u);
-  EXPECT_EQ(pass.drop(0.5f, 3).step, 7u);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).probability, 0.5f);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).substream, 3u);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).step, 7u);
 }
 
 TEST(Norms, ThatAreAbsentChangeNothing) {

@@ -196,7 +196,7 @@ TEST_F(TokenizerFile, SaysWhatIsDamaged) {
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 2147483647; }),
             "\"a\" has id 2147483647 (model.vocab); expected an id below 4, the number of tokens");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 1; }),
-            "\"a\" and \"b\" both have id 1 (model.vocab); expected an id for each");
+            "\"a\" and \"b\" both have id 1 (model.vocab); expected distinct ids");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"].erase("a"); }),
             "no token has id 0 (model.vocab); expected ids without holes");
   EXPECT_EQ(refused([](auto& file) { file["model"]["unk_token"] = "[UNK]"; }),

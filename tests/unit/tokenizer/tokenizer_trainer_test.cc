@@ -134,7 +134,7 @@ TEST(TokenizerTrainer, RefusesAVocabularyWithoutRoomForCharacters) {
                [] { trained({.vocabulary = 100}, "text"); });
   expect_error(ErrorKind::InvalidArgument, {"--vocab-size: is 3", "2 special tokens and 4 char"},
                [] { trained({.kind = TokenizerKind::unigram, .vocabulary = 3}, "abcd"); });
-  expect_error(ErrorKind::InvalidArgument, {"holds no words"},
+  expect_error(ErrorKind::InvalidArgument, {"contains no words"},
                [] { trained({.vocabulary = 300}, ""); });
 }
 

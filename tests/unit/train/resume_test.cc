@@ -241,7 +241,7 @@ TEST_F(Resume, FallsBackToTheOlderSnapshot) {
     EXPECT_EQ(plan.first_step, 16);
     EXPECT_NE(plan.from.find("checkpoint-16"), std::string::npos) << plan.from;
     ASSERT_FALSE(plan.notes.empty());
-    EXPECT_NE(plan.notes[0].find("checkpoint-20 is left out"), std::string::npos) << plan.notes[0];
+    EXPECT_NE(plan.notes[0].find("checkpoint-20 is skipped"), std::string::npos) << plan.notes[0];
     EXPECT_EQ(read_file(file(20)), last);  // made again
     expect_whole_log();
   }
