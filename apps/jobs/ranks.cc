@@ -31,14 +31,16 @@ int from_environment(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// If a machine lacks a library, all of its ranks notice; the first reports it, and mpirun ends the
-// others while they wait.
+// If a machine lacks a library, all of its ranks notice. The first reports it; the others leave
+// without a word once it has.
 std::unique_ptr<Communicator> connect() {
   try {
     return open_communicator();
-  } catch (...) {
-    if (from_environment("OMPI_COMM_WORLD_LOCAL_RANK", 0) > 0) std::this_thread::sleep_for(1s);
-    throw;
+  } catch (const Error&) {
+    if (from_environment("OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0) throw;
+    catch_signals("");
+    std::this_thread::sleep_for(1s);
+    _exit(2);
   }
 }
 
