@@ -15,7 +15,7 @@ WatchedList::WatchedList(const Watch& watch, std::optional<Tokenizer> tokenizer,
   if (watch_.attention) ids_ = prompt;
 }
 
-// As JSON.
+// Returns the text of a token as JSON.
 std::string WatchedList::text(int32_t id) const {
   if (id < 0) return "\"\"";
   return json_line(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));
