@@ -98,8 +98,8 @@ Json parse_ordered_json(std::string_view text, const std::string& name) {
   return builder.take();
 }
 
-std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string json_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace fovea
