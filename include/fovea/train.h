@@ -100,9 +100,9 @@ TrainOptions preset_training(const std::string& preset);
 // What a run will be, before it starts.
 struct TrainPlan {
   Spec spec;
-  std::string objective;  // "next_token", "masked", "spans", "pairs" or "labels"
+  std::string objective;  // "next_token", "masked", "spans", "pairs", "labels" or "embedding"
   std::string from;  // "random weights", the directory it starts from, or the snapshot it resumes
-  int64_t first_step = 0;
+  int64_t first_step = 0, steps = 0;  // the run goes from the first of these to the second
   int64_t parameters = 0;
   int64_t training_tokens = 0, validation_tokens = 0;        // in the data
   int64_t training_sequences = 0, validation_sequences = 0;  // pairs or labelled texts; else 0
@@ -144,6 +144,8 @@ struct TrainResult {
   // On held-out text, of the weights in the directory's model.safetensors; 0 = never evaluated.
   double best_loss = 0;
   std::vector<std::pair<std::string, double>> figures = {};  // more about it, by name
+  // Figures before the first step, where the task measures them.
+  std::vector<std::pair<std::string, double>> start_figures = {};
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
   uint64_t peak_bytes = 0;  // resident, of the process so far

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// What a parameter is for: decides how it begins, whether weight decay pulls on it, and whether it
-// is trained at all (sinusoids are not).
+// What a parameter is for: decides its initial values, whether weight decay applies to it, and
+// whether it is trained by default (sinusoids are not).
 enum class Role {
   matrix,
   residual_matrix,
@@ -26,6 +26,9 @@ struct Parameter {
   Role role = Role::matrix;
   Tensor value;
   PackedWeight packed = {};  // instead of the value, where the model was opened for inference alone
+  // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
+  // optimiser is made.
+  bool trainable = role != Role::sinusoids;
 
   bool present() const { return !shape.empty(); }
 };
@@ -34,7 +37,10 @@ inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding;
 }
 
-inline bool trains(Role role) { return role != Role::sinusoids; }
+struct NamedParameter {
+  std::string name;
+  Parameter* parameter;
+};
 
 // A visit of one parameter, for the each(f) members of the layers: calls f(name, parameter) if it
 // is there.

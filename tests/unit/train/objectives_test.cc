@@ -6,7 +6,7 @@
 #include "families/directory.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
-#include "train/job.h"
+#include "train/prepare.h"
 #include "unit/base/expect_error.h"
 #include "unit/train/runs.h"
 
