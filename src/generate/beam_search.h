@@ -14,10 +14,11 @@ class BeamSearch {
              const std::vector<int32_t>& prompt);
 
   struct Hypothesis {
-    std::vector<int32_t> ids;  // written; the end included where there is one
-    float score = 0;           // sum of log-probabilities; of whole ones / length ^ penalty
-    bool ended = false;        // by an end token, not by the limit of its length
-    std::vector<float> logprobs;
+    std::vector<int32_t> ids = {};  // written; the end included where there is one
+    float score = 0;                // sum of log-probabilities; of whole ones / length ^ penalty
+    bool ended = false;             // by an end token, not by the limit of its length
+    std::vector<float> logprobs = {};
+    TokenCounts counts;
   };
 
   struct Continuation {

@@ -5,6 +5,7 @@
 
 #include "families/directory.h"
 #include "fovea/generate.h"
+#include "generate/token_counts.h"
 
 namespace fovea {
 
@@ -22,12 +23,13 @@ struct GenerationRules {
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);
 
-// What one answer is held to; `prompt` are the tokens that the penalties count besides the written
-// ones.
+// What one answer is held to. `prompt`: the tokens that count as repeated besides the written ones.
+// `counts`: of both.
 struct Restraints {
   const GenerationRules& rules;
   const GenerateOptions& options;
   const std::vector<int32_t>& prompt;
+  const TokenCounts& counts;
 };
 
 // Changes logits [V] (or log-probabilities) for the token behind `written`: bias, penalties,
