@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/random.h"
 #include "support/expect_error.h"
 
 namespace fovea {
@@ -18,7 +19,9 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 Floats restrained(Floats logits, const GenerateOptions& options, const Ids& prompt,
                   const Ids& written, const GenerationRules& rules = {}) {
-  restrain(logits.data(), std::ssize(logits), {rules, options, prompt}, written);
+  TokenCounts counts(options.sampling, prompt);
+  counts.follow(written);
+  restrain(logits.data(), std::ssize(logits), {rules, options, prompt, counts}, written);
   return logits;
 }
 
@@ -34,6 +37,42 @@ TEST(Rules, TakePresenceOnceAndFrequencyEachTimeOffWhatWasWritten) {
   options.sampling.presence_penalty = 1;
   options.sampling.frequency_penalty = 0.5f;
   EXPECT_EQ(restrained({0, 0, 0, 0}, options, {3, 3}, {1, 2, 2}), (Floats{0, -1.5f, -2, 0}));
+}
+
+// An answer's counts follow it token by token; those of a draft are a copy, which also counts
+// guesses that are rejected later.
+TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
+  constexpr int32_t kTokens = 12;
+  Random random(7, Stream::sampling);
+  const auto token = [&] { return static_cast<int32_t>(random.uniform_double() * kTokens); };
+  GenerateOptions options;
+  options.sampling.repetition_penalty = 1.3f;
+  options.sampling.presence_penalty = 0.2f;
+  options.sampling.frequency_penalty = 0.1f;
+  for (int text = 0; text < 20; ++text) {
+    Ids prompt, written;
+    while (std::ssize(prompt) < text) prompt.push_back(token());
+    TokenCounts counts(options.sampling, prompt);
+    for (int step = 0; step < 30; ++step) {
+      Floats logits;
+      for (int32_t id = 0; id < kTokens; ++id)
+        logits.push_back(static_cast<float>(random.uniform_double()) - 0.5f);
+      const auto expect_recounted = [&](TokenCounts& followed, const Ids& ids) {
+        followed.follow(ids);
+        Floats found = logits;
+        restrain(found.data(), kTokens, {{}, options, prompt, followed}, ids);
+        EXPECT_EQ(found, restrained(logits, options, prompt, ids));
+      };
+      TokenCounts draft = counts;
+      Ids guessed = written;
+      for (int guess = 0; guess < step % 4; ++guess) {
+        guessed.push_back(token());
+        expect_recounted(draft, guessed);
+      }
+      expect_recounted(counts, written);
+      for (int accepted = 0; accepted < 1 + step % 3; ++accepted) written.push_back(token());
+    }
+  }
 }
 
 TEST(Rules, ForbidWhatWouldRepeatAnNgram) {
