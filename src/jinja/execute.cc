@@ -284,7 +284,7 @@ Value Interpreter::invoke(const Function& function, const Body& body, Activation
   ++calls_;
   step(static_cast<size_t>(function.slots) / 4);
   Activation own{outer, {}};
-  Activation* const made = function.captured ? activate(function, outer) : &fovea_format;
+  Activation* const made = function.captured ? activate(function, outer) : &own;
   made->slots.resize(static_cast<size_t>(function.slots));
   Activation* const before = std::exchange(activation_, made);
   enter(function.scope);
