@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/math.h"

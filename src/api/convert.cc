@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"

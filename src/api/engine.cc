@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "generate/scheduler.h"

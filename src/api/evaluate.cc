@@ -1,6 +1,6 @@
 #include "fovea/evaluate.h"
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "api/pseudo_perplexity.h"
 #include "base/error.h"
 #include "base/float_mode.h"

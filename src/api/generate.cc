@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/math.h"

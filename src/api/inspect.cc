@@ -5,7 +5,7 @@
 #include <charconv>
 #include <mutex>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/math.h"

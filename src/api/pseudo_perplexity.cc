@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "data/token_store.h"

@@ -1,5 +1,5 @@
 #include "checkpoint/snapshot.h"
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "fovea/inspect.h"
