@@ -1,10 +1,12 @@
 # After `cmake --install`, find_package(fovea) gives the target fovea::fovea: a static library and what it stands on.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS fovea EXPORT fovea_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET fovea_cli)
   install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET fovea_mpi)
+  install(TARGETS fovea_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fovea)
 endif()
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)

@@ -5,10 +5,10 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = ("base unicode kernels tensor ops cache nn model checkpoint families tokenizer jinja chat metrics data grammar generate embed "
+LADDER = ("base unicode kernels parallel tensor ops cache nn model checkpoint families tokenizer jinja chat metrics data grammar generate embed "
           "search inspect plan train api").split()
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
-        "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"},
+        "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"}, "parallel": {"base", "kernels"},
         "data": {"base", "unicode", "tokenizer"}}  # otherwise a folder may use all before it
 APPS = "terminal http jobs options serve inspector cli".split()
 APART = {"generate", "embed", "inspect", "plan"}              # verbs that do not include one another
@@ -19,7 +19,7 @@ FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/preset
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/characters.cc"),
-         r"mpi\.h": ("apps/jobs/ranks.cc",),
+         r"mpi\.h": ("src/parallel/mpi/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"hnswlib": ("src/search/vector_graph.cc",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/http/",)}
@@ -49,8 +49,8 @@ def check_include(path, header):
     inner = first in LADDER and "/" in header
     if parts[0] == "apps" and "/" in header and first in APPS and APPS.index(first) > APPS.index(parts[1]):
         return f"includes \"{header}\"; {parts[1]} does not stand on {first}"
-    if parts[0] == "apps" and inner and first != "base":
-        return f"includes \"{header}\"; apps include only include/fovea and src/base"
+    if parts[0] == "apps" and inner and first not in ("base", "parallel"):
+        return f"includes \"{header}\"; apps include only include/fovea, src/base and src/parallel"
     if parts[0] == "examples" and inner:
         return f"includes \"{header}\"; examples include only include/fovea"
     if parts[0] == "include" and inner:

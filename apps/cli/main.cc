@@ -169,7 +169,7 @@ int complain(const std::string& message, int code) {
 int guarded(const std::vector<std::string>& arguments) {
   std::optional<Ranks> ranks;
   try {
-    if (Ranks::started() > 1) ranks.emplace();
+    if (started_processes() > 1) ranks.emplace();
     return dispatch(arguments);
   } catch (const OutputClosed&) {
     if (ranks) ranks->leave(0);

@@ -40,17 +40,40 @@ std::string request_id(const Request& request) {
 }  // namespace
 
 Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
-    : stream_(std::move(socket)), deadline_(stream_.get_executor()), all_(all) {}
+    : socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      deadline_(socket_.get_executor()),
+      all_(all) {}
 
-std::string_view Connection::unread() const {
-  const auto bytes = buffer_.data();
-  return {static_cast<const char*>(bytes.data()), bytes.size()};
+// Closes the connection unless the time is set anew before it is over.
+void Connection::expire_after(std::chrono::steady_clock::duration time) {
+  timer_.expires_after(time);
+  timer_.async_wait([self = shared_from_this()](error_code stopped) {
+    // The time may have been set anew after this call was queued.
+    if (!stopped && self->timer_.expiry() <= std::chrono::steady_clock::now()) self->close();
+  });
+}
+
+void Connection::expire_never() { timer_.expires_at(std::chrono::steady_clock::time_point::max()); }
+
+// Appends what arrives next to the buffer, and calls next() then.
+template <class Next>
+void Connection::read_some(Next next) {
+  const size_t size = buffer_.size();
+  buffer_.resize(size + kReadBytes);
+  socket_.async_read_some(
+      asio::buffer(&buffer_[size], kReadBytes),
+      [self = shared_from_this(), size, next = std::move(next)](error_code error, size_t count) {
+        if (error || self->closed_) return self->close();
+        self->buffer_.resize(size + count);
+        next();
+      });
 }
 
 void Connection::start() {
   error_code ignored;
-  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
-  stream_.expires_after(all_.options.times.head);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  expire_after(all_.options.times.head);
   read_request();
 }
 
@@ -67,28 +90,24 @@ void Connection::read_request() {
   head_.reset();
   body_.reset();
   route_ = nullptr;
-  if (buffer_.size() == 0) return read_more_head();
+  if (buffer_.empty()) return read_more_head();
   try {
     began_ = std::chrono::steady_clock::now();
     idle_ = false;
-    head_ = read_head(unread(), all_.options.limits);
+    head_ = read_head(buffer_, all_.options.limits);
   } catch (const Refusal& refusal) {
     return refuse(refusal);
   }
   if (!head_) return read_more_head();
-  buffer_.consume(head_->bytes);
+  buffer_.erase(0, head_->bytes);
   on_head(*head_);
 }
 
 void Connection::read_more_head() {
-  stream_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](error_code error, size_t count) {
-                            if (error) return self->close();
-                            self->buffer_.commit(count);
-                            if (self->idle_)
-                              self->stream_.expires_after(self->all_.options.times.head);
-                            self->read_request();
-                          });
+  read_some([this] {
+    if (idle_) expire_after(all_.options.times.head);
+    read_request();
+  });
 }
 
 // Whoever may not come in is told so before the body is read.
@@ -108,12 +127,12 @@ void Connection::on_head(const RequestHead& head) {
   } catch (const Refusal& refusal) {
     return refuse(refusal);
   }
-  stream_.expires_after(all_.options.times.body);
+  expire_after(all_.options.times.body);
   if (!head.expects_continue || body_->done()) return read_body();
   writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(stream_, asio::buffer(writing_),
+  asio::async_write(socket_, asio::buffer(writing_),
                     [self = shared_from_this()](error_code error, size_t) {
-                      if (error) return self->close();
+                      if (error || self->closed_) return self->close();
                       self->writing_.clear();
                       self->read_body();
                     });
@@ -133,17 +152,12 @@ void Connection::answer_unread(Response response) {
 
 void Connection::read_body() {
   try {
-    buffer_.consume(body_->take(unread()));
+    buffer_.erase(0, body_->take(buffer_));
   } catch (const Refusal& refusal) {
     return refuse(refusal);
   }
   if (body_->done()) return dispatch();
-  stream_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](error_code error, size_t count) {
-                            if (error) return self->close();
-                            self->buffer_.commit(count);
-                            self->read_body();
-                          });
+  read_some([this] { read_body(); });
 }
 
 std::shared_ptr<LiveExchange> Connection::open_exchange() {
@@ -159,7 +173,7 @@ std::shared_ptr<LiveExchange> Connection::open_exchange() {
     all_.options.access.add_cors_headers(request, cors);
     to.headers = std::move(cors.headers);
   }
-  auto notify = [self = shared_from_this(), executor = stream_.get_executor()] {
+  auto notify = [self = shared_from_this(), executor = socket_.get_executor()] {
     asio::post(executor, [self] { self->flush(); });
   };
   return std::make_shared<LiveExchange>(outbox_, std::move(to), std::move(notify),
@@ -192,7 +206,7 @@ void Connection::answer_too_late(LiveExchange& exchange) {
 }
 
 void Connection::dispatch() {
-  stream_.expires_never();
+  expire_never();
   auto exchange = open_exchange();
   start_deadline(exchange);
   // Moved, but for what the log needs.
@@ -219,17 +233,16 @@ void Connection::dispatch() {
 void Connection::watch() {
   if (watching_ || closed_) return;
   watching_ = true;
-  stream_.socket().async_wait(
-      asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
-        self->watching_ = false;
-        if (error || self->closed_ || !self->outbox_) return;
-        char byte = 0;
-        const ssize_t count =
-            recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
-        if (nothing) return self->watch();
-        if (count <= 0) self->call_off();  // else: its next request, which waits its turn
-      });
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self =
+                                                            shared_from_this()](error_code error) {
+    self->watching_ = false;
+    if (error || self->closed_ || !self->outbox_) return;
+    char byte = 0;
+    const ssize_t count = recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
+    if (nothing) return self->watch();
+    if (count <= 0) self->call_off();  // else: its next request, which waits its turn
+  });
 }
 
 // Whoever is at the answer learns that nobody waits for it.
@@ -264,14 +277,14 @@ void Connection::flush() {
 
 void Connection::write_piece() {
   busy_writing_ = true;
-  stream_.expires_after(all_.options.times.write);
+  expire_after(all_.options.times.write);
   const size_t count = std::min(writing_.size() - written_, kWriteBytes);
-  stream_.async_write_some(asio::buffer(writing_.data() + written_, count),
+  socket_.async_write_some(asio::buffer(writing_.data() + written_, count),
                            [self = shared_from_this()](error_code error, size_t sent) {
                              self->busy_writing_ = false;
-                             if (error) return self->close();
+                             if (error || self->closed_) return self->close();
                              self->written_ += sent;
-                             self->stream_.expires_never();
+                             self->expire_never();
                              if (self->written_ < self->writing_.size()) return self->write_piece();
                              self->flush();
                            });
@@ -285,7 +298,7 @@ void Connection::end_answer() {
   if (close_now) return linger();
   if (all_.draining) return close();
   const HttpTimes& times = all_.options.times;
-  stream_.expires_after(buffer_.size() == 0 ? times.idle : times.head);
+  expire_after(buffer_.empty() ? times.idle : times.head);
   read_request();
 }
 
@@ -312,15 +325,14 @@ void Connection::log(bool whole) {
 
 void Connection::linger() {
   error_code ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   buffer_.clear();
-  if (lingered_ == 0) stream_.expires_after(kLinger);
-  stream_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](error_code error, size_t count) {
-                            self->lingered_ += count;
-                            if (error || self->lingered_ > kLingerBytes) return self->close();
-                            self->linger();
-                          });
+  if (lingered_ == 0) expire_after(kLinger);
+  read_some([this] {
+    lingered_ += buffer_.size();
+    if (lingered_ > kLingerBytes) return close();
+    linger();
+  });
 }
 
 void Connection::drain() {
@@ -331,7 +343,9 @@ void Connection::close() {
   if (closed_) return;
   closed_ = true;
   const auto self = shared_from_this();
-  stream_.close();
+  error_code ignored;
+  socket_.close(ignored);
+  timer_.cancel();
   deadline_.cancel();
   if (outbox_) {
     call_off();

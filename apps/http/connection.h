@@ -3,8 +3,6 @@
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -50,6 +48,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_body();
   void on_body(std::string_view bytes);
   void dispatch();
+  void expire_after(std::chrono::steady_clock::duration time);
+  void expire_never();
+  template <class Next>
+  void read_some(Next next);
   void start_deadline(const std::shared_ptr<LiveExchange>& exchange);
   void answer_too_late(LiveExchange& exchange);
   Response failure(int status, const std::string& message, const char* code) const;
@@ -61,11 +63,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void call_off();
   void log(bool whole);
   void linger();
-  std::string_view unread() const;
 
-  boost::beast::tcp_stream stream_;
-  boost::asio::steady_timer deadline_;
-  boost::beast::flat_buffer buffer_;
+  boost::asio::ip::tcp::socket socket_;
+  boost::asio::steady_timer timer_;     // of what the socket does
+  boost::asio::steady_timer deadline_;  // of the answer
+  std::string buffer_;                  // what the client has sent and nobody has read
   Connections& all_;
   std::optional<RequestHead> head_;
   std::optional<BodyReader> body_;

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "parallel/communicator.h"
 
 namespace fovea::cli {
 
@@ -19,51 +22,49 @@ class Ranks {
     Json content;
   };
 
-  // How many mpirun started; 1 without it.
-  static int started();
   // mpirun ties each of few ranks to a single core. Gives this one its machine's, where its share
   // of them is more; before anything counts them.
   static void take_cores();
-  // Null where there is only one.
+  // Null if there is only one.
   static Ranks* current();
-  // Whether this is one of several and not rank 0, which alone talks to people.
+  // Whether this is one of several and not rank 0, which alone prints messages.
   static bool only_helps() { return current() != nullptr && current()->rank() > 0; }
 
-  Ranks();   // waits for all others
-  ~Ranks();  // as well
+  Ranks();   // waits for all others; throws as open_communicator() does
+  ~Ranks();  // waits for all others
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  int rank() const { return rank_; }
-  int size() const { return static_cast<int>(hosts_.size()); }
+  int rank() const { return communicator_->rank(); }
+  int size() const { return communicator_->size(); }
   std::string name(int rank) const;  // "rank 1 (HOST)"
 
   void send(int to, const Json& content) const;
   std::optional<Message> receive() const;  // one that has arrived
   Message wait() const;                    // until one arrives
 
-  // Ends all ranks with this exit code; says so in the name of this rank.
+  // Ends all ranks with this exit code; reports the message in the name of this rank.
   [[noreturn]] void fail(const std::string& message, int code);
   [[noreturn]] void leave(int code);
 
  private:
   enum State : int { kRunning, kLeft };
+  // Of a rank of this machine, in memory that all of them share.
   struct Neighbour {
-    int rank, process;
+    int rank;
+    std::atomic<int>& process;
+    std::atomic<int>& state;
   };
 
   void meet();
   void share_cores() const;
   void watch(const std::stop_token& stop);
-  void tell_of_the_dead();
+  void report_the_dead();
 
-  int rank_ = 0;
-  std::vector<std::string> hosts_;     // of each rank
-  std::vector<Neighbour> neighbours_;  // the ranks of this machine
-  // In memory that the ranks of this machine share: the state of each, and whether one has told
-  // who died.
-  std::atomic<int>* states_ = nullptr;
-  std::atomic<int>* told_ = nullptr;
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<std::string> hosts_;  // of each rank
+  std::vector<Neighbour> neighbours_;
+  std::atomic<int>* reported_ = nullptr;  // shared: whether a neighbour has reported an error
   std::atomic<int>* own_state_ = nullptr;
   std::jthread watcher_;
 };

@@ -31,6 +31,6 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::stri
 
 // The value in one line, without a newline. Bytes that are not UTF-8, which a vocabulary's token
 // may contain, become U+FFFD.
-std::string json_line(const nlohmann::ordered_json& json);
+std::string json_line(const nlohmann::ordered_json& value);
 
 }  // namespace fovea

@@ -12,7 +12,7 @@
 #include "checkpoint/safetensors.h"
 #include "fovea/engine.h"
 #include "fovea/trace.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 
 namespace fovea {
 namespace {

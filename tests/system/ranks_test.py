@@ -1,6 +1,7 @@
 """Lines shared by the processes that mpirun starts: the same bytes as from one, whatever dies on the way; and a job that goes on."""
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -15,6 +16,7 @@ TEXTS = json.loads((MODEL / "texts.json").read_text())
 # More ranks than cores, by root in a container: what users need not say.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("OMPI_")}
+MPI = shutil.which("mpirun") and pathlib.Path(FOVEA).with_name("fovea_mpi.so").exists()
 BLOCK = 512  # lines that embed hands to a rank
 
 
@@ -27,7 +29,7 @@ def lines(count, seed=3):
     return "".join(f"{generator.choice(TEXTS)} {i}\n" for i in range(count)).encode()
 
 
-@unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+@unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
 class Ranks(FoveaTest):
     def mpirun(self, ranks, *arguments, **more):
         more.setdefault("input", b"")
@@ -112,6 +114,21 @@ class Ranks(FoveaTest):
         return subprocess.run([*MPIRUN, *parts], input=lines(20), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                               env=ENVIRONMENT, check=False)
 
+    def test_the_installed_program_finds_its_module(self):
+        prefix, text = self.folder / "prefix", b"night\nday\n"
+        build = os.environ.get("FOVEA_BUILD", ROOT / "build/release")
+        subprocess.run(["cmake", "--install", build, "--prefix", prefix], stdout=subprocess.DEVNULL, check=True)
+        program = prefix / "bin/fovea"
+        command = [*MPIRUN, "-n", "2", program, "embed", MODEL]
+        done = subprocess.run(command, input=text, capture_output=True, timeout=120, env=ENVIRONMENT, check=False)
+        self.assertEqual(self.ok(done).stdout, self.ok(fovea("embed", MODEL, input=text)).stdout)
+        for module in prefix.rglob("fovea_mpi.so"):
+            module.unlink()
+        (self.folder / "fovea_mpi.so").write_text("not a module")  # the current directory is not searched
+        done = subprocess.run(command, input=text, capture_output=True, timeout=120, env=ENVIRONMENT, cwd=self.folder, check=False)
+        self.told_once(done, "mpirun: this fovea has no MPI module", "libopenmpi-dev")
+        self.ok(subprocess.run([program, "embed", MODEL], input=text, capture_output=True, env=ENVIRONMENT, check=False))
+
     def test_a_rank_without_the_model_is_named(self):
         self.told_once(self.different_ranks(("embed", MODEL), ("embed", self.folder / "none")), "rank 1 (", "none")
 
@@ -124,7 +141,7 @@ class Ranks(FoveaTest):
         self.told_once(self.different_ranks(("embed", MODEL), ("embed", MODEL, "--dimensions", "4")), "rank 1 (", "differs")
 
 
-@unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+@unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
 class Deaths(FoveaTest):
     def started(self, *command):
         process = subprocess.Popen([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

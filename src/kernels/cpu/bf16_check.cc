@@ -82,19 +82,19 @@ bool agree(const Multiply& multiply, const Model& model) {
 
 }  // namespace
 
-bool TilesAgree() { return agree(multiplied_tiles<NativeTiles>, multiplied_tiles<ModelTiles>); }
-bool PairsAgree() { return agree(multiplied_pairs<NativePairs>, multiplied_pairs<ModelPairs>); }
+bool tiles_agree() { return agree(multiplied_tiles<NativeTiles>, multiplied_tiles<ModelTiles>); }
+bool pairs_agree() { return agree(multiplied_pairs<NativePairs>, multiplied_pairs<ModelPairs>); }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(TilesAgree);
-HWY_EXPORT(PairsAgree);
+HWY_EXPORT(tiles_agree);
+HWY_EXPORT(pairs_agree);
 
-bool native_tiles_agree() { return HWY_DYNAMIC_DISPATCH(TilesAgree)(); }
-bool native_pairs_agree() { return HWY_DYNAMIC_DISPATCH(PairsAgree)(); }
+bool native_tiles_agree() { return HWY_DYNAMIC_DISPATCH(tiles_agree)(); }
+bool native_pairs_agree() { return HWY_DYNAMIC_DISPATCH(pairs_agree)(); }
 
 }  // namespace fovea::cpu
 #endif

@@ -45,7 +45,7 @@ struct TileA {
 // same columns of the next tile, since no hardware prefetcher predicts the start of a row.
 constexpr int64_t kPrefetchStep = 16;  // words in a cache line
 template <int64_t kRows, bool kPackedA>
-HWY_INLINE void PrefetchA(TileA a, int64_t i) {
+HWY_INLINE void prefetch_a(TileA a, int64_t i) {
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) {
     hwy::Prefetch(kPackedA ? a.data + (i + kPrefetchStep) * kTileRows + row * kPrefetchStep
@@ -56,7 +56,7 @@ HWY_INLINE void PrefetchA(TileA a, int64_t i) {
 // Calls body(row, vector) for each vector of a tile, unrolled, so that the tile can stay in
 // registers.
 template <int64_t kRows, int64_t kVectors, class Body>
-HWY_INLINE void EachOfTile(Body&& body) {
+HWY_INLINE void each_of_tile(Body&& body) {
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) {
 #pragma GCC unroll 3
@@ -78,11 +78,11 @@ struct TileSums {
 // Continues the chains of one tile over k more words. bias, if any, is added after the last
 // product. b is a packed panel [k][kVectors * kLanes].
 template <class Products, int64_t kRows, int64_t kVectors, bool kPackedA>
-HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
-                               const TileSums& sums, const float* HWY_RESTRICT bias) {
+HWY_NOINLINE void multiply_tile(TileA a, const float* HWY_RESTRICT b, int64_t k,
+                                const TileSums& sums, const float* HWY_RESTRICT bias) {
   const Floats d;
   Vector sum[kRows][kVectors];
-  const auto each = [](auto&& body) HWY_ATTR { EachOfTile<kRows, kVectors>(body); };
+  const auto each = [](auto&& body) HWY_ATTR { each_of_tile<kRows, kVectors>(body); };
   float* HWY_RESTRICT tile = sums.at;
   const int64_t stride = sums.stride;
   const auto at = [&](int64_t row, int64_t v) HWY_ATTR { return tile + row * stride + v * kLanes; };
@@ -95,7 +95,7 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
   if (stride != kTileColumns)  // in c, where the rows of the next tile follow
     each([&](int64_t row, int64_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
   for (int64_t i = 0; i < k;) {
-    PrefetchA<kRows, kPackedA>(a, i);
+    prefetch_a<kRows, kPackedA>(a, i);
     const int64_t end = std::min(k, i + kPrefetchStep);
     for (; i < end; ++i) {
       Vector columns[kVectors];
@@ -126,13 +126,13 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
 using TileFunction = void (*)(TileA, const float*, int64_t, const TileSums&, const float*);
 
 template <class Products, bool kPackedA, int64_t kRows = kTileRows>
-TileFunction TileFunctionOf(int64_t rows, int64_t vectors) {
+TileFunction tile_function_of(int64_t rows, int64_t vectors) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return TileFunctionOf<Products, kPackedA, kRows - 1>(rows, vectors);
+    if (rows < kRows) return tile_function_of<Products, kPackedA, kRows - 1>(rows, vectors);
   }
-  if (vectors == 1) return MultiplyTile<Products, kRows, 1, kPackedA>;
-  if (vectors == 2) return MultiplyTile<Products, kRows, 2, kPackedA>;
-  return MultiplyTile<Products, kRows, 3, kPackedA>;
+  if (vectors == 1) return multiply_tile<Products, kRows, 1, kPackedA>;
+  if (vectors == 2) return multiply_tile<Products, kRows, 2, kPackedA>;
+  return multiply_tile<Products, kRows, 3, kPackedA>;
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

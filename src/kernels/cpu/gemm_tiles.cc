@@ -11,7 +11,7 @@
 #include "base/threads.h"
 #include "kernels/cpu/gemm_internal.h"
 #include "kernels/cpu/gemm_product.h"
-#include "kernels/cpu/gemm_scratch.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/sum_tree.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -77,9 +77,9 @@ class TileShare {
     const int64_t panels = ceil_div(columns.size(), kPiece);
     const int64_t row_pieces = ceil_div(rows_.size(), kPiece);
     const bool carries = blocks_.size() > 1;
-    float* sums = gemm_scratch(GemmScratch::carry,
-                               (carries ? panels * row_pieces : 1) * places_ * kPieceFloats);
-    char* packed_b = scratch(GemmScratch::packed_b, 2 * panels * most_steps_ * kTileBytes);
+    float* sums =
+        scratch(ScratchUse::carry, (carries ? panels * row_pieces : 1) * places_ * kPieceFloats);
+    char* packed_b = scratch_bytes(ScratchUse::packed_b, 2 * panels * most_steps_ * kTileBytes);
     std::vector<SumTree> trees(carries ? static_cast<size_t>(panels * row_pieces) : 1);
     for (const auto& block : blocks_) {
       pack_b(block, columns, packed_b);
@@ -99,8 +99,8 @@ class TileShare {
     }
   }
 
-  static char* scratch(GemmScratch use, int64_t bytes) {
-    return reinterpret_cast<char*>(gemm_scratch(use, static_cast<size_t>(bytes / 4)));
+  static char* scratch_bytes(ScratchUse use, int64_t bytes) {
+    return reinterpret_cast<char*>(scratch(use, bytes / 4));
   }
 
   // [tile of 16 columns][step][16 pairs][16 columns][2]
@@ -136,7 +136,7 @@ class TileShare {
               kTileDepth * element, p_.a.stride * element};
     }
     const int64_t steps = steps_of(block);
-    char* packed = scratch(GemmScratch::packed_a, 2 * steps * kTileBytes);
+    char* packed = scratch_bytes(ScratchUse::packed_a, 2 * steps * kTileBytes);
     for (int64_t tile = 0; tile * kTileSide < rows.size(); ++tile) {
       const int64_t row = rows.begin + tile * kTileSide;
       const int64_t count = std::min(kTileSide, rows.end - row);
@@ -307,7 +307,7 @@ ThreadGrid split_tiles(const Product& p) {
 }
 
 template <class Tiles>
-void MultiplyTiles(const Product& p) {
+void multiply_tiles(const Product& p) {
   const ThreadGrid grid = split_tiles(p);
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
@@ -320,8 +320,8 @@ void MultiplyTiles(const Product& p) {
 
 }  // namespace
 
-void GemmTiles(bool native, const Product& p) {
-  native ? MultiplyTiles<NativeTiles>(p) : MultiplyTiles<ModelTiles>(p);
+void gemm_tiles_on(bool native, const Product& p) {
+  native ? multiply_tiles<NativeTiles>(p) : multiply_tiles<ModelTiles>(p);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -329,12 +329,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(GemmTiles);
+HWY_EXPORT(gemm_tiles_on);
 
 void gemm_tiles(Out c, In a, In b, In bias, const GemmShape& shape, bool native) {
   const FloatMode flush(kFlushToZero);
   const Product product(c, a, b, bias, shape);
-  HWY_DYNAMIC_DISPATCH(GemmTiles)(native, product);
+  HWY_DYNAMIC_DISPATCH(gemm_tiles_on)(native, product);
 }
 
 }  // namespace fovea::cpu

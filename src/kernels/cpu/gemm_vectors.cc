@@ -10,7 +10,7 @@
 #include "base/threads.h"
 #include "kernels/cpu/gemm_internal.h"
 #include "kernels/cpu/gemm_product.h"
-#include "kernels/cpu/gemm_scratch.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/sum_tree.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -75,12 +75,12 @@ class Block {
     for (const auto& block : blocks_) most_words_ = std::max(most_words_, words_of(block));
     const int64_t most_rows = std::max(kTileRows, kBlockA / most_words_ / kTileRows * kTileRows);
     block_rows_ = even_block(rows_.size(), most_rows, kTileRows);
-    packed_a_ = scratch(GemmScratch::packed_a, block_rows_ * most_words_);
-    packed_b_ = scratch(GemmScratch::packed_b, round_up(columns_.size(), kLanes) * most_words_);
+    packed_a_ = scratch(ScratchUse::packed_a, block_rows_ * most_words_);
+    packed_b_ = scratch(ScratchUse::packed_b, round_up(columns_.size(), kLanes) * most_words_);
     const int64_t panels = ceil_div(columns_.size(), kTileColumns);
     carried_ = blocks_.size() > 1;
     const int64_t slots = carried_ ? tiles_ * (whole_ ? 1 : panels) : 1;
-    carry_ = scratch(GemmScratch::carry, slots * places_ * kTileFloats);
+    carry_ = scratch(ScratchUse::carry, slots * places_ * kTileFloats);
     trees_.resize(by_units_ ? static_cast<size_t>(slots) : 0);
     if (p_.bias.data) widen_bias();
   }
@@ -96,9 +96,6 @@ class Block {
   static constexpr int64_t kDepth = kPairs ? 2 : 1;
   static constexpr int64_t kTileFloats = kTileRows * kTileColumns;
 
-  static float* scratch(GemmScratch use, int64_t floats) {
-    return gemm_scratch(use, static_cast<size_t>(floats));
-  }
   // A bf16 product takes k in pairs on every CPU, so that all add the same zero if k is odd.
   int64_t words_of(const Segment& segment) const {
     return p_.bf16_pairs ? ceil_div(segment.k.size(), 2) * (2 / kDepth) : segment.k.size();
@@ -110,7 +107,7 @@ class Block {
   }
 
   void widen_bias() {
-    bias_ = scratch(GemmScratch::bias, round_up(columns_.size(), kLanes));
+    bias_ = scratch(ScratchUse::bias, round_up(columns_.size(), kLanes));
     float* to = bias_;
     if (p_.bias.dtype == DType::bf16)
       widen_all(to, static_cast<const bf16*>(p_.bias.data) + columns_.begin, columns_.size());
@@ -200,8 +197,8 @@ class Block {
 
   static TileFunction function_of(const BlockA& a, Range rows, Range columns) {
     const int64_t vectors = ceil_div(columns.size(), kLanes);
-    return a.tiles ? TileFunctionOf<Products, true>(rows.size(), vectors)
-                   : TileFunctionOf<Products, false>(rows.size(), vectors);
+    return a.tiles ? tile_function_of<Products, true>(rows.size(), vectors)
+                   : tile_function_of<Products, false>(rows.size(), vectors);
   }
 
   // Where the sums of a tile are stored between blocks, for each place of the tree.
@@ -334,7 +331,7 @@ void multiply_vectors(const Product& p) {
 
 }  // namespace
 
-void GemmVectors(VectorProducts how, const Product& p) {
+void gemm_vectors_on(VectorProducts how, const Product& p) {
   switch (how) {
     case VectorProducts::floats: return multiply_vectors<FloatProducts, false>(p);
     case VectorProducts::pairs: return multiply_vectors<PairProducts<NativePairs>, true>(p);
@@ -347,12 +344,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(GemmVectors);
+HWY_EXPORT(gemm_vectors_on);
 
 void gemm_vectors(Out c, In a, In b, In bias, const GemmShape& shape, VectorProducts how) {
   const Product product(c, a, b, bias, shape);
   const FloatMode mode(product.bf16_pairs ? kFlushToZero : FloatMode::current());
-  HWY_DYNAMIC_DISPATCH(GemmVectors)(how, product);
+  HWY_DYNAMIC_DISPATCH(gemm_vectors_on)(how, product);
 }
 
 }  // namespace fovea::cpu

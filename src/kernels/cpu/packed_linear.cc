@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/gemm_scratch.h"
 #include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/stored.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -39,12 +39,12 @@ using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, floa
 // The tile of `rows` rows and `panels` panels: 1, or the most that this number of rows or one more
 // allows.
 template <class Tiles, int kRows = Tiles::kMostRows>
-Tile TileOf(int64_t rows, int64_t panels) {
+Tile tile_of(int64_t rows, int64_t panels) {
   if constexpr (requires { Tiles::function_of(rows, panels); }) {
     return Tiles::function_of(rows, panels);
   } else {
     if constexpr (kRows > 1) {
-      if (rows < kRows) return TileOf<Tiles, kRows - 1>(rows, panels);
+      if (rows < kRows) return tile_of<Tiles, kRows - 1>(rows, panels);
     }
     constexpr int kPanels = Tiles::panels(kRows), kNext = Tiles::panels(kRows + 1);
     if (panels == 1) return Tiles::template multiply<kRows, 1>;
@@ -56,7 +56,7 @@ Tile TileOf(int64_t rows, int64_t panels) {
 }
 
 // Writes the rows and panels of one tile to y from its finished sums.
-void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
+void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
   const int64_t first = panel * kPanelOutputs;
   const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
   for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
@@ -102,7 +102,7 @@ constexpr int64_t kManyTiles = 4;
 
 // A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another job.
 template <class Tiles>
-PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
+PackedJob widened_job(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
   constexpr int64_t kBlockFloats = Tiles::kBlock * kPanelOutputs;
   for (int64_t p = 0; p < panels; ++p)
     widen_panel(job.panel(panel + p), k, blocks + p * kBlockFloats);
@@ -114,12 +114,12 @@ PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, 
 }
 
 template <class Tiles>
-void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
-                    float* carried) {
+void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
+                     float* carried) {
   const int64_t K = job.depth, first = job.rows_of(tiles.begin).begin;
   const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
   float* blocks =
-      widens ? gemm_scratch(GemmScratch::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
+      widens ? scratch(ScratchUse::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
   // Blocks of nearly equal size, in whole groups.
   constexpr int64_t kUnit = 64;
   const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
@@ -127,34 +127,33 @@ void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t pa
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
     const Range k = {begin, std::min(K, begin + block)};
-    const PackedJob wide = widens ? Widened<Tiles>(job, panel, panels, k, blocks) : job;
+    const PackedJob wide = widens ? widened_job<Tiles>(job, panel, panels, k, blocks) : job;
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       if (widens)
-        TileOf<F32Tiles>(rows.size(), panels)(
+        tile_of<F32Tiles>(rows.size(), panels)(
             wide, rows, 0, k, sums, ahead_of<Tiles, F32Tiles>(job, panel, panels, k, tiles, t));
       else
-        TileOf<Tiles>(rows.size(), panels)(job, rows, panel, k, sums,
-                                           ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
-      if (k.end == K) StoreSums(job, rows, panel, panels, sums);
+        tile_of<Tiles>(rows.size(), panels)(
+            job, rows, panel, k, sums, ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
+      if (k.end == K) store_sums(job, rows, panel, panels, sums);
     }
     begin = k.end;
   } while (begin < K);
 }
 
 template <class Tiles>
-void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
+void multiply_share(const PackedJob& job, Range tiles, Range panels) {
   // All tiles take the same number of panels, the one for the largest tile.
   const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
     const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
     float* carried =
-        gemm_scratch(GemmScratch::carry,
-                     static_cast<size_t>(part.size() * Tiles::kMostRows * most * kPanelOutputs));
+        scratch(ScratchUse::carry, part.size() * Tiles::kMostRows * most * kPanelOutputs);
     for (int64_t panel = panels.begin, count = 0; panel < panels.end; panel += count) {
       count = panel + most <= panels.end ? most : 1;
-      MultiplyPanels<Tiles>(job, part, panel, count, carried);
+      multiply_panels<Tiles>(job, part, panel, count, carried);
     }
   }
 }
@@ -162,7 +161,7 @@ void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
 // Shares out the panels of all products, which count as one list; with many pieces, the panels of a
 // tile stay together.
 template <class Tiles>
-void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> products) {
+void multiply_packed(const PackedJob& job, std::span<const PackedProduct> products) {
   int64_t panels = 0, outputs = 0;
   for (const PackedProduct& product : products) {
     panels += panels_of(product.weight);
@@ -186,7 +185,7 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
       const int64_t count = panels_of(product.weight);
       const Range part = {std::max<int64_t>(mine.begin - first, 0),
                           std::min(mine.end - first, count)};
-      if (part.begin < part.end) MultiplyShare<Tiles>(job.of(product), tiles, part);
+      if (part.begin < part.end) multiply_share<Tiles>(job.of(product), tiles, part);
       first += count;
     }
     if constexpr (requires { Tiles::finish(); }) Tiles::finish();
@@ -194,23 +193,21 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
 }
 
 template <int64_t kGroup>
-void QuantizeRows(PackedJob& job, In x) {
+void quantize_rows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
-  const auto cells = static_cast<size_t>(job.rows * job.groups);
+  const int64_t cells = job.rows * job.groups;
   job.stride = job.groups * kGroup;
-  auto* bytes = reinterpret_cast<int8_t*>(
-      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(ceil_div(job.rows * job.stride, 4))));
-  float* scales = gemm_scratch(GemmScratch::scales, cells);
-  auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
+  auto* bytes =
+      reinterpret_cast<int8_t*>(scratch(ScratchUse::packed_a, ceil_div(job.rows * job.stride, 4)));
+  float* scales = scratch(ScratchUse::scales, cells);
+  auto* corrections = reinterpret_cast<int32_t*>(scratch(ScratchUse::corrections, cells));
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
   // Threads share the groups, not the rows: the rows of a tile lie in the same cache lines.
   constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds
   const int64_t grain = kGrain / (job.rows * kGroup) + 1;
   parallel_for(job.groups, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     const int64_t first = begin * kGroup, count = std::min(K, end * kGroup) - first;
-    float* room = x.dtype == DType::f32
-                      ? nullptr
-                      : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(count));
+    float* room = x.dtype == DType::f32 ? nullptr : scratch(ScratchUse::packed_b, count);
     for (int64_t t = 0; t < job.tiles; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
@@ -235,14 +232,14 @@ HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   std::fill(row + K, row + job.depth, bf16{});
 }
 
-bf16* RoomForRow(const PackedJob& job) {
-  const auto words = static_cast<size_t>(job.depth / 2);
-  return reinterpret_cast<bf16*>(gemm_scratch(GemmScratch::packed_b, words));
+bf16* room_for_row(const PackedJob& job) {
+  const int64_t words = job.depth / 2;
+  return reinterpret_cast<bf16*>(scratch(ScratchUse::packed_b, words));
 }
 
-uint32_t* RoomForPairs(const PackedJob& job) {
-  const auto words = static_cast<size_t>(job.rows * job.depth / 2);
-  return reinterpret_cast<uint32_t*>(gemm_scratch(GemmScratch::packed_a, words));
+uint32_t* room_for_pairs(const PackedJob& job) {
+  const int64_t words = job.rows * job.depth / 2;
+  return reinterpret_cast<uint32_t*>(scratch(ScratchUse::packed_a, words));
 }
 
 // Copying 4096 numbers takes about a microsecond.
@@ -255,12 +252,12 @@ HWY_INLINE WordVector load_pairs(const bf16* row, int64_t word) {
 }
 
 // Stores pairs for each tile of R rows [depth/2][R].
-void PairRows(PackedJob& job, In x) {
+void pair_rows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, 32);
   job.stride = job.depth / 2;
-  uint32_t* pairs = RoomForPairs(job);
+  uint32_t* pairs = room_for_pairs(job);
   parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = RoomForRow(job);
+    bf16* row = room_for_row(job);
     for (int64_t t = begin; t < end; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
@@ -275,12 +272,12 @@ void PairRows(PackedJob& job, In x) {
 }
 
 // Stores pairs [rows][depth/2], as AMX's tiles read them.
-void PairWholeRows(PackedJob& job, In x) {
+void pair_whole_rows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, kTileDepth);
   job.stride = job.depth / 2;
-  uint32_t* pairs = RoomForPairs(job);
+  uint32_t* pairs = room_for_pairs(job);
   parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = RoomForRow(job);
+    bf16* row = room_for_row(job);
     for (int64_t r = begin; r < end; ++r) {
       narrow_row(job, x, r, row);
       for (int64_t i = 0; i < job.stride; i += kLanes)
@@ -291,12 +288,12 @@ void PairWholeRows(PackedJob& job, In x) {
 }
 
 // x for f32 weights.
-void WidenRows(PackedJob& job, In x) {
+void widen_rows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
   job.depth = job.stride = K;
   job.floats = static_cast<const float*>(x.data);
   if (x.dtype == DType::f32) return;
-  float* floats = gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * K));
+  float* floats = scratch(ScratchUse::packed_a, job.rows * K);
   parallel_for(job.rows, FloatTiles::kMostRows, [&](int64_t begin, int64_t end) HWY_ATTR {
     widen_all(floats + begin * K, static_cast<const bf16*>(x.data) + begin * K, (end - begin) * K);
   });
@@ -304,12 +301,12 @@ void WidenRows(PackedJob& job, In x) {
 }
 
 // x for bf16 weights that are widened: rounded to bf16, as in the CPUs' own products.
-void RoundRows(PackedJob& job, In x) {
+void round_rows(PackedJob& job, In x) {
   job.depth = job.stride = round_up(job.weight.width, 32);
-  const auto size = static_cast<size_t>(job.rows * job.stride);
-  float* floats = gemm_scratch(GemmScratch::packed_a, size);
+  const int64_t size = job.rows * job.stride;
+  float* floats = scratch(ScratchUse::packed_a, size);
   parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = RoomForRow(job);
+    bf16* row = room_for_row(job);
     for (int64_t r = begin; r < end; ++r) {
       narrow_row(job, x, r, row);
       widen_all(floats + r * job.stride, row, job.stride);
@@ -320,56 +317,59 @@ void RoundRows(PackedJob& job, In x) {
 
 void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduct> products, In x) {
   switch (how) {
-    case Bf16Products::widened: RoundRows(job, x); return MultiplyPacked<Bf16Tiles>(job, products);
+    case Bf16Products::widened:
+      round_rows(job, x);
+      return multiply_packed<Bf16Tiles>(job, products);
     case Bf16Products::pairs:
-      PairRows(job, x);
-      return MultiplyPacked<Bf16PairTiles<NativePairs>>(job, products);
+      pair_rows(job, x);
+      return multiply_packed<Bf16PairTiles<NativePairs>>(job, products);
     case Bf16Products::model_pairs:
-      PairRows(job, x);
-      return MultiplyPacked<Bf16PairTiles<ModelPairs>>(job, products);
+      pair_rows(job, x);
+      return multiply_packed<Bf16PairTiles<ModelPairs>>(job, products);
     case Bf16Products::tiles:
     case Bf16Products::model_tiles:
       if (job.rows <= Bf16FewRowTiles::kMostRows) {
-        RoundRows(job, x);
-        return MultiplyPacked<Bf16FewRowTiles>(job, products);
+        round_rows(job, x);
+        return multiply_packed<Bf16FewRowTiles>(job, products);
       }
-      PairWholeRows(job, x);
+      pair_whole_rows(job, x);
       return how == Bf16Products::tiles
-                 ? MultiplyPacked<Bf16MatrixTiles<NativeTiles>>(job, products)
-                 : MultiplyPacked<Bf16MatrixTiles<ModelTiles>>(job, products);
+                 ? multiply_packed<Bf16MatrixTiles<NativeTiles>>(job, products)
+                 : multiply_packed<Bf16MatrixTiles<ModelTiles>>(job, products);
   }
 }
 
 // The most rows of a tile.
-int MostRows(Bf16Products how, WeightFormat format) {
+int most_rows_of(Bf16Products how, WeightFormat format) {
   if (is_quantized(format)) return WholeTiles::kMostRows;
   const bool tiles = how == Bf16Products::tiles || how == Bf16Products::model_tiles;
   return format == WeightFormat::bf16 && tiles ? Bf16MatrixTiles<NativeTiles>::kMostRows
                                                : FloatTiles::kMostRows;
 }
 
-void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In x, int64_t rows) {
+void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products, In x,
+                      int64_t rows) {
   const PackedMatrix& weight = products.front().weight;  // all have the same format, width and
                                                          // group
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
   job.depth = weight.width;
-  job.tiles = ceil_div(rows, MostRows(how, weight.format));
+  job.tiles = ceil_div(rows, most_rows_of(how, weight.format));
   job.panel_size = panel_bytes(weight);
   if (weight.format == WeightFormat::bf16) return MultiplyBf16(how, job, products, x);
   if (weight.format == WeightFormat::f32) {
-    WidenRows(job, x);
-    return MultiplyPacked<F32Tiles>(job, products);
+    widen_rows(job, x);
+    return multiply_packed<F32Tiles>(job, products);
   }
   job.groups = groups_of(weight);
   if (weight.group == 32)
-    QuantizeRows<32>(job, x);
+    quantize_rows<32>(job, x);
   else
-    QuantizeRows<64>(job, x);
+    quantize_rows<64>(job, x);
   return weight.format == WeightFormat::int8
-             ? MultiplyPacked<QuantizedTiles<WeightFormat::int8>>(job, products)
-             : MultiplyPacked<QuantizedTiles<WeightFormat::int4>>(job, products);
+             ? multiply_packed<QuantizedTiles<WeightFormat::int8>>(job, products)
+             : multiply_packed<QuantizedTiles<WeightFormat::int4>>(job, products);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -377,7 +377,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(PackedLinear);
+HWY_EXPORT(packed_linear_on);
 
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows) {
@@ -392,8 +392,8 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
   // Without VNNI, whole numbers are multiplied 256 bits at a time, even with AVX-512.
   if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
-    return N_AVX2::PackedLinear(how, products, x, rows);
-  HWY_DYNAMIC_DISPATCH(PackedLinear)(how, products, x, rows);
+    return N_AVX2::packed_linear_on(how, products, x, rows);
+  HWY_DYNAMIC_DISPATCH(packed_linear_on)(how, products, x, rows);
 }
 
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows) {

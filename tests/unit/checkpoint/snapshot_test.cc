@@ -10,9 +10,9 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/faulty_calls.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/faulty_calls.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -12,8 +12,8 @@
 #include "fovea/train_tokenizer.h"
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -7,20 +7,16 @@
 
 #include "families/directory.h"
 #include "inspect/trace.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
 #include "unit/inspect/ids.h"
 
 namespace fovea {
 namespace {
 
 Spec small() {
-  Spec spec;
-  spec.vocabulary = 13;
-  spec.context = 12;
-  spec.width = 16;
-  spec.decoder->layers = 3;
-  spec.decoder->attention.heads = 4;
-  return spec;
+  return test::small_decoder(
+      {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
 // Every axis that the walk or the maps treat by itself.

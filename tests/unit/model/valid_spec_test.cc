@@ -6,39 +6,18 @@
 #include <functional>
 
 #include "fovea/spec.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
 
 namespace fovea {
 namespace {
 
-StackSpec small_stack() {
-  StackSpec s;
-  s.layers = 2;
-  s.attention.heads = 6;
-  return s;
-}
+constexpr test::SmallSize kSize{.vocabulary = 10, .heads = 6};
 
-Spec small_decoder() {
-  Spec s;
-  s.vocabulary = 10;
-  s.context = 8;
-  s.width = 12;
-  s.decoder = small_stack();
-  return s;
-}
-
-Spec small_encoder() {
-  Spec s = small_decoder();
-  s.encoder = small_stack();
-  s.decoder.reset();
-  return s;
-}
-
-Spec small_both() {
-  Spec s = small_decoder();
-  s.encoder = small_stack();
-  return s;
-}
+StackSpec small_stack() { return test::small_stack(kSize); }
+Spec small_decoder() { return test::small_decoder(kSize); }
+Spec small_encoder() { return test::small_encoder(kSize); }
+Spec small_both() { return test::small_encoder_decoder(kSize); }
 
 struct Case {
   std::function<void(Spec&)> change;

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "nn/stack.h"
-#include "unit/base/expect_error.h"
-#include "unit/nn/random_parameters.h"
+#include "support/expect_error.h"
+#include "support/random_parameters.h"
 
 namespace fovea {
 namespace {

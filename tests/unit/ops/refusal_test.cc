@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "ops/ops.h"
+#include "support/expect_error.h"
 #include "tensor/tape.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {

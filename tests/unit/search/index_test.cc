@@ -6,8 +6,8 @@
 #include "search/index_files.h"
 #include "search/text_files.h"
 #include "search/word_matches.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "fovea/train_tokenizer.h"
 #include "serve/api.h"
-#include "unit/base/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "unit/http/fake_exchange.h"
 
 namespace fovea::serve {

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "fovea/tokenizer.h"
-#include "shared_folder.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/shared_folder.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/expect_error.h"
 #include "tokenizer/state.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/expect_error.h"
 #include "tokenizer/state.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/training/character_trainer.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {

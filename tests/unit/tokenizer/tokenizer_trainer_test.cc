@@ -6,10 +6,10 @@
 
 #include "base/json.h"
 #include "base/threads.h"
+#include "support/expect_error.h"
 #include "tokenizer/training/bpe_trainer.h"
 #include "tokenizer/training/unigram_trainer.h"
 #include "unicode/utf8.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "families/directory.h"
+#include "support/runs.h"
 #include "tensor/tape.h"
 #include "train/job.h"
-#include "unit/train/runs.h"
 
 namespace fovea {
 namespace {

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "families/directory.h"
+#include "support/gradient_check.h"
+#include "support/random_parameters.h"
+#include "support/temporary_folder.h"
 #include "train/optimizer.h"
-#include "unit/base/temporary_folder.h"
-#include "unit/nn/random_parameters.h"
-#include "unit/ops/gradient_check.h"
 #include "unit/train/all_mixtures.h"
 
 namespace fovea {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "support/runs.h"
 #include "tensor/tape.h"
-#include "unit/train/runs.h"
 
 namespace fovea {
 namespace {

@@ -4,13 +4,13 @@
 #include <filesystem>
 
 #include "families/directory.h"
+#include "support/expect_error.h"
+#include "support/runs.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
 #include "train/job.h"
 #include "train/optimizer.h"
 #include "train/weight_average.h"
-#include "unit/base/expect_error.h"
-#include "unit/train/runs.h"
 
 namespace fovea {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "kernels/isa.h"
+#include "support/expect_error.h"
+#include "support/runs.h"
 #include "train/settings.h"
-#include "unit/base/expect_error.h"
-#include "unit/train/runs.h"
 
 namespace fovea {
 namespace {

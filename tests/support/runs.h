@@ -7,7 +7,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
 #include "fovea/train.h"
-#include "unit/base/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 

@@ -1,0 +1,88 @@
+#include "parallel/communicator.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModule = "fovea_mpi.so";
+
+class SingleProcess : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_reduce(std::span<float>) override {}
+  void broadcast(std::span<uint8_t>, int) override {}
+  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
+  void barrier() override {}
+
+  void send(int, std::span<const uint8_t> bytes) override {
+    messages_.push_back({0, {bytes.begin(), bytes.end()}});
+  }
+  std::optional<Message> receive() override {
+    if (messages_.empty()) return std::nullopt;
+    Message message = std::move(messages_.front());
+    messages_.pop_front();
+    return message;
+  }
+
+  const std::vector<int>& neighbours() const override { return neighbours_; }
+  std::atomic<int>* share(int count) override {
+    shared_.push_back(std::make_unique<std::atomic<int>[]>(static_cast<size_t>(count)));
+    return shared_.back().get();
+  }
+  void abort(int) override {}
+
+ private:
+  std::vector<int> neighbours_ = {0};
+  std::deque<Message> messages_;
+  std::vector<std::unique_ptr<std::atomic<int>[]>> shared_;
+};
+
+// Beside the program, as in a build folder, or in the library folder of the installation. Never by
+// its bare name: the loader would search folders that others may write to.
+fs::path find_module() {
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& path :
+       {folder / kModule, folder / ".." / FOVEA_LIBRARY_FOLDER / "fovea" / kModule}) {
+    if (path.is_absolute() && fs::exists(path, error)) return path;
+  }
+  fail(ErrorKind::Unsupported,
+       "mpirun: this fovea has no MPI module ({} in {}); expected a build with libopenmpi-dev "
+       "installed",
+       kModule, folder.string());
+}
+
+}  // namespace
+
+int started_processes() {
+  const char* const text = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
+
+std::unique_ptr<Communicator> open_communicator() {
+  if (started_processes() == 1) return std::make_unique<SingleProcess>();
+  const fs::path path = find_module();
+  // Open MPI's own modules use the symbols of libmpi, so they must be visible.
+  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr)
+    fail(ErrorKind::Unsupported, "mpirun: {}; expected Open MPI's library: install openmpi-bin",
+         dlerror());
+  const auto open = reinterpret_cast<OpenMpiCommunicator*>(dlsym(module, kOpenMpiCommunicator));
+  if (open == nullptr)
+    fail(ErrorKind::Unsupported, "{}: is not of this fovea; expected one built with it",
+         path.string());
+  return std::unique_ptr<Communicator>(open());
+}
+
+}  // namespace fovea

@@ -1,0 +1,63 @@
+#include "parallel/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace fovea {
+namespace {
+
+class OneProcess : public testing::Test {
+ protected:
+  void SetUp() override { unsetenv("OMPI_COMM_WORLD_SIZE"); }
+};
+
+TEST_F(OneProcess, IsRankZeroOfOne) {
+  const auto alone = open_communicator();
+  EXPECT_EQ(alone->rank(), 0);
+  EXPECT_EQ(alone->size(), 1);
+  EXPECT_EQ(alone->neighbours(), std::vector<int>{0});
+}
+
+TEST_F(OneProcess, CollectivesKeepTheValues) {
+  const auto alone = open_communicator();
+  std::vector<float> values = {1.5f, -0.0f, 3.0f};
+  alone->all_reduce(values);
+  EXPECT_EQ(values, (std::vector<float>{1.5f, -0.0f, 3.0f}));
+  std::vector<uint8_t> bytes = {1, 2};
+  alone->broadcast(bytes, 0);
+  EXPECT_EQ(bytes, (std::vector<uint8_t>{1, 2}));
+  EXPECT_EQ(alone->gather("x"), std::vector<std::string>{"x"});
+  alone->barrier();
+}
+
+TEST_F(OneProcess, ReceivesItsMessagesInOrder) {
+  const auto alone = open_communicator();
+  EXPECT_FALSE(alone->receive());
+  alone->send(0, std::vector<uint8_t>{1});
+  alone->send(0, std::vector<uint8_t>{2, 3});
+  EXPECT_EQ(alone->receive()->bytes, std::vector<uint8_t>{1});
+  EXPECT_EQ(alone->receive()->bytes, (std::vector<uint8_t>{2, 3}));
+  EXPECT_FALSE(alone->receive());
+}
+
+TEST_F(OneProcess, SharesZeros) {
+  const auto alone = open_communicator();
+  std::atomic<int>* const first = alone->share(2);
+  first[1] = 5;
+  EXPECT_EQ(alone->share(1)[0], 0);
+  EXPECT_EQ(first[0], 0);
+  EXPECT_EQ(first[1], 5);
+}
+
+TEST(StartedProcesses, AreWhatMpirunSays) {
+  setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+  EXPECT_EQ(started_processes(), 3);
+  setenv("OMPI_COMM_WORLD_SIZE", "none", 1);
+  EXPECT_EQ(started_processes(), 1);
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(started_processes(), 1);
+}
+
+}  // namespace
+}  // namespace fovea
