@@ -62,10 +62,10 @@ class Request {
   const Counts& counts() const { return counts_; }
 
   // The part of accept() that needs no other branch: safe to call for several requests in parallel.
-  void weigh(size_t branch, const float* logits);
+  void process_logits(size_t branch, const float* logits);
   // Takes the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted token, row i
   // follows guess i. `watched` has one entry per row, or is empty.
-  void take(size_t branch, const float* logits, std::vector<Watched> watched = {});
+  void accept(size_t branch, const float* logits, std::vector<Watched> watched = {});
   // The most tokens that may be guessed after a branch now; 0 while other tokens of it are unread.
   int64_t most_guesses(const Branch& branch) const;
   // Returns a function that draws from another model's logits by the same rules and with the same
@@ -86,8 +86,8 @@ class Request {
                 int32_t& id);
   void advance_beams();
   void finish_beams();
-  void put(Branch& branch, int32_t id);
-  void end(Branch& branch);
+  void commit(Branch& branch, int32_t id);
+  void finish(Branch& branch);
   bool emit(const Event& event);
   void complete(Answer& answer, Event last);
   double seconds() const;

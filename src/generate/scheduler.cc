@@ -209,7 +209,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
   const Tensor logits = logits_of(model_, hidden, picked);  // [picked, V]
   const int64_t V = logits.dim(1);
   const float* next = logits.data_as<float>();
-  const std::vector<std::exception_ptr> errors = weigh(drawing, next, V);
+  const std::vector<std::exception_ptr> errors = process_logits(drawing, next, V);
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row* row = drawing[i];
     const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
@@ -218,7 +218,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
       if (errors[i]) std::rethrow_exception(errors[i]);
       if (!row->request->done()) {
         const auto member = static_cast<size_t>(row - rows.data());
-        row->request->take(row->branch, next, watching.take(member));
+        row->request->accept(row->branch, next, watching.take(member));
       }
     } catch (const std::exception& error) {
       row->request->fail(error);
@@ -233,8 +233,8 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
 
 // The part of drawing that processes a vocabulary for each beam, on all threads; the beams of one
 // request run one after the other, since they share its constraints.
-std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& drawing,
-                                                 const float* logits, int64_t vocabulary) {
+std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<const Row*>& drawing,
+                                                          const float* logits, int64_t vocabulary) {
   std::vector<std::exception_ptr> errors(drawing.size());
   std::vector<int64_t> first = {0};  // row of logits
   std::vector<size_t> begins;        // first row of each request
@@ -248,7 +248,7 @@ std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& 
     const auto at = static_cast<size_t>(task);
     for (size_t i = begins[at]; i < begins[at + 1]; ++i) {
       try {
-        drawing[i]->request->weigh(drawing[i]->branch, logits + first[i] * vocabulary);
+        drawing[i]->request->process_logits(drawing[i]->branch, logits + first[i] * vocabulary);
       } catch (...) {
         errors[i] = std::current_exception();
       }

@@ -50,8 +50,8 @@ class Scheduler {
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
   void deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching);
-  static std::vector<std::exception_ptr> weigh(const std::vector<const Row*>& drawing,
-                                               const float* logits, int64_t vocabulary);
+  static std::vector<std::exception_ptr> process_logits(const std::vector<const Row*>& drawing,
+                                                        const float* logits, int64_t vocabulary);
   void sweep();
 
   const Transformer& model_;
