@@ -58,8 +58,8 @@ class Engine::Worker {
   }
 
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const Watch& watch) {
-    Task task{0, prompt, options, std::move(sink), false, watch};
+                  const AttentionTraceOptions& trace) {
+    Task task{0, prompt, options, std::move(sink), false, trace};
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
@@ -148,9 +148,9 @@ Engine::Engine(const Model& model, const EngineOptions& options) {
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                        Sink sink, const Watch& watch) {
+                        Sink sink, const AttentionTraceOptions& trace) {
   const FloatMode mode;
-  return worker_->submit(prompt, options, std::move(sink), watch);
+  return worker_->submit(prompt, options, std::move(sink), trace);
 }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {

@@ -115,8 +115,8 @@ void Request::finish(Branch& branch) {
           std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
 }
 
-void Request::accept(size_t index, const float* logits, std::vector<Watched> watched) {
-  watched_ = std::move(watched);
+void Request::accept(size_t index, const float* logits, std::vector<AttentionTrace> traces) {
+  traces_ = std::move(traces);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
     // All answers continue the prompt.
@@ -148,7 +148,7 @@ int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& 
 
 // Draws the token after the branch's ids; returns false if the answer ends with it.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
-                       const Watched* watched, int32_t& id) {
+                       const AttentionTrace* trace, int32_t& id) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
   thread_local std::vector<float> row;  // reused, since fresh memory costs more than the copy
   row.assign(logits, logits + vocabulary_);
@@ -168,7 +168,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
   if (counts) {
     event.id = id;
     if (wanted) event.logprob = &logprob;
-    event.watched = watched;
+    event.trace = trace;
   }
   if (answer.done()) {
     complete(answer, event);
@@ -192,10 +192,11 @@ void Request::draw(Branch& branch, const float* logits) {
                 certain = std::ssize(branch.ids) - guesses;
   for (int64_t i = 0;; ++i) {
     int32_t id = -1;
-    const Watched* const watched = watched_.empty() ? nullptr : &watched_[static_cast<size_t>(i)];
+    const AttentionTrace* const trace =
+        traces_.empty() ? nullptr : &traces_[static_cast<size_t>(i)];
     const auto place = static_cast<size_t>(certain + i);
     const int32_t* const guess = i < guesses ? &branch.ids[place] : nullptr;
-    if (!draw_one(branch, logits + i * vocabulary_, guess, watched, id)) return finish(branch);
+    if (!draw_one(branch, logits + i * vocabulary_, guess, trace, id)) return finish(branch);
     if (guess != nullptr && *guess == id) continue;
     branch.ids.resize(place);
     shorten(pool_, branch.text, certain + i);

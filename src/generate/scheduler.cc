@@ -46,10 +46,10 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
 std::unique_ptr<Request> Scheduler::request(Task task) {
   auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
-  check_watch(request->watch(), *model_.spec.decoder);
-  const bool watched = request->watch().attention || request->watch().hidden;
-  check(!watched || !request->beams(),
-        "watch: cannot be combined with beam search; expected no beams");
+  check_attention_trace(request->trace(), *model_.spec.decoder);
+  const bool traced = request->trace().attention || request->trace().hidden;
+  check(!traced || !request->beams(),
+        "trace: cannot be combined with beam search; expected no beams");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
@@ -171,13 +171,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
-  Watching watching;
+  AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
     if (row.tokens == branch.pending()) {
       const int64_t drawn = 1 + branch.guesses;
-      watching.want(row.request->watch(), members.size(), std::ssize(tokens) + row.tokens - drawn,
-                    drawn);
+      tracer.want(row.request->trace(), members.size(), std::ssize(tokens) + row.tokens - drawn,
+                  drawn);
     }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
     const auto begin = branch.ids.begin() + branch.text.length;
@@ -185,12 +185,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
     if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
   const Tensor hidden =
-      read_batch(model_, pool_, std::move(members), tokens, options_.compute, watching.probe());
-  deliver(rows, hidden, watching);
+      read_batch(model_, pool_, std::move(members), tokens, options_.compute, tracer.probe());
+  deliver(rows, hidden, tracer);
 }
 
 // Computes logits only for rows from which a token is drawn.
-void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching) {
+void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
+                        AttentionTracer& tracer) {
   std::vector<int32_t> picked;
   std::vector<const Row*> drawing;
   int64_t end = 0;
@@ -218,7 +219,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
       if (errors[i]) std::rethrow_exception(errors[i]);
       if (!row->request->done()) {
         const auto member = static_cast<size_t>(row - rows.data());
-        row->request->accept(row->branch, next, watching.take(member));
+        row->request->accept(row->branch, next, tracer.take(member));
       }
     } catch (const std::exception& error) {
       row->request->fail(error);

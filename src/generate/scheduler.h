@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "cache/prefix_cache.h"
+#include "generate/attention_trace.h"
 #include "generate/request.h"
-#include "generate/watching.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -49,7 +49,7 @@ class Scheduler {
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
-  void deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching);
+  void deliver(const std::vector<Row>& rows, const Tensor& hidden, AttentionTracer& tracer);
   static std::vector<std::exception_ptr> process_logits(const std::vector<const Row*>& drawing,
                                                         const float* logits, int64_t vocabulary);
   void sweep();
