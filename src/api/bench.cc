@@ -16,7 +16,8 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kVocabulary = 65;  // of the character-level text used to measure the peers
+constexpr int64_t kVocabulary = 65;  // vocabulary of the character-level text used to measure the
+                                     // peers
 constexpr int64_t kTokens = 1 << 20;
 constexpr int64_t kWarmup = 5;
 

@@ -17,7 +17,7 @@ struct Model::Parts {
   // For the input and the generated text: two for a model that translates.
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
-  DType cache = DType::f32;  // of keys and values during generation
+  DType cache = DType::f32;  // dtype of keys and values during generation
 };
 
 // The text before every source: from the options, or from the checkpoint for their task.

@@ -50,13 +50,13 @@ class Request {
   Request& operator=(const Request&) = delete;
 
   uint64_t number() const { return task_.number; }
-  const std::vector<int32_t>& source() const { return task_.prompt; }  // of an encoder
+  const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
   bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
-  struct Counts {  // of tokens, summed over all answers
+  struct Counts {  // numbers of tokens, summed over all answers
     int64_t written = 0, guessed = 0, accepted = 0;
   };
   const Counts& counts() const { return counts_; }
@@ -104,7 +104,7 @@ class Request {
   std::optional<BeamSearch> beams_;
   // The continuations of each beam; used when all are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
-  std::vector<AttentionTrace> traces_;  // of the rows being drawn
+  std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
   int64_t cached_ = 0;

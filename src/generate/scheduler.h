@@ -13,7 +13,7 @@
 namespace fovea {
 
 struct SchedulerOptions {
-  DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
+  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;

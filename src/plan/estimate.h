@@ -11,7 +11,7 @@ struct Cost {
   double flops_per_step = 0;     // matrix products and attention: forward once, backward twice that
   uint64_t weight_bytes = 0;     // including gradients and their sums over passes
   uint64_t optimizer_bytes = 0;  // two moments
-  uint64_t activation_bytes = 0;  // what the backward keeps, and the largest temporary
+  uint64_t activation_bytes = 0;  // tensors kept for the backward, and the largest temporary
 };
 
 // tokens = batch * context in one forward pass; passes = accumulation.

@@ -10,9 +10,9 @@ namespace fovea {
 // The memory that this process may still use: the least of the machine's free memory, the cgroup's
 // limit and the address space's limit.
 uint64_t available_memory();  // bytes
-uint64_t resident_memory();   // of this process
+uint64_t resident_memory();   // memory that this process uses
 uint64_t private_memory();    // the part that is not mapped from files
-uint64_t resident_peak();     // bytes, of this process so far
+uint64_t resident_peak();     // peak memory of this process, in bytes
 uint64_t total_memory();      // bytes
 std::string cpu_name();
 

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-struct Widths {  // of the parts of a token's state in a layer
+struct Widths {  // widths of the parts of a token's state in a layer
   double model, queries, keys, heads;
 };
 
@@ -86,7 +86,8 @@ double cached(const Spec& s, const Lengths& lengths) {
     const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
     tokens += static_cast<double>(std::min(most, lengths.target));
   }
-  tokens += static_cast<double>(d.layers * lengths.source);  // those of the encoder's output
+  tokens += static_cast<double>(d.layers * lengths.source);  // keys and values of the encoder's
+                                                             // output
   return 2 * widths_of(s, d).keys * tokens;
 }
 

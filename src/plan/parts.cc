@@ -161,7 +161,7 @@ int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t glo
     const int64_t g = std::min(global, most);
     seen += g * (g + 1) / 2 + (most - g) * g - most * (most + 1) / 2;
   }
-  return causal ? seen : 2 * seen - length;  // the same on the other side
+  return causal ? seen : 2 * seen - length;  // twice, for both directions
 }
 
 Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
