@@ -11,7 +11,7 @@
 // malloc's block, but outside the requested size.
 #define NO_MANUAL_VECTORIZATION
 #endif
-// hnswlib 0.6 does not compile without these warnings.
+// hnswlib 0.6 triggers these warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
