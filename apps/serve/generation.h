@@ -7,10 +7,10 @@
 #include "http/http.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
+#include "serve/attention_trace_json.h"
 #include "serve/metrics.h"
 #include "serve/submissions.h"
 #include "serve/tool_calls.h"
-#include "serve/watched_json.h"
 
 namespace fovea::serve {
 
@@ -27,11 +27,11 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  private:
   struct Choice {
     LogprobList logprobs;
-    WatchedList watched;
+    AttentionTraceList trace;
     ToolCallFilter filter = {};
     std::vector<int32_t> ids = {};
     bool begun = false;
-    size_t bytes() const { return logprobs.bytes() + watched.bytes(); }
+    size_t bytes() const { return logprobs.bytes() + trace.bytes(); }
   };
 
   bool submit(size_t prompt, const std::vector<int32_t>& ids);

@@ -19,8 +19,8 @@ TextEngine text_engine(const Model& model, const EngineOptions& engine_options) 
   TextEngine text;
   text.most_waiting = engine_options.most_waiting;
   text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                         Engine::Sink sink, const Watch& watch) {
-    return engine->submit(ids, options, std::move(sink), watch);
+                         Engine::Sink sink, const AttentionTraceOptions& trace) {
+    return engine->submit(ids, options, std::move(sink), trace);
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
   text.status = [engine] { return engine->status(); };

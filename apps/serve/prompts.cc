@@ -213,18 +213,18 @@ void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const Mo
   request.options.min_tokens = std::min(request.options.min_tokens, tokens);
 }
 
-void check_watch(const Watch& watch, const ModelFacts& facts) {
+void check_attention_trace(const AttentionTraceOptions& trace, const ModelFacts& facts) {
   const auto check = [](const char* param, int64_t value, int64_t most) {
     if (value <= most) return;
     throw ApiError{
         400, fmt::format("{}: expected at most {}, the model's last layer or head", param, most),
         param, "out_of_range"};
   };
-  if (watch.attention) {
-    check("fovea.attention.layer", watch.attention->layer, facts.layers - 1);
-    check("fovea.attention.head", watch.attention->head, facts.heads - 1);
+  if (trace.attention) {
+    check("fovea.attention.layer", trace.attention->layer, facts.layers - 1);
+    check("fovea.attention.head", trace.attention->head, facts.heads - 1);
   }
-  check("fovea.hidden_states.layer", watch.hidden.value_or(0), facts.layers);
+  check("fovea.hidden_states.layer", trace.hidden.value_or(0), facts.layers);
 }
 
 void check_combinations(ApiRequest& request, bool chat) {
@@ -244,7 +244,7 @@ void check_combinations(ApiRequest& request, bool chat) {
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
                         const Exchange& exchange) {
   check_combinations(request, chat);
-  check_watch(request.watch, model.facts);
+  check_attention_trace(request.trace, model.facts);
   PreparedPrompts prompts;
   ToolChoice choice{true};
   if (chat) {

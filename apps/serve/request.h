@@ -37,7 +37,7 @@ struct ApiRequest {
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   bool add_generation_prompt = true;
   Json response_format;
-  Watch watch;
+  AttentionTraceOptions trace;
 
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
   bool base64 = false;

@@ -22,7 +22,7 @@ namespace fovea::serve {
 // thread, after submit() has returned.
 struct TextEngine {
   std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
-                         const Watch&)>
+                         const AttentionTraceOptions&)>
       submit;
   std::function<void(uint64_t)> cancel;
   std::function<EngineStatus()> status;

@@ -26,7 +26,7 @@ struct EngineOptions {
 
 // Selects attention weights or hidden states to report for each generated token. They are computed
 // for these rows only, and the generated tokens keep their bits.
-struct Watch {
+struct AttentionTraceOptions {
   struct Attention {
     int64_t layer = 0, head = 0;
     int64_t top_k = 8;  // the number of keys to report, those with the largest weights
@@ -35,7 +35,7 @@ struct Watch {
   // The hidden states before this layer; the number of layers selects those after the final norm.
   std::optional<int64_t> hidden;
 };
-struct Watched {
+struct AttentionTrace {
   // Keys and the attention weights that the preceding token gave them, largest first. Keys count
   // from the first token of the prompt, or of the generated text in an encoder-decoder.
   std::vector<std::pair<int32_t, float>> keys;
@@ -52,7 +52,7 @@ struct Event {
   const Generation* finished = nullptr;   // the whole result, in the generation's last event
   const char* error = nullptr;            // why the request failed; its last event
   ErrorKind error_kind = ErrorKind::Failed;
-  const Watched* watched = nullptr;  // of `id`, if requested
+  const AttentionTrace* trace = nullptr;  // of `id`, if requested
 };
 
 struct EngineStatus {
@@ -80,7 +80,7 @@ class Engine {
   // options or the prompt are invalid, such as a prompt that exceeds the model's context or the
   // cache.
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const Watch& watch = {});
+                  const AttentionTraceOptions& trace = {});
   void cancel(uint64_t request);
   // Returns how many tokens each of `answers` generations (or beams) can have after a prompt,
   // limited by the model's context and the cache. Below 1, submit() refuses such a request. In an

@@ -17,7 +17,8 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kVocabulary = 65;  // of the character text that the peers are measured on
+constexpr int64_t kVocabulary = 65;  // vocabulary of the character-level text used to measure the
+                                     // peers
 constexpr int64_t kTokens = 1 << 20;
 constexpr int64_t kWarmup = 5;
 
@@ -56,10 +57,10 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const FloatMode mode;
   check(steps >= 1, "--steps: {}; expected at least 1", steps);
   Spec spec = preset(preset_name);
-  check(spec.decoder && !spec.encoder, "--train: {} is no decoder; expected a preset such as nano",
-        preset_name);
+  check(spec.decoder && !spec.encoder,
+        "--train: {} is not a decoder; expected a preset such as nano", preset_name);
   spec.vocabulary = kVocabulary;
-  // The architecture that the peers are measured on: no biases, exact GELU, no dropout.
+  // The architecture used to measure the peers: no biases, exact GELU, no dropout.
   spec.dropout = {};
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;
@@ -84,8 +85,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
   const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   if (bytes > available_memory()) {
-    fail(ErrorKind::OutOfMemory, "--train: {} needs {} MB, {} are free; expected a smaller one",
-         preset_name, bytes >> 20, available_memory() >> 20);
+    fail(ErrorKind::OutOfMemory, "--train: {} needs {} MB, {} are free; expected less", preset_name,
+         bytes >> 20, available_memory() >> 20);
   }
   result.flops_per_step = cost.flops_per_step;
   result.peak_flops = measured_flops(compute, 0.3);

@@ -81,7 +81,7 @@ class HeaderReader {
     const std::string_view name = text(what);
     const auto odd = [](char c) { return c <= ' ' || c > '~'; };
     if (name.empty() || name.size() > kNameLimit || std::any_of(name.begin(), name.end(), odd)) {
-      refuse(fmt::format("holds {} of {} bytes that is not a name", what, name.size()),
+      refuse(fmt::format("contains {} of {} bytes that is not a name", what, name.size()),
              "printable ASCII");
     }
     return std::string(name);
@@ -121,12 +121,12 @@ class HeaderReader {
     tensor.name = name("a tensor's name");
     const auto rank = number<uint32_t>("a tensor's rank");
     if (rank == 0 || rank > kRankLimit)
-      refuse(fmt::format("gives {} {} dimensions", tensor.name, rank), "1 to 4");
+      refuse(fmt::format("{} has {} dimensions", tensor.name, rank), "1 to 4");
     uint64_t rows = 1;
     for (uint32_t i = 0; i < rank; ++i) {
       const auto size = number<uint64_t>("a tensor's shape");
       if (size == 0 || size > INT64_MAX / rows)
-        refuse(fmt::format("gives {} a dimension of {}", tensor.name, size), "at least 1");
+        refuse(fmt::format("{} has a dimension of {}", tensor.name, size), "at least 1");
       rows *= size;
       tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(size));
     }
@@ -140,7 +140,7 @@ class HeaderReader {
     }
     offset = number<uint64_t>("a tensor's offset");
     if (tensor.shape.back() % tensor.block->elements != 0) {
-      refuse(fmt::format("gives {} rows of {} elements", tensor.name, tensor.shape.back()),
+      refuse(fmt::format("{} has rows of {} elements", tensor.name, tensor.shape.back()),
              fmt::format("a multiple of {} for {}", tensor.block->elements, tensor.block->name));
     }
     tensor.bytes = rows / tensor.block->elements;
@@ -164,7 +164,7 @@ class HeaderReader {
   GgufType type(const std::string& key) {
     const auto number = this->number<uint32_t>("a type");
     if (number > static_cast<uint32_t>(GgufType::f64))
-      refuse(fmt::format("gives {} the type {}", key, number), "0 to 12");
+      refuse(fmt::format("{} has the type {}", key, number), "0 to 12");
     return static_cast<GgufType>(number);
   }
 
@@ -196,7 +196,7 @@ void sort_and_refuse_duplicates(List& list, Key key, const std::string& path) {
   const auto duplicate = std::adjacent_find(
       list.begin(), list.end(), [&](const auto& a, const auto& b) { return a.*key == b.*key; });
   if (duplicate != list.end())
-    fail(ErrorKind::BadFile, "{}: holds {} twice; expected each name once", path,
+    fail(ErrorKind::BadFile, "{}: contains {} twice; expected each name once", path,
          excerpt((*duplicate).*key));
 }
 
@@ -240,7 +240,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
     GgufTensor& tensor = tensors_[place.tensor];
     if (place.begin % unit != 0 || place.begin > room || tensor.bytes > room - place.begin) {
       fail(ErrorKind::BadFile,
-           "{}: {} lies at {} with {} bytes; expected a multiple of {} and an end within the {} "
+           "{}: {} is at {} with {} bytes; expected a multiple of {} and an end within the {} "
            "bytes of data",
            path, excerpt(tensor.name), place.begin, tensor.bytes, unit, room);
     }

@@ -38,7 +38,7 @@ enum class GgufType : uint32_t {
 // A value in the file: `count` consecutive elements of `type`.
 struct GgufValue {
   std::string key;
-  GgufType type = GgufType::u8;  // of the elements, for an array
+  GgufType type = GgufType::u8;  // type of the elements, for an array
   bool is_array = false;
   uint64_t count = 1;
   std::string_view bytes;  // in the mapping
@@ -79,7 +79,7 @@ class Gguf {
   std::optional<std::vector<int64_t>> integers(std::string_view key) const;
   std::optional<std::vector<float>> numbers(std::string_view key) const;
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
-  std::optional<std::string_view> raw(std::string_view key) const;  // of an array of u8 or i8
+  std::optional<std::string_view> raw(std::string_view key) const;  // value of an array of u8 or i8
 
  private:
   const GgufValue* find(std::string_view key) const;
@@ -105,7 +105,7 @@ class GgufMetadata {
   void numbers(std::string_view key, const std::vector<float>& values);
   void booleans(std::string_view key, const std::vector<bool>& values);
   void texts(std::string_view key, const std::vector<std::string>& values);
-  void raw(std::string_view key, std::string_view bytes);  // as an array of u8
+  void raw(std::string_view key, std::string_view bytes);  // writes an array of u8
 
   uint64_t count() const { return count_; }
   const std::string& bytes() const { return bytes_; }

@@ -274,7 +274,7 @@ double log10(double x) {
   return y.high + y.low;
 }
 
-// As specified by C's Annex F.
+// Follows C's Annex F.
 double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (std::isnan(x) || std::isnan(y)) return x + y;

@@ -58,7 +58,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
  private:
   struct Level {
     Json* json;
-    Json* slot = nullptr;  // of an object: the place of the value of the last key
+    Json* slot = nullptr;  // for an object: the place of the value of the last key
     std::unordered_set<std::string> keys = {};
   };
 

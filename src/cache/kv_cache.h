@@ -43,8 +43,8 @@ class KvCache {
   // `batch` texts of at most `capacity` tokens, owned by the cache, for any number of passes.
   KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity);
 
-  int64_t length() const;  // tokens of the longest text before this pass
-  int64_t total() const;   // the same including this pass
+  int64_t length() const;  // tokens of the longest text, without this pass
+  int64_t total() const;   // tokens of the longest text, including this pass
   const std::vector<Member>& members() const { return members_; }
   void clear();  // removes all texts
 

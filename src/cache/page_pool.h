@@ -17,7 +17,7 @@ class PagePool {
     int64_t layers = 0, kv_heads = 0, head_width = 0;
     DType dtype = DType::f32;
     PageLayout of_layer() const { return {kv_heads, head_width, dtype}; }
-    size_t page_bytes() const {  // of one page, for all layers
+    size_t page_bytes() const {  // bytes of one page, for all layers
       return static_cast<size_t>(2 * layers * of_layer().page_bytes());
     }
   };

@@ -205,7 +205,7 @@ void Config::spec(const char* key, Spec& field) {
   if (value == nullptr) fail(ErrorKind::BadFile, "{}: {} is missing; expected a Spec", name_, key);
   try {
     field = read_spec(value->dump(), name_ + ": " + key);
-  } catch (const Error& error) {  // here the Spec is a file's, not the caller's
+  } catch (const Error& error) {  // the Spec comes from a file, not from the caller
     fail(ErrorKind::BadFile, "{}", error.what());
   }
 }

@@ -23,7 +23,7 @@ class Config {
   Config() = default;
 
   bool reading() const { return reading_; }
-  const std::string& name() const { return name_; }  // of the file
+  const std::string& name() const { return name_; }  // name of the file
 
   void operator()(const char* key, int64_t& field);
   // A null in the file counts as absent.

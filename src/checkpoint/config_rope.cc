@@ -20,7 +20,7 @@ constexpr ScalingName kScalings[] = {
     {"yarn", RotaryScaling::yarn},       {"longrope", RotaryScaling::longrope},
     {"su", RotaryScaling::longrope}};
 
-constexpr float kMostStretch = 1024;  // the largest factor that a file may stretch a context by
+constexpr float kMostStretch = 1024;  // limit of the factor by which a file extends a context
 
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 

@@ -14,7 +14,7 @@
 namespace fovea {
 
 struct Quantization {
-  WeightFormat format = WeightFormat::int8;  // of most matrices; the head may have more bits
+  WeightFormat format = WeightFormat::int8;  // format of most matrices; the head may have more bits
   int64_t group = 32;
 };
 

@@ -205,7 +205,7 @@ class HeaderReader : public JsonReader {
 
   const std::string& path_;
   Place place_ = Place::start;
-  std::string name_;   // of the current entry or metadata item
+  std::string name_;   // name of the current entry or metadata item
   unsigned seen_ = 0;  // a bit for each field of the entry
   bool has_metadata_ = false;
   bool in_array_ = false;

@@ -13,7 +13,7 @@ namespace fovea {
 // A type of the format.
 struct StoredType {
   std::string_view name;
-  int bits;  // of one element
+  int bits;  // bits of one element
   std::optional<DType> dtype;
 };
 const StoredType* find_stored_type(std::string_view name);  // null if there is none

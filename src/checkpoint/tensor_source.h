@@ -13,7 +13,7 @@ namespace fovea {
 // One tensor of a file, as described in the file's header.
 struct StoredTensor {
   std::string name;
-  std::string_view type;       // as the format spells it: "F32", "BF16", "F8_E4M3", "Q4_K", ...
+  std::string_view type;       // the format's name: "F32", "BF16", "F8_E4M3", "Q4_K", ...
   std::optional<DType> dtype;  // absent: a valid type that fovea does not compute with
   Shape shape;
   const char* data = nullptr;  // in the mapping, at any alignment

@@ -41,7 +41,7 @@ class Corpus {
   const std::vector<File>& files() const { return files_; }
   // Links in folders that lead out of them; they are not followed.
   const std::vector<std::filesystem::path>& links_out() const { return links_out_; }
-  int64_t bytes() const;             // of the files
+  int64_t bytes() const;             // total size of the files
   bool separates_documents() const;  // more than one file, or JSON lines
 
   // Passes all pieces to `use` in order. Throws BadFile, with file:line:byte, if the text is not
@@ -53,7 +53,7 @@ class Corpus {
   using Watch = std::function<bool(double fraction)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
 
-  uint64_t hash();  // of the bytes and of the positions of files, not of their names
+  uint64_t hash();  // hash of the bytes and of the positions of files, not of their names
 
  private:
   std::vector<File> files_;

@@ -17,7 +17,7 @@ struct LabelledTexts {
   std::vector<LabelledText> rows;
   bool by_word = false;  // all rows are words with labels
   int64_t empty = 0;     // empty rows, which are skipped
-  uint64_t hash = 0;     // of the content
+  uint64_t hash = 0;     // hash of the content
 };
 
 // Reads files of lines "text<TAB>label" or "text<TAB>second text<TAB>label" (a first line whose

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kSubstream = 16;  // of Stream::shuffle; windows of text use 0
+constexpr uint32_t kSubstream = 16;  // substream of Stream::shuffle; windows of text use 0
 
 // The longest length that counts as equal to this one: up to 8 each length is a class, above that a
 // class spans about an eighth. Finer classes leave fewer samples to shuffle, coarser ones need more
@@ -38,7 +38,7 @@ LengthBatches::LengthBatches(const std::vector<Lengths>& lengths, int64_t budget
     return classes[static_cast<size_t>(a)] < classes[static_cast<size_t>(b)];
   });
   const auto count = static_cast<int64_t>(order_.size());
-  int64_t longest = 0;  // of the current batch
+  int64_t longest = 0;  // longest text of the current batch
   for (int64_t place = 0; place < count; ++place) {
     if (place == 0 || of(place) != of(place - 1)) runs_.push_back({place, place});
     runs_.back().end = place + 1;

@@ -13,7 +13,8 @@ namespace fovea {
 // has the same number of batches with the same sizes.
 class LengthBatches {
  public:
-  using Lengths = std::array<int32_t, 2>;  // of a sample's two texts; 0 if there is only one
+  using Lengths = std::array<int32_t, 2>;  // lengths of a sample's two texts; 0 if there is only
+                                           // one
   // `budget`: the most tokens of a batch's longer side, including padding; a batch has at least one
   // sample. `most`: the most samples of a batch; 0 = limited by the budget only.
   LengthBatches(const std::vector<Lengths>& lengths, int64_t budget, int64_t most, uint64_t seed);

@@ -17,9 +17,9 @@ inline bool is_blank(std::string_view text) {
 
 // Texts and their translations.
 struct TextPairs {
-  std::vector<std::string> sources, targets;  // of equal size
+  std::vector<std::string> sources, targets;  // have the same size
   int64_t empty = 0;                          // skipped pairs, in which one side is empty
-  uint64_t hash = 0;                          // of the content
+  uint64_t hash = 0;                          // hash of the content
 };
 
 // Reads two files whose lines correspond, or one file of lines "source<TAB>target". Throws BadFile

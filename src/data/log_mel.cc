@@ -12,7 +12,8 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kWindow = 400;                              // samples: 25 ms
-constexpr int64_t kFrequencies = kWindow / 2 + 1;             // of a window's real transform
+constexpr int64_t kFrequencies = kWindow / 2 + 1;             // frequencies of a window's real
+                                                              // transform
 constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;  // Hz: Slaney's scale is linear below
 const double kLogStep = math::log(6.4) / 27;                  // above, 27 steps multiply the
                                                               // frequency by 6.4

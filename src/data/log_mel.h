@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-constexpr int64_t kSampleRate = 16000;  // of speech models
+constexpr int64_t kSampleRate = 16000;  // sample rate of speech models
 constexpr int64_t kHop = 160;           // samples between frames: 10 ms
 
 // The log-mel spectrogram of a waveform, as in speech models (Radford et al. 2022, 2.2): windows of

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// Of Stream::shuffle; windows and batches use others.
+// Substreams of Stream::shuffle; windows and batches use others.
 constexpr uint32_t kMaskSubstream = 17, kSpanSubstream = 18;
 
 // `parts` positive numbers whose sum is `total`, all such lists equally likely: the positions of

@@ -88,7 +88,7 @@ ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
     put(*parts, "$A", 0);
     put(*parts, roles.behind, 0);
   }
-  const int second = roles.before.empty() ? 0 : 1;  // of a second text (Devlin et al. 2019)
+  const int second = roles.before.empty() ? 0 : 1;  // type id of a second text (Devlin et al. 2019)
   put(pair, "$B", second);
   put(pair, roles.behind, second);
   return template_processing(single, pair, special);

@@ -22,7 +22,7 @@ struct Footer {
   uint64_t ids_hash = 0;
   uint64_t version = 1;
   char name[8] = {};
-  uint64_t hash = 0;  // of all preceding bytes
+  uint64_t hash = 0;  // hash of all preceding bytes
 };
 static_assert(sizeof(Footer) == 88, "written as it lies in memory, so it must have no padding");
 

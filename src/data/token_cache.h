@@ -16,7 +16,7 @@ struct TokenCounts {
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4
   int64_t tokens = 0, training_tokens = 0;
-  int64_t bytes = 0, training_bytes = 0;  // of UTF-8 text
+  int64_t bytes = 0, training_bytes = 0;  // bytes of UTF-8 text
 
   bool operator==(const TokenCounts&) const = default;
 };
@@ -44,7 +44,7 @@ class TokenCacheWriter {
 };
 
 struct TokenCache {
-  std::shared_ptr<const MappedFile> file;  // begins with the ids
+  std::shared_ptr<const MappedFile> file;  // its first bytes are the ids
   TokenCounts counts;
 };
 

@@ -18,7 +18,7 @@ struct TokenSpan {
   const void* ids = nullptr;
   int width = 2;      // bytes of one id
   int64_t count = 0;  // tokens
-  int64_t bytes = 0;  // of the UTF-8 text of the tokens; a document separator has none
+  int64_t bytes = 0;  // bytes of the UTF-8 text of the tokens; a document separator has none
 
   void copy(int64_t first, int64_t length, int32_t* out) const;  // ids [first, first + length)
 };

@@ -22,7 +22,8 @@ struct Origin {
   // model that was read for training is saved as f32.
   DType dtype = DType::f32;
   std::map<std::string, DType> dtypes;
-  std::optional<Quantization> quantization;  // of the other tensors; empty: all are saved in full
+  std::optional<Quantization> quantization;  // quantisation of the other tensors; empty: all are
+                                             // saved in full
   std::vector<std::string> labels;           // names of the outputs of a head; empty = unknown
 
   void save_all_as(DType kind) {

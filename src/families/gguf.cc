@@ -14,7 +14,8 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kLongestList = 65'536;  // of a config: one number per layer or per pair of
+constexpr size_t kLongestList = 65'536;  // limit for a config: one number per layer or per pair of
+                                         // dimensions
                                          // dimensions
 
 // An architecture of GGUF and the family with the same models.

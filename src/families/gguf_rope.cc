@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLlama3Context = 8192;  // of every model with this scaling
+constexpr int64_t kLlama3Context = 8192;  // original context of every model with this scaling
 
 std::vector<float> floats_under(Config& io, const char* key) {
   const nlohmann::json list = io.value(key);

@@ -14,7 +14,7 @@ namespace fovea {
 std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
                                int32_t start, const std::vector<int32_t>& answer);
 
-// The same between words, as ascending pairs (source, answer); `most_seen` is by token.
+// The alignment of words as ascending pairs (source, answer); `most_seen` is by token.
 std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenizers& tokenizers,
                                                        const std::string& source,
                                                        const std::vector<int32_t>& answer,

@@ -22,7 +22,7 @@ class BeamSearch {
   };
 
   struct Continuation {
-    double score;  // of the hypothesis with this token
+    double score;  // score of the hypothesis with this token
     int64_t source;
     int32_t id;
     float logprob;

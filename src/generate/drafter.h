@@ -34,17 +34,17 @@ class Drafter {
 
   struct Wish {
     const std::vector<int32_t>& ids;     // the tokens that are final
-    const std::vector<int32_t>& source;  // of an encoder
+    const std::vector<int32_t>& source;  // input of an encoder
     std::shared_ptr<Text>& text;         // created here, kept for the next call
     int64_t most = 0;                    // guesses
-    int64_t horizon = 0;                 // as in KvCache::Member
+    int64_t horizon = 0;                 // see KvCache::Member
     Draw draw = {};
     std::vector<int32_t> guessed = {};  // result: empty if there is no room for the text
   };
   void guess(std::vector<Wish>& wishes);
 
  private:
-  struct Row {  // of a pass
+  struct Row {  // one text of a pass
     Wish* wish;
     int64_t tokens;
   };

@@ -9,10 +9,11 @@ namespace fovea {
 // A model with the settings for generation.
 struct Generator {
   const Transformer& model;
-  const Tokenizer* tokenizer = nullptr;  // of the generated text; null: ids only
+  const Tokenizer* tokenizer = nullptr;  // tokenizer of the generated text; null: ids only
   GenerationRules rules = {};
-  DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
-  const Tokenizer* source = nullptr;               // of the encoder's input, for translate()
+  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
+  const Tokenizer* source = nullptr;               // tokenizer of the encoder's input, for
+                                                   // translate()
   const Transformer* draft = nullptr;              // with the same vocabulary
 };
 

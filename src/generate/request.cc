@@ -109,15 +109,15 @@ void Request::fail(const std::exception& error) {
   }
 }
 
-void Request::end(Branch& branch) {
+void Request::finish(Branch& branch) {
   branch.done = true;
   shorten(pool_, branch.text, 0);
   done_ = done_ ||
           std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
 }
 
-void Request::take(size_t index, const float* logits, std::vector<Watched> watched) {
-  watched_ = std::move(watched);
+void Request::accept(size_t index, const float* logits, std::vector<AttentionTrace> traces) {
+  traces_ = std::move(traces);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
     // All answers continue the prompt.
@@ -137,7 +137,7 @@ void Request::take(size_t index, const float* logits, std::vector<Watched> watch
   if (std::all_of(found_.begin(), found_.end(), ready)) advance_beams();
 }
 
-void Request::weigh(size_t branch, const float* logits) {
+void Request::process_logits(size_t branch, const float* logits) {
   if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary_);
 }
 
@@ -150,7 +150,7 @@ int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& 
 
 // Draws the token after the branch's ids; returns false if the answer ends with it.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
-                       const Watched* watched, int32_t& id) {
+                       const AttentionTrace* trace, int32_t& id) {
   const auto place = static_cast<size_t>(branch.answer);
   Answer& answer = answers_[place];
   thread_local std::vector<float> row;  // reused, since fresh memory costs more than the copy
@@ -171,7 +171,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
   if (counts) {
     event.id = id;
     if (wanted) event.logprob = &logprob;
-    event.watched = watched;
+    event.trace = trace;
   }
   if (answer.done()) {
     complete(answer, event);
@@ -189,24 +189,25 @@ void Request::draw(Branch& branch, const float* logits) {
   if (answer.at_limit()) {  // no tokens were requested, or the prompt fills the context
     const std::string text = answer.finish("length");
     complete(answer, {.answer = branch.answer, .text = text});
-    return end(branch);
+    return finish(branch);
   }
   const int64_t guesses = std::exchange(branch.guesses, 0),
                 certain = std::ssize(branch.ids) - guesses;
   for (int64_t i = 0;; ++i) {
     int32_t id = -1;
-    const Watched* const watched = watched_.empty() ? nullptr : &watched_[static_cast<size_t>(i)];
+    const AttentionTrace* const trace =
+        traces_.empty() ? nullptr : &traces_[static_cast<size_t>(i)];
     const auto place = static_cast<size_t>(certain + i);
     const int32_t* const guess = i < guesses ? &branch.ids[place] : nullptr;
-    if (!draw_one(branch, logits + i * vocabulary_, guess, watched, id)) return end(branch);
+    if (!draw_one(branch, logits + i * vocabulary_, guess, trace, id)) return finish(branch);
     if (guess != nullptr && *guess == id) continue;
     branch.ids.resize(place);
     shorten(pool_, branch.text, certain + i);
-    return put(branch, id);
+    return commit(branch, id);
   }
 }
 
-void Request::put(Branch& branch, int32_t id) {
+void Request::commit(Branch& branch, int32_t id) {
   branch.ids.push_back(id);
   if (std::ssize(branch.ids) > context_) {
     branch.ids.erase(branch.ids.begin(), branch.ids.end() - std::max<int64_t>(1, context_ / 2));
@@ -280,7 +281,7 @@ void Request::finish_beams() {
     if (!answer.done()) text += answer.finish("length");
     complete(answer, {.answer = static_cast<int64_t>(i), .text = text});
   }
-  for (Branch& branch : branches_) end(branch);
+  for (Branch& branch : branches_) finish(branch);
 }
 
 }  // namespace fovea

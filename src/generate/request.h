@@ -34,7 +34,7 @@ struct Task {
   GenerateOptions options;
   Engine::Sink sink;
   bool slide = false;  // beyond the context drop the oldest half, instead of ending
-  Watch watch = {};
+  AttentionTraceOptions trace = {};
 };
 
 // Tokens that each of `texts` texts with a common beginning may add, in `pages` pages.
@@ -50,29 +50,29 @@ class Request {
   Request& operator=(const Request&) = delete;
 
   uint64_t number() const { return task_.number; }
-  const std::vector<int32_t>& source() const { return task_.prompt; }  // of an encoder
+  const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
   bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
-  struct Counts {  // of tokens, summed over all answers
+  struct Counts {  // numbers of tokens, summed over all answers
     int64_t written = 0, guessed = 0, accepted = 0;
   };
   const Counts& counts() const { return counts_; }
 
   // The part of accept() that needs no other branch: safe to call for several requests in parallel.
-  void weigh(size_t branch, const float* logits);
+  void process_logits(size_t branch, const float* logits);
   // Takes the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted token, row i
-  // follows guess i. `watched` has one entry per row, or is empty.
-  void take(size_t branch, const float* logits, std::vector<Watched> watched = {});
+  // follows guess i. `traces` has one entry per row, or is empty.
+  void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
   // The most tokens that may be guessed after a branch now; 0 while other tokens of it are unread.
   int64_t most_guesses(const Branch& branch) const;
   // Returns a function that draws from another model's logits by the same rules and with the same
   // random numbers as this request would. Valid until the branch advances.
   Drafter::Draw guessing(const Branch& branch);
   void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // replaces earlier guesses
-  const Watch& watch() const { return task_.watch; }
+  const AttentionTraceOptions& trace() const { return task_.trace; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
   void release_pages();                    // the texts must be read again
   void fail(const std::exception& error);  // ends the request
@@ -82,12 +82,12 @@ class Request {
   // Applies the rules to the logits, and draws from them.
   int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
                  TokenCounts& counts, Sampler& sampler) const;
-  bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const Watched* watched,
+  bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const AttentionTrace* trace,
                 int32_t& id);
   void advance_beams();
   void finish_beams();
-  void put(Branch& branch, int32_t id);
-  void end(Branch& branch);
+  void commit(Branch& branch, int32_t id);
+  void finish(Branch& branch);
   bool emit(const Event& event);
   void complete(Answer& answer, Event last);
   double seconds() const;
@@ -105,7 +105,7 @@ class Request {
   std::optional<BeamSearch> beams_;
   // The continuations of each beam; used when all are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
-  std::vector<Watched> watched_;  // of the rows being drawn
+  std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
   int64_t cached_ = 0;

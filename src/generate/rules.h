@@ -17,7 +17,7 @@ struct GenerationRules {
   std::optional<int32_t> forced_last = {};   // forced_eos_token_id: at the length limit
   std::vector<int32_t> suppressed = {};      // suppress_tokens, and bad_words_ids of one token
   std::vector<int32_t> suppressed_first = {};
-  float length_penalty = 1;  // of beams
+  float length_penalty = 1;  // length penalty of beam search
   EarlyStopping early_stopping = EarlyStopping::no;
 };
 

@@ -122,7 +122,7 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
   all.reserve(candidates.size());
   const auto units = [](double x) { return static_cast<int64_t>(x * 0x1p56); };
   for (const auto& c : candidates) all.push_back({rank(c), c.token, units(c.probability)});
-  int64_t inside = 0;  // of those before `begin`; the last kept one is before `end`
+  int64_t inside = 0;  // probability before `begin`; the last kept one is before `end`
   auto begin = all.begin(), end = all.end();
   while (end - begin > 1) {
     const auto middle = begin + (end - begin) / 2;

@@ -46,16 +46,16 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
 std::unique_ptr<Request> Scheduler::request(Task task) {
   auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
-  check_watch(request->watch(), *model_.spec.decoder);
-  const bool watched = request->watch().attention || request->watch().hidden;
-  check(!watched || !request->beams(),
-        "watch: cannot be combined with beam search; expected no beams");
+  check_attention_trace(request->trace(), *model_.spec.decoder);
+  const bool traced = request->trace().attention || request->trace().hidden;
+  check(!traced || !request->beams(),
+        "trace: cannot be combined with beam search; expected no beams");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
   check(needed <= pool_.pages(),
-        "prompt: {} tokens and an answer need {} pages of {} tokens; expected at most {}, what the "
-        "cache of keys and values holds",
+        "prompt: {} tokens and an answer need {} pages of {} tokens; expected at most {}, the "
+        "size of the cache of keys and values",
         request->horizon(), needed, kPageTokens, pool_.pages());
   return request;
 }
@@ -171,13 +171,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
-  Watching watching;
+  AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
     if (row.tokens == branch.pending()) {
       const int64_t drawn = 1 + branch.guesses;
-      watching.want(row.request->watch(), members.size(), std::ssize(tokens) + row.tokens - drawn,
-                    drawn);
+      tracer.want(row.request->trace(), members.size(), std::ssize(tokens) + row.tokens - drawn,
+                  drawn);
     }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
     const auto begin = branch.ids.begin() + branch.text.length;
@@ -185,12 +185,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
     if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
   const Tensor hidden =
-      read_batch(model_, pool_, std::move(members), tokens, options_.compute, watching.probe());
-  deliver(rows, hidden, watching);
+      read_batch(model_, pool_, std::move(members), tokens, options_.compute, tracer.probe());
+  deliver(rows, hidden, tracer);
 }
 
 // Computes logits only for rows from which a token is drawn.
-void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching) {
+void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
+                        AttentionTracer& tracer) {
   std::vector<int32_t> picked;
   std::vector<const Row*> drawing;
   int64_t end = 0;
@@ -209,7 +210,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
   const Tensor logits = logits_of(model_, hidden, picked);  // [picked, V]
   const int64_t V = logits.dim(1);
   const float* next = logits.data_as<float>();
-  const std::vector<std::exception_ptr> errors = weigh(drawing, next, V);
+  const std::vector<std::exception_ptr> errors = process_logits(drawing, next, V);
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row* row = drawing[i];
     const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
@@ -218,7 +219,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
       if (errors[i]) std::rethrow_exception(errors[i]);
       if (!row->request->done()) {
         const auto member = static_cast<size_t>(row - rows.data());
-        row->request->take(row->branch, next, watching.take(member));
+        row->request->accept(row->branch, next, tracer.take(member));
       }
     } catch (const std::exception& error) {
       row->request->fail(error);
@@ -233,8 +234,8 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
 
 // The part of drawing that processes a vocabulary for each beam, on all threads; the beams of one
 // request run one after the other, since they share its constraints.
-std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& drawing,
-                                                 const float* logits, int64_t vocabulary) {
+std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<const Row*>& drawing,
+                                                          const float* logits, int64_t vocabulary) {
   std::vector<std::exception_ptr> errors(drawing.size());
   std::vector<int64_t> first = {0};  // row of logits
   std::vector<size_t> begins;        // first row of each request
@@ -248,7 +249,7 @@ std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& 
     const auto at = static_cast<size_t>(task);
     for (size_t i = begins[at]; i < begins[at + 1]; ++i) {
       try {
-        drawing[i]->request->weigh(drawing[i]->branch, logits + first[i] * vocabulary);
+        drawing[i]->request->process_logits(drawing[i]->branch, logits + first[i] * vocabulary);
       } catch (...) {
         errors[i] = std::current_exception();
       }

@@ -6,14 +6,14 @@
 #include <memory>
 
 #include "cache/prefix_cache.h"
+#include "generate/attention_trace.h"
 #include "generate/request.h"
-#include "generate/watching.h"
 #include "model/transformer.h"
 
 namespace fovea {
 
 struct SchedulerOptions {
-  DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
+  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
@@ -49,9 +49,9 @@ class Scheduler {
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
-  void deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching);
-  static std::vector<std::exception_ptr> weigh(const std::vector<const Row*>& drawing,
-                                               const float* logits, int64_t vocabulary);
+  void deliver(const std::vector<Row>& rows, const Tensor& hidden, AttentionTracer& tracer);
+  static std::vector<std::exception_ptr> process_logits(const std::vector<const Row*>& drawing,
+                                                        const float* logits, int64_t vocabulary);
   void sweep();
 
   const Transformer& model_;

@@ -57,7 +57,7 @@ void Grammar::finish() {
 void Grammar::measure() {
   struct Alternative {
     int32_t rule;
-    int64_t length, unknown;  // of the known part; number of unknown calls
+    int64_t length, unknown;  // length of the known part; number of unknown calls
   };
   std::vector<Alternative> all;
   std::vector<std::vector<size_t>> callers(rules_.size());

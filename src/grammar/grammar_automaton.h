@@ -75,20 +75,20 @@ class GrammarAutomaton {
   void follow_rest();
   void call(int32_t rule, const Edge& edge);
   void end_step();                   // finds everything that can be read next
-  int32_t state_of(int32_t number);  // of a node
+  int32_t state_of(int32_t number);  // returns the state of a node
   void work(size_t amount);
 
   std::shared_ptr<const Grammar> grammar_;
   size_t classes_;
   std::vector<Edge> edges_;
   std::vector<Node> nodes_;
-  std::unordered_multimap<size_t, int32_t> numbers_;  // of nodes, by hash
+  std::unordered_multimap<size_t, int32_t> numbers_;  // node numbers by hash
   std::vector<int32_t> states_;                       // nodes
   std::vector<int32_t> steps_;                        // [states, classes]
   int64_t work_left_ = kMostWork;
   int32_t start_;
 
-  // Of one step.
+  // The state of the current step.
   int32_t step_ = 0;
   std::vector<int32_t> called_in_;  // by rule, the last step
   std::unordered_set<uint64_t> followed_;

@@ -63,8 +63,8 @@ Grammar::Symbol JsonRules::repeated(const Sequence& first, const Sequence& next,
 Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
                                    std::optional<int64_t> most) {
   const auto largest = static_cast<uint64_t>(std::max(least, most.value_or(0)));
-  std::vector<Symbol> powers = {one_of({part})};  // of 2^i parts
-  std::vector<Symbol> up_to = {one_of({{}})};     // of 0 to 2^i - 1 parts
+  std::vector<Symbol> powers = {one_of({part})};  // rules for 2^i parts
+  std::vector<Symbol> up_to = {one_of({{}})};     // rules for 0 to 2^i - 1 parts
   for (uint64_t i = 1; i < uint64_t{std::bit_width(largest)}; ++i) {
     const Symbol half = powers.back(), fewer = up_to.back();
     powers.push_back(one_of({{half, half}}));

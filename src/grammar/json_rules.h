@@ -24,7 +24,7 @@ class JsonRules {
   Symbol number() const { return Grammar::call(number_); }
   Symbol integer() const { return Grammar::call(integer_); }
   Symbol space() const { return Grammar::call(space_); }
-  Symbol character() const { return Grammar::call(character_); }  // of a string
+  Symbol character() const { return Grammar::call(character_); }  // a character of a string
   Sequence text(std::string_view bytes) const { return grammar_.text(bytes); }
 
   Symbol one_of(const std::vector<Sequence>& alternatives);

@@ -9,9 +9,9 @@
 namespace fovea {
 namespace {
 
-// Of residual streams: 4,096 tokens of a model of 2,048 x 24 fit.
+// Limit of residual streams: 4,096 tokens of a model of 2,048 x 24 fit.
 constexpr int64_t kStreamBytes = int64_t{1} << 30;
-// Of queries, keys and values: layers near the last one asked for.
+// Limit of cached queries, keys and values: those of the layers near the last request.
 constexpr size_t kKeptBytes = size_t{256} << 20;
 
 Tensor row_of(const std::vector<int32_t>& ids) {
@@ -33,7 +33,7 @@ struct Place {
   int64_t layer;
 };
 
-// By the name that a probe sees.
+// Parses the name that a probe receives.
 Place place_of(const std::string& name) {
   Place place{Look::self, 0};
   if (name.starts_with("cross_")) place.look = Look::cross;
@@ -111,7 +111,7 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
-// Heads that are switched off give zeros; what is kept shows them so.
+// The outputs of muted heads become zeros, also in the cached copies.
 void Inspection::attend(const std::string& name, const AttentionInputs& here,
                         std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const {
   const Place place = place_of(name);
@@ -128,7 +128,7 @@ void Inspection::attend(const std::string& name, const AttentionInputs& here,
 
 const StackRun& Inspection::run(Look look) const {
   check(look == Look::self || source_.stack != nullptr,
-        "look: encoder and cross are of models with an encoder and a decoder; expected self");
+        "look: encoder and cross need a model with an encoder and a decoder; expected self");
   return look == Look::encoder ? source_ : main_;
 }
 

@@ -162,7 +162,7 @@ inline constexpr int64_t kPageTokens = 64;
 // H, D]; its keys and values fill the pages in order, and the last page may hold fewer.
 struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
-  Mask mask;  // of this sequence only: `valid` has at most one entry
+  Mask mask;  // mask of this sequence only: `valid` has at most one entry
   const void* const* key_pages = nullptr;
   const void* const* value_pages = nullptr;
 };
@@ -252,7 +252,7 @@ struct Kernels {
   void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,
                             Rows rows) = nullptr;
 
-  void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // of each row
+  void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // softmax of each row
   void (*softmax_backward)(Out dx, In dy, In y, Rows rows) = nullptr;  // dx (+)= y (dy - dy . y)
   // Rotates pairs of elements by angles given as cosines and sines [angle_rows, rotated / 2]: (a,
   // b) -> (a cos - b sin, b cos + a sin).

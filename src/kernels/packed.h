@@ -33,8 +33,8 @@ inline int64_t panels_of(const PackedMatrix& w) {
   return (w.outputs + kPanelOutputs - 1) / kPanelOutputs;
 }
 inline int64_t groups_of(const PackedMatrix& w) { return (w.width + w.group - 1) / w.group; }
-int64_t panel_bytes(const PackedMatrix& w);  // of one panel's weights
-int64_t scale_bytes(const PackedMatrix& w);  // of all scales
+int64_t panel_bytes(const PackedMatrix& w);  // bytes of one panel's weights
+int64_t scale_bytes(const PackedMatrix& w);  // bytes of all scales
 
 // Rounds a matrix [N, K] of f32 or bf16 to w's format, into its panels and scales.
 void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales);

@@ -48,9 +48,7 @@ const char* Transformer::head_name() const {
 Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
   Tensor x = table.packed ? embedding(sequence.ids, table.packed)
                           : embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
-  if (x.dtype() == DType::bf16)
-    x = cast(x, DType::f32);  // of a table that is read from the mapped
-                              // file
+  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // the table is in the mapped file
   if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
   if (!type_embedding.present()) return x;
   const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);

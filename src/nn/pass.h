@@ -40,8 +40,8 @@ struct Angles {
 
 // The state that one forward pass carries through the layers.
 struct Pass {
-  DType compute = DType::f32;  // of the matrix products; the residual stream stays f32
-  Mask mask;                   // of the self-attention
+  DType compute = DType::f32;  // dtype of the matrix products; the residual stream stays f32
+  Mask mask;                   // mask of the self-attention
   KvCache* cache = nullptr;    // decoding: keys and values of earlier passes
   const Probe* probe = nullptr;
   Dropout dropout;  // seed and step of this pass; probability 0 = not training

@@ -232,7 +232,7 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     Tensor slopes = empty({H, distances});
     for (int64_t h = 0; h < H; ++h) {
       const float slope = alibi_slope(h, H);
-      // Where the mask shows both directions, the slope is symmetric.
+      // If the mask shows both directions, the slope is symmetric.
       for (int64_t n = 0; n < distances; ++n)
         slopes.data_as<float>()[h * distances + n] =
             -slope * static_cast<float>(std::abs(n - (N - 1)));

@@ -46,7 +46,7 @@ std::vector<float> rotary_frequencies(const RotarySpec& spec, int64_t turned, in
 float rotary_attention_factor(const RotarySpec& spec);
 
 // The bucket of key - query (Raffel et al. 2020): half of the buckets (of each sign, unless causal)
-// are single distances, the others are logarithmic up to the largest.
+// hold single distances, the others logarithmic ranges up to the largest.
 int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest);
 
 // The slope of head h of H: 2^(-8 (h+1) / H) if H is a power of two (Press et al. 2022), else

@@ -38,7 +38,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
 struct AttentionOptions {
   float scale = 1;
   Mask mask;
-  Dropout dropout;    // of the softmax's weights
+  Dropout dropout;    // applies to the softmax's weights
   int64_t keys = -1;  // -1 = all of k
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
   // Bias by distance [H, T + S - 1] of the working type, or absent: entry s - t + T - 1 is added to

@@ -10,7 +10,7 @@ namespace fovea {
 // How the rows of a forward pass divide into units: see Units in kernels.h.
 struct RowUnits {
   int64_t count = 1;
-  std::shared_ptr<const std::vector<int64_t>> starts;  // as in Units, with shared ownership
+  std::shared_ptr<const std::vector<int64_t>> starts;  // the starts of Units, with shared ownership
 
   Units of(int64_t rows) const;  // Throws if `rows` does not divide into these units
 };
@@ -28,6 +28,6 @@ class UnitScope {
   RowUnits before_;
 };
 
-const RowUnits& row_units();  // of the innermost scope of this thread
+const RowUnits& row_units();  // returns the units of the innermost scope of this thread
 
 }  // namespace fovea

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr int64_t kMostLines = int64_t{1} << 53;
-constexpr size_t kMostBytes = size_t{16} << 30;  // of passages, which are held in memory
+constexpr size_t kMostBytes = size_t{16} << 30;  // limit of passages, which are held in memory
 
 std::string passages_text(const std::vector<IndexedPassage>& passages) {
   std::string text;

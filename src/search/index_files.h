@@ -13,7 +13,7 @@ namespace fovea {
 struct IndexSettings {
   std::string folder;       // the indexed folder
   std::string model;        // its directory
-  std::string fingerprint;  // of everything that affects its vectors
+  std::string fingerprint;  // hash of everything that affects its vectors
   int64_t width = 0;
   Similarity similarity = Similarity::cosine;
 };

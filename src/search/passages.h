@@ -11,7 +11,7 @@ namespace fovea {
 
 struct PassageRules {
   int64_t most_tokens = 256;
-  int64_t overlap_tokens = 32;  // of repeated sentences of the previous passage
+  int64_t overlap_tokens = 32;  // tokens of the sentences repeated from the previous passage
 };
 
 struct PassageSpan {

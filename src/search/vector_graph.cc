@@ -11,7 +11,7 @@
 // malloc's block, but outside the requested size.
 #define NO_MANUAL_VECTORIZATION
 #endif
-// hnswlib 0.6 does not compile without these warnings.
+// hnswlib 0.6 triggers these warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -152,7 +152,7 @@ class GraphFile {
     for (uint64_t i = 0; i < count_; ++i) {
       const uint64_t place = kHead + i * element_;
       check_list(place, 2 * kLinks, 0);
-      constexpr uint32_t kExponent = 0x7F800000;  // of infinities and NaN
+      constexpr uint32_t kExponent = 0x7F800000;  // exponent bits of infinities and NaN
       bool finite = true;
       for (uint64_t x = 0; x < vector_bytes_; x += sizeof(float))
         finite &= (at<uint32_t>(place + kLists0 + x) & kExponent) != kExponent;
@@ -172,7 +172,7 @@ class GraphFile {
   const std::string& path_;
   uint64_t count_, vector_bytes_ = 0, element_ = 0, top_level_ = 0;
   Link entry_ = 0;
-  std::vector<uint32_t> levels_;  // of each vector
+  std::vector<uint32_t> levels_;  // highest level of each vector
   std::vector<uint64_t> upper_;   // offset of its links on upper levels
 };
 

@@ -35,7 +35,7 @@ class Storage {
   void* data_ = nullptr;
   size_t bytes_ = 0;
   bool cached_ = false;                // allocated from the cache
-  std::shared_ptr<const void> owner_;  // of borrowed memory; null = it outlives all tensors
+  std::shared_ptr<const void> owner_;  // owner of borrowed memory; null = it outlives all tensors
 };
 
 struct MemoryUse {

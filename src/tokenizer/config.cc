@@ -87,7 +87,7 @@ ordered_json TokenizerConfig::from_decoder(std::vector<std::string>& texts,
     if (error != std::errc() || end != key.data() + key.size() ||
         id >= texts.size() + decoder.size() || !value.is_object()) {
       fail(ErrorKind::BadFile,
-           "{}: {} stands for {} (added_tokens_decoder); expected ids below {} and objects", path_,
+           "{}: {} maps to {} (added_tokens_decoder); expected ids below {} and objects", path_,
            brief(key), brief(value), texts.size() + decoder.size());
     }
     by_id[id] = value;

@@ -27,7 +27,7 @@ Workspace& workspace() {
 
 // Frees a large workspace, also after an error.
 struct WorkspaceUse {
-  size_t bytes;  // of the text
+  size_t bytes;  // size of the text
   ~WorkspaceUse() {
     if (bytes > kept_bytes) workspace() = {};
   }

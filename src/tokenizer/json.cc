@@ -344,7 +344,7 @@ class TokenizerReader {
   std::vector<double> scores_;
   // The upper limit of ids. A larger id would leave a gap and must not cause an allocation.
   size_t count_ = 0;
-  size_t model_size_ = 0;      // of the model's own vocabulary
+  size_t model_size_ = 0;      // size of the model's own vocabulary
   std::vector<size_t> holes_;  // ids below count_ that only added tokens have
   std::vector<size_t> special_;
 };

@@ -14,7 +14,7 @@ struct TokenizerText {
   std::string rest;  // the file with null instead of the lists
   bool has_vocab = false;
   std::vector<std::pair<std::string, int64_t>> ids;         // model.vocab, if it is an object
-  std::vector<std::pair<std::string, double>> scores;       // the same if it is an array
+  std::vector<std::pair<std::string, double>> scores;       // the same list if it is an array
   std::vector<std::pair<std::string, std::string>> merges;  // model.merges
 };
 

@@ -24,7 +24,7 @@ class JsonPart {
   }
 
   const std::string& where() const { return where_; }
-  const std::string& name() const { return name_; }  // of the file and the path
+  const std::string& name() const { return name_; }  // name of the file and the path
   const nlohmann::json& json() const { return json_; }
 
   [[noreturn]] void bad(const std::string& wrong, const std::string& expected) const {

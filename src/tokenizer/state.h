@@ -53,7 +53,7 @@ struct TokenizerState {
   bool unknown_as_written = false;  // decode an unknown token as its original text
   bool needs_origins = false;       // the ids depend on the position of a piece in the text
   uint64_t number = 0;              // identifies this tokenizer in caches
-  TokenizerFiles files;             // as read or made, and as saved
+  TokenizerFiles files;             // the files as read or made, and as saved
 };
 
 // The paths are for messages.

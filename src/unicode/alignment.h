@@ -36,7 +36,8 @@ class Alignment {
   struct Stretch {
     uint32_t end;       // end of its bytes; they begin at the end of the previous run
     uint32_t from, to;  // all of its bytes came from [from, to)
-    static constexpr uint32_t unchanged = UINT32_MAX;  // as `to`: each character has its own origin
+    static constexpr uint32_t unchanged = UINT32_MAX;  // value of `to`: each character has its own
+                                                       // origin
   };
   uint32_t size() const { return stretches_.empty() ? 0 : stretches_.back().end; }
   uint32_t begin_of(size_t stretch) const { return stretch == 0 ? 0 : stretches_[stretch - 1].end; }

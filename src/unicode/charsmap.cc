@@ -64,7 +64,7 @@ class Substitutes {
  private:
   Rewriter& rewriter_;
   char32_t last_ = 0;
-  int64_t change_ = 0;  // as in Rewriter::put
+  int64_t change_ = 0;  // see Rewriter::put
   bool any_ = false;
 };
 

@@ -15,11 +15,12 @@
 namespace fovea {
 namespace {
 
-constexpr size_t length_limit = 1 << 14;    // of an expression; the longest known has 600 bytes
-constexpr uint32_t nesting_limit = 100;     // of brackets
-constexpr uint32_t step_limit = 2'000'000;  // of one match; real ones take a few dozen
+constexpr size_t length_limit = 1 << 14;    // bytes of an expression; the longest known has 600
+constexpr uint32_t nesting_limit = 100;     // nesting of brackets
+constexpr uint32_t step_limit = 2'000'000;  // steps of one match; real ones take a few dozen
 constexpr uint32_t heap_limit = 16 << 10;   // KiB for backtracking
-constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes for compiled matching
+constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes of stack for compiled
+                                                                 // matching
 
 // PCRE2's step limit applies to one match from one position, and a run of equal characters is one
 // step, so there is a time limit too. It is CPU time, which does not depend on other processes, and

@@ -17,7 +17,7 @@ constexpr std::string_view space_set = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\
 constexpr std::string_view word_set =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
     R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
-constexpr int set_nesting_limit = 16;  // of sets; known expressions have two
+constexpr int set_nesting_limit = 16;  // nesting of sets; known expressions have two levels
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
 // The characters of a property that PCRE2 lacks.
@@ -119,7 +119,7 @@ class Translator {
     at_ += 2;
   }
 
-  void take_braces() {  // of \x{41}
+  void take_braces() {  // reads the braces of \x{41}
     if (at_ < in_.size() && in_[at_] == '{')
       take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
   }

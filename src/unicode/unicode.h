@@ -20,8 +20,8 @@ enum Class : uint16_t {
   space = 1 << 7,        // \s of a pattern, and white space everywhere else
   word = 1 << 8,         // \w of a pattern
   plain_word = 1 << 9,   // \w of the Whitespace pre-tokenizer and of added tokens
-  digit = 1 << 10,       // of the Digits pre-tokenizer
-  separator = 1 << 11,   // of the Punctuation and BertPreTokenizer pre-tokenizers
+  digit = 1 << 10,       // digits of the Digits pre-tokenizer
+  separator = 1 << 11,   // separators of the Punctuation and BertPreTokenizer pre-tokenizers
   control = 1 << 12,     // removed by BertNormalizer's clean_text
   accent = 1 << 13,      // removed by BertNormalizer's strip_accents
   combining = 1 << 14,   // removed by StripAccents

@@ -65,7 +65,7 @@ struct QuickGelu {
 // Exact GELU, x cdf(x). erf is formula 7.1.26 of Abramowitz and Stegun (1964), with an error below
 // 1.5e-7; it uses the same exponential as the density in the derivative.
 struct Gelu {
-  Vector cdf, exponential;  // of the normal distribution; exp(-x^2 / 2)
+  Vector cdf, exponential;  // cdf of the normal distribution; exp(-x^2 / 2)
 
   HWY_INLINE explicit Gelu(Vector x) {
     exponential = exp_of(hn::Mul(hn::Mul(x, all(-0.5f)), x));

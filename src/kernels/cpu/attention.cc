@@ -32,7 +32,7 @@ struct Block {
   float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
   float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
   float* pivots;   // [rows], the base of the weights: about the largest score so far
-  float* sums;     // [rows, kLanes], of weights
+  float* sums;     // [rows, kLanes], sums of weights
   float* factors;  // [kTile], of dropout; ones without dropout
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]

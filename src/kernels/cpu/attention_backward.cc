@@ -57,7 +57,7 @@ struct Buffers {
   int64_t padded;
   float* q;         // [rows of the walk, padded], times scale / ln 2
   float* dy;        // [rows of the walk, padded]
-  float* dq;        // the same; empty if not wanted
+  float* dq;        // [rows of the walk, padded]; empty if not wanted
   float* log_sums;  // [rows of the walk], to base 2; +inf for a row that sees no key, so that its
                     // weights are 0
   float* deltas;    // [rows of the walk]

@@ -64,7 +64,7 @@ struct Product {
 struct Segment {
   Range k;
   int64_t unit;
-  bool first, last;   // of its unit
+  bool first, last;   // whether it begins or ends its unit
   int64_t next = -1;  // the next unit that has rows
 };
 

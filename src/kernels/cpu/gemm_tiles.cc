@@ -32,7 +32,7 @@ constexpr int64_t kPieceFloats = kPiece * kPiece;
 // second-level cache of 1 MB or more, which can be read at about the rate of the products. A
 // transposed A is packed once for each block of columns; a shorter block of k allows wider blocks.
 constexpr int64_t kBlockK = 2048, kBlockKPacked = 1024;
-constexpr int64_t kPackedBytes = 1 << 20;  // of a block of B
+constexpr int64_t kPackedBytes = 1 << 20;  // size of a packed block of B
 constexpr double kThreadGrain = 1 << 20;   // multiply-adds worth a second thread: 2 microseconds
 
 // Tiles of an operand as the registers read them.
@@ -161,7 +161,7 @@ class TileShare {
       for (int64_t row = 0; row < rows; ++row) {
         const bf16* source = from + row * p_.a.stride + begin;
         if (bytes == kRowBytes)
-          std::memcpy(to + row * 64, source, kRowBytes);  // of constant size: one instruction
+          std::memcpy(to + row * 64, source, kRowBytes);  // the size is constant: one instruction
         else
           std::memcpy(to + row * 64, source, bytes);
       }

@@ -37,7 +37,8 @@ constexpr int64_t kBlockA = 768 * kBlockK;
 // kBlockColumns floats (9 MB).
 constexpr int64_t kBlockColumns = 768;
 constexpr int64_t kCarriedRows = 3072;
-// Up to this number of rows B is streamed through one panel that stays in L1: few rows do not reuse
+// Up to this number of rows B is streamed through one panel that stays in L1: so few rows reuse B
+// too little to keep more of it.
 // it.
 constexpr int64_t kFewRows = 16;
 // Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.

@@ -154,7 +154,7 @@ struct Bf16FewRowTiles {
                                     float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     constexpr int64_t kStep = 32;
-    Sums<kRows, kVectors> sum, earlier, later;  // of a pair: the earlier and the later k
+    Sums<kRows, kVectors> sum, earlier, later;  // earlier and later: for the two k of a pair
     sum.load(sums, k.begin == 0);
     const float* x = job.floats + rows.begin * job.stride + k.begin;
     const uint32_t* w[kPanels];

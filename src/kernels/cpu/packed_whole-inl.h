@@ -106,8 +106,9 @@ struct QuantizedTiles : WholeTiles {
     constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
     const hn::Repartition<uint16_t, Floats> pairs;
-    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // of 32 numbers: a group has one or two
-    const int64_t upper = group / 2 * kRows;         // from a byte's lower number to its upper one
+    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // groups of 32 numbers: a group has one or two
+    const int64_t upper = group / 2 * kRows;         // distance between a byte's lower and upper
+                                                     // number
     for (int64_t rest = group; rest > 0; rest -= 32) {
 #pragma GCC unroll 8
       for (int line = 0; line < kLines; ++line) {

@@ -15,7 +15,7 @@ struct GgufSplit {
   nlohmann::ordered_json pre_tokenizer;
   bool whole_words = false;  // a word that is a token is not split (ignore_merges)
   bool start = false;        // texts begin with the start token, unless the file says otherwise
-  bool composed = false;     // NFC first
+  bool composed = false;     // normalise to NFC first
 };
 
 const std::vector<GgufSplit>& gguf_splits();

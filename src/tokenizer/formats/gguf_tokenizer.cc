@@ -233,7 +233,7 @@ class GgufReader {
   const Gguf& file_;
   std::vector<std::string> texts_;
   std::vector<PieceType> types_;
-  std::map<std::string, size_t> ids_;  // of special tokens, by their role
+  std::map<std::string, size_t> ids_;  // ids of special tokens, by their role
   bool start_ = false, end_ = false;   // whether a text has them around it
   ordered_json config_;
 };

@@ -77,7 +77,7 @@ int32_t BpeModel::symbol(std::string_view character, bool first, bool last) cons
 // character they are before the text of the symbol.
 struct BpeModel::Splitter {
   std::vector<Piece>& out;
-  uint32_t size;  // of the stretch
+  uint32_t size;  // size of the stretch
   uint32_t end = 0;
   Piece unknown = {};  // collects adjacent unknown characters; id and length
   bool waiting = false;
@@ -147,7 +147,7 @@ void BpeModel::encode(std::string_view stretch, std::vector<Piece>& out, bool pa
 }
 
 size_t BpeModel::merge_few(Piece* pieces, size_t count) const {
-  std::array<PairMerge, kFew> merges;  // of a piece and the next one
+  std::array<PairMerge, kFew> merges;  // merges[i] joins piece i and the next one
   for (size_t i = 0; i + 1 < count; ++i) merges[i] = pairs_.find(pieces[i].id, pieces[i + 1].id);
   while (count > 1) {
     size_t best = 0;

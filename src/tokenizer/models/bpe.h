@@ -23,7 +23,7 @@ struct BpeOptions {
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces if all of them exist
   bool ignore_merges = false;  // a stretch that is a piece is not split
   SpecialIds special = {};
-  std::string name = "tokenizer";  // of the file, for errors
+  std::string name = "tokenizer";  // name of the file, for errors
 };
 
 // Merges the adjacent pair of the lowest rank, the leftmost one first, until there is none
@@ -47,7 +47,7 @@ struct BpeModel {
 
   PieceTable table_;
   PairTable pairs_;
-  std::array<int32_t, 256> symbols_;  // of one byte (of ASCII, if symbols are characters)
+  std::array<int32_t, 256> symbols_;  // symbols of one byte (ASCII only, if symbols are characters)
   std::array<int32_t, 256> byte_ids_;
   std::string prefix_, suffix_;
   int32_t unk_id_;

@@ -38,7 +38,8 @@ class PieceCache {
   }
 
  private:
-  static constexpr size_t kMostBytes = 24;  // of a stretch: nearly every word of natural text
+  static constexpr size_t kMostBytes = 24;  // limit of a stretch: nearly every word of natural text
+                                            // is shorter
   static constexpr size_t kMostIds = 9;     // so that an entry fits one cache line
   static constexpr size_t kEntries = size_t{1} << 15;
 
@@ -46,8 +47,8 @@ class PieceCache {
   struct alignas(64) Entry {
     Key key;
     std::array<int32_t, kMostIds> ids;
-    uint8_t bytes;  // of the stretch; 0: empty entry
-    uint8_t count;  // of ids
+    uint8_t bytes;  // bytes of the stretch; 0: empty entry
+    uint8_t count;  // number of ids
   };
   static_assert(sizeof(Entry) == 64);
 

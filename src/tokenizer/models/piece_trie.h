@@ -26,7 +26,7 @@ class PieceTrie {
     }
   }
   uint32_t walk(uint32_t node, std::string_view text) const;
-  int32_t id_at(uint32_t node) const { return ids_[node]; }  // of the piece that ends here
+  int32_t id_at(uint32_t node) const { return ids_[node]; }  // id of the piece that ends here
   size_t nodes() const { return ids_.size(); }  // each has a larger number than its parent
   // Calls on(parent, byte, node) for each node but the root.
   template <class On>

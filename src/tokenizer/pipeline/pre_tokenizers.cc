@@ -194,7 +194,7 @@ void apply(const Whitespace&, CutText& cut) {
   constexpr uint16_t words = unicode::plain_word, spaces = unicode::space;
   cut_each(cut, [&](std::string_view text, auto&& push) {
     size_t begin = 0;
-    uint16_t kind = spaces;  // of the current piece
+    uint16_t kind = spaces;  // kind of the current piece
     for (size_t i = 0; i < text.size();) {
       const utf8::Character c = character(text, i);
       const uint16_t classes = unicode::classes.of(c.code_point) & (words | spaces);

@@ -65,7 +65,7 @@ struct CutText {
   AlignedText text;
   std::vector<Span> pieces;
   std::vector<Span> next;          // the pieces of the next step
-  std::vector<Stretch> stretches;  // of one piece
+  std::vector<Stretch> stretches;  // stretches of one piece
 };
 
 void pre_tokenize(const PreTokenizers& pre_tokenizers, CutText& cut);

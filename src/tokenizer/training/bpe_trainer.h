@@ -16,7 +16,7 @@ struct BpeTrainerOptions {
   std::vector<char32_t> initial_alphabet = {};     // characters that are always tokens
   int64_t alphabet_limit = 0;                      // keep the most frequent characters; 0 = all
   int64_t min_frequency = 0;                       // least frequency of a merged pair
-  std::string continuing_subword_prefix = {};      // of symbols that do not begin a word
+  std::string continuing_subword_prefix = {};      // prefix of symbols that do not begin a word
   std::function<bool(double)> progress = nullptr;  // receives the fraction done; returning false
                                                    // stops
 };

@@ -17,7 +17,7 @@ namespace {
 
 // The constants of sentencepiece.
 constexpr size_t kSeeds = 1000000;
-constexpr int kRounds = 2;        // of expectation maximisation between prunings
+constexpr int kRounds = 2;        // rounds of expectation maximisation between prunings
 constexpr double kShrink = 0.75;  // fraction of the pieces that a pruning keeps
 constexpr double kLeast = 0.5;    // least expected occurrences of a kept piece
 constexpr double kSpare = 1.1;    // pruning ends at this multiple of the wanted pieces

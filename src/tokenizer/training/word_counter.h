@@ -24,7 +24,7 @@ class WordTable {
   void remove_rare(int64_t count);
 
   size_t size() const { return used_; }
-  size_t characters() const { return texts_.size(); }  // bytes of all words
+  size_t characters() const { return texts_.size(); }  // total bytes of all words
   WordCounts sorted() const;
 
  private:
