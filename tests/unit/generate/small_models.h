@@ -1,6 +1,6 @@
 #pragma once
 
-// Small random models, and what they say without a cache: the truth for every way of decoding.
+// Small random models, and their results without a cache, with which all decoding code is compared.
 
 #include <algorithm>
 #include <vector>
@@ -21,11 +21,11 @@ inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
   spec.width = 12;
   spec.decoder->layers = 2;
   spec.decoder->attention.heads = 2;
-  spec.head.tied = false;  // else a random model says the same token over and over
+  spec.head.tied = false;  // a tied random model would repeat one token
   return made(validated(spec));
 }
 
-// Of an encoder-decoder.
+// Specs of encoder-decoders.
 inline Transformer small_translator(int64_t context = 40) {
   Spec spec;
   spec.vocabulary = 11;
@@ -38,7 +38,7 @@ inline Transformer small_translator(int64_t context = 40) {
   return made(validated(spec));
 }
 
-// The logits behind ids, from the beginning.
+// Returns the logits after `ids`, computed from the beginning.
 inline Floats logits_after(const Transformer& model, const Ids& ids, DType compute = DType::f32) {
   const NoGradient off;
   const auto T = std::ssize(ids);
