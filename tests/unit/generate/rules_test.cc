@@ -1,4 +1,4 @@
-// What changes logits before a token is drawn.
+// Rules that change the logits before a token is sampled.
 
 #include "generate/rules.h"
 
@@ -32,7 +32,7 @@ TEST(Rules, PenaliseEachSeenTokenOnce) {
   EXPECT_EQ(restrained({2, -1, 0, 3}, options, {}, {}), (Floats{2, -1, 0, 3}));
 }
 
-TEST(Rules, TakePresenceOnceAndFrequencyEachTimeOffWhatWasWritten) {
+TEST(Rules, SubtractPresenceOnceAndFrequencyPerOccurrence) {
   GenerateOptions options;
   options.sampling.presence_penalty = 1;
   options.sampling.frequency_penalty = 0.5f;
@@ -78,7 +78,7 @@ TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
 TEST(Rules, ForbidWhatWouldRepeatAnNgram) {
   GenerateOptions options;
   options.sampling.no_repeat_ngram = 3;
-  // "0 1" stands at the end; before, 2 and 3 followed it.
+  // The text ends with "0 1"; earlier, 2 and 3 followed these tokens.
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {0, 1, 2, 0, 1, 3}, {0, 1}),
             (Floats{1, 1, kNever, kNever}));
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {0}, {1}), (Floats{1, 1, 1, 1}));
@@ -92,11 +92,11 @@ TEST(Rules, AddTheBias) {
   EXPECT_EQ(restrained({0, 1, 2, 3}, options, {}, {}), (Floats{0, -1.5f, 2, kNever}));
 }
 
-TEST(Rules, HoldTheEndBackAndForceWhatMustCome) {
+TEST(Rules, DelayTheEndAndForceTokens) {
   GenerationRules rules;
   rules.ends = {0};
   rules.forced_last = 0;
-  rules.suppressed = {3, 99};  // one is outside the vocabulary
+  rules.suppressed = {3, 99};  // 99 is outside the vocabulary
   rules.suppressed_first = {1};
   GenerateOptions options;
   options.max_tokens = 5;
@@ -106,11 +106,11 @@ TEST(Rules, HoldTheEndBackAndForceWhatMustCome) {
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2, 2}, rules), (Floats{1, 1, 1, kNever}));
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2, 2, 2, 2}, rules),
             (Floats{0, kNever, kNever, kNever}));
-  options.forced = {3, 2};  // outdoes all
+  options.forced = {3, 2};  // overrides all other rules
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {3}, rules), (Floats{kNever, kNever, 0, kNever}));
 }
 
-TEST(Rules, LetAGrammarChange) {
+TEST(Rules, ApplyAConstraint) {
   GenerateOptions options;
   options.constrain = [](const Ids& written, float* logits, int64_t vocabulary) {
     EXPECT_EQ(vocabulary, 3);
@@ -127,7 +127,7 @@ TEST(Rules, ComeFromTheCheckpoint) {
                        {"bad_words_ids", {{5}, {6, 7}}},
                        {"do_sample", true},
                        {"temperature", 0.5},
-                       {"top_p", "high"}};  // not a number: left alone
+                       {"top_p", "high"}};  // not a number: ignored
   origin.carried = {{"forced_eos_token_id", 9}, {"num_beams", 4}, {"early_stopping", "never"}};
   const GenerationRules rules = rules_of(origin, {3});
   EXPECT_EQ(rules.start, 7);
