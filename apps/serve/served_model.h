@@ -32,13 +32,6 @@ struct TextEngine {
   bool full() const { return status().waiting >= most_waiting; }
 };
 
-// Puts a conversation into the text that the model was trained on.
-struct ChatFormat {
-  std::function<std::string(const ChatRequest&)> render;
-  bool knows_developer = false;  // the role, which is "system" elsewhere
-  bool knows_tools = true, knows_documents = true;
-};
-
 // Of an encoder-decoder that reads one language and writes another.
 struct Translator {
   // One line as the engine has to be asked for it, with so many hypotheses.
@@ -100,10 +93,5 @@ struct SamplingFlags {
 GenerateOptions program_defaults();
 // What generation_config.json made of them, then flags.
 void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags);
-
-// The chat format of a model's directory, or of a template's own file; nothing where the directory
-// has none.
-std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
-                                      const std::optional<Tokenizer>& tokenizer);
 
 }  // namespace fovea::serve
