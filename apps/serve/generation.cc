@@ -36,13 +36,14 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
 
 void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
   find_calls_ = find_calls;
-  const std::vector<int32_t> start = {-1};  // what a decoder behind an encoder begins with
+  // the decoder of an encoder-decoder starts with no prompt
+  const std::vector<int32_t> start = {-1};
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
   for (size_t i = 0; i < open_; ++i) {
     const auto& prompt = prompts[i / static_cast<size_t>(request_.options.answers)];
-    choices_.push_back(
-        {LogprobList(model_->tokenizer, head_.chat),
-         WatchedList(request_.watch, model_->tokenizer, model_->facts.encoder ? start : prompt)});
+    choices_.push_back({LogprobList(model_->tokenizer, head_.chat),
+                        AttentionTraceList(request_.trace, model_->tokenizer,
+                                           model_->facts.encoder ? start : prompt)});
   }
   whole_.resize(open_);
   submissions_->follow(*exchange_);
@@ -56,12 +57,12 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
   }
 }
 
-// False where the request is over before it began.
+// Returns false if the request ended before it was submitted.
 bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
   const uint64_t number = model_->needs_engine().submit(
       ids, request_.options,
       [self = shared_from_this(), prompt](const Event& event) { return self->take(prompt, event); },
-      request_.watch);
+      request_.trace);
   if (number == 0) throw too_busy();
   return submissions_->add(number);
 }
@@ -77,7 +78,7 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
     return false;
   }
   if (model_->most_seconds > 0 && seconds() > model_->most_seconds) {
-    fail({503, "the answer takes longer than --max-time", "", ""});
+    fail({503, "the request took longer than --max-time", "", ""});
     return false;
   }
   if (!any_token_ && event.id >= 0) {
@@ -88,7 +89,7 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
       prompt * static_cast<size_t>(request_.options.answers) + static_cast<size_t>(event.answer);
   Choice& choice = choices_[index];
   const size_t before = choice.bytes();
-  if (event.watched != nullptr) choice.watched.add(event.id, *event.watched);
+  if (event.trace != nullptr) choice.trace.add(event.id, *event.trace);
   if (request_.stream) stream_event(index, event);
   if (event.finished != nullptr) finish_choice(index, event);
   held_bytes_ += choice.bytes() - before;
@@ -190,8 +191,8 @@ Members GenerationJob::extras(Choice& choice, const std::vector<int32_t>& ids) c
   Members members = {{"logprobs", choice.logprobs.take()}};
   if (request_.return_ids)
     members.emplace_back("token_ids", fmt::format("[{}]", fmt::join(ids, ",")));
-  if (std::string watched = choice.watched.take(); !watched.empty()) {
-    members.emplace_back("fovea", std::move(watched));
+  if (std::string traced = choice.trace.take(); !traced.empty()) {
+    members.emplace_back("fovea", std::move(traced));
   }
   return members;
 }

@@ -20,21 +20,22 @@ const Tokenizer& ServedModel::needs_tokenizer() const {
 
 const TextEngine& ServedModel::needs_engine() const {
   if (engine) return *engine;
-  throw ApiError{400,
-                 "model: " + facts.name + " has no language head, so it writes no text; expected " +
-                     "a model that does",
-                 "model", "wrong_model"};
+  throw ApiError{
+      400,
+      "model: " + facts.name + ": has no language-model head; expected a model that generates text",
+      "model", "wrong_model"};
 }
 
 const Embedder& ServedModel::needs_embedder() const {
   if (embedder) return *embedder;
-  throw ApiError{400, "model: " + facts.name + " makes no vectors; expected a model for embeddings",
-                 "model", "wrong_model"};
+  throw ApiError{
+      400, "model: " + facts.name + ": does not compute embeddings; expected an embedding model",
+      "model", "wrong_model"};
 }
 
 RerankQueue& ServedModel::needs_reranker() const {
   if (rerank_queue) return *rerank_queue;
-  throw ApiError{400, "model: " + facts.name + " is no re-ranker; expected a cross-encoder",
+  throw ApiError{400, "model: " + facts.name + ": is not a re-ranker; expected a cross-encoder",
                  "model", "wrong_model"};
 }
 

@@ -16,38 +16,39 @@
 
 namespace fovea {
 
-// What one rendering may use. A template comes with a model and is not trusted: these bound its
-// time to some tens of milliseconds and its memory to some hundred megabytes.
+// Limits of one rendering. Templates come with models and are not trusted: these limits keep the
+// time to tens of milliseconds and the memory to a few hundred megabytes.
 struct RenderLimits {
-  size_t steps = 1'000'000;                // expressions, statements, items; 64 bytes copied
-  size_t output_bytes = size_t{16} << 20;  // of the text, and of each string on the way to it
-  size_t calls = 100;                      // macros within macros
+  size_t steps = 1'000'000;  // one per expression, statement, item and 64 bytes copied
+  size_t output_bytes = size_t{16} << 20;  // the text, and each intermediate string
+  size_t calls = 100;                      // nested macro calls
 };
 
-// The program of a chat template: the Jinja that Hugging Face checkpoints carry, as Jinja2 renders
-// it in the immutable sandbox of transformers (trim_blocks, lstrip_blocks, loop controls,
-// {% generation %}). Immutable: safe to use from any thread. It cannot reach a file, the
-// environment or the network.
+// A compiled chat template: the Jinja dialect of Hugging Face checkpoints, rendered as by Jinja2 in
+// the immutable sandbox of transformers (trim_blocks, lstrip_blocks, loop controls, {% generation
+// %}). It cannot access files, the environment or the network. Immutable: safe to use from any
+// thread.
 class ChatTemplate {
  public:
-  // `name` is the template's name in errors. BadFile, with line and column, for what is not Jinja;
-  // Unsupported for Jinja that is not rendered here, such as include.
+  // `name` identifies the template in errors. Throws BadFile, with line and column, if `source` is
+  // not valid Jinja; throws Unsupported for Jinja features that are not implemented, such as
+  // include.
   static ChatTemplate parse(std::string_view source, std::string name);
 
   struct Span {
-    size_t begin, end;  // bytes of the text: [begin, end)
+    size_t begin, end;  // byte range [begin, end) of the text
   };
   struct Result {
     std::string text;
-    // What stands in {% generation %} blocks, the part that a model is trained on. Nothing where
-    // such a block lies in a macro, a filter or a set block: where its text ends up is not known.
+    // The text of the {% generation %} blocks, on which a model is trained. Unset if such a block
+    // is inside a macro, a filter or a set block, since its position in the output is then unknown.
     std::optional<std::vector<Span>> assistant;
   };
 
-  // `variables` is the text of a JSON object: messages, tools and whatever else the template asks
-  // for. InvalidArgument, with line and column, for what the template refuses (raise_exception),
-  // for an operation that Jinja refuses, and for what exceeds the limits. `now` is the local time
-  // for strftime_now; the clock's where absent.
+  // `variables` is a JSON object with messages, tools and any other variables of the template.
+  // `now` returns the local time for strftime_now; unset: the system clock. Throws InvalidArgument,
+  // with line and column, if the template calls raise_exception, if an operation is invalid in
+  // Jinja, or if a limit is exceeded.
   Result render(std::string_view variables, const RenderLimits& limits = {},
                 const std::function<std::tm()>& now = {}) const;
 
@@ -61,26 +62,27 @@ class ChatTemplate {
   std::shared_ptr<const Program> program_;
 };
 
-// One conversation. The parts are JSON texts, because templates see every key that a message has.
+// One conversation. The fields are JSON texts, since templates may read any key of a message.
 struct ChatRequest {
   std::string messages;   // an array of objects: [{"role": "user", "content": "..."}]
   std::string tools;      // an array of function schemas; empty = none
   std::string documents;  // an array of {"title", "text"}; empty = none
-  std::string variables;  // an object of more variables, such as enable_thinking; may be empty
+  std::string variables;  // an object of extra variables, such as enable_thinking; may be empty
   bool add_generation_prompt = true;
-  std::string template_name;  // for a model with several; empty = tool_use with tools, else default
+  // which of several templates; empty = tool_use if there are tools, else default
+  std::string template_name;
 };
 
-// The same conversation, with the special tokens that people wrote in it marked as text: see
-// Tokenizer::guarded(). What is rendered of it is to be encoded as SpecialTokens::guarded.
+// Returns the conversation with every special token that users typed marked as plain text, see
+// Tokenizer::guarded(). Encode the rendered text with SpecialTokens::guarded.
 ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer);
 
-// The chat templates of a model's directory: chat_template.jinja, additional_chat_templates/*.jinja
-// and the chat_template of tokenizer_config.json, with its special tokens as variables (bos_token
-// and so on). Immutable: safe to use from any thread.
+// The chat templates of a model directory: chat_template.jinja, additional_chat_templates/*.jinja
+// and the chat_template of tokenizer_config.json, whose special tokens (bos_token and so on) are
+// passed as variables. Immutable: safe to use from any thread.
 class ModelChat {
  public:
-  // Unsupported for a model without a template: there is no default one.
+  // Throws Unsupported if the model has no chat template; there is no default template.
   static ModelChat open(const std::filesystem::path& folder);
   // The template of a file, with the special tokens of `tokenizer`. Throws BadFile if the file
   // cannot be read or is not a template.
@@ -88,7 +90,7 @@ class ModelChat {
 
   ChatTemplate::Result render(const ChatRequest& request, const RenderLimits& limits = {},
                               const std::function<std::tm()>& now = {}) const;
-  // The template that a request chooses.
+  // Returns the template that `request` selects.
   const ChatTemplate& choose(const ChatRequest& request) const;
 
  private:
@@ -97,11 +99,11 @@ class ModelChat {
   std::string special_tokens_;  // a JSON object
 };
 
-// How a program shows conversations to a model.
+// Converts a conversation to the text format that the model was trained on.
 struct ChatFormat {
   // The text of a conversation. Errors of the template name its line, not where its file is.
   std::function<std::string(const ChatRequest&)> render;
-  bool knows_developer = false;  // the role, which is "system" elsewhere
+  bool knows_developer = false;  // the template has the role "developer"; others get "system"
   bool knows_tools = true, knows_documents = true;
 };
 

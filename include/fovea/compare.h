@@ -9,16 +9,16 @@
 
 namespace fovea {
 
-// How far a model's predictions are from another's, the full one's, on the same text.
+// The difference between the predictions of a model and of a reference model (`full`) on one text.
 struct Comparison {
-  int64_t tokens = 0;  // predicted
+  int64_t tokens = 0;  // number of predicted tokens
   double perplexity = 0, full_perplexity = 0;
   double divergence = 0;  // mean over tokens of KL(full || model), in nats
-  double flips = 0;       // share of tokens whose likeliest successor is another
+  double flips = 0;       // fraction of tokens for which the most likely successor differs
   int64_t weight_bytes = 0, full_weight_bytes = 0;
 };
 
-// Reads DATA as evaluate() does. InvalidArgument where the models' vocabularies differ.
+// Reads `data` as evaluate() does. Throws InvalidArgument if the vocabularies differ.
 Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
                    const std::function<bool(double fraction)>& progress = {});
 

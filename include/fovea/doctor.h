@@ -8,22 +8,22 @@ namespace fovea {
 
 struct Finding {
   std::string topic;    // "instruction sets", "cores", ...
-  std::string message;  // plain words
+  std::string message;  // a sentence for people
   bool good = true;
 };
 
-// What this machine offers and what is wrong with it; with a folder, also whether the model in it
-// is whole.
+// Checks this machine; with `folder`, also whether the model in that directory is complete.
 std::vector<Finding> doctor(const std::string& folder = "");
 
-// The size of the compute team from now on, instead of what OMP_NUM_THREADS or the machine says.
+// Sets the number of compute threads; overrides OMP_NUM_THREADS and the number of cores.
 void set_threads(int count);
 int threads();
 
-// Of a model's directory or .gguf file: of the files in it that decide what the model computes.
+// Returns a hash of the files in a model directory, or of a .gguf file, that determine its results.
 uint64_t model_fingerprint(const std::string& path);
 
-std::string version();               // "0.1.0"
-std::string missing_cpu_features();  // empty = fovea runs here; else the features this CPU lacks
+std::string version();  // "0.1.0"
+// CPU features that fovea needs and this CPU lacks; empty = none
+std::string missing_cpu_features();
 
 }  // namespace fovea

@@ -13,65 +13,69 @@
 namespace fovea {
 
 struct EmbedOptions {
-  // What stands in front of each text: the model's prompt of a name ("query", "document", ...), or
-  // a prompt of your own. Neither: the model's default, which is mostly none.
+  // Prompt prepended to each text: the name of one of the model's prompts ("query", "document",
+  // ...), or a prompt of your own. Neither: the model's default prompt, which usually is none.
   std::string prompt_name;
   std::optional<std::string> prompt;
-  // Only the first elements of a vector, for models trained so (Kusupati et al. 2022); 0 = all.
+  // Keep only the first `dimensions` elements of each vector, for models trained for this (Kusupati
+  // et al. 2022). 0 = all.
   int64_t dimensions = 0;
-  // Whether vectors have length 1. Absent: as the model says; what is cut is then made whole again.
+  // Normalise to unit length. Unset: the model's setting; truncated vectors are re-normalised.
   std::optional<bool> normalise;
-  // A text of too many tokens loses its end; otherwise it is an error.
+  // Truncate texts that exceed the model's limit. If false, such a text is an error.
   bool truncate = true;
-  int64_t batch_tokens = 0;  // that go through the model at a time; 0 = as many as are fastest
-  std::function<std::string(size_t)> name_of_text;  // for errors; absent: "text 1", ...
-  // Asked before each text is tokenized, from several threads: true ends the work with Failed.
+  int64_t batch_tokens = 0;  // tokens per forward pass; 0 = the fastest number
+  std::function<std::string(size_t)> name_of_text;  // used in errors; unset: "text 1", ...
+  // Called before each text is tokenised, from several threads. If it returns true, the call throws
+  // Failed.
   std::function<bool()> stop;
 };
 
 struct Embeddings {
   int64_t count = 0, width = 0;
   std::vector<float> values;    // [count, width], in the order of the texts
-  std::vector<int64_t> tokens;  // of each text, special ones included
-  std::vector<int64_t> cut;     // of each text, tokens that did not fit
+  std::vector<int64_t> tokens;  // of each text, special tokens included
+  std::vector<int64_t> cut;     // of each text, number of truncated tokens
 };
 
-// One token of a text: its bytes, and its vector of length 1. Special tokens and those of a prompt
-// have no bytes.
+// One token of a text: its byte range and its unit-length vector. Special tokens and tokens of a
+// prompt have an empty byte range.
 struct EmbeddedToken {
   size_t begin, end;
   std::vector<float> vector;
 };
 
-// Turns texts into vectors, so that texts of like meaning have vectors of like direction (Reimers
-// and Gurevych 2019). Cheap to copy; safe to use from several threads at a time. A text's vector is
-// the same to the bit whatever else is embedded with it.
+// Computes vectors of texts; texts of similar meaning have vectors of similar direction (Reimers
+// and Gurevych 2019). A text's vector has the same bits regardless of the other texts in the batch.
+// Cheap to copy; safe to use from several threads.
 class Embedder {
  public:
-  // A sentence-transformers directory, or a Hugging Face directory of an encoder or decoder, whose
-  // tokens are then averaged. BadFile or Unsupported, in one line, where it does not hold together;
-  // `warnings` receives what is odd but harmless.
+  // Opens a sentence-transformers directory, or a Hugging Face directory of an encoder or decoder;
+  // the latter gets mean pooling. `warnings` receives messages about suspicious but harmless
+  // contents. Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is not
+  // supported.
   static Embedder open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
                        WeightPrecision precision = WeightPrecision::stored);
 
-  // InvalidArgument for an option that does not fit the model; Failed, with the place, for a text
-  // whose vector is not finite.
+  // Throws InvalidArgument if an option does not fit the model; throws Failed, with the text's
+  // name, if a vector is not finite.
   Embeddings embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const;
-  // The last hidden state of each token of a text.
+  // Returns the last hidden state of each token of a text.
   std::vector<EmbeddedToken> embed_tokens(const std::string& text,
                                           const EmbedOptions& options = {}) const;
 
-  int64_t width() const;                       // of a vector
-  int64_t max_tokens() const;                  // of a text, special ones included
+  int64_t width() const;                       // elements of a vector
+  int64_t max_tokens() const;                  // most tokens of a text, special tokens included
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
-  float similarity(const float* a, const float* b, int64_t width) const;  // more = more alike
+  float similarity(const float* a, const float* b, int64_t width) const;  // greater = more similar
   const Tokenizer& tokenizer() const;
   const Spec& spec() const;  // of the Transformer
-  // Of the files that decide the vectors, whatever the precision that they were opened with.
+  // A hash of the files that determine the vectors. It does not depend on the precision chosen at
+  // open().
   uint64_t fingerprint() const;
 
-  struct Parts;  // what is inside, for the library itself
+  struct Parts;  // internals, for the library only
   const Parts& parts() const { return *parts_; }
 
  private:
@@ -79,37 +83,39 @@ class Embedder {
   std::shared_ptr<const Parts> parts_;
 };
 
-// Vectors in fewer bytes. int8 and uint8: each vector is scaled by its own largest element, to -127
-// .. 127 or 1 .. 255 (128 = 0), so that cosines stay. binary, ubinary: a bit for each element, 1
-// where it is positive, the first in the highest bit of a byte; as signed bytes 128 less.
+// Compact vector formats. int8 and uint8: each vector is scaled by its largest element to -127 ..
+// 127 or 1 .. 255 (128 = 0), which preserves cosines. ubinary: one bit per element, 1 if it is
+// positive, the first element in the highest bit of a byte. binary: the same bytes minus 128, as
+// signed bytes.
 enum class VectorPrecision { float32, int8, uint8, binary, ubinary };
 int64_t bytes_of_vector(int64_t width, VectorPrecision precision);
-// values [count, width] -> count * bytes_of_vector() bytes
+// Converts values [count, width] to count * bytes_of_vector() bytes.
 std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,
                                       VectorPrecision precision);
 
 struct RerankOptions {
-  bool raw = false;  // the model's number as it is, without the activation that its files name
+  bool raw = false;  // return the model's raw score, without the activation named in its files
   bool truncate = true;
   int64_t batch_tokens = 0;
   std::function<bool()> stop;  // see EmbedOptions
 };
 
-// Scores how well texts answer a query, reading both together (a cross-encoder: Nogueira and Cho
-// 2019): slower and better than comparing vectors.
+// Scores how well a text answers a query. Query and text are read together (a cross-encoder,
+// Nogueira and Cho 2019), which is slower and more accurate than comparing vectors.
 class Reranker {
  public:
-  // A directory of a sequence classifier with one label.
+  // Opens a directory of a sequence classifier with one label. Warnings and errors as for
+  // Embedder::open.
   static Reranker open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
                        WeightPrecision precision = WeightPrecision::stored);
-  // One score for each text, more = better, in the order of the texts.
+  // Returns one score for each text, in the order of the texts. Greater = better.
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,
                            const RerankOptions& options = {}) const;
 
   const Spec& spec() const;
-  int64_t max_tokens() const;  // of query and text together, special ones included
+  int64_t max_tokens() const;  // of query and text together, special tokens included
 
-  struct Parts;  // what is inside, for the library itself
+  struct Parts;  // internals, for the library only
   const Parts& parts() const { return *parts_; }
 
  private:
@@ -117,13 +123,13 @@ class Reranker {
   std::shared_ptr<const Parts> parts_;
 };
 
-// How well similarities of vectors order pairs of sentences that people scored, in percent.
+// Correlation between the similarities of vectors and human scores of sentence pairs, in percent.
 struct SimilarityEvaluation {
   int64_t pairs = 0;
   double spearman = 0, pearson = 0;
 };
-// A file of pairs and scores, as STS benchmarks are: CSV or TSV (two texts and a number), or JSON
-// lines (sentence1, sentence2, score). BadFile names the line.
+// `file` holds pairs and scores as STS benchmarks do: CSV or TSV (two texts and a number), or JSON
+// lines (sentence1, sentence2, score). Throws BadFile, with the line, if the file is malformed.
 SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::string& file,
                                          const EmbedOptions& options = {});
 
@@ -131,10 +137,10 @@ struct EmbedBench {
   std::string isa;
   int threads = 0;
   int64_t sentences = 0, tokens = 0;
-  double seconds = 0;  // the median of the runs, tokenising included
+  double seconds = 0;  // median of the runs, tokenisation included
   double sentences_per_second = 0, tokens_per_second = 0;
 };
-// Embeds the texts `runs` times, after once for warming up.
+// Embeds the texts `runs` times, after one untimed run.
 EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
                            int64_t runs, const EmbedOptions& options = {});
 

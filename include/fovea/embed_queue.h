@@ -11,34 +11,34 @@
 namespace fovea {
 
 struct QueueOptions {
-  int64_t batch_tokens = 0;    // computed at a time, padding included; 0 = as many as are fastest
-  int64_t most_waiting = 256;  // requests; one more is refused
-  // A request is also refused where so many tokens wait already.
+  int64_t batch_tokens = 0;    // per forward pass, padding included; 0 = the fastest number
+  int64_t most_waiting = 256;  // at most this many requests wait; further ones are refused
+  // A request is also refused if at least this many tokens are waiting.
   int64_t most_tokens = int64_t{1} << 20;
 };
 
 struct QueueStatus {
-  int64_t waiting = 0, waiting_tokens = 0;        // requests, and what is left of them
-  int64_t requests = 0, tokens = 0, batches = 0;  // since the start
+  int64_t waiting = 0, waiting_tokens = 0;        // requests, and their remaining tokens
+  int64_t requests = 0, tokens = 0, batches = 0;  // since construction
 };
 
 class TokenQueue;
 
-// An Embedder for many callers at once: their texts share batches of tokens, like lengths
-// together, and each caller has its turn. A vector's bits do not depend on its company. All members
-// are safe from any thread; the computing happens on a thread of the queue's own.
+// An Embedder for concurrent callers. Texts of similar length share a batch, and callers are served
+// in turn. A vector's bits do not depend on the other texts in its batch. All members are safe to
+// call from any thread; the computation runs on the queue's own thread.
 class EmbedQueue {
  public:
-  // One of the two is given. Called once, on the queue's thread: do little in it.
+  // Exactly one argument is not null. Called once, on the queue's thread; it should return quickly.
   using Done = std::function<void(const Embeddings* embeddings, const char* error)>;
 
   explicit EmbedQueue(const Embedder& embedder, const QueueOptions& options = {});
-  ~EmbedQueue();  // what waits is dropped
+  ~EmbedQueue();  // drops waiting requests
 
-  // The request's number, or 0 where too much waits. Throws as Embedder::embed does for options
-  // and texts that cannot be.
+  // Returns the request's number, or 0 if the queue is full. Throws as Embedder::embed does for
+  // invalid options and texts.
   uint64_t submit(const std::vector<std::string>& texts, const EmbedOptions& options, Done done);
-  void cancel(uint64_t request);  // then `done` may never be called
+  void cancel(uint64_t request);  // after this, `done` may not be called
   QueueStatus status() const;
 
  private:
@@ -46,10 +46,10 @@ class EmbedQueue {
   std::unique_ptr<TokenQueue> queue_;
 };
 
-// A Reranker in the same way.
+// The same queue for a Reranker.
 class RerankQueue {
  public:
-  // A score for each text.
+  // `scores` has one score for each text.
   using Done = std::function<void(const std::vector<float>* scores, const char* error)>;
 
   explicit RerankQueue(const Reranker& reranker, const QueueOptions& options = {});

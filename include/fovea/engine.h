@@ -14,75 +14,77 @@
 namespace fovea {
 
 struct EngineOptions {
-  int64_t cache_bytes = 0;      // for keys and values; 0 = a quarter of the memory that is free
-  int64_t most_sequences = 64;  // computed at a time; more wait
-  int64_t most_waiting = 256;   // requests; one more is refused
-  // Tokens of one step: long prompts are read in chunks, so that others go on meanwhile.
+  int64_t cache_bytes = 0;      // for keys and values; 0 = a quarter of the free memory
+  int64_t most_sequences = 64;  // at most this many sequences run at the same time; others wait
+  int64_t most_waiting = 256;   // at most this many requests wait; further ones are refused
+  // Tokens per step. Long prompts are read in chunks, so that other requests continue meanwhile.
   int64_t step_tokens = 512;
-  // A smaller model with the same vocabulary, for requests that ask for guesses. Where many are
-  // under way there are fewer guesses for each, down to none.
+  // A smaller model with the same vocabulary, for requests with `guesses` > 0. Under load, each
+  // request gets fewer guesses, down to none.
   std::optional<Model> draft = {};
 };
 
-// What of the model is to be seen at each token that a request writes. It is computed for these
-// rows only, and no bit of the answer changes.
-struct Watch {
+// Selects attention weights or hidden states to report for each generated token. They are computed
+// for these rows only, and the generated tokens keep their bits.
+struct AttentionTraceOptions {
   struct Attention {
     int64_t layer = 0, head = 0;
-    int64_t top_k = 8;  // so many keys, those with the largest weights
+    int64_t top_k = 8;  // the number of keys to report, those with the largest weights
   };
-  std::optional<Attention> attention;  // of the decoder's tokens to one another
-  // The hidden states in front of this layer; the number of layers: behind the final norm.
+  std::optional<Attention> attention;  // self-attention of the decoder
+  // The hidden states before this layer; the number of layers selects those after the final norm.
   std::optional<int64_t> hidden;
 };
-struct Watched {
-  // Keys, counted from the prompt's first token (behind an encoder, the answer's), and the weights
-  // that the token's predecessor gave them, largest first.
+struct AttentionTrace {
+  // Keys and the attention weights that the preceding token gave them, largest first. Keys count
+  // from the first token of the prompt, or of the generated text in an encoder-decoder.
   std::vector<std::pair<int32_t, float>> keys;
-  std::vector<float> hidden;  // [width], of the token's predecessor
+  std::vector<float> hidden;  // [width], of the preceding token
 };
 
-// What a request's sink receives, on the engine's thread: do little in it.
+// What a request's sink receives, on the engine's thread. The sink should return quickly.
 struct Event {
-  int64_t answer = 0;  // which of the request's answers
-  int32_t id = -1;     // the new token, or -1 where the event only ends or completes the text
-  std::string_view text = {};  // what became sure with it: often empty, never half a character
-  const TokenLogprob* logprob = nullptr;  // of id, if asked for
-  const Generation* finished = nullptr;   // the whole answer, in its last event
-  const char* error = nullptr;            // why there is none; the request's last event
+  int64_t answer = 0;  // index of the generation within the request
+  int32_t id = -1;  // the new token; -1 = the event only completes the text or ends the generation
+  // text completed by this token; often empty, never a partial character
+  std::string_view text = {};
+  const TokenLogprob* logprob = nullptr;  // of `id`, if requested
+  const Generation* finished = nullptr;   // the whole result, in the generation's last event
+  const char* error = nullptr;            // why the request failed; its last event
   ErrorKind error_kind = ErrorKind::Failed;
-  const Watched* watched = nullptr;  // of id, if asked for
+  const AttentionTrace* trace = nullptr;  // of `id`, if requested
 };
 
 struct EngineStatus {
   int64_t running = 0, waiting = 0;  // sequences, requests
   int64_t cache_bytes = 0, cache_used_bytes = 0;
-  // Since the start.
+  // Totals since construction.
   int64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, written_tokens = 0, steps = 0;
   int64_t guessed_tokens = 0, accepted_tokens = 0;
 };
 
-// Answers many requests at once: their tokens are rows of the same products (continuous batching,
-// Yu et al. 2022), keys and values live in pages (Kwon et al. 2023), and prompts that begin alike
-// share them. An answer's bits do not depend on its company. All members are safe from any thread;
-// the computing happens on a thread of the engine's own.
+// Serves many requests at once. Their tokens are rows of the same matrix products (continuous
+// batching, Yu et al. 2022), keys and values are stored in pages (Kwon et al. 2023), and prompts
+// with a common prefix share pages. A result's bits do not depend on concurrent requests. All
+// members are safe to call from any thread; the computation runs on the engine's own thread.
 class Engine {
  public:
-  using Sink = std::function<bool(const Event&)>;  // false cancels the request
+  using Sink = std::function<bool(const Event&)>;  // return false to cancel the request
 
   explicit Engine(const Model& model, const EngineOptions& options = {});
-  ~Engine();  // cancels what is under way
+  ~Engine();  // cancels all requests
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The request's number, or 0 where too many are waiting. InvalidArgument where options or prompt
-  // cannot be: too long for the model's context or for the cache among them.
+  // Returns the request's number, or 0 if too many requests wait. Throws InvalidArgument if the
+  // options or the prompt are invalid, such as a prompt that exceeds the model's context or the
+  // cache.
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const Watch& watch = {});
+                  const AttentionTraceOptions& trace = {});
   void cancel(uint64_t request);
-  // Tokens that each of so many answers (or beams) has room for behind a prompt, in the model's
-  // context and in the cache; below 1 such a request is refused. Behind an encoder the prompt is
-  // one token.
+  // Returns how many tokens each of `answers` generations (or beams) can have after a prompt,
+  // limited by the model's context and the cache. Below 1, submit() refuses such a request. In an
+  // encoder-decoder the decoder's prompt is one token.
   int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
 

@@ -5,15 +5,14 @@
 
 namespace fovea {
 
-// What went wrong, named for the caller. The command line maps a kind to its exit code, a server to
-// its status.
+// Error categories. The command line maps each to an exit code, the server to an HTTP status.
 enum class ErrorKind {
-  InvalidArgument,  // an option, a value or a shape that the caller chose            exit 2
-  BadFile,          // a file that cannot be read or does not hold what it should     exit 2
-  Unsupported,      // understood, but not something this build or device can do      exit 2
-  OutOfMemory,      // a limit refused before work started, or memory ran out         exit 3
-  Failed,           // the run failed: disk full, numbers went bad, directory in use  exit 1
-  Internal,         // a broken promise inside fovea: a bug                           exit 1
+  InvalidArgument,  // an invalid option, value or shape                               exit 2
+  BadFile,          // a file that cannot be read or has invalid contents              exit 2
+  Unsupported,      // valid, but not supported by this build or device                exit 2
+  OutOfMemory,      // a limit refused before work started, or memory ran out          exit 3
+  Failed,           // the run failed: disk full, non-finite loss, directory in use    exit 1
+  Internal,         // a broken invariant: a bug in fovea                              exit 1
 };
 
 // One line: "<file or option>: <what is wrong> (<where>); <what was expected>".

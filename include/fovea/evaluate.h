@@ -11,35 +11,37 @@
 
 namespace fovea {
 
-// What to measure on; one of the three. Files as for training (train.h).
+// The data to evaluate on; set one of the three. The files are read as for training (train.h).
 struct EvaluationData {
-  std::vector<std::string> text;    // next token, or what is hidden or cut out, as suits the model
-  std::vector<std::string> pairs;   // encoder-decoders: a target from a source
+  std::vector<std::string> text;    // next, masked or cut-out tokens, depending on the model
+  std::vector<std::string> pairs;   // encoder-decoders: source and target
   std::vector<std::string> labels;  // classifiers
-  // Encoders: hides each token of the text alone instead of some at a time, one pass for each; then
-  // exp(loss) is the pseudo-perplexity (Salazar et al. 2020).
+  // Encoders: mask one token at a time, with one pass per token. exp(loss) is then the
+  // pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
-  // Of pairs: how their sources are translated, for BLEU and chrF; none = they are not. With beams
-  // = 0 they are not either, but the prefix counts for the loss.
+  // How to translate the sources of `pairs` for BLEU and chrF. Unset: not translated. With beams =
+  // 0 they are not translated either, but the prefix still applies to the loss.
   std::optional<TranslateOptions> translation = {};
 };
 
 struct Evaluation {
-  std::string objective;     // what was asked: "next_token", "masked", "one_by_one", "spans", ...
-  double loss = 0;           // mean negative log-likelihood of what was asked for, in nats
-  double perplexity = 0;     // exp(loss)
-  double bits_per_byte = 0;  // of the text's UTF-8: comparable across tokenizers; 0 = means nothing
-  int64_t tokens = 0;        // asked for; labels of a classifier
-  int64_t bytes = 0;         // that those tokens stand for
-  int64_t sequences = 0;     // pairs or labelled texts; 0 = windows of a text
-  int64_t unknown = 0;       // characters of a text that the vocabulary lacks
+  std::string objective;  // "next_token", "masked", "one_by_one", "spans", ...
+  double loss = 0;        // mean negative log-likelihood per predicted token, in nats
+  double perplexity = 0;  // exp(loss)
+  // per byte of UTF-8 text: comparable across tokenizers; 0 = not applicable
+  double bits_per_byte = 0;
+  int64_t tokens = 0;     // predicted tokens; for classifiers, labels
+  int64_t bytes = 0;      // of text that the predicted tokens cover
+  int64_t sequences = 0;  // pairs or labelled texts; 0 for windows of a text
+  int64_t unknown = 0;    // characters of the text that the vocabulary lacks
   std::vector<std::pair<std::string, double>> figures = {};  // "accuracy", "f1"
-  std::optional<TranslationScores> translation = {};         // of pairs
-  std::vector<std::string> notes = {};                       // what was left out
+  std::optional<TranslationScores> translation = {};         // of `pairs`
+  std::vector<std::string> notes = {};                       // what was left out and why
 };
 
-// Next tokens are told in windows of the model's context, each token once. `progress` is told the
-// part that is done; false = stop, which throws Failed.
+// Measures the loss on `data`. For decoders: perplexity over consecutive windows of the model's
+// context; each token is predicted once. `progress` receives the completed fraction; return false
+// to stop, which throws Failed.
 Evaluation evaluate(const Model& model, const EvaluationData& data,
                     const std::function<bool(double fraction)>& progress = {});
 

@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-// Whose attention: of the tokens to one another (in the decoder where there are two stacks), of an
-// encoder beside a decoder, or of the decoder's tokens to the encoder's.
+// Which attention: self-attention (of the decoder if there are two stacks), self-attention of the
+// encoder of an encoder-decoder, or cross-attention from the decoder to the encoder.
 enum class Look { self, encoder, cross };
 
 struct HeadPlace {
@@ -20,64 +20,64 @@ struct HeadPlace {
 };
 
 struct InspectInput {
-  // One of these two: what the model reads; an encoder, if there is one.
+  // The input, as `text` or as `ids`. In an encoder-decoder, the encoder's input.
   std::string text;
   std::vector<int32_t> ids;
-  // What a decoder behind an encoder says; neither = what it finds likeliest, token by token.
+  // The output of an encoder-decoder. If both are empty, the model's greedy output.
   std::string target;
   std::vector<int32_t> target_ids;
 
-  bool special_tokens = true;      // of `text`: what the tokenizer puts around it
-  std::vector<HeadPlace> muted{};  // heads that are switched off: they give zeros
+  bool special_tokens = true;      // add the tokenizer's special tokens around `text`
+  std::vector<HeadPlace> muted{};  // heads whose output is set to zero
 };
 
-// A text is refused beyond this many bytes, tokens beyond the model's context.
+// The longest accepted text, in bytes. Tokens are limited by the model's context.
 constexpr size_t kInspectedBytes = size_t{1} << 18;
 
 struct InspectedToken {
   int32_t id = 0;
-  std::string text;  // of the text itself where the token covers whole characters
+  std::string text;  // as in the input where the token covers whole characters
   bool special = false;
 };
 
-// A piece of attention maps. Letters: N heads asked for (1 for their mean), R query rows, S keys.
+// Selects a part of the attention maps.
 struct MapQuery {
   Look look = Look::self;
   int64_t layer = 0;
   std::vector<int64_t> heads{0};
-  bool mean = false;                    // of the heads
-  int64_t first_row = 0, end_row = -1;  // -1 = all
+  bool mean = false;                    // return the mean of `heads` as one map
+  int64_t first_row = 0, end_row = -1;  // query rows; -1 = to the last
   int64_t first_key = 0, end_key = -1;
-  int64_t step = 1;  // the largest weight of each square of step x step
+  int64_t step = 1;  // downsample: the largest weight of each square of step x step
 };
 struct Map {
   int64_t heads = 0, rows = 0, keys = 0;
-  std::vector<float> weights;  // [heads, rows, keys]
+  std::vector<float> weights;  // [heads, rows, keys]; heads = 1 for the mean
 };
 
-// The strongest keys of one query row, descending.
+// One of the strongest keys of a query row.
 struct Looked {
   int32_t key = 0;
   float weight = 0;
 };
 
-// Of what a head does on this text, means over the queries; each is a share of the weight, 0 to 1.
+// Statistics of a head on this text: fractions of the attention weight, as means over the queries.
 struct HeadScores {
-  double previous = 0, next = 0;  // on the token before, on the one after
-  double itself = 0, first = 0;   // on the query's own token, on the text's first one
-  double same = 0;                // on other tokens of the same id
+  double previous = 0, next = 0;  // on the preceding token, on the following token
+  double itself = 0, first = 0;   // on the query's own token, on the first token of the text
+  double same = 0;                // on other tokens with the same id
   double punctuation = 0;         // on tokens without letters or digits
-  double diffuse = 0;             // entropy / log of the number of keys seen: 1 = looks everywhere
-  double distance = 0;            // mean number of tokens between query and key
+  double diffuse = 0;   // entropy / log of the number of visible keys; 1 = uniform attention
+  double distance = 0;  // mean distance between query and key, in tokens
 };
 
-// How sure the model was of a token: of the one at that place, given those before it (an encoder:
-// given all, itself included).
+// How well the model predicts the token at a position, given the tokens before it. An encoder sees
+// all tokens, also this one.
 struct Surprise {
   int32_t id = 0, likeliest = 0;
   double probability = 0, entropy = 0;  // of the token; of the distribution, in nats
   double likeliest_probability = 0;
-  int64_t rank = 0;  // 0 = the likeliest
+  int64_t rank = 0;  // 0 = the most likely token
 };
 
 struct Guess {
@@ -85,20 +85,20 @@ struct Guess {
   float probability = 0;
 };
 
-// One step on a token's way through the model, with the numbers of this token. `name` says what it
-// is: docs/inspect.md lists them.
+// One intermediate result for a token. docs/inspect.md lists the values of `name`.
 struct Step {
   std::string name;
-  std::vector<int64_t> shape;  // of the whole, such as [T, C]
-  std::vector<float> values;   // this token's, the first few
-  int64_t size = 0;            // how many there are
-  float root_mean_square = 0;  // of all of them
-  std::vector<int32_t> ids{};  // of scores: the keys; of logits: tokens; of experts: which
+  std::vector<int64_t> shape;  // of the whole tensor, such as [T, C]
+  std::vector<float> values;   // the first elements of this token's row
+  int64_t size = 0;            // number of elements in the row
+  float root_mean_square = 0;  // of the whole row
+  // what the values belong to: keys of scores, tokens of logits, experts
+  std::vector<int32_t> ids{};
 };
 struct WalkQuery {
-  Look look = Look::self;  // self or encoder: the stack
+  Look look = Look::self;  // self or encoder: selects the stack
   int64_t token = 0, layer = 0, head = 0;
-  int64_t values = 8;  // how many numbers of each vector
+  int64_t values = 8;  // most elements to return of each row
 };
 
 struct Routed {
@@ -106,47 +106,49 @@ struct Routed {
   float weight = 0;
 };
 
-// What flows through a layer, and what attention does there, as means over tokens.
+// Magnitudes in a layer, and the entropy of its attention, as means over tokens.
 struct LayerSizes {
-  float stream = 0;            // root mean square of the residual stream as it enters
-  float gradient = 0;          // root of the summed squares of the layer's gradients; 0 = not asked
-  std::vector<float> entropy;  // of each head, / log of the number of keys seen: see HeadScores
+  float stream = 0;    // root mean square of the residual stream at the layer's input
+  float gradient = 0;  // norm of the layer's gradients; 0 = not requested
+  // of each head, / log of the number of visible keys, as HeadScores::diffuse
+  std::vector<float> entropy;
 };
 
-// What a model computed of one text, kept so that all questions about it are quick. Attention
-// weights are made for the rows and heads that are asked for, and are those of `fovea trace`. Calls
-// from several threads wait for one another.
+// The intermediate results of a model on one text, kept so that later queries are fast. Attention
+// weights are computed on demand for the selected rows and heads, and equal those of `fovea trace`.
+// Calls from several threads run one at a time.
 class Inspector {
  public:
-  // InvalidArgument for tokens beyond the model's context or vocabulary, an empty or too long text,
-  // a head that is not there; Unsupported for models that read images or sound.
+  // Throws InvalidArgument if the text is empty or too long, if tokens exceed the model's context
+  // or vocabulary, or if a muted head does not exist. Throws Unsupported for models that read
+  // images or audio.
   Inspector(const Model& model, const InspectInput& input);
   ~Inspector();
   Inspector(Inspector&&) noexcept;
 
   const std::vector<InspectedToken>& tokens() const;  // Look::self
-  const std::vector<InspectedToken>& source() const;  // Look::encoder; empty without
+  const std::vector<InspectedToken>& source() const;  // Look::encoder; empty without an encoder
 
   Map map(const MapQuery& query) const;
-  // The `count` strongest keys of every row of the heads' mean.
+  // Returns the `count` strongest keys of each row, by the mean over the heads.
   std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
-  std::vector<HeadScores> head_scores(Look look, int64_t layer) const;  // by head
+  std::vector<HeadScores> head_scores(Look look, int64_t layer) const;  // one entry per head
 
-  // What the head gives at a place: logits of the vocabulary, or of labels.
+  // Returns the head's output at a position: logits of the vocabulary or of the labels.
   std::vector<float> logits(int64_t place) const;
-  // Layer by layer what the head would make of the residual stream there: [layers + 1][places].
+  // Logit lens: the head applied to the residual stream after each layer. [layers + 1][positions].
   std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
-  // Of each token but the first; empty where the head is no language model.
+  // One entry per token except the first; empty if the head is not a language model.
   std::vector<Surprise> surprise() const;
-  double loss() const;  // mean of -log probability in it; nats
+  double loss() const;  // mean negative log-likelihood over surprise(), in nats
 
   std::vector<Step> walk(const WalkQuery& query) const;
-  // The experts that each token goes through in a layer, by weight; empty in a layer without.
+  // The experts selected for each token, by descending weight; empty in a layer without experts.
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
-  std::vector<LayerSizes> sizes(Look look, bool gradients) const;  // by layer
+  std::vector<LayerSizes> sizes(Look look, bool gradients) const;  // one entry per layer
 
-  // A .safetensors file with the names of `fovea trace`: input_ids, hidden.*, and the attention of
-  // one layer [1, H, T, S].
+  // Writes a .safetensors file with the tensor names of `fovea trace`: input_ids, hidden.*, and the
+  // attention of one layer [1, H, T, S].
   void save(const std::string& path, Look look, int64_t layer) const;
 
  private:
@@ -154,16 +156,17 @@ class Inspector {
   std::unique_ptr<State> state_;
 };
 
-// As the page shows ids that no text was written with. InvalidArgument for those outside the
-// vocabulary.
+// Returns the displayed text of ids that do not come from a text. Throws InvalidArgument if an id
+// is outside the vocabulary.
 std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids);
 
-// Induction (Olsson et al. 2022): how much each head looks, from a token seen before, at what
-// followed it then, on random tokens that are repeated once. [layers][heads] of Look::self.
+// Induction scores (Olsson et al. 2022): the mean attention weight from a repeated token to the
+// successor of its first occurrence, on random tokens that are repeated once. [layers][heads] of
+// Look::self.
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed = 0);
 
-// Training seen from outside: the steps of the snapshots in a directory that `fovea train` writes
-// to, ascending (empty for other directories), and the model as it was at one of them.
+// The snapshots of a training run: their steps, ascending (empty if `folder` is not the output
+// directory of `fovea train`), and the model at one of them.
 std::vector<int64_t> snapshots(const std::string& folder);
 Model open_snapshot(const std::string& folder, int64_t step);
 

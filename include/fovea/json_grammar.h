@@ -10,11 +10,11 @@
 
 namespace fovea {
 
-// What a vocabulary can write, byte by byte. Made once for a model, in a second at most; safe to
-// use from any thread.
+// An index of a vocabulary by the bytes of its tokens. Building it takes up to a second; build it
+// once per model. Safe to use from any thread.
 class JsonVocabulary {
  public:
-  // `ends` are the tokens that end a text. InvalidArgument where there is none.
+  // `ends` are the end-of-text tokens. Throws InvalidArgument if it is empty.
   JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends);
   ~JsonVocabulary();
 
@@ -25,22 +25,22 @@ class JsonVocabulary {
   std::unique_ptr<const Tokens> tokens_;
 };
 
-// For GenerateOptions::constrain.
+// The type of GenerateOptions::constrain.
 using Constraint =
     std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>;
 
-// Lets a model write nothing but one JSON value that keeps `schema`, and then end. Of JSON Schema
-// these keywords hold: type, enum, const, properties, required, additionalProperties, items,
-// prefixItems, minItems, maxItems, minLength, maxLength, anyOf, oneOf (as anyOf), allOf (of one),
-// $ref within the schema, $defs, definitions; others that would restrict the value are refused, and
-// notes such as title are ignored, format among them. Properties come in the schema's order. Keys
-// that the schema does not name may come twice. "" is any object.
+// Returns a constraint that restricts generation to one JSON value valid for `schema`, followed by
+// the end of the text. Supported keywords of JSON Schema: type, enum, const, properties, required,
+// additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, anyOf, oneOf
+// (treated as anyOf), allOf (with one element), $ref within the schema, $defs, definitions.
+// Annotations such as title are ignored, and so is format. Properties are written in the schema's
+// order. Keys that the schema does not name may occur twice. An empty `schema` means any object.
 //
-// `most_tokens` (-1 = no limit) is what the answer may have: before it is used up the value is
-// brought to its shortest end. InvalidArgument for a schema that is refused, that is larger than
-// docs/serve.md allows, that nothing satisfies or that the vocabulary cannot write; Unsupported for
-// other keywords. The constraint throws InvalidArgument where a schema fits what was written in so
-// many ways that a token takes tenths of a second.
+// The value is completed in its shortest form before `most_tokens` tokens are used; -1 = no limit.
+// Throws InvalidArgument if the schema is invalid, unsatisfiable, larger than docs/serve.md allows,
+// or needs text that the vocabulary cannot write. Throws Unsupported for other keywords that
+// restrict the value. The constraint itself throws InvalidArgument if the schema matches the text
+// in too many ways to check a token within tenths of a second.
 Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
                            std::string_view schema, int64_t most_tokens = -1);
 

@@ -8,90 +8,93 @@
 
 namespace fovea {
 
-// What a model and its training take, counted from its Spec: no weight is made, so a model of any
-// size is answered at once.
+// Cost of a model and of its training, computed from the Spec. No weights are created, so models of
+// any size can be planned instantly.
 
-// One part of a model, such as its attention. A matrix that two parts use is counted in the first.
+// One component of a model, such as its attention. A shared matrix counts in the first component.
 struct Part {
   std::string name;
   int64_t parameters = 0;
-  int64_t active = 0;  // those that one token meets: of experts, the chosen ones'
-  double flops = 0;    // of the matrix products in one sequence forward
+  int64_t active = 0;  // used per token: only the chosen experts count
+  double flops = 0;    // of the matrix products in one forward pass over one sequence
 };
 
 struct PlanOptions {
   int64_t batch = 1;
-  int64_t length = 0;         // tokens in a sequence; 0 = the model's context
-  int64_t source_length = 0;  // of an encoder before a decoder; 0 = as many as it reads at most
-  double tokens = 0;          // to train on; 0 = the compute-optimal number
-  double speed = 0;           // FLOP/s of one device; 0 = unknown, then time and cost are 0
-  double utilisation = 1;     // share of that speed which training reaches
-  double price = 0;           // of one device for an hour
+  int64_t length = 0;  // tokens per sequence; 0 = the model's context
+  // tokens per encoder input of an encoder-decoder; 0 = the encoder's maximum
+  int64_t source_length = 0;
+  double tokens = 0;       // training tokens; 0 = the compute-optimal number
+  double speed = 0;        // peak FLOP/s of one device; 0 = unknown, then time and cost are 0
+  double utilisation = 1;  // fraction of the peak speed that training reaches
+  double price = 0;        // of one device-hour
   int64_t devices = 1;
 };
 
 struct AttentionShare {
   int64_t length = 0;
-  double share = 0;  // of the forward FLOPs that are products of queries, keys and values
+  double share = 0;  // fraction of forward FLOPs in products of queries, keys and values
 };
 
-// Bytes, in numbers of 32, 16, 8 and 4 bits (without the scales that 8 and 4 bits come with).
+// Bytes with elements of 32, 16, 8 and 4 bits. Scales of int8 and int4 are excluded.
 struct Bytes {
   double fp32 = 0, bf16 = 0, int8 = 0, int4 = 0;
 };
 
 struct MemoryPlan {
   Bytes weights;
-  double gradients = 0, moments = 0;  // AdamW keeps two moments; all fp32
+  double gradients = 0, moments = 0;  // in fp32; AdamW keeps two moments
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
-  // Keys and values that generating keeps: for one token more, and for the whole batch at its full
-  // length, where a layer with a window keeps no more than that.
+  // The key-value cache: per additional token, and for the whole batch at full length. A layer with
+  // a window caches at most its window.
   Bytes cache_per_token, cache;
 };
 
 struct TrainingPlan {
   double tokens = 0;
-  double flops = 0;       // by the model's matrices: forward, and twice that backward
+  // of matrix products, forward and backward; backward costs twice the forward pass
+  double flops = 0;
   double rule_flops = 0;  // 6 N D (Kaplan et al. 2020), N = active parameters, D = tokens
-  double seconds = 0, device_hours = 0, cost = 0;  // of `flops`; 0 where speed or price is unknown
-  double optimal_tokens = 0;                       // for this size (Hoffmann et al. 2022)
-  double loss = 0;                                 // that their fit expects, nats a token
+  double seconds = 0, device_hours = 0, cost = 0;  // for `flops`; 0 if speed or price is unknown
+  double optimal_tokens = 0;                       // for this model size (Hoffmann et al. 2022)
+  double loss = 0;                                 // predicted by their fit, in nats per token
 };
 
 struct Plan {
   int64_t parameters = 0, active = 0;
-  std::vector<Part> parts;  // those that the model has
+  std::vector<Part> parts;  // only components that the model has
   int64_t batch = 0;
-  int64_t length = 0, source_length = 0;  // as counted; 0 = there is no such stack
-  double flops = 0;            // of one sequence forward; training takes three times that
-  double flops_per_token = 0;  // the same by each token of it, a source's ones included
+  int64_t length = 0, source_length = 0;  // lengths used here; 0 = no such stack
+  // of one forward pass over one sequence; a training step costs three times as much
+  double flops = 0;
+  double flops_per_token = 0;  // `flops` / tokens of the sequence, source tokens included
   std::vector<AttentionShare> attention;
   MemoryPlan memory;
   TrainingPlan training;
 };
 
-// InvalidArgument names the option that is out of range.
+// Throws InvalidArgument, naming the option, if an option is out of range.
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
-// The Spec that config.json in a model's directory describes; the weights need not be there.
+// Reads the Spec from config.json in a model directory; the weights are not needed.
 Spec read_model_spec(const std::string& folder);
 
 double rule_flops(double parameters, double tokens);  // 6 N D
 
-// Scaling laws. Kaplan et al. 2020, equations 1.1, 1.2 and 1.5: loss in nats a token, limited by
-// parameters (without embeddings) or by tokens.
+// Scaling laws of Kaplan et al. 2020, equations 1.1, 1.2 and 1.5: loss in nats per token, limited
+// by parameters (without embeddings), by tokens, or by both.
 double kaplan_loss_of_size(double parameters);
 double kaplan_loss_of_data(double tokens);
 double kaplan_loss(double parameters, double tokens);
-// Hoffmann et al. 2022: E + A / N^alpha + B / D^beta as their third approach fits it, and their
-// rule of thumb of 20 tokens a parameter.
+// Hoffmann et al. 2022: E + A / N^alpha + B / D^beta with the constants of their third approach,
+// and their rule of thumb of 20 tokens per parameter.
 double chinchilla_loss(double parameters, double tokens);
 double optimal_tokens(double parameters);
-double optimal_parameters(double flops);  // of the model that these train best by 6 N D
+double optimal_parameters(double flops);  // the compute-optimal size by 6 N D
 
-// Pairs of query and key in self-attention of `length` tokens. window: keys that a query sees,
-// itself included, on each side that it sees; 0 = all. global: first tokens that all see and that
-// see all.
+// Returns the number of query-key pairs in self-attention over `length` tokens. window: number of
+// keys that a query sees in each direction, itself included; 0 = all. global: number of first
+// tokens that see, and are seen by, all tokens.
 int64_t attention_pairs(int64_t length, bool causal, int64_t window = 0, int64_t global = 0);
 
 }  // namespace fovea

@@ -9,49 +9,50 @@
 namespace fovea {
 
 struct SearchBuildOptions {
-  int64_t passage_tokens = 0;   // most tokens of a passage; 0 = the model's limit, at most 256
-  int64_t overlap_tokens = -1;  // repeated where a paragraph is cut; -1 = an eighth of a passage
-  // Returns false to stop.
+  int64_t passage_tokens = 0;  // at most this many per passage; 0 = the model's limit, at most 256
+  // shared by neighbouring passages of a long paragraph; -1 = an eighth of a passage
+  int64_t overlap_tokens = -1;
+  // Return false to stop.
   std::function<bool(int64_t embedded, int64_t passages)> progress;
 };
 
 struct SearchBuild {
   int64_t files = 0;
-  std::vector<std::string> skipped;    // files that are no text
-  std::vector<std::string> links_out;  // links that lead out of the folder: not followed
+  std::vector<std::string> skipped;    // files that are not text
+  std::vector<std::string> links_out;  // symbolic links out of the folder, which are not followed
   int64_t passages = 0;
-  int64_t embedded = 0;  // passages that the older index did not have
+  int64_t embedded = 0;  // passages whose vector was computed, not reused
 };
 
-// Cuts the text files of a folder (and those below it; names that begin with a dot are left out)
-// into passages and writes an index of their vectors. An index of the same model that is there
-// already lends the vectors of unchanged passages. It appears whole or not at all.
+// Splits the text files in `folder` and its subfolders into passages and writes an index of their
+// vectors. Names that begin with a dot are skipped. If `index` exists and was built with the same
+// model, the vectors of unchanged passages are reused. The index is written atomically.
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options = {});
 
 struct FoundPassage {
-  std::string file;  // below the folder
+  std::string file;  // relative to the folder
   int64_t line = 0, last_line = 0;
   std::string text;
-  float score = 0;  // the similarity of the vectors
+  float score = 0;  // similarity of the vectors
 };
 
-// A word of the query and the word of the passage whose vector is the most alike.
+// A word of the query and the most similar word of the passage, by the vectors of their tokens.
 struct WordMatch {
   std::string query, passage;
-  int64_t line = 0;  // of the file
+  int64_t line = 0;  // in the file
   float similarity = 0;
 };
 
-// Cheap to copy; safe to use from several threads at a time.
+// An opened index. Cheap to copy; safe to use from several threads.
 class SearchIndex {
  public:
-  // BadFile for a damaged index; InvalidArgument where the model is another one than it was built
-  // with. `model` empty: the directory that the index names.
+  // Empty `model`: the directory recorded in the index. Throws BadFile if the index is damaged,
+  // InvalidArgument if `model` is not the model that built it.
   static SearchIndex open(const std::string& index, const std::string& model = "",
                           std::vector<std::string>* warnings = nullptr);
 
-  // The passages nearest to the query, the best first.
+  // Returns the `count` passages most similar to the query, best first.
   std::vector<FoundPassage> search(const std::string& query, int64_t count) const;
   std::vector<WordMatch> explain(const std::string& query, const FoundPassage& passage) const;
   const std::string& folder() const;

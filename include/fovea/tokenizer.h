@@ -10,25 +10,25 @@
 
 namespace fovea {
 
-// Whether "<|endoftext|>" written in a text is just these characters or the special token of that
-// name. Text that a user wrote is never parsed; Hugging Face does parse it unless
-// split_special_tokens is set. guarded: parsed, but for those that Tokenizer::guarded() marked; for
-// ids alone.
+// How special tokens such as "<|endoftext|>" in a text are read. as_text: as plain characters; use
+// it for text that users type. parsed: as special tokens, like Hugging Face unless
+// split_special_tokens is set. guarded: parsed, except those marked by Tokenizer::guarded(); for
+// encode() only.
 enum class SpecialTokens { as_text, parsed, guarded };
 
-// One token and the bytes of the text that it stands for.
+// A token and the bytes of the text that it covers.
 struct Token {
   int32_t id;
   std::string_view text;
 };
 
-// A stretch [begin, end) of a text.
+// A half-open range [begin, end) of a text.
 struct Offsets {
   uint32_t begin, end;
   bool operator==(const Offsets&) const = default;
 };
 
-// The texts of tokens, in one block: most are shorter than a std::string.
+// The texts of tokens in one buffer, which takes less memory than a std::string for each.
 class TokenTexts {
  public:
   size_t size() const { return ends_.size(); }
@@ -44,115 +44,114 @@ class TokenTexts {
     bytes_ += text;
     ends_.push_back(end());
   }
-  // Those [begin, end) of another one.
+  // Appends the texts [begin, end) of another list.
   void append(const TokenTexts& other, size_t begin, size_t end);
 
  private:
-  uint32_t end() const;  // InvalidArgument beyond 4 GiB
+  uint32_t end() const;  // throws InvalidArgument beyond 4 GiB
 
   std::string bytes_;
   std::vector<uint32_t> ends_;
 };
 
-// All that a model or a user may want to know of a text's tokens. The lists have one entry a token.
+// The complete encoding of a text. Each list has one entry per token.
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<int32_t> type_ids;        // which part of a pair; as the post-processor says
-  TokenTexts tokens;                    // as the vocabulary writes them
-  std::vector<Offsets> offsets;         // in characters; {0, 0} for tokens that were added
-  std::vector<Offsets> byte_offsets;    // the same in bytes
-  std::vector<uint8_t> special_mask;    // 1 for what the post-processor and padding added
-  std::vector<uint8_t> attention_mask;  // 0 for padding
-  std::vector<Encoding> overflowing;    // what truncation cut off, in stretches of that length
+  std::vector<int32_t> type_ids;      // index of the text in a pair, by the post-processor's rules
+  TokenTexts tokens;                  // as written in the vocabulary
+  std::vector<Offsets> offsets;       // in characters; {0, 0} for added tokens
+  std::vector<Offsets> byte_offsets;  // in bytes; {0, 0} for added tokens
+  std::vector<uint8_t> special_mask;  // 1 for tokens added by the post-processor or by padding
+  std::vector<uint8_t> attention_mask;  // 0 for padding, else 1
+  std::vector<Encoding> overflowing;    // the truncated rest, in pieces of the same length
 };
 
 struct EncodingOptions {
-  bool add_special_tokens = true;  // what the post-processor adds, such as [CLS] and [SEP]
+  bool add_special_tokens = true;  // those of the post-processor, such as [CLS] and [SEP]
   SpecialTokens special = SpecialTokens::as_text;
-  bool truncate_and_pad = true;  // as tokenizer.json says
+  bool truncate_and_pad = true;  // as configured in tokenizer.json
 };
 
 struct TokenizerState;
 
-// Text to token ids and back, as a Hugging Face tokenizer.json says. A cheap-to-copy handle to
-// immutable state: safe to use from any thread. Text is UTF-8; each byte that is not becomes
-// U+FFFD.
+// Converts text to token ids and back as a Hugging Face tokenizer.json specifies. Text is UTF-8;
+// invalid bytes become U+FFFD. Immutable and cheap to copy; safe to use from any thread.
 class Tokenizer {
  public:
-  // Reads a tokenizer.json, or the one in a folder, with the tokenizer_config.json beside it if
-  // there is one. In a folder without it: vocab.txt, vocab.json with merges.txt, or a SentencePiece
-  // model. Of a .gguf file: its vocabulary. BadFile if it is damaged; Unsupported, with the JSON
-  // path or the key, for a part that fovea does not know.
+  // Opens a tokenizer.json, a directory with one (and optionally tokenizer_config.json), or the
+  // vocabulary of a .gguf file. A directory may also hold vocab.txt, vocab.json with merges.txt, or
+  // a SentencePiece model instead. Throws BadFile if a file is damaged; throws Unsupported, with
+  // the JSON path or the key, for a component that fovea does not support.
   static Tokenizer open(const std::filesystem::path& path);
 
-  // Writes tokenizer.json and tokenizer_config.json into an existing folder, for fovea and Hugging
-  // Face alike.
+  // Writes tokenizer.json and tokenizer_config.json into an existing directory. Hugging Face reads
+  // them too.
   void save(const std::filesystem::path& folder) const;
 
-  // The text's own tokens: none are added, and none are cut off. A character that the vocabulary
-  // lacks becomes the unknown token; without one it is left out, as Hugging Face does.
+  // Encodes the text without adding special tokens and without truncation. A character that is not
+  // in the vocabulary becomes the unknown token; without an unknown token it is dropped, as in
+  // Hugging Face.
   std::vector<int32_t> encode(std::string_view text,
                               SpecialTokens special = SpecialTokens::as_text) const;
   void encode(std::string_view text, std::vector<int32_t>& ids,
-              SpecialTokens special = SpecialTokens::as_text) const;  // appends
+              SpecialTokens special = SpecialTokens::as_text) const;  // appends to `ids`
   std::vector<Token> tokens(std::string_view text,
                             SpecialTokens special = SpecialTokens::as_text) const;
 
-  // The text with a mark (U+FDD0, which is no character) in front of each special token that is
-  // written in it, so that it stays text within one whose special tokens are parsed: what a user
-  // wrote, in a conversation. encode(..., SpecialTokens::guarded) leaves the marks out.
+  // Returns the text with a mark (the noncharacter U+FDD0) before each special token in it.
+  // encode(..., SpecialTokens::guarded) then reads these as plain text and drops the marks. Use it
+  // for the user's part of a text whose special tokens are parsed.
   std::string guarded(std::string_view text) const;
 
-  // What Hugging Face's encode() gives, for a text or a pair of texts. InvalidArgument where
-  // truncation must cut more than there is.
+  // Returns what Hugging Face's encode() returns for a text or a pair of texts. Throws
+  // InvalidArgument if truncation has to remove more tokens than there are.
   Encoding encoding(std::string_view text, const EncodingOptions& options = {}) const;
   Encoding encoding(std::string_view text, std::string_view pair,
                     const EncodingOptions& options = {}) const;
-  // Several texts, padded to the longest one where the tokenizer pads at all.
+  // Encodes several texts. If the tokenizer pads, they are padded to the longest one.
   std::vector<Encoding> encodings(const std::vector<std::string>& texts,
                                   const EncodingOptions& options = {}) const;
 
-  // Special tokens appear by their names, or are left out. InvalidArgument for an id outside the
+  // Special tokens are written by name, or skipped. Throws InvalidArgument if an id is outside the
   // vocabulary.
   std::string decode(const std::vector<int32_t>& ids, bool skip_special = false) const;
 
-  // The distinct stretches of the text that the vocabulary lacks (characters, for most
-  // vocabularies), in the order of their first appearance.
+  // Returns the distinct parts of the text (usually characters) that the vocabulary lacks, in order
+  // of first appearance.
   std::vector<std::string> unknown(std::string_view text) const;
 
-  int32_t size() const;  // of the vocabulary, special tokens included: ids are [0, size)
+  int32_t size() const;  // number of ids, special tokens included; ids are [0, size)
   std::string_view text_of(int32_t id) const;
-  // The bytes that a token stands for in the midst of a text: not always whole characters.
+  // The bytes of a token inside a text; not always whole characters.
   std::string bytes_of(int32_t id) const;
-  std::optional<int32_t> id_of(std::string_view text) const;  // of a token by its text
+  std::optional<int32_t> id_of(std::string_view text) const;  // the id of a token with this text
   bool is_special(int32_t id) const;
   std::optional<int32_t> unknown_id() const;
   std::optional<int32_t> bos_id() const;
-  std::optional<int32_t> eos_id() const;  // also what separates documents in training data
-  uint64_t hash() const;                  // of everything that decides the ids
+  std::optional<int32_t> eos_id() const;  // also the separator of documents in training data
+  uint64_t hash() const;                  // a hash of everything that determines the ids
 
   explicit Tokenizer(std::shared_ptr<const TokenizerState> state) : state_(std::move(state)) {}
-  const TokenizerState& state() const { return *state_; }  // what is inside, for the library itself
+  const TokenizerState& state() const { return *state_; }  // internals, for the library only
 
  private:
   friend class StreamingDecoder;
   std::shared_ptr<const TokenizerState> state_;
 };
 
-// The tokenizers of a translation model, one for the text that is read and one for the text that is
-// written. They are the same but in a folder with source.spm, target.spm and vocab.json (and, if
-// the languages have ids of their own, target_vocab.json); there Tokenizer::open gives the
-// source's.
+// The tokenizers of a translation model, for source and target texts. They are equal except in a
+// directory with source.spm, target.spm and vocab.json (and target_vocab.json if the languages have
+// separate ids); there Tokenizer::open returns the source tokenizer.
 struct TranslationTokenizers {
   Tokenizer source, target;
 
-  // The path and the errors are those of Tokenizer::open. save() of either writes the files of
-  // both.
+  // Takes the paths, and throws the errors, of Tokenizer::open. save() of either tokenizer writes
+  // the files of both.
   static TranslationTokenizers open(const std::filesystem::path& path);
 };
 
-// Decodes ids one by one and hands out text as soon as it is certain: all of it together is what
-// decode() makes of all ids.
+// Decodes ids one at a time and returns text as soon as it is final. The concatenated pieces equal
+// decode() of all ids.
 class StreamingDecoder {
  public:
   explicit StreamingDecoder(Tokenizer tokenizer, bool skip_special = false);
@@ -160,8 +159,8 @@ class StreamingDecoder {
   StreamingDecoder& operator=(StreamingDecoder&&) noexcept;
   ~StreamingDecoder();
 
-  std::string add(int32_t id);  // the text that became certain; often none in mid-character
-  std::string finish();         // what is left: U+FFFD for a character that never became complete
+  std::string add(int32_t id);  // the newly final text; often empty in the middle of a character
+  std::string finish();         // the rest; U+FFFD for an incomplete character
 
  private:
   struct Stream;

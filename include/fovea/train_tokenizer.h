@@ -12,48 +12,50 @@
 namespace fovea {
 
 enum class TokenizerKind {
-  character,  // a token for each character
-  bpe,        // byte-pair encoding, as Hugging Face's BpeTrainer
-  wordpiece,  // as Hugging Face's WordPieceTrainer
-  unigram     // as sentencepiece
+  character,  // one token per character
+  bpe,        // byte-pair encoding, as in Hugging Face's BpeTrainer
+  wordpiece,  // as in Hugging Face's WordPieceTrainer
+  unigram     // as in sentencepiece
 };
 
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::bpe;
-  int64_t vocabulary = 8000;  // tokens at most, special ones included; for characters 0 = all
-  // Byte-pair encoding begins with the 256 bytes, so that nothing is unknown; otherwise with the
+  int64_t vocabulary = 8000;  // most tokens, special ones included; character: 0 = all
+  // bpe: start from the 256 bytes, so that every text can be encoded. If false, start from the
   // characters of the text.
   bool bytes = true;
-  bool lowercase = false;     // WordPiece: ignore case and accents
-  int64_t min_frequency = 0;  // BPE, WordPiece: of a pair that is merged
-  int64_t alphabet = 0;       // BPE, WordPiece: keep the most frequent characters; 0 = all
-  bool end_of_text = true;    // "<|endoftext|>", the end-of-sequence token (WordPiece: "[SEP]")
-  std::vector<std::string> special_tokens = {};  // more of them; they come first, in this order
-  int64_t context = 0;                           // model_max_length of the files; 0 = no limit
-  // Bytes for the table of distinct words and what is made of it. Where a text has more of them,
-  // those that were rare so far are forgotten.
+  bool lowercase = false;     // wordpiece: ignore case and accents
+  int64_t min_frequency = 0;  // bpe, wordpiece: least frequency of a merged pair
+  int64_t alphabet = 0;       // bpe, wordpiece: keep only the most frequent characters; 0 = all
+  bool end_of_text = true;  // add "<|endoftext|>" as the end-of-sequence token (wordpiece: "[SEP]")
+  // additional special tokens; they get the first ids, in this order
+  std::vector<std::string> special_tokens = {};
+  int64_t context = 0;  // model_max_length of the written files; 0 = no limit
+  // Memory limit in bytes for the table of distinct words and the data derived from it. If a text
+  // exceeds it, the rarest words are dropped.
   uint64_t memory = uint64_t{2} << 30;
 };
 
 struct TokenizerTrainingProgress {
   enum class Stage { reading, training } stage;
-  double fraction;  // of the stage
+  double fraction;  // completed part of the stage
 };
 
 struct TrainedTokenizer {
   Tokenizer tokenizer;
-  int64_t bytes;      // of text
-  int64_t words;      // distinct ones that were counted; 0 for characters
-  int64_t forgotten;  // words of at most so many occurrences were left out at times; 0: none
-  // Names of special tokens that the text holds, which are plain characters there, and how often:
-  // "<|im_start|> (12 times)". Empty: none.
+  int64_t bytes;  // of text read
+  int64_t words;  // distinct words that were counted; 0 for character
+  // words with at most this many occurrences may have been dropped; 0 = none were
+  int64_t forgotten;
+  // Special-token names that occur in the text, with counts: "<|im_start|> (12 times)". They are
+  // read as plain characters. Empty = none.
   std::string special_names = {};
 };
 
-// Trains a tokenizer on text files, JSON lines and folders of both (as fovea train reads them):
-// with all threads, in bounded memory, with the same result for any number of threads. Nothing when
-// `progress` answered false. InvalidArgument for a vocabulary too small for the characters; BadFile
-// for text that cannot be read.
+// Trains a tokenizer on text files, JSON lines and directories of both. Uses all threads and
+// bounded memory; the result does not depend on the number of threads. Returns nothing if
+// `progress` returned false. Throws InvalidArgument if the vocabulary is too small for the
+// characters, BadFile if a file cannot be read.
 std::optional<TrainedTokenizer> train_tokenizer(
     const std::vector<std::filesystem::path>& data, const TokenizerTraining& options,
     const std::function<bool(const TokenizerTrainingProgress&)>& progress = nullptr);

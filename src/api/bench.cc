@@ -10,13 +10,15 @@
 #include "kernels/isa.h"
 #include "plan/estimate.h"
 #include "plan/machine.h"
-#include "train/trainer.h"
+#include "train/passes.h"
+#include "train/stepper.h"
 #include "train/window_examples.h"
 
 namespace fovea {
 namespace {
 
-constexpr int64_t kVocabulary = 65;  // of the character text that the peers are measured on
+constexpr int64_t kVocabulary = 65;  // vocabulary of the character-level text used to measure the
+                                     // peers
 constexpr int64_t kTokens = 1 << 20;
 constexpr int64_t kWarmup = 5;
 
@@ -27,6 +29,27 @@ std::vector<uint16_t> random_tokens() {
   return tokens;
 }
 
+// Next tokens, as `fovea train` learns them.
+class NextTokenTask : public TrainingTask {
+ public:
+  NextTokenTask(const Examples& examples, const PassOptions& options)
+      : examples_(examples), options_(options) {}
+  StepLoss backward(const Transformer& model, int64_t step) const override {
+    return backward_by_passes(examples_, step, options_,
+                              [&](const Batch& batch, const Pass& pass, double divisor) {
+                                return label_loss(model, batch, pass, divisor);
+                              });
+  }
+  double steps_per_epoch() const override { return examples_.passes_per_epoch(); }
+  bool measures() const override { return false; }
+  Measured measure(const Transformer&) const override { return {}; }
+  void write_model(const std::string&, Transformer&) const override {}
+
+ private:
+  const Examples& examples_;
+  PassOptions options_;
+};
+
 }  // namespace
 
 TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps,
@@ -34,10 +57,10 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const FloatMode mode;
   check(steps >= 1, "--steps: {}; expected at least 1", steps);
   Spec spec = preset(preset_name);
-  check(spec.decoder && !spec.encoder, "--train: {} is no decoder; expected a preset such as nano",
-        preset_name);
+  check(spec.decoder && !spec.encoder,
+        "--train: {} is not a decoder; expected a preset such as nano", preset_name);
   spec.vocabulary = kVocabulary;
-  // The architecture that the peers are measured on: no biases, exact GELU, no dropout.
+  // The architecture used to measure the peers: no biases, exact GELU, no dropout.
   spec.dropout = {};
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;
@@ -51,7 +74,6 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
       precision == Precision::bf16 || (precision == Precision::automatic && native_bf16())
           ? DType::bf16
           : DType::f32;
-
   TrainBench result;
   result.preset = preset_name;
   result.precision = name_of(compute);
@@ -63,8 +85,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
   const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   if (bytes > available_memory()) {
-    fail(ErrorKind::OutOfMemory, "--train: {} needs {} MB, {} are free; expected a smaller one",
-         preset_name, bytes >> 20, available_memory() >> 20);
+    fail(ErrorKind::OutOfMemory, "--train: {} needs {} MB, {} are free; expected less", preset_name,
+         bytes >> 20, available_memory() >> 20);
   }
   result.flops_per_step = cost.flops_per_step;
   result.peak_flops = measured_flops(compute, 0.3);
@@ -74,11 +96,12 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const std::vector<uint16_t> tokens = random_tokens();
   const NextTokenExamples examples({tokens.data(), 2, kTokens, kTokens}, {},
                                    {spec.context, options.batch, 0, options.seed});
-  Stepper step(model, options, compute);
+  const NextTokenTask task(examples, {.compute = compute, .seed = options.seed});
+  Stepper step(model, task, options);
   std::vector<double> times;
   for (int64_t i = 0; i < steps + kWarmup; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    step(examples, i);
+    step(i);
     if (i >= kWarmup)
       times.push_back(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/random.h"
@@ -14,15 +14,15 @@
 namespace fovea {
 namespace {
 
-// What decoding is measured behind: short, as the peers' benchmark has it, so that the time is that
-// of the weights.
+// The length of the prompt before measured decoding: short, as in the peers' benchmark, so that the
+// time is that of the weights.
 constexpr int64_t kBefore = 16;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Requests with prompts of random tokens, answered together as a server does.
+// Requests with prompts of random tokens, decoded together as in a server.
 class Streams {
  public:
   Streams(const Model::Parts& model, int64_t count, int64_t prompt, int64_t tokens)
@@ -42,7 +42,7 @@ class Streams {
           scheduler_.request({static_cast<uint64_t>(i + 1), std::move(ids), options, {}, false}));
     }
   }
-  // Goes on until there are `tokens` written ones, of all together, or no more.
+  // Runs until all requests together have generated `tokens` tokens, or have ended.
   void write(int64_t tokens) {
     while (scheduler_.status().written_tokens < tokens && scheduler_.step()) {
     }
@@ -53,7 +53,7 @@ class Streams {
   Scheduler scheduler_;
 };
 
-// Seconds that a model takes to read a prompt and write one token.
+// The time in seconds to read a prompt and generate one token.
 double seconds_to_read(const Model::Parts& model, int64_t prompt) {
   Streams one(model, 1, prompt, 1);
   const auto start = std::chrono::steady_clock::now();
@@ -67,8 +67,7 @@ GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t dec
                                  int64_t batch) {
   const FloatMode mode;
   const Spec& spec = checked_writer(model.spec());
-  check(!spec.encoder,
-        "bench: the model has an encoder; expected a decoder alone (or --translate)");
+  check(!spec.encoder, "bench: the model has an encoder; expected only a decoder (or --translate)");
   check(prompt >= 1 && prompt <= spec.context,
         "--prompt: {}; expected 1 to {}, the model's context", prompt, spec.context);
   check(decode >= 1 && decode + kBefore < spec.context, "--decode: {}; expected 1 to {}", decode,

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "fovea/bench.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/math.h"
@@ -14,10 +14,10 @@
 namespace fovea {
 namespace {
 
-// Logits of this many tokens at a time, so that large vocabularies stay small.
+// Computes logits of this many tokens at a time, to limit memory with large vocabularies.
 constexpr int64_t kRows = 128;
 
-// A row of logits as log probabilities need it.
+// A row of logits with its log of the sum of exponentials.
 struct Row {
   const float* logits;
   double log_sum;
@@ -46,7 +46,8 @@ TokenSums compare_row(const float* logits, const float* full_logits, int64_t siz
   return sums;
 }
 
-// As the model reads a prompt: keys and values go through its cache.   ids [1, T] -> [1, T, C]
+// Reads a text as generation reads a prompt: keys and values pass through its cache.   ids [1, T]
+// -> [1, T, C]
 Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   KvCache cache(PagePool::layout_for(*model.spec.decoder, cache_type), 1, ids.size());
   Pass pass;
@@ -54,7 +55,7 @@ Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   return model.hidden(ids, pass);
 }
 
-// Adds one window: each token but the last predicts the next.
+// Adds one window: each token except the last predicts the next.
 void add_window(const Transformer& model, DType cache, const Transformer& full,
                 const std::vector<int32_t>& window, TokenSums& total) {
   const NoGradient off;
@@ -91,17 +92,16 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
                    const std::function<bool(double fraction)>& progress) {
   const FloatMode mode;
   check(model.spec().vocabulary == full.spec().vocabulary,
-        "--against: the vocabulary has {} entries, the model's {}; expected the same model",
+        "--against: the vocabulary has {} entries, the model's has {}; expected the same model",
         full.spec().vocabulary, model.spec().vocabulary);
   for (const Model* each : {&model, &full}) {
     check(!checked_writer(each->spec()).encoder,
-          "--against: a model with an encoder; expected decoders alone");
+          "--against: the model has an encoder; expected only a decoder");
   }
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, model.tokenizer(), {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();
-  check(tokens.count >= 2, "{}: {} tokens; expected at least 2, one to predict from the other",
-        data.front(), tokens.count);
+  check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
 
   Comparison result;
   result.tokens = tokens.count - 1;

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
@@ -26,7 +26,7 @@ int64_t weight_files(const std::string& folder) {
   return bytes;
 }
 
-// Quantised straight from the file's bf16 where it has that: the model is never there in fp32.
+// Quantises directly from the file's bf16 if it has bf16: the whole model never exists in fp32.
 Packing packing_of(const ConvertOptions& options) {
   Packing packing;
   packing.group = options.group;
@@ -44,7 +44,7 @@ bool quantizes(const ConvertOptions& options) {
   return options.quantize == Quantize::int8 || options.quantize == Quantize::int4;
 }
 
-// The block that holds most of the layers' weights in a .gguf file.
+// The block format of most of the layers' weights in a .gguf file.
 std::string main_block(const std::string& path) {
   std::map<std::string, size_t> bytes;
   const Gguf file(path);
@@ -70,7 +70,7 @@ GgufDtype same_block(const std::string& path) {
   for (const NamedDtype& each : kGgufDtypes)
     if (block == each.block) return each.dtype;
   fail(ErrorKind::Unsupported,
-       "{}: its matrices are {}, which is not written; expected --quantize int8 or int4, or a "
+       "{}: its matrices are {}, which cannot be written; expected --quantize int8 or int4, or a "
        "--dtype",
        path, block);
 }
@@ -80,7 +80,7 @@ GgufDtype same_dtype(const Origin& origin) {
   return origin.dtype == DType::f16 ? GgufDtype::f16 : GgufDtype::f32;
 }
 
-// What is asked for, or else what the model is stored as.
+// The requested format, or else the format in which the model is stored.
 GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, const Origin& origin) {
   if (options.quantize == Quantize::int8) return GgufDtype::q8_0;
   if (options.quantize == Quantize::int4) return GgufDtype::q4_0;
@@ -98,9 +98,9 @@ GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, con
 
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    std::vector<std::string>* warnings) {
-  check(options.group == 32, "--group: {}; expected 32, that of GGUF's blocks", options.group);
-  check(!is_file(to), "{}: is there already; expected a new file", to);
-  // Packed, a directory's bf16 takes half the memory; blocks of GGUF are decoded exactly.
+  check(options.group == 32, "--group: {}; expected 32, the size of GGUF's blocks", options.group);
+  check(!is_file(to), "{}: exists already; expected a new file", to);
+  // Packed weights take half the memory of a directory's bf16; blocks of GGUF are decoded exactly.
   const Model model =
       Model::open(from, warnings, is_gguf(from) ? WeightPrecision::full : WeightPrecision::stored);
   const GgufDtype dtype = gguf_dtype(from, options, model.parts().origin);
@@ -109,7 +109,7 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
           kGgufDtypes[static_cast<size_t>(dtype)].name};
 }
 
-// "bf16", "fp16 and fp32" where tensors differ, or "int8 in groups of 32".
+// "bf16", "fp16 and fp32" if tensors differ, or "int8 in groups of 32".
 std::string weights_of(const Origin& origin) {
   if (origin.quantization) {
     return fmt::format("int{} in groups of {}", bits_of(origin.quantization->format),
@@ -129,14 +129,14 @@ Conversion convert_model(const std::string& from, const std::string& to,
   if (is_gguf(to)) return to_gguf(from, to, options, warnings);
   check(options.group == 32 || options.group == 64, "--group: {}; expected 32 or 64",
         options.group);
-  check(!is_file(to + "/config.json"), "{}: holds a model already; expected a new folder", to);
+  check(!is_file(to + "/config.json"), "{}: contains a model already; expected a new folder", to);
   const Packing packing = packing_of(options);
   const bool decodes_blocks = is_gguf(from) && !quantizes(options);
   ModelFiles files =
       open_model_files(from, decodes_blocks ? Weights::mapped : Weights::packed, packing);
   if (warnings != nullptr) *warnings = files.warnings;
   check(!quantizes(options) || !is_quantized_already(files, packing),
-        "{}: the weights are quantised already; expected full ones", from);
+        "{}: the weights are quantised already; expected full weights", from);
   if (!quantizes(options)) files.origin.quantization.reset();
   if (options.dtype == FileDType::fp32) files.origin.save_all_as(DType::f32);
   if (options.dtype == FileDType::bf16) files.origin.save_all_as(DType::bf16);

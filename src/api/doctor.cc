@@ -19,7 +19,7 @@
 namespace fovea {
 namespace {
 
-// Endings of files with weights, settings and vocabularies.
+// Suffixes of files with weights, settings and vocabularies.
 constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
                                           ".model", ".spm", ".gguf"};
 
@@ -28,11 +28,11 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
     std::vector<std::string> warnings;
     const Model model = Model::open(folder, &warnings);
     findings.push_back(
-        {"model", fmt::format("{}: whole, {} parameters", folder, model.parameters()), true});
+        {"model", fmt::format("{}: intact, {} parameters", folder, model.parameters()), true});
     for (const std::string& warning : warnings) findings.push_back({"model", warning, false});
     if (!model.has_tokenizer())
       findings.push_back(
-          {"model", folder + ": has no tokenizer.json; it can be traced, not prompted", false});
+          {"model", folder + ": has no tokenizer.json; it can be traced but not prompted", false});
   } catch (const std::exception& error) {
     findings.push_back({"model", error.what(), false});
   }
@@ -40,7 +40,7 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
     const std::string path = snapshot_path(folder, step);
     try {
       verify_snapshot(path);
-      findings.push_back({"snapshot", path + ": whole", true});
+      findings.push_back({"snapshot", path + ": intact", true});
     } catch (const std::exception& error) {
       findings.push_back({"snapshot", error.what(), false});
     }
@@ -67,9 +67,7 @@ std::vector<Finding> doctor(const std::string& folder) {
                                     : "not multiplied natively: --dtype auto trains in fp32",
                       true});
   findings.push_back(
-      {"cores",
-       fmt::format("{} threads will compute (OMP_NUM_THREADS changes that)", thread_count()),
-       true});
+      {"cores", fmt::format("{} threads (change with OMP_NUM_THREADS)", thread_count()), true});
   findings.push_back({"speed",
                       fmt::format("{:.0f} GFLOP/s in fp32 matrix products, measured now",
                                   measured_flops(DType::f32, 0.1) / 1e9),

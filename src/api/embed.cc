@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "api/embed_parts.h"
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/hash.h"

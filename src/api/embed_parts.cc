@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// Its tokens that stand in front of a text's own: the special ones behind it do not.
+// The number of prompt tokens before a text, without special tokens after the prompt.
 int64_t prompt_tokens(const TextFormat& format, const std::string& prompt) {
   if (prompt.empty()) return 0;
   return static_cast<int64_t>(format.text(prompt).ids.size()) - format.trailing();
@@ -30,7 +30,7 @@ void check_whole(const std::vector<TokenizedText>& texts, int64_t most,
 }
 
 void check_wanted(const std::function<bool()>& stop) {
-  if (stop && stop()) fail(ErrorKind::Failed, "texts: nobody waits for them; stopped");
+  if (stop && stop()) fail(ErrorKind::Failed, "texts: cancelled by the caller");
 }
 
 bool ends_normalised(const SentenceModules& modules) {
@@ -48,7 +48,7 @@ std::string prompt_of(const SentenceModules& modules, const EmbedOptions& option
   if (found == modules.prompts.end()) {
     std::vector<std::string> names;
     for (const auto& [known, prompt] : modules.prompts) names.push_back(known);
-    fail(ErrorKind::InvalidArgument, "prompt: the model has none named {}; expected {}", name,
+    fail(ErrorKind::InvalidArgument, "prompt: the model has no prompt {}; expected {}", name,
          names.empty() ? "no name" : fmt::format("one of {}", fmt::join(names, ", ")));
   }
   return found->second;
@@ -80,7 +80,8 @@ void check_finite(const Tensor& vectors, const EmbedOptions& options) {
   const int64_t width = vectors.dim(1);
   for (int64_t i = 0; i < vectors.size(); ++i)
     if (!std::isfinite(vectors.data_as<float>()[i]))
-      fail(ErrorKind::Failed, "{}: its vector is not finite (element {}); expected a sound model",
+      fail(ErrorKind::Failed,
+           "{}: its vector is not finite (element {}); expected a model with finite weights",
            name_of(options, static_cast<size_t>(i / width)), i % width);
 }
 
@@ -117,7 +118,8 @@ std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
       to_floats(options.raw || !model.activation ? logits : activation(logits, *model.activation));
   for (size_t i = 0; i < scores.size(); ++i)
     if (!std::isfinite(scores[i]))
-      fail(ErrorKind::Failed, "text {}: its score is not finite; expected a sound model", i + 1);
+      fail(ErrorKind::Failed,
+           "text {}: its score is not finite; expected a model with finite weights", i + 1);
   return scores;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What Embedder and EmbedQueue, Reranker and RerankQueue have in common.
+// What Embedder and EmbedQueue, and Reranker and RerankQueue, share.
 
 #include <string>
 #include <vector>
@@ -20,27 +20,27 @@ struct Reranker::Parts {
   CrossEncoder model;
 };
 
-// Texts as tokens, and all of their result but the vectors.
+// The tokens of texts, and their results except the vectors.
 struct EmbedInput {
   std::vector<TokenizedText> texts;
-  int64_t prompt = 0;  // tokens of each text that are the prompt's
+  int64_t prompt = 0;  // number of prompt tokens in each text
   Embeddings result;
 };
 
-// The prompt that the options mean.
+// The prompt that the options select.
 std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options);
-// Throws what Embedder::embed says of options and texts.
+// Throws as documented for Embedder::embed.
 EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>& texts,
                       const EmbedOptions& options);
-// The model's vectors x [B, C] as the options want them: [B, dimensions].
+// The model's vectors x [B, C] after the options: [B, dimensions].
 Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOptions& options);
-// Failed, with the text's name, where a vector [B, C] is not finite.
+// Throws Failed, with the text's name, if a vector of [B, C] is not finite.
 void check_finite(const Tensor& vectors, const EmbedOptions& options);
 
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options);
-// The model's numbers [B, 1] as the options want them; Failed where one is not finite.
+// The model's scores [B, 1] after the options. Throws Failed if one is not finite.
 std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
                              const RerankOptions& options);
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "generate/scheduler.h"
@@ -24,7 +24,7 @@ int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
   const int64_t bytes =
       options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);
   const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), parts.cache));
-  // More than every sequence can fill is of no use.
+  // More pages than all sequences can fill are useless.
   const int64_t most = pages_for(model.spec.context, options.most_sequences);
   check(bytes >= page, "--cache-bytes: {}; expected at least {}, one page", bytes, page);
   return std::min(bytes / page, most);
@@ -32,7 +32,7 @@ int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
 
 }  // namespace
 
-// Requests come in on any thread; everything else happens on `thread_`.
+// Requests arrive on any thread; everything else happens on `thread_`.
 class Engine::Worker {
  public:
   Worker(const Model& model, const EngineOptions& options)
@@ -58,8 +58,8 @@ class Engine::Worker {
   }
 
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const Watch& watch) {
-    Task task{0, prompt, options, std::move(sink), false, watch};
+                  const AttentionTraceOptions& trace) {
+    Task task{0, prompt, options, std::move(sink), false, trace};
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
@@ -107,7 +107,7 @@ class Engine::Worker {
     }
   }
 
-  // Waits for something to do; false at the end.
+  // Waits for work; returns false at the end.
   bool take_in(bool busy) {
     std::vector<std::unique_ptr<Request>> arrived;
     std::vector<uint64_t> cancelled;
@@ -128,7 +128,7 @@ class Engine::Worker {
   const EngineOptions options_;
   Scheduler scheduler_;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // protects the following members
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Request>> arrived_;
   std::vector<uint64_t> cancelled_;
@@ -148,9 +148,9 @@ Engine::Engine(const Model& model, const EngineOptions& options) {
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                        Sink sink, const Watch& watch) {
+                        Sink sink, const AttentionTraceOptions& trace) {
   const FloatMode mode;
-  return worker_->submit(prompt, options, std::move(sink), watch);
+  return worker_->submit(prompt, options, std::move(sink), trace);
 }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {

@@ -1,6 +1,6 @@
 #include "fovea/evaluate.h"
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "api/pseudo_perplexity.h"
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -9,7 +9,7 @@
 #include "data/token_store.h"
 #include "generate/rules.h"
 #include "train/check_options.h"
-#include "train/task.h"
+#include "train/examples_task.h"
 
 namespace fovea {
 namespace {
@@ -24,17 +24,17 @@ void tell(const Progress& progress, int64_t n, int64_t count) {
 Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
                        const Progress& progress) {
   checked_writer(model.spec());
-  constexpr int64_t kTokensAtOnce = 4096;  // enough rows for full-rate products, small logits
+  constexpr int64_t kTokensAtOnce = 4096;  // enough rows for full-rate products; few enough that
+                                           // logits are small
   const Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();
-  check(tokens.count >= 2, "{}: {} tokens; expected at least 2, one to predict from the other",
-        data.front(), tokens.count);
+  check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
 
   Evaluation result;
   result.objective = name_of(Objective::next_token);
-  result.tokens = tokens.count - 1;  // the first one is given
+  result.tokens = tokens.count - 1;  // the first one is not predicted
   result.bytes = tokens.bytes;
   const int64_t context = std::min(model.spec().context, result.tokens);
   const int64_t whole = result.tokens / context, rest = result.tokens % context;
@@ -87,20 +87,20 @@ TranslationScores translated(const Model& model, const EvaluationData& data,
   return score_translations(translations, pairs.targets);
 }
 
-// What training would measure at an evaluation, on all of the data.
+// The measures of an evaluation during training, on all of the data.
 Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress) {
   const Transformer& transformer = model.parts().transformer;
   const Origin& origin = model.parts().origin;
   const Spec& spec = model.spec();
   Evaluation result;
   const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
-  const std::unique_ptr<TrainingTask> task =
-      open_task(options, spec, TrainingTask::Purpose::measure);
+  const std::unique_ptr<ExamplesTask> task =
+      open_task(options, spec, ExamplesTask::Purpose::measure);
   Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
   const std::vector<std::string> labels = task->labels();
   check(write_spec(shaped) == write_spec(spec) && (labels.empty() || labels == origin.labels),
-        "--labels: the model's head does not tell these labels ({}); expected a model that was "
+        "--labels: the model's head does not have these labels ({}); expected a model that was "
         "trained on them",
         fmt::join(labels, ", "));
   const auto examples =
@@ -125,7 +125,7 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
 
 Evaluation evaluate(const Model& model, const EvaluationData& data, const Progress& progress) {
   const FloatMode mode;
-  constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // keeps activations small
+  constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // limits the memory of activations
   TrainOptions options;
   options.data = data.text;
   options.pairs = data.pairs;
@@ -141,7 +141,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
   if (objective_of(options, model.spec()) == Objective::next_token)
     return next_tokens(model, data.text, progress);
   const bool translates = data.translation && data.translation->beams > 0;
-  // Reading the pairs is soon done, writing translations is not.
+  // Scoring the pairs is fast, generating translations is slow.
   const double share = translates ? 0.2 : 1;
   const auto part = [&](double from, double to) -> Progress {
     if (!progress) return {};

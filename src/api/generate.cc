@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/math.h"
@@ -28,8 +28,8 @@ Generator generator_of(const Model& model, const Model* draft) {
 
 void check_same(const Tokenizer& model, const Tokenizer& draft) {
   check(model.size() == draft.size(),
-        "--draft: a vocabulary of {} tokens; expected the model's, which has {}", draft.size(),
-        model.size());
+        "--draft: the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
+        draft.size(), model.size());
   for (int32_t id = 0; id < model.size(); ++id) {
     check(model.text_of(id) == draft.text_of(id),
           "--draft: token {} is \"{}\"; expected the model's vocabulary, where it is \"{}\"", id,
@@ -42,14 +42,15 @@ void check_same(const Tokenizer& model, const Tokenizer& draft) {
 void check_draft(const Model& model, const Model& draft) {
   const Spec &mine = model.spec(), &its = draft.spec();
   check(its.decoder && its.head.kind == HeadKind::language_model,
-        "--draft: it writes no text; expected a decoder with a language model's head");
+        "--draft: the model generates no text; expected a decoder with a language model's head");
   check(mine.encoder.has_value() == its.encoder.has_value(),
         "--draft: {} an encoder; expected the model's kind, {} one",
         its.encoder ? "with" : "without", mine.encoder ? "with" : "without");
   if (!model.has_tokenizer() || !draft.has_tokenizer()) {
     const bool same =
         mine.vocabulary == its.vocabulary && mine.source_vocabulary == its.source_vocabulary;
-    check(same, "--draft: a vocabulary of {} tokens; expected the model's, which has {}",
+    check(same,
+          "--draft: the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
           its.vocabulary, mine.vocabulary);
     return;
   }
@@ -89,7 +90,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = checked_writer(transformer.spec);
-  check(!spec.encoder, "score: the model has an encoder; expected a decoder alone");
+  check(!spec.encoder, "score: the model has an encoder; expected only a decoder");
   check(!ids.empty(), "score: no tokens; expected at least one");
   check(std::ssize(ids) <= spec.context,
         "score: {} tokens; expected at most {}, the model's "
@@ -97,7 +98,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
         ids.size(), spec.context);
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
-  constexpr int64_t kChunk = 256;  // logits of a whole text may take more memory than the model
+  constexpr int64_t kChunk = 256;  // the logits of a whole text may take more memory than the model
   KvCache cache(PagePool::layout_for(*spec.decoder, model.parts().cache), 1, std::ssize(ids));
   Pass pass;
   pass.cache = &cache;

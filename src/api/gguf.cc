@@ -1,6 +1,6 @@
 #include "fovea/gguf.h"
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/float_mode.h"
 #include "families/gguf.h"
 #include "tokenizer/formats/gguf_tokenizer.h"

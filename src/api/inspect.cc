@@ -5,7 +5,7 @@
 #include <charconv>
 #include <mutex>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/math.h"
@@ -18,11 +18,11 @@
 namespace fovea {
 namespace {
 
-// Tokens that a decoder behind an encoder says of its own accord.
+// The most tokens that an encoder-decoder generates if no answer is given.
 constexpr int64_t kSaid = 64;
 
 bool is_text(std::string_view bytes) {
-  // A continuation byte in front or a character cut off behind: not whole characters.
+  // A leading continuation byte, or a truncated character at the end: not whole characters.
   if (bytes.empty()) return false;
   size_t expected = 0;
   for (const char c : bytes) {
@@ -53,7 +53,7 @@ std::vector<InspectedToken> named(const Model& model, const std::vector<int32_t>
   return tokens;
 }
 
-// What a text means to a model without a tokenizer: ids, with spaces or commas between them.
+// The ids in a text for a model without a tokenizer, separated by spaces or commas.
 std::vector<int32_t> ids_in(const std::string& text) {
   std::vector<int32_t> ids;
   for (size_t at = 0; at < text.size();) {
@@ -93,7 +93,7 @@ std::vector<int32_t> ids_of(const std::vector<InspectedToken>& tokens) {
   return ids;
 }
 
-// What a decoder finds likeliest behind its start, token by token.
+// The most likely answer of a decoder after its start token, token by token.
 std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source) {
   GenerateOptions options = generation_defaults(model);
   options.sampling = {};
@@ -143,7 +143,7 @@ struct Inspector::State {
     tokens.front().special = true;
   }
 
-  // ASCII only: other scripts' marks are rare enough not to need their tables here.
+  // ASCII only: marks of other scripts are too rare to need their tables here.
   static bool is_punctuation(const InspectedToken& token) {
     bool mark = false;
     for (const char c : token.text) {
@@ -270,7 +270,7 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = transformer.spec;
-  // Long enough for a mean, short enough for a table of 15 heads x 30 layers in a blink.
+  // Long enough for a mean, short enough to compute 15 heads x 30 layers quickly.
   const int64_t period = std::min<int64_t>(48, spec.context / 2);
   std::vector<int32_t> ids;
   Random random(seed, Stream::sampling);

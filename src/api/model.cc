@@ -1,6 +1,6 @@
 #include "fovea/model.h"
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "data/token_store.h"
@@ -28,7 +28,7 @@ std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
   return parts;
 }
 
-// A copy of the window for each token that is asked for, which the mask hides there.
+// One copy of the window for each requested token, with that token replaced by the mask.
 Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
                         int32_t mask) {
   const int64_t begin = std::ssize(around.before),
@@ -58,11 +58,11 @@ Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>&
   const Tokenizer& tokenizer = model.tokenizer();
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
   check(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
-        "--one-by-one: takes an encoder of text with a language model's head and a mask; expected "
+        "--one-by-one: needs an encoder of text with a language model's head and a mask; expected "
         "such a model");
   const Around around = around_text(tokenizer);
   const int64_t window = length - std::ssize(around.before) - std::ssize(around.behind);
-  check(window >= 1, "--one-by-one: {} tokens at once leave no room for text; expected more",
+  check(window >= 1, "--one-by-one: {} tokens per window leave no room for text; expected more",
         length);
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});

@@ -1,5 +1,5 @@
 #include "api/embed_parts.h"
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/float_mode.h"
 #include "embed/batching.h"
 #include "tensor/tape.h"

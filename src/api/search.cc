@@ -18,9 +18,9 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kPassagesAtOnce = 256;  // embedded between two reports of progress
+constexpr int64_t kPassagesAtOnce = 256;  // embedded between two calls of progress
 
-// The model's prompt for one side of a search, by the names that sentence-transformers looks for.
+// The model's prompt for one side of a search, by the names that sentence-transformers uses.
 EmbedOptions options_for(const Embedder& embedder, std::initializer_list<const char*> names) {
   EmbedOptions options;
   if (embedder.similarity_name() == "cosine") options.normalise = true;
@@ -57,8 +57,8 @@ PassageRules rules_for(const Embedder& embedder, const SearchBuildOptions& optio
   return rules;
 }
 
-// The older index lends vectors by the text of their passages. One that is damaged or of another
-// model lends none.
+// Vectors of the older index, by the text of their passages, for reuse. Empty if the index is
+// damaged or of another model.
 class KnownVectors {
  public:
   KnownVectors(const std::string& path, const std::string& fingerprint, int64_t width) {
@@ -72,7 +72,7 @@ class KnownVectors {
     for (size_t i = 0; i < index_->passages.size(); ++i)
       numbers_.emplace(index_->passages[i].text, static_cast<int64_t>(i));
   }
-  // Whether it had one for the text, and then copied it.
+  // Copies the vector of a text; returns false if there is none.
   bool lend(const std::string& text, float* vector) const {
     const auto found = numbers_.find(text);
     if (found == numbers_.end()) return false;
@@ -85,7 +85,7 @@ class KnownVectors {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Returns how many passages were new.
+// Returns the number of new passages.
 int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& embedder,
                      const KnownVectors& known, const SearchBuildOptions& options, float* vectors) {
   const int64_t width = embedder.width();
@@ -96,7 +96,7 @@ int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder
   const auto count = static_cast<int64_t>(fresh.size());
   for (int64_t first = 0; first < count; first += kPassagesAtOnce) {
     if (options.progress && !options.progress(first, count))
-      fail(ErrorKind::Failed, "search: interrupted; the index is as it was");
+      fail(ErrorKind::Failed, "search: interrupted; the index is unchanged");
     const int64_t next = std::min(first + kPassagesAtOnce, count);
     EmbedOptions embed = options_for_passages(embedder);
     const auto passage = [&](int64_t i) { return fresh[static_cast<size_t>(first + i)]; };
@@ -162,11 +162,11 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
   const FloatMode mode;
   IndexFiles files = read_index(index);
   Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model, warnings);
-  // A forger can name any fingerprint; the width decides what is read of a vector.
+  // A forged index can have any fingerprint; the width decides how much of a vector is read.
   check(files.settings.fingerprint == fingerprint_of(embedder) &&
             files.settings.width == embedder.width(),
-        "{}: was built with another model than {}; expected that one, or an index built again",
-        index, model.empty() ? files.settings.model : model);
+        "{}: was built with another model than {}; expected the same model, or a new index", index,
+        model.empty() ? files.settings.model : model);
   return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(embedder)}));
 }
 

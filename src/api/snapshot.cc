@@ -1,5 +1,5 @@
 #include "checkpoint/snapshot.h"
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "fovea/inspect.h"
@@ -12,7 +12,7 @@ std::vector<int64_t> snapshots(const std::string& folder) {
   return steps;
 }
 
-// The directory's own model tells the shape and the names; the snapshot has the weights.
+// The directory's own model defines the shapes and the names; the snapshot has the weights.
 Model open_snapshot(const std::string& folder, int64_t step) {
   const FloatMode mode;
   Model model = Model::open(folder);

@@ -1,6 +1,6 @@
 #include "fovea/trace.h"
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Token ids come as int64 in files that PyTorch wrote.
+// PyTorch writes token ids as int64.
 Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
   if (file.find(name) == nullptr) return {};
   const Tensor value = file.tensor(name);
@@ -25,19 +25,19 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
       fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name,
            name_of(value.dtype()));
     if (id < INT32_MIN || id > INT32_MAX)
-      fail(ErrorKind::BadFile, "{}: {} holds {}; expected a token id", path, name, id);
+      fail(ErrorKind::BadFile, "{}: {} contains {}; expected a token id", path, name, id);
     ids.data_as<int32_t>()[i] = static_cast<int32_t>(id);
   }
   return ids;
 }
 
-// A waveform of one dimension, as the model's encoder takes it: [1, bins, 2 * frames].
+// Converts a waveform of one dimension to the encoder's input: [1, bins, 2 * frames].
 Tensor heard(const Tensor& waveform, const InputSpec& input) {
   return from(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
               {1, input.bins, 2 * input.frames});
 }
 
-// With the special tokens that the tokenizer puts around a text, as inspect reads it.
+// Includes the special tokens that the tokenizer puts around a text, as in inspect.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
 }
@@ -79,7 +79,7 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
   input.padding = configured_id(origin, "pad_token_id").value_or(0);
   if (options.gradients && !input.labels) input.labels = input.ids;
 
-  // A model of its own, so that gradients do not touch the caller's weights.
+  // Uses a copy of the model, so that the caller's weights get no gradients.
   Transformer transformer = model.parts().transformer;
   const auto found = trace_model(transformer, *origin.family, input);
   std::vector<std::string> names;

@@ -1,6 +1,6 @@
 #include "fovea/translate.h"
 
-#include "api/parts.h"
+#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "fovea/doctor.h"
@@ -36,7 +36,7 @@ std::string prefix_of_task(const Origin& origin, const std::string& task) {
 
 Generator generator_of(const Model& model) {
   const Model::Parts& parts = model.parts();
-  check(model.has_tokenizer(), "translate: the model has no tokenizer; expected one");
+  check(model.has_tokenizer(), "translate: the model has no tokenizer; expected a model with one");
   return {parts.transformer,
           &*parts.target_tokenizer,
           rules_of(parts.origin, parts.end_ids),
@@ -92,15 +92,16 @@ std::vector<TranslationDirection> translation_directions(const Model& model) {
 TranslationScores score_translations(const std::vector<std::string>& hypotheses,
                                      const std::vector<std::string>& references) {
   const FloatMode mode;
-  check(hypotheses.size() == references.size(), "{} translations, {} references; expected as many",
-        hypotheses.size(), references.size());
+  check(hypotheses.size() == references.size(),
+        "{} translations, {} references; expected equal numbers", hypotheses.size(),
+        references.size());
   Bleu bleu;
   Chrf chrf;
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     bleu.add(hypotheses[i], references[i]);
     chrf.add(hypotheses[i], references[i]);
   }
-  const std::string by = "|version:fovea-" + version();  // where sacrebleu has its own
+  const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
   return {bleu.score(), chrf.score(), Bleu::signature() + by, Chrf::signature() + by};
 }
 

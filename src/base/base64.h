@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// The bytes that a text in base64 (RFC 4648, padded) stands for; none if it is damaged.
+// The bytes of a base64 text (RFC 4648, padded); empty if it is invalid.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace fovea

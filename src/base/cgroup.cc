@@ -14,7 +14,7 @@ int64_t cpus(int64_t quota, int64_t period) {
   return quota > 0 && period > 0 ? (quota - 1) / period + 1 : kNoLimit;
 }
 
-// v2: "<quota or max> <period>" in one file. v1: a file each, with quota -1 for none.
+// v2: "<quota or max> <period>" in one file. v1: one file for each, with quota -1 for no limit.
 int64_t cpus_of(const std::filesystem::path& group) {
   int64_t quota = 0, period = 0;
   if (std::ifstream file(group / "cpu.max"); file >> quota >> period) return cpus(quota, period);
@@ -33,8 +33,8 @@ int64_t free_memory_of(const std::filesystem::path& group) {
   return kNoLimit;
 }
 
-// A group is also bound by every group above it. Inside a container the path may be the host's and
-// so not exist here; then the groups that do exist, up to the mount itself, are what binds.
+// A group is also limited by every group above it. In a container the path may be the host's and
+// not exist; then the existing groups, up to the mount, are the limit.
 template <class Limit>
 int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path& group,
                  Limit limit_of_group) {
@@ -45,7 +45,7 @@ int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path
   return limit;
 }
 
-// The tightest limit that the process's groups set on what `controller` governs.
+// The tightest limit of the process's groups for `controller`.
 template <class Limit>
 int64_t group_limit(const std::filesystem::path& membership, const std::filesystem::path& mount,
                     const std::string& controller, Limit limit_of_group) {

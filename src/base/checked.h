@@ -1,7 +1,7 @@
 #pragma once
 
-// Arithmetic on sizes that come from a file or an option: it throws where plain arithmetic would
-// wrap around.
+// Arithmetic on sizes that come from a file or an option: throws where plain arithmetic would
+// overflow.
 
 #include <concepts>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-// `what` begins the error's message: the file and the part of it whose size is computed.
+// `what` begins the error message: the file and the part of it whose size is computed.
 template <std::integral T>
 T checked_multiply(T a, T b, std::string_view what, ErrorKind kind = ErrorKind::BadFile) {
   T product;

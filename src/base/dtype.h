@@ -7,21 +7,21 @@
 
 namespace fovea {
 
-// How a number is stored. f64 exists for gradient checks and runs on the reference kernels only;
-// f16, i8 and u8 only in files and inside packed weights.
+// The stored type of numbers. f64 is for gradient checks, on the reference kernels only; f16, i8
+// and u8 occur only in files and in packed weights.
 enum class DType : uint8_t { f32, bf16, f64, f16, i32, i64, i8, u8 };
 
 size_t size_of(DType dtype);            // bytes of one element
-std::string_view name_of(DType dtype);  // as fovea's options spell it: "fp32", "bf16", ...
+std::string_view name_of(DType dtype);  // the spelling in fovea's options: "fp32", "bf16", ...
 
-// The upper half of a float: its range with 8 bits of precision.
+// The upper half of a float: the same range with 8 bits of precision.
 struct bf16 {
   uint16_t bits = 0;
 };
 
 inline float widen(bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 
-// To the nearest, ties to even; a NaN stays a (quiet) NaN.
+// Rounds to nearest, ties to even; a NaN stays a (quiet) NaN.
 inline bf16 narrow(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return bf16{static_cast<uint16_t>((bits >> 16) | 0x40u)};

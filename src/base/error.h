@@ -12,7 +12,7 @@ template <class... Args>
   throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// A condition that the caller must meet, such as the shapes of an op's inputs.
+// Throws unless a condition that the caller must meet holds, such as the shapes of an op's inputs.
 template <class... Args>
 void check(bool holds, fmt::format_string<Args...> format, Args&&... args) {
   if (!holds) fail(ErrorKind::InvalidArgument, format, std::forward<Args>(args)...);

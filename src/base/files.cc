@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 int free_space_of(const char* path, uint64_t* bytes) {
   struct statvfs status;
   if (statvfs(path, &status) != 0) return -1;
-  // Some network file systems say nothing; then the write itself will tell.
+  // Some network file systems report nothing; then the write itself shows whether there is room.
   *bytes = status.f_blocks == 0 ? UINT64_MAX : uint64_t{status.f_bavail} * status.f_frsize;
   return 0;
 }
@@ -54,7 +54,7 @@ SystemCalls real_calls() {
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-// An open file; closed when it goes.
+// An open file; the destructor closes it.
 class File {
  public:
   File(const std::string& path, int flags, mode_t mode = 0)
@@ -66,7 +66,7 @@ class File {
   bool is_open() const { return file_ >= 0; }
   int descriptor() const { return file_; }
 
-  // The system has closed the file even if it reports an interruption.
+  // The system closes the file even if it reports an interruption.
   bool close() {
     const int file = std::exchange(file_, -1);
     return file < 0 || system_calls().close(file) == 0 || errno == EINTR;
@@ -85,7 +85,7 @@ std::string kind_of(mode_t mode) {
   return "is a device";
 }
 
-// The size of a file just opened for reading, which must be a regular one.
+// The size of a newly opened file, which must be a regular file.
 size_t size_of_regular(const File& file, const std::string& path, Links links) {
   constexpr const char* expected = "expected a regular file";
   if (!file.is_open()) {
@@ -103,8 +103,8 @@ size_t size_of_regular(const File& file, const std::string& path, Links links) {
     fail(ErrorKind::BadFile, "{}: {}; {}", path, kind_of(status.st_mode), expected);
   }
   if (links == Links::refuse && status.st_nlink > 1) {
-    fail(ErrorKind::BadFile, "{}: has {} names (hard links); {} of its own", path, status.st_nlink,
-         expected);
+    fail(ErrorKind::BadFile, "{}: has {} names (hard links); {} with one name", path,
+         status.st_nlink, expected);
   }
   return static_cast<size_t>(status.st_size);
 }
@@ -146,8 +146,8 @@ void write_durably(const std::string& path, const Pieces& pieces, const Target& 
   if (!file.close()) fail_to_write(target, "close");
 }
 
-// Makes the names in a folder durable. A file system that cannot do that says EINVAL, and is taken
-// as it is.
+// Makes the names in a folder durable. A file system that cannot do this returns EINVAL, which is
+// ignored.
 void sync_folder(const std::string& folder, const Target& target) {
   File file(folder, O_RDONLY | O_DIRECTORY);
   if (!file.is_open()) fail_to_write(target, "open");
@@ -157,7 +157,7 @@ void sync_folder(const std::string& folder, const Target& target) {
   if (!file.close()) fail_to_write(target, "close");
 }
 
-constexpr std::string_view kSaving = ".saving-";  // in the name of everything that is not yet whole
+constexpr std::string_view kSaving = ".saving-";  // in the name of everything that is incomplete
 
 std::string temporary_folder(const std::string& path) {
   return fmt::format("{}/{}{}-{}", parent_of(path), kSaving, fs::path(path).filename().string(),
@@ -170,7 +170,7 @@ uint64_t total(const Pieces& pieces) {
   return bytes;
 }
 
-// Devices and FIFOs: there is nothing to replace.
+// For devices and FIFOs, which cannot be replaced.
 void write_through(const std::string& path, const Pieces& pieces) {
   const Target target{path, total(pieces)};
   File file(path, O_WRONLY | O_NOCTTY);
@@ -190,7 +190,9 @@ std::string read_file(const std::string& path, size_t limit) {
   const File file(path, read_flags(Links::follow));
   const size_t size = size_of_regular(file, path, Links::follow);
   std::string text;
-  if (size <= limit) text.resize(size + 1);  // one more, so that the end is seen without growing
+  if (size <= limit)
+    text.resize(size + 1);  // one more byte, so that the end is found without
+                            // growing
   for (size_t filled = 0; size <= limit;) {
     const ssize_t got =
         system_calls().read(file.descriptor(), text.data() + filled, text.size() - filled);
@@ -205,7 +207,7 @@ std::string read_file(const std::string& path, size_t limit) {
       text.resize(filled);
       return text;
     }
-    // A file of /proc has no size, and a log may grow while it is read.
+    // A file of /proc has size 0, and a log may grow while it is read.
     if (filled == text.size()) text.resize(std::min(2 * filled + 4096, limit + 1));
   }
   fail(ErrorKind::OutOfMemory, "{}: is too large ({} bytes); expected at most {} bytes", path, size,
@@ -214,7 +216,7 @@ std::string read_file(const std::string& path, size_t limit) {
 
 namespace {
 
-// For signal handlers; those that find no place are only not named there.
+// For signal handlers; files beyond this number are not named there.
 std::array<std::atomic<const MappedFile*>, 256> mapped_files;
 
 void take_place(const MappedFile* file) {
@@ -282,7 +284,7 @@ void write_file_atomically(const std::string& path, const Pieces& pieces) {
   const std::string temporary = fmt::format(
       "{}/.{}{}{}-{}", folder, fs::path(path).filename().string(), kSaving, getpid(), count++);
   const Target target{path, total(pieces)};
-  system_calls().unlink(temporary.c_str());  // of a killed process that had our number
+  system_calls().unlink(temporary.c_str());  // from a killed process with the same id
   try {
     write_durably(temporary, pieces, target);
     if (system_calls().rename(temporary.c_str(), path.c_str()) != 0)
@@ -303,7 +305,7 @@ DirectoryWriter::DirectoryWriter(const std::string& path, uint64_t bytes)
   const std::string parent = parent_of(path);
   make_directories(parent);
   const uint64_t free = free_space(parent);
-  const uint64_t needed = bytes + bytes / 10;  // names, tails of blocks, other writers
+  const uint64_t needed = bytes + bytes / 10;  // names, last blocks, other writers
   if (free < needed) {
     fail(ErrorKind::Failed, "{}: not enough space on the disk ({} bytes free); expected {} bytes",
          path, free, needed);
@@ -317,7 +319,7 @@ DirectoryWriter::~DirectoryWriter() {
   if (committed_) return;
   try {
     remove_tree(temporary_);
-  } catch (const Error&) {  // remove_leftovers will try again
+  } catch (const Error&) {  // remove_leftovers() will try again
   }
 }
 
@@ -334,7 +336,7 @@ void DirectoryWriter::commit() {
     committed_ = true;
     return sync_folder(parent_of(path_), target);
   }
-  // The older folder leaves in the same step, and is only then removed.
+  // The older folder is exchanged in the same step, and removed afterwards.
   if (system_calls().exchange(temporary_.c_str(), path_.c_str()) != 0) {
     fail_to_write(target, "rename");
   }
@@ -345,7 +347,7 @@ StagedFolder::StagedFolder(const std::string& path) : path_(path), joins_(is_fol
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   temporary_ = temporary_folder(joins_ ? path_ + "/new" : path_);
   make_directories(parent_of(temporary_));
-  remove_tree(temporary_);  // of a killed process that had our number
+  remove_tree(temporary_);  // from a killed process with the same id
   if (system_calls().mkdir(temporary_.c_str(), 0777) != 0) fail_to_write({path_, 0}, "mkdir");
 }
 
@@ -353,13 +355,13 @@ StagedFolder::~StagedFolder() {
   if (committed_) return;
   try {
     remove_tree(temporary_);
-  } catch (const Error&) {  // what could not be written may not be removable either
+  } catch (const Error&) {  // what could not be written may also not be removable
   }
 }
 
 namespace {
 
-// Moves what is in one folder into another, the file `last` behind all others.
+// Moves the contents of one folder into another, the file `last` after all others.
 void move_contents(const std::string& from, const std::string& to, const std::string& last) {
   const auto move = [&](const std::string& name) {
     const std::string source = from + "/" + name, path = to + "/" + name;
@@ -382,7 +384,7 @@ void move_contents(const std::string& from, const std::string& to, const std::st
 }  // namespace
 
 void StagedFolder::commit(const std::string& last) {
-  if (joins_) return move_contents(temporary_, path_, last);  // and what is empty is removed
+  if (joins_) return move_contents(temporary_, path_, last);  // and the empty folder is removed
   const Target target{path_, 0};
   sync_folder(temporary_, target);
   if (system_calls().rename(temporary_.c_str(), path_.c_str()) != 0)
@@ -421,7 +423,7 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
   file_ = file.release();
 }
 
-// The file stays: to remove it would race with one who has just opened it.
+// The file remains: removing it could race with a process that has just opened it.
 DirectoryLock::~DirectoryLock() { system_calls().close(file_); }
 
 uint64_t free_space(const std::string& path) {

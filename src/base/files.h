@@ -1,8 +1,8 @@
 #pragma once
 
 // Files and folders. Errors name the path and the reason: BadFile for what cannot be read, Failed
-// for what cannot be written, OutOfMemory for what exceeds a limit. Nothing here is left half
-// written under its final name.
+// for what cannot be written, OutOfMemory for what exceeds a limit. No function leaves a partly
+// written file or folder under its final name.
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -16,9 +16,9 @@
 
 namespace fovea {
 
-// The one seam to the file system: every function below goes through it, so that a test can let the
-// N-th write fail. Each entry answers as the system call of its name does. Replace entries only
-// while no other thread uses files.
+// All access to the file system goes through these functions, so that a test can let the N-th write
+// fail. Each entry behaves like the system call of its name. Replace entries only while no other
+// thread uses files.
 struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   int (*fstat)(int file, struct stat* status);
@@ -36,10 +36,10 @@ struct SystemCalls {
 };
 SystemCalls& system_calls();
 
-// What to do where a path is a symbolic link or shares its contents with another name (hard link).
+// What to do if a path is a symbolic link or shares its contents with another name (hard link).
 enum class Links { follow, refuse };
 
-// A regular file as read-only memory, for as long as the object lives.
+// A regular file as read-only memory, during the lifetime of the object.
 class MappedFile {
  public:
   enum class Access { sequential, random };
@@ -53,7 +53,7 @@ class MappedFile {
   const char* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
-  // Says that these bytes are done with: they stop counting as this process's memory.
+  // Call it after the last use of these bytes: they stop counting as this process's memory.
   void release(const char* begin, size_t bytes) const;
 
  private:
@@ -62,27 +62,26 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// Pieces that make one file when put one after the other.
+// The contents of a file, in consecutive pieces.
 using Pieces = std::vector<std::string_view>;
 
-// Writes a new file beside `path`, makes it durable, and puts it in place of the old one in a
-// single step. Until that step a failure leaves the old file as it was and no trace of the new one.
-// A device or a FIFO is written to as it is.
+// Writes a new file next to `path`, makes it durable, and replaces the old one in a single step. On
+// failure the old file is unchanged and the new one is removed. A device or a FIFO is written
+// directly.
 void write_file_atomically(const std::string& path, const Pieces& pieces);
 void write_file_atomically(const std::string& path, std::string_view bytes);
 
-// Writes a folder of files the same way: all of it appears under its name at once, or nothing does.
+// Writes a folder of files in the same way: it appears under its name complete, or not at all.
 class DirectoryWriter {
  public:
-  // `bytes` is what the files will hold together: refused with Failed if the disk has less than 1.1
-  // times that.
+  // `bytes` is the total size of the files. Throws Failed if the disk has less than 1.1 times that.
   DirectoryWriter(const std::string& path, uint64_t bytes);
-  ~DirectoryWriter();  // removes what was not committed
+  ~DirectoryWriter();  // removes the folder unless it was committed
   DirectoryWriter(const DirectoryWriter&) = delete;
   DirectoryWriter& operator=(const DirectoryWriter&) = delete;
 
   void write(const std::string& name, const Pieces& pieces);
-  void commit();  // takes the place of an older folder of the same name
+  void commit();  // replaces an older folder of the same name
 
  private:
   std::string path_;       // the final name
@@ -91,33 +90,33 @@ class DirectoryWriter {
   bool committed_ = false;
 };
 
-// A folder that is filled through its path by functions which know nothing of this one, and that
-// appears under its name when it is complete: until then a failure leaves no trace.
+// A folder that functions fill through its path and that appears under its final name when it is
+// complete; on failure nothing remains.
 class StagedFolder {
  public:
   explicit StagedFolder(const std::string& path);
-  ~StagedFolder();  // removes what was not committed
+  ~StagedFolder();  // removes the folder unless it was committed
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::string& path() const { return temporary_; }  // where to write
-  // A new folder gets its name at once. Where there is one already, files join those in it, and
-  // `last`, by which others know that the folder is complete, is the last of them.
+  // A new folder gets its final name at once. If a folder exists, the files are moved into it;
+  // `last`, which marks the folder as complete, is moved last.
   void commit(const std::string& last);
 
  private:
   std::string path_;       // the final name
-  std::string temporary_;  // beside it, or in it where it exists
-  bool joins_ = false;     // an existing folder
+  std::string temporary_;  // next to it, or inside it if it exists
+  bool joins_ = false;     // the folder exists already
   bool committed_ = false;
 };
 
-// Removes what killed writers left in the folder. Only for the one process that writes there
-// (DirectoryLock).
+// Removes the leftovers of killed writers from the folder. Only for the process that holds its
+// DirectoryLock.
 void remove_leftovers(const std::string& folder);
 
-// Holds a folder for this process; the lock goes with the process, however it ends. Failed if
-// another one holds it.
+// Holds a folder for this process; the lock ends with the process in any case. Throws Failed if
+// another process holds it.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::string& folder);
@@ -129,11 +128,12 @@ class DirectoryLock {
   int file_ = -1;
 };
 
-uint64_t free_space(const std::string& path);  // bytes that this user may still write to that disk
+uint64_t free_space(const std::string& path);  // bytes that this user may still write to its disk
 void make_directories(const std::string& path);
-// Links are removed, not followed; it is no error if nothing is there.
+// Removes links without following them; does nothing if the path does not exist.
 void remove_tree(const std::string& path);
-// The same, but a kill leaves all of it, or a leftover under another name.
+// The same, but if the process is killed, either all of it remains or a leftover under another
+// name.
 void remove_folder(const std::string& path);
 bool is_folder(const std::string& path);
 bool is_file(const std::string& path);                           // a regular file, or a link to one

@@ -9,14 +9,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 64;  // folders in folders
+constexpr int kDeepest = 64;  // levels of subfolders
 
 [[noreturn]] void refuse(const std::string& folder, const std::error_code& error) {
   fail(ErrorKind::BadFile, "{}: cannot be listed ({}); expected a readable folder", folder,
        error.message());
 }
 
-// Where a link leads to in the end, if that is below `root`; both without links.
+// The final target of a link, if it is below `root`; both without links.
 bool stays_below(const fs::path& link, const fs::path& root) {
   std::error_code error;
   const fs::path target = fs::canonical(link, error);
@@ -36,7 +36,7 @@ FilesBelow files_below(const std::string& folder) {
     if (entry.depth() > kDeepest)
       fail(ErrorKind::BadFile, "{}: more than {} folders deep; expected fewer", folder, kDeepest);
     const fs::path& path = entry->path();
-    std::error_code lost;  // what disappears meanwhile is left out
+    std::error_code lost;  // files that disappear meanwhile are skipped
     if (path.filename().string().starts_with('.')) {
       entry.disable_recursion_pending();
     } else if (entry->is_symlink(lost) && !stays_below(path, root)) {

@@ -11,13 +11,13 @@ namespace fovea {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
-// Real files have some fifty keys and a thousand tensors; each costs some 100 bytes here.
+// Real files have about fifty keys and a thousand tensors; each takes about 100 bytes here.
 constexpr uint64_t kKeyLimit = 65'536;
 constexpr uint64_t kTensorLimit = 250'000;
 constexpr uint64_t kNameLimit = 1024;
-constexpr uint32_t kRankLimit = 4;  // ggml's
+constexpr uint32_t kRankLimit = 4;  // the limit of ggml
 
-// Every type of ggml that was not withdrawn, so that its size is known and its name can be said.
+// Every ggml type that was not withdrawn, so that its size and its name are known.
 constexpr std::array kBlocks = {
     GgufBlock{0, "F32", 1, 4},         GgufBlock{1, "F16", 1, 2},
     GgufBlock{2, "Q4_0", 32, 18},      GgufBlock{3, "Q4_1", 32, 20},
@@ -36,7 +36,7 @@ constexpr std::array kBlocks = {
     GgufBlock{30, "BF16", 1, 2},       GgufBlock{34, "TQ1_0", 256, 54},
     GgufBlock{35, "TQ2_0", 256, 66},   GgufBlock{39, "MXFP4", 32, 17}};
 
-// Bytes of one element; 0 for those that differ in size.
+// Bytes of one element; 0 for types of varying size.
 uint64_t width_of(GgufType type) {
   switch (type) {
     case GgufType::u8:
@@ -54,7 +54,7 @@ uint64_t width_of(GgufType type) {
   }
 }
 
-// Walks over a header that nobody vouches for.
+// Parses an untrusted header.
 class HeaderReader {
  public:
   explicit HeaderReader(const MappedFile& file) : file_(file) {}
@@ -76,12 +76,12 @@ class HeaderReader {
 
   std::string_view text(const char* what) { return take(number<uint64_t>(what), what); }
 
-  // A name is printed in messages and compared: printable ASCII.
+  // Names appear in messages and are compared: printable ASCII.
   std::string name(const char* what) {
     const std::string_view name = text(what);
     const auto odd = [](char c) { return c <= ' ' || c > '~'; };
     if (name.empty() || name.size() > kNameLimit || std::any_of(name.begin(), name.end(), odd)) {
-      refuse(fmt::format("holds {} of {} bytes that is no name", what, name.size()),
+      refuse(fmt::format("contains {} of {} bytes that is not a name", what, name.size()),
              "printable ASCII");
     }
     return std::string(name);
@@ -96,8 +96,9 @@ class HeaderReader {
       value.type = type(value.key);
       value.count = number<uint64_t>("the length of an array");
       if (value.type == GgufType::array) {
-        fail(ErrorKind::Unsupported, "{}: {} is an array of arrays (byte {}); expected none such",
-             file_.path(), excerpt(value.key), position_);
+        fail(ErrorKind::Unsupported,
+             "{}: {} is an array of arrays (byte {}); expected a flat array", file_.path(),
+             excerpt(value.key), position_);
       }
     }
     const size_t begin = position_;
@@ -120,12 +121,12 @@ class HeaderReader {
     tensor.name = name("a tensor's name");
     const auto rank = number<uint32_t>("a tensor's rank");
     if (rank == 0 || rank > kRankLimit)
-      refuse(fmt::format("gives {} {} dimensions", tensor.name, rank), "1 to 4");
+      refuse(fmt::format("{} has {} dimensions", tensor.name, rank), "1 to 4");
     uint64_t rows = 1;
     for (uint32_t i = 0; i < rank; ++i) {
       const auto size = number<uint64_t>("a tensor's shape");
       if (size == 0 || size > INT64_MAX / rows)
-        refuse(fmt::format("gives {} a dimension of {}", tensor.name, size), "a size that exists");
+        refuse(fmt::format("{} has a dimension of {}", tensor.name, size), "at least 1");
       rows *= size;
       tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(size));
     }
@@ -139,7 +140,7 @@ class HeaderReader {
     }
     offset = number<uint64_t>("a tensor's offset");
     if (tensor.shape.back() % tensor.block->elements != 0) {
-      refuse(fmt::format("gives {} rows of {} elements", tensor.name, tensor.shape.back()),
+      refuse(fmt::format("{} has rows of {} elements", tensor.name, tensor.shape.back()),
              fmt::format("a multiple of {} for {}", tensor.block->elements, tensor.block->name));
     }
     tensor.bytes = rows / tensor.block->elements;
@@ -163,7 +164,7 @@ class HeaderReader {
   GgufType type(const std::string& key) {
     const auto number = this->number<uint32_t>("a type");
     if (number > static_cast<uint32_t>(GgufType::f64))
-      refuse(fmt::format("gives {} the type {}", key, number), "0 to 12");
+      refuse(fmt::format("{} has the type {}", key, number), "0 to 12");
     return static_cast<GgufType>(number);
   }
 
@@ -195,7 +196,7 @@ void sort_and_refuse_duplicates(List& list, Key key, const std::string& path) {
   const auto duplicate = std::adjacent_find(
       list.begin(), list.end(), [&](const auto& a, const auto& b) { return a.*key == b.*key; });
   if (duplicate != list.end())
-    fail(ErrorKind::BadFile, "{}: holds {} twice; expected each name once", path,
+    fail(ErrorKind::BadFile, "{}: contains {} twice; expected each name once", path,
          excerpt((*duplicate).*key));
 }
 
@@ -239,7 +240,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
     GgufTensor& tensor = tensors_[place.tensor];
     if (place.begin % unit != 0 || place.begin > room || tensor.bytes > room - place.begin) {
       fail(ErrorKind::BadFile,
-           "{}: {} lies at {} with {} bytes; expected a multiple of {} and an end within the {} "
+           "{}: {} is at {} with {} bytes; expected a multiple of {} and an end within the {} "
            "bytes of data",
            path, excerpt(tensor.name), place.begin, tensor.bytes, unit, room);
     }

@@ -1,9 +1,9 @@
 #pragma once
 
-// The GGUF container (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3, in
-// little-endian order: typed metadata by key, then a list of tensors, then their elements in
-// blocks. Reading checks all that can be known without the elements and allocates by nothing that
-// the file claims. Errors: BadFile or Unsupported, naming file, key or tensor, and place.
+// The GGUF container (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3,
+// little-endian: typed metadata by key, then a list of tensors, then their elements in blocks.
+// Reading checks all that can be known without the elements; allocations never follow unchecked
+// sizes of the file. Throws BadFile or Unsupported, naming file, key or tensor, and position.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace fovea {
 
-// Of tensors, where general.alignment does not say.
+// The alignment of tensors if general.alignment is absent.
 constexpr uint64_t kGgufAlignment = 32;
 
 enum class GgufType : uint32_t {
@@ -35,22 +35,22 @@ enum class GgufType : uint32_t {
   f64
 };
 
-// A value as it lies in the file: `count` elements of `type`, one after the other.
+// A value in the file: `count` consecutive elements of `type`.
 struct GgufValue {
   std::string key;
-  GgufType type = GgufType::u8;  // of the elements, for an array
+  GgufType type = GgufType::u8;  // type of the elements, for an array
   bool is_array = false;
   uint64_t count = 1;
   std::string_view bytes;  // in the mapping
 };
 
-// How a tensor's elements are stored: in blocks of `elements` along its rows, each of `bytes`.
+// The storage of a tensor's elements: blocks of `elements` along its rows, each of `bytes` bytes.
 struct GgufBlock {
   uint32_t number;  // ggml_type
   const char* name;
   uint32_t elements, bytes;
 };
-const GgufBlock* find_gguf_block(uint32_t number);  // null where there is none
+const GgufBlock* find_gguf_block(uint32_t number);  // null if there is none
 
 struct GgufTensor {
   std::string name;
@@ -69,9 +69,9 @@ class Gguf {
   const std::shared_ptr<const MappedFile>& file() const { return file_; }
   const std::vector<GgufValue>& values() const { return values_; }     // sorted by key
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // sorted by name
-  const GgufTensor* find_tensor(std::string_view name) const;          // null where there is none
+  const GgufTensor* find_tensor(std::string_view name) const;          // null if there is none
 
-  // The value under a key; none where the file lacks it, BadFile where it is of another type.
+  // The value of a key; empty if it is absent. Throws BadFile if it has another type.
   std::optional<int64_t> integer(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
   std::optional<bool> boolean(std::string_view key) const;
@@ -79,7 +79,7 @@ class Gguf {
   std::optional<std::vector<int64_t>> integers(std::string_view key) const;
   std::optional<std::vector<float>> numbers(std::string_view key) const;
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
-  std::optional<std::string_view> raw(std::string_view key) const;  // of an array of u8 or i8
+  std::optional<std::string_view> raw(std::string_view key) const;  // value of an array of u8 or i8
 
  private:
   const GgufValue* find(std::string_view key) const;
@@ -90,11 +90,11 @@ class Gguf {
   std::vector<GgufTensor> tensors_;
 };
 
-// Whether a path names such a file, by its ending.
+// Whether a path names such a file, by its suffix.
 bool is_gguf(const std::string& path);
 
-// Metadata to be written, in the order of the calls. llama.cpp asks for exact types: whole numbers
-// are u32 and lists of them i32.
+// Metadata to write, in the order of the calls. llama.cpp requires exact types: whole numbers are
+// u32 and lists of them i32.
 class GgufMetadata {
  public:
   void integer(std::string_view key, uint32_t value);
@@ -105,7 +105,7 @@ class GgufMetadata {
   void numbers(std::string_view key, const std::vector<float>& values);
   void booleans(std::string_view key, const std::vector<bool>& values);
   void texts(std::string_view key, const std::vector<std::string>& values);
-  void raw(std::string_view key, std::string_view bytes);  // as an array of u8
+  void raw(std::string_view key, std::string_view bytes);  // writes an array of u8
 
   uint64_t count() const { return count_; }
   const std::string& bytes() const { return bytes_; }
@@ -118,11 +118,14 @@ class GgufMetadata {
   uint64_t count_ = 0;
 };
 
-// The contents of a file, ready to be written; the tensors' elements are not copied.
+// The contents of a file to write; the tensors' elements are not copied.
 class GgufImage {
  public:
   GgufImage(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors);
-  Pieces pieces() const { return pieces_; }  // valid as long as this object and the elements
+  Pieces pieces() const {
+    return pieces_;
+  }  // valid during the lifetime of this object and the
+     // elements
 
   GgufImage(const GgufImage&) = delete;
   GgufImage& operator=(const GgufImage&) = delete;

@@ -21,7 +21,7 @@ T element(const GgufValue& value, uint64_t index) {
   return number;
 }
 
-// none: not a whole number, or one beyond int64.
+// Empty if it is not a whole number, or exceeds int64.
 std::optional<int64_t> integer_at(const GgufValue& value, uint64_t i) {
   switch (value.type) {
     case GgufType::u8: return element<uint8_t>(value, i);

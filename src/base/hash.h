@@ -1,6 +1,6 @@
 #pragma once
 
-// XXH3 with 64 bits: finds damage to a file, not a forger's work on it.
+// XXH3 with 64 bits: detects damage to a file, not deliberate forgery.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ namespace fovea {
 uint64_t hash_bytes(std::string_view bytes);
 std::string hash_text(uint64_t hash);  // 16 lower-case hexadecimal digits
 
-// The hash of bytes that come in pieces: the same as hash_bytes of all of them.
+// The hash of bytes that arrive in pieces: equal to hash_bytes of all of them.
 class Hasher {
  public:
   Hasher();

@@ -14,9 +14,9 @@ using nlohmann::json;
 
 namespace {
 
-// Characters of the text that tell how far the parser came: its own position is known only when it
-// refuses something. Of a long run of blanks between values most are passed over, as the parser
-// would keep them all for its messages.
+// Iterator over the characters that records the parser's position, which the parser itself reports
+// only in errors. It skips most of a long run of blanks between values, since the parser would keep
+// them all for its messages.
 class Characters {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -58,7 +58,7 @@ class Characters {
 
   const char *at_, *end_;
   const char** reached_;
-  int blanks_ = 0;  // in a row
+  int blanks_ = 0;  // consecutive
   bool in_string_ = false, escaped_ = false;
 };
 
@@ -82,8 +82,8 @@ Complaint complaint_of(std::string_view message) {
 
 }  // namespace
 
-// The parser's events, with the nesting counted: nlohmann's own parser keeps its stack on the heap
-// without a limit.
+// Receives the parser's events and limits the nesting: nlohmann's parser keeps its stack on the
+// heap without a limit.
 class JsonEvents : public nlohmann::json_sax<json> {
  public:
   explicit JsonEvents(JsonReader& reader) : reader_(reader) {}
@@ -94,7 +94,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
   bool number_unsigned(number_unsigned_t value) override { return give(value); }
   bool number_float(number_float_t value, const string_t&) override { return give(value); }
   bool string(string_t& value) override { return give(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // not in a text
+  bool binary(binary_t&) override { return false; }  // does not occur in text
   bool start_object(size_t) override {
     enter();
     reader_.begin_object();
@@ -142,7 +142,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
 void JsonReader::read(std::string_view text, const std::string& name) {
   text_ = text;
   name_ = name;
-  // The parser would take a NUL for the end.
+  // The parser would treat a NUL as the end.
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     reached_ = text.data() + nul;
     refuse("a NUL byte", "JSON text");
@@ -158,7 +158,7 @@ void JsonReader::refuse(std::string_view wrong, std::string_view expected) const
   const auto byte = static_cast<size_t>(reached_ - text_.data());
   const std::string_view before = text_.substr(0, byte);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const size_t start = before.rfind('\n') + 1;  // 0 where there is none
+  const size_t start = before.rfind('\n') + 1;  // 0 if there is none
   fail(ErrorKind::BadFile, "{}: {} (byte {}, line {}, column {}); expected {}", name_, wrong, byte,
        line, byte - start + 1, expected);
 }
@@ -185,7 +185,7 @@ class Builder : public JsonReader {
   }
 
  private:
-  // Pointers into open containers stay good: only the innermost one grows.
+  // Pointers to open containers stay valid: only the innermost one grows.
   json* place(json&& value) {
     if (open_.empty()) return &(root_ = std::move(value));
     if (open_.back()->is_array()) return &open_.back()->emplace_back(std::move(value));
@@ -194,7 +194,7 @@ class Builder : public JsonReader {
 
   json root_;
   std::vector<json*> open_;
-  json* slot_ = nullptr;  // where the value of the last key goes
+  json* slot_ = nullptr;  // the place of the value of the last key
 };
 
 [[noreturn]] void refuse_value(const json& object, std::string_view key, const std::string& name,
@@ -210,7 +210,7 @@ class Builder : public JsonReader {
   fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", name, key, brief(*found), expected);
 }
 
-// The value, or null where there is none.
+// The value, or null if there is none.
 const json* find_value(const json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(key);
@@ -227,7 +227,7 @@ std::string range_text(std::string_view kind, auto min, auto max) {
   return std::string(kind);
 }
 
-// A value that `object` must have: what find_... found, or the error that says so.
+// The value that find_... returned, or throws if it is absent.
 template <class T>
 T required(std::optional<T>&& found, const json& object, std::string_view key,
            const std::string& name, const std::string& expected) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// JSON that came from outside. Refused with BadFile, naming the file and the byte: nesting beyond
-// 64, duplicate keys, invalid UTF-8, NUL, numbers beyond double, anything after the value.
+// Untrusted JSON. Throws BadFile, naming the file and the byte, for nesting above 64, duplicate
+// keys, invalid UTF-8, NUL, numbers beyond double, and anything after the value.
 
 #include <cstdint>
 #include <limits>
@@ -21,13 +21,13 @@ nlohmann::json parse_json(std::string_view text, const std::string& name);
 constexpr size_t kJsonLimit = size_t{256} << 20;  // the largest tokenizer.json known has 33 MB
 nlohmann::json read_json(const std::string& path);
 
-// Indented by two spaces, with a newline at the end. ordered_json keeps the order of insertion,
-// json sorts.
+// Indented by two spaces, with a final newline. ordered_json keeps the order of insertion, json
+// sorts.
 std::string pretty(const nlohmann::ordered_json& value);
 std::string pretty(const nlohmann::json& value);
 
-// The parts of a text in order, for one too large to hold as a tree. A duplicate key is the
-// reader's to refuse.
+// Receives the parts of a text in order, for a text that is too large for a tree. The reader must
+// check for duplicate keys itself.
 class JsonReader {
  public:
   virtual ~JsonReader() = default;
@@ -41,7 +41,7 @@ class JsonReader {
   virtual void begin_array() = 0;
   virtual void end_array() = 0;
 
-  // Throws BadFile that names the file and the place reached.
+  // Throws BadFile naming the file and the current position.
   [[noreturn]] void refuse(std::string_view wrong, std::string_view expected) const;
 
  private:
@@ -54,8 +54,8 @@ class JsonReader {
 // A value for messages: at most 40 characters of it.
 std::string brief(const nlohmann::json& value);
 
-// The value under a key, checked; `name` is the file's name in errors. find_... treats a null like
-// an absent key.
+// The value of a key, checked; `name` is the file's name in errors. find_... treats a null like an
+// absent key.
 int64_t get_int(const nlohmann::json& object, std::string_view key, const std::string& name,
                 int64_t min = std::numeric_limits<int64_t>::min(),
                 int64_t max = std::numeric_limits<int64_t>::max());

@@ -58,14 +58,14 @@ double power_of_two(int64_t n) {  // -1022 <= n <= 1023
 // ln 2 in two parts; k * kLn2High is exact for |k| < 2^12.
 constexpr double kLn2High = 0x1.62e42fefa3000p-1, kLn2Low = 0x1.3de6af278ece6p-42;
 
-// x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n (1 + y), y = e^r - 1 by its Taylor series, of which
-// r + r^2 / 2 is kept unrounded. |x| < 2^10.
+// x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n (1 + y), y = e^r - 1 by its Taylor series, in which r
+// + r^2 / 2 is kept unrounded. |x| < 2^10.
 struct Exponential {
   int64_t n;
   Pair y;
 };
 Exponential exponential(Pair x) {
-  constexpr double kPerLn2 = 0x1.71547652b82fep+0, kShift = 0x1.8p52;  // adding it rounds
+  constexpr double kPerLn2 = 0x1.71547652b82fep+0, kShift = 0x1.8p52;  // adding kShift rounds
   const double n = (x.high * kPerLn2 + kShift) - kShift;
   const double near = std::fma(-n, kLn2High, x.high), rest = n * kLn2Low;
   const double high = near - rest;
@@ -86,13 +86,13 @@ double scaled(const Exponential& e) {
   const double high = one.high, low = one.low + e.y.low;
   if (e.n > 1023) return (high + low) * 2 * power_of_two(e.n - 1);
   if (e.n >= -1021 || (e.n == -1022 && high > 1)) return (high + low) * power_of_two(e.n);
-  // A denormal number: where 1 is added first, the sum is rounded at the last bit that it has.
+  // A denormal result: adding 1 first rounds the sum at the result's last bit.
   const double scale = power_of_two(e.n + 1022);
   const Pair shifted = ordered_sum(1, high * scale);
   return ((shifted.high + (shifted.low + low * scale)) - 1) * power_of_two(-1022);
 }
 
-constexpr double kMostExp = 710, kLeastExp = -746;  // beyond, e^x is infinity or 0
+constexpr double kMostExp = 710, kLeastExp = -746;  // outside, e^x is infinity or 0
 
 // x = 2^k m, m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
 struct Scaled {
@@ -127,7 +127,7 @@ Pair logarithm(double x) {
   return Pair{k * kLn2High, 0} + (product(k, kLn2Low) + y);
 }
 
-// The first 1,280 binary digits of 2 / pi, behind 64 zeros.
+// The first 1,280 binary digits of 2 / pi, after 64 zeros.
 constexpr uint64_t kTwoOverPi[] = {0,
                                    0xa2f9836e4e441529,
                                    0xfc2757d1f534ddc0,
@@ -158,8 +158,8 @@ struct Turned {
   Pair rest;
 };
 
-// A positive x > pi / 4 (Payne and Hanek 1983): m 2^e times the 192 digits of 2 / pi that matter;
-// those before them give whole turns. What remains is the quadrant, 2 bits, and its fraction.
+// A positive x > pi / 4 (Payne and Hanek 1983): m 2^e times the 192 relevant digits of 2 / pi;
+// those before them give whole turns. The rest is the quadrant (2 bits) and its fraction.
 Turned reduced(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   const uint64_t m = (bits & 0xfffffffffffff) | 0x10000000000000;
@@ -174,7 +174,7 @@ Turned reduced(double x) {
                   static_cast<uint64_t>(low) >> 62;
   const bool above = fraction >> 127 != 0;  // nearer to the next quadrant
   if (above) fraction = -fraction;
-  // Never 0: no double is so near to a multiple of pi / 2.
+  // Never 0: no double is that close to a multiple of pi / 2.
   const auto top = static_cast<uint64_t>(fraction >> 64);
   const int zeros =
       top != 0 ? std::countl_zero(top) : 64 + std::countl_zero(static_cast<uint64_t>(fraction));
@@ -187,7 +187,7 @@ Turned reduced(double x) {
   return {(high >> 62) + (above ? 1 : 0), ordered_sum(part.high, part.low) * kHalfPi};
 }
 
-// Taylor's series for |x| <= pi / 4, the first terms unrounded.
+// Taylor's series for |x| <= pi / 4, with the first terms unrounded.
 double sine_near_zero(Pair x) {
   constexpr Pair kSixth{-0x1.5555555555555p-3, -0x1.5555555555555p-57};
   const Pair z = product(x.high, x.high) + Pair{2 * x.high * x.low, 0};
@@ -241,7 +241,7 @@ double log(double x) {
   if (x == 0) return -kInfinity;
   if (x < 0) return kNaN;
   if (!(x < kInfinity)) return x;
-  // As logarithm(), with only s unrounded, at a fifth of the time.
+  // Like logarithm(), with only s unrounded, in a fifth of the time.
   const auto [k, m] = near_one(x);
   const Pair below = sum(m, 1);
   const double inverse = 1 / below.high, s = (m - 1) * inverse;
@@ -255,7 +255,7 @@ double log(double x) {
                                                           2.0 / 19, 2.0 / 21, 2.0 / 23))));
 }
 
-// The series alone is within 2^-50, at half of the time: attention takes one of every row.
+// The series alone is within 2^-50, in half of the time; attention computes one logarithm per row.
 float log(float x) {
   if (!(x > 0 && x < std::numeric_limits<float>::infinity()))
     return static_cast<float>(log(double{x}));
@@ -274,7 +274,7 @@ double log10(double x) {
   return y.high + y.low;
 }
 
-// As C's Annex F has it.
+// Follows C's Annex F.
 double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (std::isnan(x) || std::isnan(y)) return x + y;

@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-// A file in memory that holds these bytes, for what opens files by name.
+// A file in memory with these bytes, for libraries that open files by name.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes = {}) : file_(memfd_create("fovea", MFD_CLOEXEC)) {

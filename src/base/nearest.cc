@@ -6,7 +6,7 @@ namespace fovea {
 namespace {
 
 size_t distance_of(const std::string& word, const std::string& candidate) {
-  std::vector<size_t> row(candidate.size() + 1);  // of the distances between beginnings
+  std::vector<size_t> row(candidate.size() + 1);  // the distances between prefixes
   for (size_t j = 0; j < row.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= word.size(); ++i) {
     size_t corner = row[0]++;
@@ -23,7 +23,7 @@ size_t distance_of(const std::string& word, const std::string& candidate) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
-  // More than a third of the letters wrong is another word, not a slip.
+  // With more than a third of the letters wrong it is another word.
   size_t least = std::max<size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     // "--learn" for "--learning-rate"

@@ -5,11 +5,11 @@
 
 namespace fovea {
 
-// The candidate that `word` is probably a misspelling of: the one that takes the fewest
-// single-character edits (Levenshtein 1966). Empty if more than a third of the letters differ.
+// The candidate that `word` is probably a misspelling of: the one with the fewest single-character
+// edits (Levenshtein 1966). Empty if more than a third of the letters differ.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
-// "; did you mean X?", for the end of a message, or nothing.
+// "; did you mean X?" for the end of a message, or empty.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace fovea

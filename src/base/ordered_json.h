@@ -8,13 +8,13 @@
 
 namespace fovea {
 
-// JSON whose objects keep the order of their keys, from clients, models and files: of at most this
-// depth, so that no later step over it can run out of stack.
+// JSON from clients, models and files whose objects keep the order of their keys. The depth is
+// limited, so that later recursive steps cannot overflow the stack.
 constexpr int kMostDepth = 64;
-// Keys of all objects of a text together. Later steps go through them one by one.
+// The limit of the keys of all objects of a text together; later steps process them one by one.
 constexpr size_t kMostKeys = 100'000;
 
-// Why a text was refused: one line that begins with its name.
+// Why a text was rejected: one line that begins with its name.
 class JsonFault : public Error {
  public:
   JsonFault(const std::string& message, const char* code)
@@ -25,12 +25,12 @@ class JsonFault : public Error {
   const char* code_;
 };
 
-// Takes time in proportion to the text, whatever the keys are. Throws JsonFault for what is not
-// JSON, for duplicate keys and for what is over the limits.
+// Takes time proportional to the text for any keys. Throws JsonFault for invalid JSON, duplicate
+// keys and exceeded limits.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& name);
 
-// The value in one line, without its end. Bytes that are not UTF-8, as a vocabulary's token may
-// have them, become U+FFFD.
-std::string json_line(const nlohmann::ordered_json& json);
+// The value in one line, without a newline. Bytes that are not UTF-8, which a vocabulary's token
+// may contain, become U+FFFD.
+std::string json_line(const nlohmann::ordered_json& value);
 
 }  // namespace fovea

@@ -40,8 +40,8 @@ double Random::uniform_double() {
   return static_cast<double>((high << 32 | low) >> 11) * 0x1p-53;
 }
 
-// Both draws are taken anew each time, so that the n-th normal depends on n alone; 1 - u keeps the
-// log finite.
+// Each call draws both uniform numbers again, so that the n-th normal depends on n alone; 1 - u
+// keeps the log finite.
 float Random::normal() {
   const double radius = std::sqrt(-2 * math::log(1 - uniform_double()));
   const double angle = 2 * std::numbers::pi * uniform_double();

@@ -5,17 +5,17 @@
 
 namespace fovea {
 
-// One stream per purpose, so that drawing more for one changes nothing for another.
+// One stream per purpose, so that more draws for one purpose do not affect another.
 enum class Stream : uint32_t { init = 1, shuffle = 2, dropout = 3, sampling = 4 };
 
-// Philox4x32-10 (Salmon et al. 2011): four random words that depend on (seed, stream, counter) and
-// on nothing else. Key = the seed's two halves; counter words = {low, high of `counter`,
+// Philox4x32-10 (Salmon et al. 2011): four random words that depend only on (seed, stream,
+// substream, counter). Key = the seed's two halves; counter words = {low, high of `counter`,
 // `substream`, stream}.
 std::array<uint32_t, 4> philox(uint64_t seed, Stream stream, uint32_t substream, uint64_t counter);
 
 inline float uniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }  // [0, 1)
 
-// A sequence for code that draws one number after the other (initialisation, sampling).
+// A sequence of random numbers (initialisation, sampling).
 class Random {
  public:
   Random(uint64_t seed, Stream stream, uint32_t substream = 0)

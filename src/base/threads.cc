@@ -20,14 +20,14 @@
 namespace fovea {
 namespace {
 
-// The first number of OMP_NUM_THREADS ("4" or "4,2"); 0 where it holds none, which the OpenMP
-// runtime itself reports.
+// The first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is invalid, which the OpenMP runtime
+// itself reports.
 int64_t asked_for() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
 }
 
-// The CPUs that the scheduler may use for this process; the set is grown until the kernel's fits.
+// The CPUs that the scheduler may use for this process; the set grows until the kernel's set fits.
 int64_t allowed_cpus() {
   for (int most = 1024; most <= (1 << 20); most *= 2) {
     cpu_set_t* set = CPU_ALLOC(most);
@@ -47,11 +47,11 @@ int64_t default_count() {
   return limit > 0 ? std::min(limit, cpus) : cpus;
 }
 
-// Threads that wait for their end, as those of a team do. OpenMP's runtime ends the process where
-// it cannot start one, so a limit of processes or of address space is found with these.
+// Threads that wait until they are released, like those of a team. OpenMP's runtime ends the
+// process if it cannot start a thread, so these find the limit of processes or of address space.
 class WaitingThreads {
  public:
-  // Starts up to `most` and tells how many there could be.
+  // Starts up to `most` threads and returns how many could start.
   int64_t start(int64_t most) {
     try {
       while (std::ssize(threads_) < most) threads_.emplace_back([this] { end_.wait(false); });
@@ -71,11 +71,11 @@ class WaitingThreads {
   std::vector<std::thread> threads_;
 };
 
-// How many stacks take a quarter of what a limit of the address space leaves.
+// The number of stacks that fit into a quarter of the remaining address-space limit.
 int64_t affordable_threads() {
   rlimit space = {};
   if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return kMostThreads;
-  mallopt(M_ARENA_MAX, 1);  // each further arena takes 64 MB of it
+  mallopt(M_ARENA_MAX, 1);  // each additional arena takes 64 MB of address space
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const uint64_t used = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -89,15 +89,16 @@ int64_t affordable_threads() {
   return static_cast<int64_t>(room / 4 / std::max<size_t>(stack, 1));
 }
 
-// A team of so many threads, or as many as there can be. Its threads stay, and with them what they
-// need, before memory is asked for anything else.
+// Starts a team of `count` threads, or as many as possible. The threads persist, and so claim their
+// memory before other allocations.
 int started(int64_t count) {
   const int64_t most = std::min({count, int64_t{kMostThreads}, affordable_threads() + 1}) - 1;
   const int team = static_cast<int>(1 + (most > 0 ? WaitingThreads().start(most) : 0));
-  omp_set_num_threads(team);  // also for loops of others in this process
+  omp_set_num_threads(team);  // also applies to other OpenMP loops of this process
   if (team > 1 && !omp_in_parallel()) {
 #pragma omp parallel num_threads(team)
-    std::atomic_signal_fence(std::memory_order_relaxed);  // or the region would be left out
+    std::atomic_signal_fence(std::memory_order_relaxed);  // otherwise the compiler would remove the
+                                                          // region
   }
   return team;
 }

@@ -11,15 +11,16 @@
 
 namespace fovea {
 
-// More than any machine has cores for is a slip.
+// A limit above the number of cores of any machine, to catch mistakes.
 constexpr int kMostThreads = 1024;
 
-// The size of the one compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's
-// quota allow; at most kMostThreads, and as many as the process may start.
+// The size of the compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's quota
+// allow; at most kMostThreads, and at most what the process may start.
 int thread_count();
 void set_thread_count(int count);
 
-// The first exception of a parallel region, which none may leave: the process would end.
+// Keeps the first exception of a parallel region, since an exception that leaves the region ends
+// the process.
 class FirstException {
  public:
   template <class Work>
@@ -30,7 +31,7 @@ class FirstException {
       if (!taken_.test_and_set()) first_ = std::current_exception();
     }
   }
-  // Behind the region, whose end all threads have reached.
+  // Call it after the region, when all threads have finished.
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
   }
@@ -41,10 +42,10 @@ class FirstException {
 };
 
 // Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
-// must never matter to the result: a body writes only what its own indices own. `grain` is the
-// least work worth a second thread. Every thread computes in the caller's float mode: a thread of
-// the team has the one that was in force when the team was made. An exception of a body reaches the
-// caller once all pieces have ended.
+// must not affect the result: a body writes only what its own indices own. `grain` is the least
+// work worth a second thread. Every thread computes in the caller's float mode; otherwise it would
+// have the mode from when the team was created. The first exception of a body is rethrown to the
+// caller after all pieces have ended.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   const int64_t pieces =
@@ -65,7 +66,7 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
   exception.rethrow();
 }
 
-// Calls body(index) for each index, handing them out as threads come free: for tasks of unequal
+// Calls body(index) for each index; a free thread takes the next index. For tasks of unequal
 // length.
 template <class Body>
 void parallel_tasks(int64_t count, Body&& body) {

@@ -105,7 +105,7 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   check(k.size() == v.size() && k.size() % width == 0 && k.dtype() == v.dtype(),
         "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] both", name_of(k.dtype()),
         describe(k.shape()), name_of(v.dtype()), describe(v.shape()), page.heads, page.width);
-  struct Piece {  // of a text's new tokens, on one page
+  struct Piece {  // part of a text's new tokens, on one page
     int32_t page;
     int64_t token, row, count;
   };
@@ -119,7 +119,7 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
       row += count, t += count;
     }
   }
-  // Numbers that are worth a second thread: each of a key's goes to a cache line of its own.
+  // Numbers worth a second thread: each number of a key is on a different cache line.
   constexpr int64_t kGrain = 1024;
   const int64_t count = std::ssize(pieces);
   parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
@@ -168,7 +168,7 @@ bool KvCache::has_memory(int64_t layer) const {
   return memory != nullptr && std::ssize(memory->layers) > layer;
 }
 
-// Pages with x [S, G, D], u8 [pages, bytes].
+// Copies x [S, G, D] into pages, u8 [pages, bytes].
 Tensor KvCache::paged(PagePart part, const Tensor& x) const {
   const PageLayout page = layout().of_layer();
   const int64_t S = x.dim(0);
@@ -208,7 +208,7 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
   int64_t row = 0;
   const CachedText::Memory* before = nullptr;
   for (const auto& [text, tokens, horizon] : members_) {
-    if (text->memory.get() == before) {  // another beam of the same text: its rows join
+    if (text->memory.get() == before) {  // another beam of the same text: merge the spans
       spans.back().queries += tokens;
       row += tokens;
       continue;

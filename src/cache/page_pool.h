@@ -8,16 +8,16 @@
 
 namespace fovea {
 
-// Memory for keys and values in pages (Kwon et al. 2023). A page holds those of kPageTokens tokens
-// for every layer of a decoder, each as kernels/kv_page.h lays it out, and may have several users:
-// texts that begin alike. What was never written takes no memory.
+// Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens for every
+// layer of a decoder, in the layout of kernels/kv_page.h, and may have several users: texts that
+// begin alike. Pages that were never written take no memory.
 class PagePool {
  public:
   struct Layout {
     int64_t layers = 0, kv_heads = 0, head_width = 0;
     DType dtype = DType::f32;
     PageLayout of_layer() const { return {kv_heads, head_width, dtype}; }
-    size_t page_bytes() const {  // of one page, all layers
+    size_t page_bytes() const {  // bytes of one page, for all layers
       return static_cast<size_t>(2 * layers * of_layer().page_bytes());
     }
   };
@@ -32,9 +32,9 @@ class PagePool {
   int64_t pages() const { return static_cast<int64_t>(users_.size()); }
   int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
 
-  int32_t take();  // a page with one user; -1 where all are in use
+  int32_t take();  // a page with one user; -1 if all are in use
   void share(int32_t page) { ++users_[static_cast<size_t>(page)]; }
-  void release(int32_t page);  // by one of its users
+  void release(int32_t page);  // removes one user
   int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
   void copy(int32_t from, int32_t to) const;
 
@@ -47,7 +47,7 @@ class PagePool {
   }
 
   Layout layout_;
-  int64_t plane_bytes_;  // of a page, one layer's keys or values
+  int64_t plane_bytes_;  // one layer's keys or values of one page
   Tensor memory_;        // u8 [pages, 2 layers, bytes]
   std::vector<int64_t> users_;
   std::vector<int32_t> free_;

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// What a template refuses is the client's business, where its file lies is not.
+// Removes the path of the template file from an error, since clients of a server must not see it.
 std::string without_path(std::string message, const std::string& path) {
   const size_t end = message.find(": line ");
   if (message.starts_with(path) && end != std::string::npos) {

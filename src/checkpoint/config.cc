@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Transformers' names for what an activation computes; the first name of each is the one written.
+// Transformers' names for an activation; the first name of each is the one written.
 struct ActivationName {
   const char* name;
   ActivationKind kind;
@@ -29,7 +29,7 @@ constexpr std::array<ActivationName, 12> kActivations = {
      {"relu2", ActivationKind::relu_squared},
      {"sigmoid", ActivationKind::sigmoid}}};
 
-// Keys that any config.json may carry and that change nothing that fovea computes.
+// Keys that any config.json may have and that do not affect what fovea computes.
 const std::set<std::string, std::less<>> kHarmless = {
     "architectures",
     "model_type",
@@ -183,7 +183,7 @@ void Config::operator()(const char* key, ActivationKind& field, const char* abse
   if (!reading_) {
     for (const auto& a : kActivations)
       if (a.kind == field) return write(key, a.name);
-    fail(ErrorKind::Unsupported, "{}: this activation has no name in such files", key);
+    fail(ErrorKind::Unsupported, "{}: this activation has no name in config.json", key);
   }
   const auto* value = find(key);
   if (value != nullptr && !value->is_string()) refuse(key, *value, "the name of an activation");
@@ -205,7 +205,7 @@ void Config::spec(const char* key, Spec& field) {
   if (value == nullptr) fail(ErrorKind::BadFile, "{}: {} is missing; expected a Spec", name_, key);
   try {
     field = read_spec(value->dump(), name_ + ": " + key);
-  } catch (const Error& error) {  // here the Spec is a file's, not the caller's
+  } catch (const Error& error) {  // the Spec comes from a file, not from the caller
     fail(ErrorKind::BadFile, "{}", error.what());
   }
 }

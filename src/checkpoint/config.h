@@ -12,18 +12,18 @@
 
 namespace fovea {
 
-// A config.json in one direction: a family's function names each key once with its field, and the
-// same lines read a file into a Spec or write a Spec into one. A key without default is mandatory.
-// Errors (BadFile, Unsupported) name file and key.
+// A config.json in one direction. A family's function names each key once with its field, and the
+// same lines either read a file into a Spec or write a Spec into a file. A key without default is
+// mandatory. Errors (BadFile, Unsupported) name file and key.
 class Config {
  public:
-  // Reads from `json`; `name` is the file's, for errors.
+  // Reads from `json`; `name` is the file's name, for errors.
   Config(const nlohmann::json& json, std::string name);
   // Writes.
   Config() = default;
 
   bool reading() const { return reading_; }
-  const std::string& name() const { return name_; }  // of the file
+  const std::string& name() const { return name_; }  // name of the file
 
   void operator()(const char* key, int64_t& field);
   // A null in the file counts as absent.
@@ -33,40 +33,41 @@ class Config {
   void operator()(const char* key, ActivationKind& field, const char* absent);
   // A list of whole numbers; absent = empty.
   void operator()(const char* key, std::vector<int64_t>& field);
-  // pad_token_id, where transformers gives the embedding a padding row.
+  // pad_token_id, in families where transformers gives the embedding a padding row.
   void padding(Spec& spec, int64_t absent = -1);
-  void spec(const char* key, Spec& field);  // a whole Spec, as spec.json has it
-  // max_position_embeddings, and rotary positions in both spellings (what the field has of share
-  // and local_theta is the family's default): rope_theta, partial_rotary_factor and rope_scaling at
-  // the root (before transformers 5), or all in rope_parameters; by layer type one of these for
-  // full_attention and one for sliding_attention (or, in an old spelling, what field.local_theta
-  // is). A scaling that is not known is refused.
+  void spec(const char* key, Spec& field);  // a whole Spec, in the form of spec.json
+  // max_position_embeddings, and rotary positions in both spellings: rope_theta,
+  // partial_rotary_factor and rope_scaling at the root (before transformers 5), or all in
+  // rope_parameters. By layer type there may be one of these for full_attention and one for
+  // sliding_attention (or, in an old spelling, the default in field.local_theta). The initial
+  // values of share and local_theta in the field are the family's defaults. Throws for an unknown
+  // scaling.
   struct RopeDefaults {
     int64_t context = 2048;
     float theta = 10000;
     bool by_layer_type = false;
-    int64_t original_context = 0;  // of longrope, where the file says it elsewhere
+    int64_t original_context = 0;  // for longrope, if the file has it elsewhere
   };
   void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
-  // Which layers have a window of `window` keys: layer_types, or what the family's pattern says
-  // where the file does not.
+  // Which layers have a window of `window` keys: layer_types, or the family's pattern if the file
+  // has no layer_types.
   void layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern);
-  // Only this value is understood: any other changes the arithmetic and is refused by name.
+  // Accepts only this value: any other would change the arithmetic. Throws Unsupported for others.
   void only(const char* key, const nlohmann::json& value);
-  // Said for other readers; without effect here.
+  // Writes a key for other readers; it has no effect here.
   void write(const char* key, const nlohmann::ordered_json& value);
 
-  // Whether the file has the key, be it null.
+  // Whether the file has the key, even if it is null.
   bool says(const char* key) const { return reading_ && json_->contains(key); }
-  // The value under a key as it is; null where there is none, and when writing.
+  // The value of a key; null if it is absent, and when writing.
   nlohmann::json value(const char* key);
 
-  // After a family's function has run: refuses what it did not ask for and what is not known to be
-  // harmless.
+  // Call it after a family's function: throws if the file has a key that the function did not read
+  // and that is not known to be harmless.
   void refuse_unknown(std::initializer_list<const char*> harmless) const;
 
   const nlohmann::ordered_json& written() const { return written_; }
-  // What was read, without effect on the arithmetic, and not asked for: to be written again.
+  // The keys that were not read and do not affect the arithmetic, to be written again.
   nlohmann::ordered_json carried() const;
 
  private:

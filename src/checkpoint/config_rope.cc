@@ -1,4 +1,5 @@
-// Rotary positions and windows in config.json: what transformers writes before and since version 5.
+// Rotary positions and windows in config.json, in the spelling of transformers before and since
+// version 5.
 
 #include <algorithm>
 
@@ -19,11 +20,11 @@ constexpr ScalingName kScalings[] = {
     {"yarn", RotaryScaling::yarn},       {"longrope", RotaryScaling::longrope},
     {"su", RotaryScaling::longrope}};
 
-constexpr float kMostStretch = 1024;  // of a context, by a file's word
+constexpr float kMostStretch = 1024;  // limit of the factor by which a file extends a context
 
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
-// What each kind of scaling has beside its factor. Reads or writes.
+// Reads or writes the fields of a kind of scaling besides its factor.
 template <class Field>
 void scaling_fields(RotarySpec& s, Field&& field) {
   field("factor", s.factor);
@@ -102,7 +103,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   }
   number("rope_theta", s.theta);
   number("partial_rotary_factor", s.share);
-  if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // then from the contexts
+  if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // computed from the contexts below
   scaling_fields(s, number);
   float original = 0;
   if (s.scaling != RotaryScaling::none) {
@@ -116,7 +117,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   for (const auto& [other, value] : parameters.items()) {
     const bool harmless = s.scaling == RotaryScaling::none && other == "factor";
     if (known.contains(other) || harmless || value.is_null()) continue;
-    fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected none such",
+    fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected no such key",
          name_, key, excerpt(other), name);
   }
   return s;
@@ -163,8 +164,8 @@ void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
       rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local, share).theta;
 }
 
-// Where the base grows with the text, the file tells the original context, and ours is that times
-// the factor.
+// If the base grows with the text, the file contains the original context, and the model's context
+// is that times the factor.
 void Config::rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults) {
   constexpr const char* kContext = "max_position_embeddings";
   if (!reading_) {

@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-// A class of transformers and the head that it puts on a model.
+// A class of transformers and the head that it has.
 struct Architecture {
   std::string name;
   HeadSpec head;
@@ -14,23 +14,22 @@ struct Architecture {
 // A two-way table between a kind of Hugging Face directory and a Spec.
 struct Family {
   const char* model_type;
-  // The first is the language model, or what else the family is mainly for. Its head is set before
-  // `config` runs, which may refine it.
+  // The first is the language model, or the family's main use. Its head is set before `config`
+  // runs, which may refine it.
   std::vector<Architecture> architectures;
   void (*config)(Config& io, Spec& spec);
   Names names;
-  const char* prefix = "";  // of tensor names that some files leave out
-  // Ends of tensor names that are no weights of their own: buffers, and copies of tied weights.
+  const char* prefix = "";  // prefix of tensor names that some files omit
+  // Suffixes of tensors that are not weights: buffers, and copies of tied weights.
   std::vector<std::string> buffers = {};
-  // How transformers since version 5 names some tensors in memory; files may use these names too.
+  // The names of some tensors in memory in transformers 5 and later; files may use these names too.
   Names names_in_memory = {};
   // transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;
 };
 
-// The file's tensors for a model of this family, by `names` or, where those have a rule for a
-// parameter, by names_in_memory. A model without a head is stored without the
-// prefix.
+// The file's tensors for a model of this family, by `names`, or by names_in_memory if those have a
+// rule for a parameter. A model without a head is stored without the prefix.
 inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& model,
                                             bool in_memory = false) {
   Names names = in_memory ? family.names_in_memory : Names();

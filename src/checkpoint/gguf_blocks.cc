@@ -21,7 +21,8 @@ float half_at(Bytes block, size_t place) {
   return widen_half(bits);
 }
 
-// Blocks of 32. An element's low 4 bits: the first 16 elements have the lower halves of the bytes.
+// Blocks of 32: the low 4 bits of an element. The first 16 elements use the lower halves of the
+// bytes.
 int low_bits(Bytes quants, int i) { return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4; }
 
 int fifth_bit(Bytes bits, int i) { return (bits[i / 8] >> (i % 8) & 1) << 4; }
@@ -54,9 +55,9 @@ void q8_0(Bytes b, float* y) {
     y[i] = static_cast<float>(static_cast<int8_t>(b[2 + i])) * half_at(b, 0);
 }
 
-// Blocks of 256, eight groups of 32. A group's 6-bit scale and minimum lie in twelve bytes: the low
-// six bits of 0-3 and 4-7 are those of groups 0-3; of groups 4-7 the low four bits are in 8-11, the
-// high two on top of the others.
+// Blocks of 256, eight groups of 32. The 6-bit scales and minimums are in twelve bytes. Groups 0-3:
+// the low six bits of bytes 0-3 and 4-7. Groups 4-7: the low four bits in bytes 8-11, the high two
+// bits above those of the other groups.
 struct Group {
   float scale, minimum;
 };
@@ -74,7 +75,7 @@ Group group_of(Bytes b, int group) {
   return {half_at(b, 0) * static_cast<float>(scale), half_at(b, 2) * static_cast<float>(minimum)};
 }
 
-// Two groups share 32 bytes, the first has their lower halves.
+// Two groups share 32 bytes; the first uses the lower halves.
 int group_quant(Bytes quants, int group, int i) {
   return quants[group / 2 * 32 + i] >> (group % 2 * 4) & 15;
 }
@@ -97,7 +98,8 @@ void q5_k(Bytes b, float* y) {
   }
 }
 
-// Four times 32 elements share 64 bytes of low bits and 32 of high ones; a scale for each 16.
+// Every four groups of 32 elements share 64 bytes of low bits and 32 of high bits; a scale per 16
+// elements.
 void q6_k(Bytes b, float* y) {
   const float whole = half_at(b, 208);
   for (int i = 0; i < 256; ++i) {
@@ -125,13 +127,13 @@ const Decoder* find_decoder(std::string_view block) {
   return nullptr;
 }
 
-// IEEE binary16: to the nearest, ties to even.
+// IEEE binary16: rounds to nearest, ties to even.
 uint16_t narrow_half(float x) {
   const uint32_t sign = std::bit_cast<uint32_t>(x) >> 16 & 0x8000u;
   const float size = std::fabs(x);
   const uint32_t bits = std::bit_cast<uint32_t>(size);
   if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
-  // A subnormal half counts 2^-24ths, which is what the last bit of 0.5 is worth.
+  // A subnormal half counts units of 2^-24, the value of the last bit of 0.5.
   const uint32_t half = size < 0x1p-14f
                             ? std::bit_cast<uint32_t>(size + 0.5f) - std::bit_cast<uint32_t>(0.5f)
                             : ((bits + 0xfffu + (bits >> 13 & 1u)) >> 13) - (112u << 10);
@@ -143,7 +145,7 @@ void put_half(float value, char* to) {
   std::memcpy(to, &half, sizeof half);
 }
 
-// The scale is the element farthest from 0 over -8, so that it becomes exactly -8.
+// The scale is the element of largest magnitude divided by -8, so that it becomes exactly -8.
 void encode_q4_0(const float* x, char* to) {
   float most = 0;
   for (int i = 0; i < 32; ++i)
@@ -200,7 +202,7 @@ std::string encode_gguf(std::string_view block, const Tensor& values) {
       std::memcpy(y, &narrowed, sizeof narrowed);
     });
   }
-  check(block == "F32", "{}: not written; expected F32, F16, BF16, Q8_0 or Q4_0", block);
+  check(block == "F32", "{}: cannot be written; expected F32, F16, BF16, Q8_0 or Q4_0", block);
   return std::string(values.data_as<char>(), values.bytes());
 }
 

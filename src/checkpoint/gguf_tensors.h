@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// The tensors of a GGUF file. F32, F16 and BF16 stay in the mapping; blocks are decoded to f32
-// where a tensor is asked for.
+// The tensors of a GGUF file. F32, F16 and BF16 are read from the mapping; blocks are decoded to
+// f32 when a tensor is requested.
 class GgufTensors : public TensorSource {
  public:
   explicit GgufTensors(std::shared_ptr<const Gguf> file);

@@ -11,7 +11,7 @@ namespace {
 
 using Alternatives = std::vector<std::string>;
 
-// Whether a number of a layer ({i}) or an expert ({e}) stands at `at`.
+// Whether the pattern has the placeholder of a layer ({i}) or an expert ({e}) at `at`.
 bool is_number_place(const std::string& pattern, size_t at) {
   return pattern.compare(at, 3, "{i}") == 0 || pattern.compare(at, 3, "{e}") == 0;
 }
@@ -43,7 +43,7 @@ Alternatives items_of(const std::string& group) {
   return items;
 }
 
-// A pair of names without groups; several of ours where theirs is fused.
+// A pair of names without groups; several names of ours if the file's tensor is fused.
 struct Expanded {
   std::string theirs;
   std::vector<std::string> ours;
@@ -53,7 +53,7 @@ struct Expanded {
 std::vector<Expanded> expand(const NameRule& rule) {
   const auto left = pieces_of(rule.theirs), right = pieces_of(rule.ours);
   std::vector<Expanded> all{{left[0], {right[0]}, rule.stored}};
-  size_t partner = 1;  // the next group on the left
+  size_t partner = 1;  // index of the next group on the left
   for (size_t g = 1; g < right.size(); g += 2) {
     const Alternatives ours = items_of(right[g]);
     const bool fused = right[g].find('+') != std::string::npos;
@@ -78,7 +78,7 @@ std::vector<Expanded> expand(const NameRule& rule) {
   return all;
 }
 
-// The numbers with which `pattern` is `name`, in the order i, e.
+// The numbers for which `pattern` becomes `name`, in the order i, e.
 struct Numbers {
   std::string layer, expert;
 };
@@ -116,7 +116,7 @@ Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   return y;
 }
 
-// Rows of fused parts in the file's order: part by part of each head in turn.
+// The rows of fused parts in the file's order: for each head, part by part.
 template <class Move>
 void each_head(const std::vector<int64_t>& rows, int64_t group, Move&& move) {
   int64_t in_file = 0;
@@ -125,7 +125,7 @@ void each_head(const std::vector<int64_t>& rows, int64_t group, Move&& move) {
       move(part, head * group, in_file);
 }
 
-// The rows of each head in the other order: [first half, second half] or pair by pair.
+// Reorders the rows of each head: from [first half, second half] to pairs, or back.
 Tensor swap_pairs(const Tensor& x, int64_t head_width, bool to_neighbours) {
   Tensor y = empty(x.shape(), x.dtype());
   const size_t row = x.bytes() / static_cast<size_t>(x.dim(0));
@@ -190,7 +190,7 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
         return;
       }
     }
-    fail(ErrorKind::Internal, "{}: no rule gives it a name in the file", name);
+    fail(ErrorKind::Internal, "{}: no rule names it in the file", name);
   });
   return tensors;
 }

@@ -8,13 +8,13 @@ namespace {
 
 constexpr const char* kKey = "quantization_config";
 
-// Outputs in front.
+// The tensor with the outputs as the first axis.
 FileTensor untransposed(FileTensor tensor) {
   if (tensor.stored == Stored::transposed) tensor.stored = Stored::plain;
   return tensor;
 }
 
-// The shapes with rows of `width`.
+// Replaces the width of each shape.
 std::vector<Shape> with_width(std::vector<Shape> shapes, int64_t width) {
   for (Shape& shape : shapes) shape.back() = width;
   return shapes;
@@ -59,7 +59,7 @@ void check_quantizable(const std::string& model, const std::string& name, const 
   const int64_t bad = count_nonfinite(values);
   if (bad == 0) return;
   fail(ErrorKind::BadFile,
-       "{}: {} of {} elements of {} are not finite, which quantised weights cannot say; expected "
+       "{}: {} of {} elements of {} are not finite, which quantised weights cannot store; expected "
        "finite ones",
        model, bad, values.size(), name);
 }
@@ -83,7 +83,7 @@ std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const Te
   check_shape(stored, shape_in_file(lying, rows_shapes), folder);
   const StoredTensor* scales = file.find(scale_name(stored.name));
   if (scales == nullptr) {
-    fail(ErrorKind::BadFile, "{}: {} has no {}; expected scales beside quantised weights", folder,
+    fail(ErrorKind::BadFile, "{}: {} has no {}; expected scales for quantised weights", folder,
          stored.name, scale_name(stored.name));
   }
   check_shape(*scales, shape_in_file(lying, scale_shapes), folder);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-// Formats that run code when they are read, or need another library.
+// Formats that run code when they are read, or that need another library.
 bool is_pickled(const std::string& path) {
   constexpr std::array<std::string_view, 6> endings = {".bin", ".pt", ".pkl",
                                                        ".pth", ".h5", ".ckpt"};
@@ -32,7 +32,8 @@ bool is_pickled(const std::string& path) {
   for (const std::string& name : list_files(folder)) {
     refuse_pickle(folder + "/" + name);
   }
-  fail(ErrorKind::BadFile, "{}: holds no model; expected {} or {}", folder, kModelFile, kIndexFile);
+  fail(ErrorKind::BadFile, "{}: contains no model; expected {} or {}", folder, kModelFile,
+       kIndexFile);
 }
 
 bool is_plain_name(std::string_view name) {
@@ -41,7 +42,7 @@ bool is_plain_name(std::string_view name) {
 }
 
 // Hugging Face's cache keeps the bytes in blobs/HASH and links to them from snapshots/COMMIT/NAME.
-// That link is followed by hand; any other is refused when the shard is opened.
+// Such a link is resolved here; any other is rejected when the shard is opened.
 std::string shard_path(const std::string& folder, const std::string& name) {
   constexpr std::string_view blobs = "../../blobs/";
   std::error_code not_a_link;
@@ -50,7 +51,7 @@ std::string shard_path(const std::string& folder, const std::string& name) {
   return folder + "/" + (cached ? target : name);
 }
 
-// weight_map: tensor -> shard, all of them plain names.
+// weight_map: tensor -> shard; shards are plain names.
 std::map<std::string, std::string> read_weight_map(const std::string& index) {
   const nlohmann::json json = read_json(index);
   const auto found = json.is_object() ? json.find("weight_map") : json.end();
@@ -93,7 +94,7 @@ SafeTensors::SafeTensors(const std::string& path, Links links) {
 void refuse_pickle(const std::string& path) {
   if (!is_pickled(path)) return;
   fail(ErrorKind::Unsupported,
-       "{}: pickle is not read, since it can run any program; expected {} (convert with "
+       "{}: pickle files are not read, since they can run any program; expected {} (convert with "
        "transformers: from_pretrained, then save_pretrained)",
        path, kModelFile);
 }
@@ -110,7 +111,7 @@ SafeTensors SafeTensors::open_model(const std::string& path) {
 
 SafeTensors SafeTensors::open_shards(const std::string& folder, const std::string& index) {
   const std::map<std::string, std::string> weight_map = read_weight_map(index);
-  std::map<std::string, size_t> shards;  // name -> its place in files_
+  std::map<std::string, size_t> shards;  // name -> index in files_
   for (const auto& [tensor, shard] : weight_map) shards.emplace(shard, 0);
 
   SafeTensors all;
@@ -130,15 +131,15 @@ SafeTensors SafeTensors::open_shards(const std::string& folder, const std::strin
       all.stored_.push_back(std::move(tensor));
     }
   }
-  refuse_if_any(index, unlisted, "in a shard but not listed");
-  refuse_if_any(index, misplaced, "listed for another shard than the one that holds them");
+  refuse_if_any(index, unlisted, "in a shard but not in weight_map");
+  refuse_if_any(index, misplaced, "in another shard than weight_map says");
 
   std::sort(all.stored_.begin(), all.stored_.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   for (const auto& [tensor, shard] : weight_map) {
     if (all.find(tensor) == nullptr) absent.push_back(tensor);
   }
-  refuse_if_any(index, absent, "listed but in no shard");
+  refuse_if_any(index, absent, "in weight_map but in no shard");
   return all;
 }
 
@@ -184,7 +185,7 @@ SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, const 
     position = end;
   }
   json += "}";
-  const uint64_t length = (json.size() + 7) / 8 * 8;  // so that the elements begin aligned
+  const uint64_t length = (json.size() + 7) / 8 * 8;  // keeps the elements aligned
   header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
   header_ += json;
   header_.append(length - json.size(), ' ');

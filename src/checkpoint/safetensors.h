@@ -1,9 +1,9 @@
 #pragma once
 
 // The safetensors format (github.com/huggingface/safetensors): eight bytes of little-endian header
-// length, a JSON header of names, dtypes, shapes and offsets, then the elements. What this writes,
-// the reference reader accepts; what the reference refuses, this refuses too, and duplicate names
-// besides. Errors: BadFile naming file, tensor and place.
+// length, a JSON header of names, dtypes, shapes and offsets, then the elements. Accepts the same
+// files as the reference reader, except that it also rejects duplicate names. Throws BadFile naming
+// file, tensor and position.
 
 #include <map>
 #include <memory>
@@ -22,23 +22,22 @@ namespace fovea {
 // The tensors of one file, or of all shards of a model.
 class SafeTensors : public TensorSource {
  public:
-  // Mapped tensors are read through memory that must not be written to. They keep the mapping
-  // alive.
+  // Mapped tensors are read-only memory. They keep the mapping alive.
   explicit SafeTensors(const std::string& path, Links links = Links::follow);
 
-  // model.safetensors of a folder, or the shards that its model.safetensors.index.json lists; or a
-  // single file. A shard is a plain name in the folder: no link leads out of it but Hugging Face's
-  // own into ../../blobs.
+  // model.safetensors of a folder, the shards that its model.safetensors.index.json lists, or a
+  // single file. A shard is a plain name in the folder; links that leave the folder are rejected,
+  // except Hugging Face's own into ../../blobs.
   static SafeTensors open_model(const std::string& path);
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
-  // Borrows the mapping, or copies where the elements lie unaligned. BadFile if missing,
-  // Unsupported for its type.
+  // Borrows the mapping, or copies if the elements are not aligned. Throws BadFile if the tensor is
+  // missing, Unsupported for its type.
   Tensor tensor(std::string_view name) const override;
-  // A tensor is done with: what of it was read stops counting as this process's memory.
+  // Call it after the last use of a tensor: its pages stop counting as this process's memory.
   void release(const StoredTensor& stored) const override {
     files_[stored.file]->release(stored.data, stored.bytes);
   }
@@ -52,17 +51,16 @@ class SafeTensors : public TensorSource {
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
-// The contents of a file, ready to be written: a header, and the tensors' own memory, which is not
-// copied.
+// The contents of a file to write: a header, and the tensors' own memory, which is not copied.
 class SafeTensorsImage {
  public:
   using Metadata = std::map<std::string, std::string>;
-  // "format" says whose layout the tensors have; transformers reads no file without it.
+  // "format" names the framework of the tensors; transformers reads no file without it.
   explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
                             const Metadata& metadata = {{"format", "pt"}});
   SafeTensorsImage(const SafeTensorsImage&) = delete;
   SafeTensorsImage& operator=(const SafeTensorsImage&) = delete;
-  Pieces pieces() const;  // valid as long as this object
+  Pieces pieces() const;  // valid during the lifetime of this object
 
  private:
   std::map<std::string, Tensor> tensors_;
@@ -70,16 +68,16 @@ class SafeTensorsImage {
   std::string header_;
 };
 
-// Equal tensors give equal bytes. Atomic (base/files.h), so that a mapped file may be replaced by
-// what was read from it.
+// Equal tensors give equal bytes. Writes atomically (base/files.h), so that a file may be replaced
+// by tensors that are mapped from it.
 void write_safetensors(const std::string& path, std::map<std::string, Tensor> tensors);
 
-// Unsupported where the name says that the file is a pickle or the like; the file is not opened.
+// Throws Unsupported if the name is that of a pickle or similar format; does not open the file.
 void refuse_pickle(const std::string& path);
 
 Tensor widen_halves(const Tensor& halves);  // f16 -> a new f32 tensor
 Tensor narrow_to_halves(const Tensor& floats);
-int64_t count_nonfinite(const Tensor& x);  // NaN and infinities; 0 for integers
+int64_t count_nonfinite(const Tensor& x);  // counts NaN and infinities; 0 for integers
 std::string first_names(const std::vector<std::string>& names);  // "a, b, c, d, e and 7 more"
 
 }  // namespace fovea

@@ -12,9 +12,10 @@
 namespace fovea {
 namespace {
 
-constexpr uint64_t kHeaderLimit = 100'000'000;           // the reference reader's
-constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // beyond it JSON readers disagree
-// Each costs some 200 bytes here. The largest models have 100,000, and spread them over many files.
+constexpr uint64_t kHeaderLimit = 100'000'000;           // the limit of the reference reader
+constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // larger integers differ between JSON
+                                                         // readers
+// Each takes about 200 bytes here. The largest models have 100,000 tensors, spread over many files.
 constexpr size_t kTensorLimit = 250'000;
 
 constexpr std::array kTypes = {
@@ -49,7 +50,7 @@ struct Entry {
   uint64_t end = 0;
 };
 
-// Takes the header's JSON as it comes, without a tree: a header may have a million entries.
+// Processes the header's JSON as a stream, without a tree: a header may have a million entries.
 class HeaderReader : public JsonReader {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}
@@ -204,7 +205,7 @@ class HeaderReader : public JsonReader {
 
   const std::string& path_;
   Place place_ = Place::start;
-  std::string name_;   // of the entry or the metadata to come
+  std::string name_;   // name of the current entry or metadata item
   unsigned seen_ = 0;  // a bit for each field of the entry
   bool has_metadata_ = false;
   bool in_array_ = false;
@@ -221,10 +222,10 @@ std::string_view header_text(const MappedFile& file) {
         path, file.size());
   }
   uint64_t length;
-  std::memcpy(&length, file.data(), 8);  // little-endian, as every machine that fovea runs on
+  std::memcpy(&length, file.data(), 8);  // little-endian, like every machine that fovea runs on
   if (length > file.size() - 8) {
     fail(ErrorKind::BadFile,
-         "{}: header length {} goes beyond the end (file size {}); expected a whole safetensors "
+         "{}: header length {} exceeds the file (file size {}); expected a whole safetensors "
          "file",
          path, length, file.size());
   }
@@ -240,7 +241,7 @@ std::string_view header_text(const MappedFile& file) {
   return text;
 }
 
-// Each tensor has as many bytes as its shape and dtype say.
+// Checks that a tensor has the number of bytes of its shape and dtype.
 void check_size(const std::string& path, const Entry& entry) {
   const uint64_t bytes = entry.end - entry.begin;
   int64_t bits = entry.type->bits;
@@ -258,7 +259,7 @@ void check_size(const std::string& path, const Entry& entry) {
   fail(ErrorKind::BadFile, "{} has {} bytes; expected {}", what, bytes, bits / 8);
 }
 
-// Sorted by place, the tensors follow one another from the first byte to the last.
+// Sorted by offset, the tensors must follow each other from the first byte to the last.
 void check_cover(const std::string& path, const std::vector<Entry>& entries, uint64_t data_bytes) {
   std::vector<const Entry*> order;
   order.reserve(entries.size());
@@ -283,12 +284,12 @@ void check_cover(const std::string& path, const std::vector<Entry>& entries, uin
     }
     if (entry->begin > position) {
       fail(ErrorKind::BadFile,
-           "{}: a hole of {} bytes between the tensors {} and {} (data byte {}); expected none",
+           "{}: a gap of {} bytes between the tensors {} and {} (data byte {}); expected none",
            path, entry->begin - position, last(), name(), position);
     }
     if (entry->end > data_bytes) {
       fail(ErrorKind::BadFile,
-           "{}: tensor {} goes beyond the end (data byte {} of {}); expected a whole file", path,
+           "{}: tensor {} ends after the file (data byte {} of {}); expected a whole file", path,
            name(), entry->end, data_bytes);
     }
     position = entry->end;
@@ -321,8 +322,7 @@ SafeTensorsHeader read_safetensors_header(const MappedFile& file) {
   HeaderReader reader(path);
   reader.read(text, path + ": header");
   if (const size_t last = text.find_last_not_of(' '); text[last] != '}') {
-    fail(ErrorKind::BadFile, "{}: header: padded with something else (byte {}); expected spaces",
-         path, last);
+    fail(ErrorKind::BadFile, "{}: header: invalid padding (byte {}); expected spaces", path, last);
   }
 
   std::vector<Entry>& entries = reader.entries;

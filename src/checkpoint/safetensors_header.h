@@ -1,6 +1,6 @@
 #pragma once
 
-// The header of one safetensors file, read from bytes that nobody vouches for.
+// The header of one safetensors file, read from untrusted bytes.
 
 #include <map>
 #include <string>
@@ -13,10 +13,10 @@ namespace fovea {
 // A type of the format.
 struct StoredType {
   std::string_view name;
-  int bits;  // of one element
+  int bits;  // bits of one element
   std::optional<DType> dtype;
 };
-const StoredType* find_stored_type(std::string_view name);  // null where there is none
+const StoredType* find_stored_type(std::string_view name);  // null if there is none
 std::string_view stored_type_name(DType dtype);
 
 struct SafeTensorsHeader {
@@ -24,8 +24,8 @@ struct SafeTensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Reads and checks all that can be known without the elements: they cover the file once, each fits
-// its shape.
+// Reads the header and checks all that can be known without the elements: they cover the file
+// exactly once, and each size fits its shape.
 SafeTensorsHeader read_safetensors_header(const MappedFile& file);
 
 }  // namespace fovea

@@ -14,7 +14,7 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kTensors = "state.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kManifest = "manifest.json";
-constexpr size_t kManifestLimit = size_t{16} << 20;  // a hundred bytes for each file
+constexpr size_t kManifestLimit = size_t{16} << 20;  // enough at about a hundred bytes per file
 
 using NamedFile = std::pair<std::string, Pieces>;
 
@@ -22,7 +22,7 @@ nlohmann::ordered_json manifest_of(const std::vector<NamedFile>& files) {
   nlohmann::ordered_json entries = nlohmann::ordered_json::object();
   for (const auto& [name, pieces] : files) {
     check(!entries.contains(name) && name != kManifest && name.find('/') == name.npos,
-          "snapshot file {}: is not a name of its own; expected another", name);
+          "snapshot file {}: the name is reserved; expected another name", name);
     Hasher hasher;
     uint64_t bytes = 0;
     for (const std::string_view piece : pieces) {
@@ -63,7 +63,7 @@ std::vector<int64_t> find_snapshots(const std::string& folder) {
     int64_t step = -1;
     const char* end = name.data() + name.size();
     const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-    // Only as it was written: "checkpoint-007" and "checkpoint-7-old" are somebody else's.
+    // Only names as written: "checkpoint-007" and "checkpoint-7-old" are not snapshots.
     if (error == std::errc() && stop == end && name == fmt::format("{}{}", kPrefix, step))
       steps.push_back(step);
   }
@@ -79,7 +79,7 @@ void verify_snapshot(const std::string& path) {
   const auto files = manifest.find("files");
   if (files == manifest.end() || !files->is_object() || !files->contains(kTensors) ||
       !files->contains(kState)) {
-    fail(ErrorKind::BadFile, "{}: files is not complete; expected {} and {} in it", manifest_path,
+    fail(ErrorKind::BadFile, "{}: files is incomplete; expected {} and {} in it", manifest_path,
          kTensors, kState);
   }
   for (const auto& [name, entry] : files->items()) {
@@ -105,13 +105,13 @@ std::optional<Snapshot> load_latest_snapshot(const std::string& folder,
       return load_snapshot(folder, step);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::BadFile) throw;
-      say(fmt::format("{}; {} is left out", error.what(), snapshot_path(folder, step)));
+      say(fmt::format("{}; {} is skipped", error.what(), snapshot_path(folder, step)));
     }
   }
   if (steps.empty()) return std::nullopt;
   fail(ErrorKind::BadFile,
-       "{}: all {} snapshots are damaged; expected a whole one (remove them to start anew)", folder,
-       steps.size());
+       "{}: all {} snapshots are damaged; expected an intact one (remove them to start again)",
+       folder, steps.size());
 }
 
 SnapshotFolder::SnapshotFolder(const std::string& folder) : folder_(folder), lock_(folder) {
@@ -130,7 +130,7 @@ void SnapshotFolder::save(int64_t step, const SnapshotContents& contents) {
   for (const auto& entry : manifest["files"]) bytes += entry["bytes"].get<uint64_t>();
   DirectoryWriter writer(snapshot_path(folder_, step), bytes);
   for (const auto& [name, pieces] : files) writer.write(name, pieces);
-  writer.write(kManifest, {manifest_text});  // last: it vouches for the others
+  writer.write(kManifest, {manifest_text});  // last: it lists the others
   writer.commit();
 }
 

@@ -2,10 +2,10 @@
 
 // The state of a training run on disk. FOLDER/checkpoint-STEP/ holds
 //   state.safetensors   every tensor of the state
-//   state.json          everything else of it
+//   state.json          the rest of the state
 //   manifest.json       {"version": 1, "files": {NAME: {"bytes": N, "xxh3": 16 hex digits}, ...}}
-// and whatever other files the run adds. It appears under its name at once, after all of it is on
-// the disk; what the manifest does not vouch for is not loaded.
+// and any other files that the run adds. The folder appears under its name only after all files are
+// on the disk; files that the manifest does not list are not loaded.
 
 #include <cstdint>
 #include <functional>
@@ -22,14 +22,14 @@
 
 namespace fovea {
 
-// What is saved.
+// The data to save.
 struct SnapshotContents {
   std::map<std::string, Tensor> tensors;
   nlohmann::ordered_json state;
-  std::vector<std::pair<std::string, Pieces>> others;  // more files, by plain names
+  std::vector<std::pair<std::string, Pieces>> others;  // additional files, by plain names
 };
 
-// What is loaded. The tensors are read from the mapped file: to be copied, not written to.
+// A loaded snapshot. The tensors are read-only mapped memory: copy them.
 struct Snapshot {
   std::string path;
   int64_t step = 0;
@@ -37,30 +37,30 @@ struct Snapshot {
   SafeTensors tensors;
 };
 
-// The steps of the folder's snapshots, newest first, whole or not.
+// The steps of the folder's snapshots, newest first, including damaged ones.
 std::vector<int64_t> find_snapshots(const std::string& folder);
 std::string snapshot_path(const std::string& folder, int64_t step);
 
-// Compares every file with the manifest; BadFile names the one that differs, and how.
+// Compares every file with the manifest. Throws BadFile naming the file that differs, and how.
 void verify_snapshot(const std::string& path);
 Snapshot load_snapshot(const std::string& folder, int64_t step);
 
-// The newest whole snapshot; none if the folder has no snapshot at all. Each damaged one on the way
-// is told to `say`. If all are damaged: BadFile, so that a run is not started anew over what may be
-// rescued.
+// The newest intact snapshot; empty if the folder has no snapshot. Calls `say` with a message for
+// each damaged snapshot that is skipped. Throws BadFile if all are damaged, so that a new run does
+// not overwrite what could be recovered.
 std::optional<Snapshot> load_latest_snapshot(const std::string& folder,
                                              const std::function<void(const std::string&)>& say);
 
-// The one writer of a folder: holds its lock and has removed what killed writers left there.
+// The only writer of a folder: holds its lock and removes the leftovers of killed writers.
 class SnapshotFolder {
  public:
   explicit SnapshotFolder(const std::string& folder);
 
-  // Failed, naming path and bytes needed, leaves the earlier snapshots as they were and nothing of
-  // this one. A snapshot of the same step is replaced.
+  // If it fails, throws naming path and bytes needed; the earlier snapshots are unchanged and
+  // nothing of this one remains. Replaces a snapshot of the same step.
   void save(int64_t step, const SnapshotContents& contents);
 
-  // Removes what is older than the `keep` newest whole snapshots, so never the only whole one.
+  // Removes all but the `keep` newest intact snapshots, so never the only intact one.
   void prune(int keep);
 
  private:

@@ -10,30 +10,30 @@
 
 namespace fovea {
 
-// One tensor of a file, as its header tells.
+// One tensor of a file, as described in the file's header.
 struct StoredTensor {
   std::string name;
-  std::string_view type;       // as the format spells it: "F32", "BF16", "F8_E4M3", "Q4_K", ...
-  std::optional<DType> dtype;  // absent: a valid type that fovea does not compute on
+  std::string_view type;       // the format's name: "F32", "BF16", "F8_E4M3", "Q4_K", ...
+  std::optional<DType> dtype;  // absent: a valid type that fovea does not compute with
   Shape shape;
-  const char* data = nullptr;  // in the mapping; any alignment
+  const char* data = nullptr;  // in the mapping, at any alignment
   size_t bytes = 0;
-  size_t file = 0;  // index into the files of a model in several
+  size_t file = 0;  // index of its file, for a model in several files
 };
 
-// The named tensors of a checkpoint, whatever its format.
+// The named tensors of a checkpoint in any format.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
   virtual const std::vector<StoredTensor>& stored() const = 0;  // sorted by name
-  // Borrowed from the file where it holds the elements as they are. BadFile if missing, Unsupported
-  // for its type.
+  // Borrowed from the file if the elements need no conversion. Throws BadFile if the tensor is
+  // missing, Unsupported for its type.
   virtual Tensor tensor(std::string_view name) const = 0;
 
-  // A tensor is done with: what of it was read may stop counting as this process's memory.
+  // Call it after the last use of a tensor: its pages may stop counting as this process's memory.
   virtual void release(const StoredTensor&) const {}
 
-  // Null where there is none.
+  // Null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const {
     const auto& all = stored();
     const auto found =

@@ -6,22 +6,22 @@
 
 namespace fovea {
 
-// The training order, a pure function of (seed, sample number), so that a resumed run and any size
-// of batch see the same samples. An epoch cuts the tokens, from a random phase on, into windows of
-// context + 1 tokens that start every `context` tokens, and visits each once in a random order. It
-// has one window fewer than would fit (but at least one), and the phase ranges over all that this
-// leaves over, more than `context` positions: so all epochs have the same number of windows, no
-// token is left out of all of them, and windows are rarely cut at the same places twice.
+// The order of training samples, a pure function of (seed, sample number), so that a resumed run
+// and any batch size see the same samples. An epoch starts at a random phase, cuts the tokens into
+// windows of context + 1 tokens that start every `context` tokens, and visits each window once in a
+// random order. It has one window fewer than would fit (but at least one), so that the phase has
+// more than `context` positions: all epochs have the same number of windows, no token is omitted
+// from all of them, and windows are rarely cut at the same places twice.
 class Batches {
  public:
-  // InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the
+  // Throws InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the
   // batches.
   Batches(const TokenSpan& tokens, int64_t context, uint64_t seed);
 
   int64_t windows() const { return windows_; }  // samples per epoch
 
-  // The samples [step * batch, (step + 1) * batch): ids and targets [batch, context], targets one
-  // token ahead.
+  // The samples [step * batch, (step + 1) * batch): ids and targets [batch, context]; targets are
+  // one token ahead.
   void fill(int64_t step, int64_t batch, int32_t* ids, int32_t* targets) const;
 
  private:
@@ -32,8 +32,8 @@ class Batches {
   uint64_t seed_;
 };
 
-// Fixed windows of context + 1 tokens spread evenly over the held-out part, the same at every
-// evaluation.
+// Fixed windows of context + 1 tokens, evenly distributed over the held-out part; every evaluation
+// uses the same windows.
 class ValidationBatches {
  public:
   ValidationBatches(const TokenSpan& tokens, int64_t context, int64_t eval_windows);

@@ -44,13 +44,13 @@ std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>
   }
   if (files.empty()) {
     fail(ErrorKind::BadFile,
-         "{}: holds no text; expected files *.txt, *.jsonl or *.json that are not empty{}",
+         "{}: contains no text; expected files *.txt, *.jsonl or *.json that are not empty{}",
          folder.string(), found.links_out.empty() ? "" : ", not links that lead out of the folder");
   }
   return files;
 }
 
-// Hands a document over in pieces of whole characters.
+// Passes a document on in pieces of complete characters.
 void give(const Use& use, std::string_view text, bool starts_document) {
   while (!text.empty()) {
     size_t length = std::min(piece_bytes, text.size());
@@ -61,7 +61,7 @@ void give(const Use& use, std::string_view text, bool starts_document) {
   }
 }
 
-// Takes the blocks of one file, and gives its text.
+// Receives the blocks of one file and passes on its text.
 class Parser {
  public:
   Parser(const Corpus::File& file, const Use& use)
@@ -124,7 +124,7 @@ class Parser {
     ++line_;
   }
 
-  // Counts the lines of a text that was fine.
+  // Counts the lines of a valid text.
   void pass(std::string_view text) {
     line_ += std::count(text.begin(), text.end(), '\n');
     const size_t newline = text.rfind('\n');
@@ -141,13 +141,13 @@ class Parser {
   Corpus::Format format_;
   const Use& use_;
   std::string pending_;   // the beginning of a character or of a line of JSON
-  bool first_ = true;     // no block was seen
-  bool started_ = false;  // some text was given
+  bool first_ = true;     // no block was read
+  bool started_ = false;  // some text was passed on
   int64_t line_ = 1;
-  size_t before_line_ = 0;  // bytes of the line `line_` that were fine
+  size_t before_line_ = 0;  // valid bytes of the line `line_` so far
 };
 
-// Where a file begins and how it is read decide the tokens as much as its bytes.
+// The position of a file and its format affect the tokens as much as its bytes.
 void add_header(Hasher& hasher, const Corpus::File& file) {
   const int64_t header[] = {file.bytes, static_cast<int64_t>(file.format)};
   hasher.add({reinterpret_cast<const char*>(header), sizeof header});
@@ -202,10 +202,10 @@ void Corpus::read(const Use& use) {
   }
   const std::string first = files_[0].path.string();
   if (text_bytes == 0)
-    fail(ErrorKind::BadFile, "{}: holds no text; expected at least one character", first);
+    fail(ErrorKind::BadFile, "{}: contains no text; expected at least one character", first);
   if (hash_.value_or(hasher.hash()) != hasher.hash()) {
     fail(ErrorKind::BadFile,
-         "{}: changed between two readings{}; expected files that stay as they are", first,
+         "{}: changed between two readings{}; expected files that do not change", first,
          files_.size() > 1 ? " (or another file of the data did)" : "");
   }
   hash_ = hasher.hash();

@@ -12,8 +12,8 @@
 namespace fovea {
 namespace {
 
-// Large enough that a system call per block does not count, small enough to stay in the cache while
-// it is worked on.
+// Large enough that the system call per block is negligible, small enough to stay in the cache
+// during processing.
 constexpr int64_t block_bytes = 1 << 20;
 
 [[noreturn]] void fail_to_read(const std::string& path) {
@@ -23,7 +23,7 @@ constexpr int64_t block_bytes = 1 << 20;
 
 }  // namespace
 
-// O_NONBLOCK: if a FIFO took the file's place, do not wait for its writer.
+// O_NONBLOCK: does not wait for a writer if a FIFO has replaced the file.
 FileReader::FileReader(const std::string& path, int64_t bytes)
     : path_(path),
       file_(system_calls().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)),
@@ -42,7 +42,7 @@ std::string_view FileReader::next() {
     if (got < 0) fail_to_read(path_);
     if (got == 0) {
       fail(ErrorKind::BadFile,
-           "{}: shrank while it was read (at byte {} of {}); expected a file that stays as it is",
+           "{}: shrank while it was read (at byte {} of {}); expected a file that does not change",
            path_, position_ + static_cast<int64_t>(filled), bytes_);
     }
     filled += static_cast<size_t>(got);

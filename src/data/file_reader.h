@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Reads a file in blocks of at most a megabyte, and not beyond `bytes`, the size it had when it was
-// first looked at: what is appended meanwhile is left for another time. BadFile if it shrank.
+// Reads a file in blocks of at most a megabyte, up to `bytes`, its size when it was first examined;
+// data appended later is ignored. Throws BadFile if the file shrank.
 class FileReader {
  public:
   FileReader(const std::string& path, int64_t bytes);

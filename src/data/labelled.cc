@@ -20,7 +20,7 @@ bool holds_json(const std::string& path) {
   return ending == ".jsonl" || ending == ".json";
 }
 
-// Two or three columns.
+// A row of two or three columns.
 std::optional<LabelledText> row_of(const std::string& line, const std::string& name) {
   const size_t last = line.rfind('\t'), first = line.find('\t');
   if (last == line.npos || std::count(line.begin(), line.end(), '\t') > 2) {
@@ -33,7 +33,7 @@ std::optional<LabelledText> row_of(const std::string& line, const std::string& n
   if (first != last) row.pair = line.substr(first + 1, last - first - 1);
   row.label = line.substr(last + 1);
   if (row.label.empty())
-    fail(ErrorKind::BadFile, "{}: its label is empty; expected one behind the last tab", name);
+    fail(ErrorKind::BadFile, "{}: its label is empty; expected a label after the last tab", name);
   if (is_blank(row.text)) return std::nullopt;
   return row;
 }
@@ -41,7 +41,7 @@ std::optional<LabelledText> row_of(const std::string& line, const std::string& n
 void read_table(const std::string& path, LabelledTexts& texts) {
   const std::vector<std::string> lines = read_lines(path);
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (i == 0 && lines[0].ends_with("\tlabel")) continue;  // the columns' names
+    if (i == 0 && lines[0].ends_with("\tlabel")) continue;  // the header
     if (lines[i].empty()) {
       ++texts.empty;
       continue;
@@ -84,7 +84,7 @@ LabelledText row_of(const nlohmann::json& json, const std::string& name) {
     row.words = list_of(json, "tokens", "words", name, false);
     row.labels = list_of(json, "labels", "tags", name, true);
     if (row.words.size() != row.labels.size()) {
-      fail(ErrorKind::BadFile, "{}: has {} words and {} labels; expected as many", name,
+      fail(ErrorKind::BadFile, "{}: has {} words and {} labels; expected equal numbers", name,
            row.words.size(), row.labels.size());
     }
     return row;
@@ -139,13 +139,12 @@ LabelledTexts read_labelled(const std::vector<std::string>& files) {
   for (const std::string& path : files)
     holds_json(path) ? read_json_lines(path, texts) : read_table(path, texts);
   if (texts.rows.empty())
-    fail(ErrorKind::BadFile, "{}: holds no labelled text; expected at least one", files.front());
+    fail(ErrorKind::BadFile, "{}: contains no labelled text; expected at least one", files.front());
   texts.by_word = !texts.rows.front().words.empty();
   for (const LabelledText& row : texts.rows) {
     if (row.words.empty() == texts.by_word) {
       fail(ErrorKind::BadFile,
-           "{}: some texts have one label and some one for each word; expected one kind",
-           files.front());
+           "{}: some texts have one label and some one per word; expected one kind", files.front());
     }
   }
   texts.hash = hash_of(texts);

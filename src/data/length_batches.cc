@@ -10,11 +10,11 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kSubstream = 16;  // of Stream::shuffle; windows of text have 0
+constexpr uint32_t kSubstream = 16;  // substream of Stream::shuffle; windows of text use 0
 
-// The longest length that counts as equal to this one: up to 8 each length stands alone, beyond
-// that lengths within about an eighth are equal. Finer classes leave fewer samples to shuffle,
-// coarser ones more padding.
+// The longest length that counts as equal to this one: up to 8 each length is a class, above that a
+// class spans about an eighth. Finer classes leave fewer samples to shuffle, coarser ones need more
+// padding.
 int32_t class_of(int32_t length) {
   int32_t most = 1;
   while (most < length) most += std::max(1, most / 8);
@@ -26,7 +26,7 @@ int32_t class_of(int32_t length) {
 LengthBatches::LengthBatches(const std::vector<Lengths>& lengths, int64_t budget, int64_t most,
                              uint64_t seed)
     : order_(lengths.size()), run_of_(lengths.size()), cuts_{0}, seed_(seed) {
-  check(!lengths.empty() && budget >= 1, "batches: {} samples, a budget of {}; expected some",
+  check(!lengths.empty() && budget >= 1, "batches: {} samples, a budget of {}; expected at least 1",
         lengths.size(), budget);
   std::vector<Lengths> classes;
   for (const Lengths& l : lengths) classes.push_back({class_of(l[1]), class_of(l[0])});
@@ -38,7 +38,7 @@ LengthBatches::LengthBatches(const std::vector<Lengths>& lengths, int64_t budget
     return classes[static_cast<size_t>(a)] < classes[static_cast<size_t>(b)];
   });
   const auto count = static_cast<int64_t>(order_.size());
-  int64_t longest = 0;  // of the batch that grows
+  int64_t longest = 0;  // longest text of the current batch
   for (int64_t place = 0; place < count; ++place) {
     if (place == 0 || of(place) != of(place - 1)) runs_.push_back({place, place});
     runs_.back().end = place + 1;

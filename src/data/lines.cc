@@ -59,7 +59,7 @@ uint64_t hash_of(const TextPairs& pairs) {
 std::vector<std::string> read_lines(const std::string& path) {
   Corpus corpus({path});
   if (corpus.separates_documents()) {
-    fail(ErrorKind::BadFile, "{}: is a folder or JSON; expected a text file, one text a line",
+    fail(ErrorKind::BadFile, "{}: is a folder or JSON; expected a text file with one text per line",
          path);
   }
   std::vector<std::string> lines(1);
@@ -70,7 +70,7 @@ std::vector<std::string> read_lines(const std::string& path) {
       if (end < piece.text.size()) lines.emplace_back();
     }
   });
-  if (lines.back().empty()) lines.pop_back();  // behind the last line's end
+  if (lines.back().empty()) lines.pop_back();  // after the last line's end
   for (std::string& line : lines)
     if (line.ends_with('\r')) line.pop_back();
   return lines;
@@ -87,13 +87,13 @@ TextPairs read_pairs(const std::vector<std::string>& files, const std::string& o
     pairs.sources = read_lines(files[0]);
     pairs.targets = read_lines(files[1]);
     if (pairs.sources.size() != pairs.targets.size()) {
-      fail(ErrorKind::BadFile, "{}: has {} lines, {} has {}; expected as many, line by line",
+      fail(ErrorKind::BadFile, "{}: has {} lines, {} has {}; expected equal numbers of lines",
            files[1], pairs.targets.size(), files[0], pairs.sources.size());
     }
   }
   drop_empty(pairs);
   if (pairs.sources.empty())
-    fail(ErrorKind::BadFile, "{}: holds no pair of texts; expected at least one", files[0]);
+    fail(ErrorKind::BadFile, "{}: contains no pair of texts; expected at least one", files[0]);
   pairs.hash = hash_of(pairs);
   return pairs;
 }

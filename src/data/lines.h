@@ -7,23 +7,23 @@
 
 namespace fovea {
 
-// The lines of a text file without their ends ("\n" or "\r\n"). BadFile, with file:line:byte, for
-// what Corpus refuses: no UTF-8, binary, compressed, empty.
+// The lines of a text file without their ends ("\n" or "\r\n"). Throws BadFile, with
+// file:line:byte, for the same reasons as Corpus: not UTF-8, binary, compressed, empty.
 std::vector<std::string> read_lines(const std::string& path);
 
 inline bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == text.npos;
 }
 
-// Texts that stand beside their translations.
+// Texts and their translations.
 struct TextPairs {
-  std::vector<std::string> sources, targets;  // equally many
-  int64_t empty = 0;                          // pairs that were left out, as one side says nothing
-  uint64_t hash = 0;                          // of the content
+  std::vector<std::string> sources, targets;  // have the same size
+  int64_t empty = 0;                          // skipped pairs, in which one side is empty
+  uint64_t hash = 0;                          // hash of the content
 };
 
-// Two files whose lines correspond, or one file of lines "source<TAB>target". BadFile where the
-// files differ in their number of lines, or a line has another number of columns.
+// Reads two files whose lines correspond, or one file of lines "source<TAB>target". Throws BadFile
+// if the files differ in their number of lines, or a line does not have two columns.
 TextPairs read_pairs(const std::vector<std::string>& files, const std::string& option);
 
 }  // namespace fovea

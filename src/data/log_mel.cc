@@ -12,9 +12,11 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kWindow = 400;                              // samples: 25 ms
-constexpr int64_t kFrequencies = kWindow / 2 + 1;             // of a window's real transform
+constexpr int64_t kFrequencies = kWindow / 2 + 1;             // frequencies of a window's real
+                                                              // transform
 constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;  // Hz: Slaney's scale is linear below
-const double kLogStep = math::log(6.4) / 27;                  // above, 27 steps are a factor 6.4
+const double kLogStep = math::log(6.4) / 27;                  // above, 27 steps multiply the
+                                                              // frequency by 6.4
 
 double mel_of(double hertz) {
   if (hertz < kLinearEnd) return hertz / kLinearStep;
@@ -26,7 +28,7 @@ double hertz_of(double mel) {
   return mel < end ? mel * kLinearStep : kLinearEnd * math::exp(kLogStep * (mel - end));
 }
 
-// Triangles of equal area, each from its left neighbour's centre to its right one's.
+// Triangles of equal area, each from the centre of its left neighbour to that of its right one.
 // -> [bins, kFrequencies]
 std::vector<double> mel_filters(int64_t bins) {
   std::vector<double> centres;  // one more on both sides
@@ -49,7 +51,7 @@ std::vector<double> mel_filters(int64_t bins) {
   return filters;
 }
 
-// The waveform filled to its length, with half a window of it mirrored at both ends.
+// The waveform padded to its length, with half a window mirrored at both ends.
 std::vector<double> padded(const std::vector<float>& waveform, int64_t samples) {
   const int64_t half = kWindow / 2;
   const auto at = [&](int64_t i) {
@@ -62,8 +64,8 @@ std::vector<double> padded(const std::vector<float>& waveform, int64_t samples) 
   return all;
 }
 
-// power [kFrequencies] of one window, by the sums of the transform's definition: 400 is no power of
-// two, and a second of speech takes some milliseconds.
+// power [kFrequencies] of one window, by the definition of the transform: 400 is not a power of
+// two, and a second of speech takes a few milliseconds.
 struct Transform {
   std::vector<double> cosines, sines, hann;
 
@@ -96,7 +98,8 @@ struct Transform {
 }  // namespace
 
 std::vector<float> log_mel(const std::vector<float>& waveform, int64_t bins, int64_t frames) {
-  check(bins > 0 && frames > 1, "log_mel: {} bins, {} frames; expected some", bins, frames);
+  check(bins > 0 && frames > 1, "log_mel: {} bins, {} frames; expected at least 1 bin and 2 frames",
+        bins, frames);
   const std::vector<double> samples = padded(waveform, frames * kHop), filters = mel_filters(bins);
   const Transform transform;
   std::vector<double> logs(static_cast<size_t>(bins * frames));
@@ -112,7 +115,7 @@ std::vector<float> log_mel(const std::vector<float>& waveform, int64_t bins, int
       }
     }
   });
-  constexpr double kRange = 8;  // decades that are kept
+  constexpr double kRange = 8;  // decades below the largest
   const double least = *std::max_element(logs.begin(), logs.end()) - kRange;
   std::vector<float> result;
   for (const double log : logs)

@@ -9,15 +9,15 @@
 namespace fovea {
 namespace {
 
-// Of Stream::shuffle, beside those of windows and batches.
+// Substreams of Stream::shuffle; windows and batches use others.
 constexpr uint32_t kMaskSubstream = 17, kSpanSubstream = 18;
 
-// `parts` positive numbers whose sum is `total`, each such list as likely as any other: the places
-// of parts - 1 borders among total - 1, drawn without putting back.
+// `parts` positive numbers whose sum is `total`, all such lists equally likely: the positions of
+// parts - 1 borders among total - 1, drawn without replacement.
 std::vector<int64_t> split(int64_t total, int64_t parts, Random& random) {
   std::vector<char> border(static_cast<size_t>(total), 0);
   for (int64_t left = parts - 1, at = 1; at < total; ++at) {
-    // left of the total - at places that are still to come
+    // left of the total - at remaining positions
     if (static_cast<int64_t>(random.word() % static_cast<uint64_t>(total - at)) < left) {
       border[static_cast<size_t>(at)] = 1;
       --left;
@@ -70,8 +70,9 @@ int64_t SpanCutting::longest_window(int64_t context) const {
 void cut_spans(const SpanCutting& c, uint64_t seed, int64_t sample, const int32_t* window,
                int64_t count, int32_t* source, int32_t* target) {
   const int64_t spans = c.spans(count);
-  check(spans <= std::ssize(c.gaps), "spans: {} in a window; expected at most {}, one for each gap",
-        spans, c.gaps.size());
+  check(spans <= std::ssize(c.gaps),
+        "spans: {} in a window; expected at most {}, the number of gap tokens", spans,
+        c.gaps.size());
   const auto words = philox(seed, Stream::shuffle, kSpanSubstream, static_cast<uint64_t>(sample));
   Random random(uint64_t{words[0]} << 32 | words[1], Stream::shuffle, kSpanSubstream);
   const std::vector<int64_t> cut = split(c.noise(count), spans, random),

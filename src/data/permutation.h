@@ -4,9 +4,9 @@
 
 namespace fovea {
 
-// A random-looking permutation of [0, count) in constant memory: a Feistel network (Luby and
-// Rackoff 1988) over the next even power of two, its rounds keyed by Philox, walked until the value
-// falls into the range again.
+// A pseudo-random permutation of [0, count) in constant memory: a Feistel network (Luby and Rackoff
+// 1988) over the next even power of two, with rounds keyed by Philox, applied until the value is in
+// the range.
 class Permutation {
  public:
   Permutation(uint64_t count, uint64_t key);

@@ -10,7 +10,7 @@ namespace fovea {
 namespace {
 
 constexpr size_t kLongest = 64;     // bytes of a name
-constexpr size_t kMostNames = 256;  // different ones that are counted
+constexpr size_t kMostNames = 256;  // distinct names that are counted
 constexpr std::string_view kOpening = "<[";
 
 constexpr std::array<std::string_view, 22> kUsual = {
@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 22> kUsual = {
     "[BOS]",       "[EOS]", "[INST]", "[/INST]", "<eod>",  "<start_of_turn>", "<end_of_turn>",
     "<extra_id_0>"};
 
-// <|name|>, also with the wide bars of DeepSeek.
+// <|name|>, also with the full-width bars of DeepSeek.
 bool has_bars(std::string_view text) {
   for (const std::string_view bar : {std::string_view("|"), std::string_view("\uFF5C")}) {
     if (text.size() > 2 + 2 * bar.size() && text.substr(1).starts_with(bar) &&
@@ -66,7 +66,7 @@ void SpecialNames::add(std::string_view part, bool starts_text) {
     scan(tail_, tail_.size());
     tail_.clear();
   }
-  // A name may begin in the part before and end in this one.
+  // A name may begin in the previous part and end in this one.
   const size_t before = tail_.size();
   tail_ += part.substr(0, kLongest);
   scan(tail_, before);

@@ -10,18 +10,18 @@
 
 namespace fovea {
 
-// Counts what looks like the name of a special token in texts to train on, where it is read as
-// plain characters: <|im_start|> and all of that form, the usual ones such as </s> and [CLS], and
-// those of a tokenizer.
+// Counts text that looks like the name of a special token in training data, where it is read as
+// plain characters: <|im_start|> and similar forms, common ones such as </s> and [CLS], and those
+// of a tokenizer.
 class SpecialNames {
  public:
   SpecialNames() = default;
   explicit SpecialNames(const Tokenizer& tokenizer);
 
-  // A text, or the next part of one.
+  // Adds a text, or the next part of one.
   void add(std::string_view part, bool starts_text = true);
 
-  // "<|im_start|> (12 times), </s> (once)", the most frequent first; empty: none was found.
+  // "<|im_start|> (12 times), </s> (once)", the most frequent first; empty if none was found.
   std::string found() const;
 
  private:
@@ -30,7 +30,7 @@ class SpecialNames {
 
   std::unordered_set<std::string> own_;
   std::map<std::string, int64_t, std::less<>> counts_;
-  std::string tail_;  // of the part before, which may begin a name
+  std::string tail_;  // the end of the previous part, which may begin a name
 };
 
 }  // namespace fovea

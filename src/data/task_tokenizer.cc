@@ -17,11 +17,11 @@ using nlohmann::ordered_json;
 
 constexpr int kGaps = 100;  // Raffel et al. 2020, 3.1.4
 
-// Which special tokens there are, and where they stand.
+// The special tokens and their positions.
 struct Roles {
   std::vector<std::string> special;                          // ids 0, 1, ...
-  std::vector<std::pair<std::string, std::string>> by_role;  // as tokenizer_config.json has them
-  std::string before, behind;                                // a text; empty = nothing
+  std::vector<std::pair<std::string, std::string>> by_role;  // in the form of tokenizer_config.json
+  std::string before, behind;                                // around a text; empty = none
 };
 
 Roles roles_of(TokenizerUse use) {
@@ -44,9 +44,9 @@ Roles roles_of(TokenizerUse use) {
   return roles;
 }
 
-// A byte-pair encoding without merges has a token for each character.
+// A BPE without merges has one token per character.
 int64_t characters_in(const EachText& texts) {
-  std::set<char32_t> found = {U'\u2581', U'\n'};  // how a space is written, and the line's end
+  std::set<char32_t> found = {U'\u2581', U'\n'};  // the mark of a space, and the line end
   texts([&](std::string_view text) {
     for (size_t i = 0; i < text.size();) {
       const utf8::Character character = utf8::first(text.substr(i));
@@ -88,7 +88,7 @@ ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
     put(*parts, "$A", 0);
     put(*parts, roles.behind, 0);
   }
-  const int second = roles.before.empty() ? 0 : 1;  // of a second text (Devlin et al. 2019)
+  const int second = roles.before.empty() ? 0 : 1;  // type id of a second text (Devlin et al. 2019)
   put(pair, "$B", second);
   put(pair, roles.behind, second);
   return template_processing(single, pair, special);

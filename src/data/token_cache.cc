@@ -22,7 +22,7 @@ struct Footer {
   uint64_t ids_hash = 0;
   uint64_t version = 1;
   char name[8] = {};
-  uint64_t hash = 0;  // of all before
+  uint64_t hash = 0;  // hash of all preceding bytes
 };
 static_assert(sizeof(Footer) == 88, "written as it lies in memory, so it must have no padding");
 
@@ -34,10 +34,10 @@ uint64_t hash_of(const Footer& footer) {
 
 TokenCacheWriter::TokenCacheWriter(const std::string& path) : path_(path) {
   const std::filesystem::path final_path(path);
-  // The name that remove_leftovers knows.
+  // A name that remove_leftovers() recognises.
   temporary_ =
       fmt::format("{}/.{}.saving-{}", parent_of(path), final_path.filename().string(), getpid());
-  system_calls().unlink(temporary_.c_str());  // of a killed process that had our number
+  system_calls().unlink(temporary_.c_str());  // from a killed process with the same id
   file_ = system_calls().open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   require(file_ >= 0, "open");
 }

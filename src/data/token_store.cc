@@ -10,17 +10,17 @@
 namespace fovea {
 namespace {
 
-// Where in the corpus a piece begins, in three measures.
+// The position of a piece in the corpus, in three units.
 struct Mark {
   int64_t pieces = 0, tokens = 0, bytes = 0;
 };
 
-// Far enough apart that a corpus of a terabyte has a few MB of them, near enough that re-reading
-// from one is quick.
+// Distant enough that a corpus of a terabyte has a few MB of marks, close enough that reading again
+// from one is fast.
 constexpr int64_t bytes_between_marks = 4 << 20;
 
-// Encodes a corpus once, and remembers enough to say later how many bytes its first tokens stand
-// for.
+// Encodes a corpus once, and records enough to compute later the number of bytes of its first
+// tokens.
 class Encoder {
  public:
   Encoder(Corpus& corpus, const Tokenizer& tokenizer, uint64_t width)
@@ -28,7 +28,7 @@ class Encoder {
     if (corpus.separates_documents()) separator_ = tokenizer.eos_id();
   }
 
-  // Calls sink(bytes of ids) again and again.
+  // Calls sink(bytes of ids) repeatedly.
   template <class Sink>
   void run(SpecialNames* names, Sink&& sink) {
     std::vector<int32_t> ids;
@@ -50,8 +50,8 @@ class Encoder {
   int64_t tokens() const { return end_.tokens; }
   int64_t bytes() const { return end_.bytes; }
 
-  // A token of the unknown has lost its length, so the text around the end of the first `tokens` is
-  // read once more.
+  // An unknown token has lost the length of its text, so the text around the end of the first
+  // `tokens` is read again.
   int64_t bytes_of_first(int64_t tokens) {
     if (tokens == end_.tokens) return end_.bytes;
     Mark from;
@@ -104,7 +104,7 @@ int64_t training_part(int64_t tokens, double validation) {
   return static_cast<int64_t>(static_cast<double>(tokens) * (1 - validation));
 }
 
-// Sends the ids of the corpus to the sink, and counts them.
+// Passes the ids of the corpus to the sink, and counts them.
 template <class Sink>
 TokenCounts encode_all(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options,
                        TokenCounts counts, Sink&& sink) {
@@ -162,7 +162,8 @@ TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
     writer.commit(counts);
     cache = open_token_cache(path);
     if (!cache || cache->counts != counts) {
-      fail(ErrorKind::Failed, "{}: is not what was written; expected a file of our own", path);
+      fail(ErrorKind::Failed, "{}: is not the file that was written; expected no other writer",
+           path);
     }
   }
   use(cache->file, cache->file->data(), cache->counts);

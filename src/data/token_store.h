@@ -12,37 +12,37 @@ namespace fovea {
 
 struct TokenCounts;
 
-// A run of tokens, stored as uint16 where every id fits, else as int32. Valid as long as its
-// TokenStore.
+// A sequence of tokens, stored as uint16 if every id fits, else as int32. Valid during the lifetime
+// of its TokenStore.
 struct TokenSpan {
   const void* ids = nullptr;
   int width = 2;      // bytes of one id
   int64_t count = 0;  // tokens
-  int64_t bytes = 0;  // of the UTF-8 text that they stand for; a separator of documents has none
+  int64_t bytes = 0;  // bytes of the UTF-8 text of the tokens; a document separator has none
 
   void copy(int64_t first, int64_t length, int32_t* out) const;  // ids [first, first + length)
 };
 
 struct TokenStoreOptions {
-  double validation = 0.1;           // the part held out at the end, in [0, 1)
-  std::filesystem::path cache = {};  // folder for the cache file; empty = everything in memory
-  int64_t in_memory_bytes = int64_t{256} << 20;  // a corpus larger than this goes to the cache file
-  SpecialNames* names = nullptr;                 // counts those of the text, unless it was cached
+  double validation = 0.1;           // the fraction held out at the end, in [0, 1)
+  std::filesystem::path cache = {};  // folder for the cache file; empty = keep everything in memory
+  int64_t in_memory_bytes = int64_t{256} << 20;  // a larger corpus uses the cache file
+  SpecialNames* names = nullptr;                 // counts the names in the text, unless it was
+                                                 // cached
 };
 
-// The token ids of a corpus, in memory or in a memory-mapped cache file, and their split into
-// training and validation part: of n tokens the first n * (1 - validation), rounded down, are for
-// training. A cache file that is damaged or belongs to another corpus, tokenizer or split is built
-// again.
+// The token ids of a corpus, in memory or in a memory-mapped cache file, split into a training and
+// a validation part: of n tokens the first n * (1 - validation), rounded down, are for training. A
+// cache file that is damaged or belongs to another corpus, tokenizer or split is built again.
 class TokenStore {
  public:
-  // Refuses (InvalidArgument) a `validation` outside [0, 1), and what Corpus::read refuses.
+  // Throws InvalidArgument if `validation` is outside [0, 1), and the errors of Corpus::read.
   TokenStore(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options);
 
   const TokenSpan& training() const { return training_; }
   const TokenSpan& validation() const { return validation_; }
   uint64_t corpus_hash() const { return corpus_hash_; }
-  bool reused() const { return reused_; }  // the cache file was there already
+  bool reused() const { return reused_; }  // the cache file existed
 
  private:
   void use(std::shared_ptr<const void> storage, const char* ids, const TokenCounts& counts);

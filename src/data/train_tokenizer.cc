@@ -20,7 +20,7 @@ struct Read {
   SpecialNames names;
 };
 
-// Hands all text to use(piece) and tells how far it is.
+// Calls use(piece) for all text and reports progress.
 template <class Use>
 Read read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
   if (progress) {
@@ -65,7 +65,7 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
     return TrainedTokenizer{*tokenizer, read.bytes, trainer.words(), trainer.forgotten(),
                             read.names.found()};
   } catch (const ReadingStopped&) {
-    if (!progress) throw;  // it was the corpus' own watcher
+    if (!progress) throw;  // the corpus' own callback stopped it
     return {};
   }
 }
@@ -90,7 +90,7 @@ int64_t vocabulary_in(const std::string& choice) {
   int64_t size = 0;
   const auto [end, error] = std::from_chars(first, last, size);
   check(error == std::errc() && end == last && size > 0 && size <= kMost,
-        "--tokenizer: is {}; expected a size from 1 to {} behind the colon", choice, kMost);
+        "--tokenizer: is {}; expected a size from 1 to {} after the colon", choice, kMost);
   return size;
 }
 

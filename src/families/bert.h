@@ -1,25 +1,26 @@
 #pragma once
 
-// What BERT's siblings share: an encoder with norms on the sums, learned positions, and a head with
-// a layer of its own.
+// The shared parts of families like BERT: an encoder with norms on the sums, learned positions, and
+// a head with an extra layer.
 
 #include "families/shared.h"
 
 namespace fovea {
 
-// Sets what all of them have in common.
+// Sets the fields that are the same in all of them.
 void bert_shape(Spec& s);
 // Sizes and dropouts under BERT's keys.
 void bert_sizes(Config& io, Spec& s, float epsilon);
-// Learned positions that begin behind the padding token's row (RoBERTa): the table has `rows`.
+// Learned positions that start after the padding token's row (RoBERTa): the table has `rows` rows.
 void positions_behind_padding(Config& io, Spec& s, int64_t padding);
 
-// The tensors of the stack and of the heads that have the same names everywhere.
+// The tensors of the stack and of the heads that have the same names in all of these families.
 Names bert_encoder_names(const std::string& prefix);
 
 HeadSpec masked_language_model();
-HeadSpec labels_of_first(ActivationKind activation);  // with a layer of its own
-HeadSpec pooled_first();                              // the first token through a layer of its own
+HeadSpec labels_of_first(ActivationKind activation);  // with an extra layer
+HeadSpec pooled_first();                              // pools the first token through an extra
+                                                      // layer
 HeadSpec labels_of_each();
 HeadSpec answer_span();
 

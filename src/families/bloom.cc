@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// BLOOM (Le Scao et al. 2022): ALiBi, a norm on the embeddings, query, key and value fused head by
-// head.
+// BLOOM (Le Scao et al. 2022): ALiBi, a norm on the embeddings, and query, key and value fused head
+// by head.
 void bloom_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);

@@ -44,8 +44,8 @@ bool is_buffer(const Family& family, const std::string& name) {
                      [&](auto& end) { return name.ends_with(end); });
 }
 
-// What a tensor is packed as where nothing else is asked for. Two kinds of blocks are our own
-// formats, without loss; of the others bf16 holds all that their few bits tell.
+// The default packed format of a tensor. Two kinds of GGUF blocks convert to our formats without
+// loss; for the others bf16 holds all of their bits.
 WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
   if (stored.type == "Q8_0") return WeightFormat::int8;
   if (stored.type == "Q4_0") return WeightFormat::int4;
@@ -53,13 +53,13 @@ WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
                                                               : WeightFormat::f32;
 }
 
-// Whether the parameter may stay bf16 where nothing is trained: its reader widens it.
+// Whether the parameter may stay bf16 in inference: its reader widens it.
 bool reads_bf16(const Parameter& p) {
   return p.role == Role::matrix || p.role == Role::residual_matrix ||
          p.role == Role::token_embedding;
 }
 
-// Puts a file's tensors into a model, and remembers everything that does not fit.
+// Loads a file's tensors into a model, and records everything that does not fit.
 class Loader {
  public:
   Loader(const TensorSource& file, const Family& family, const Loading& loading, ModelFiles& files,
@@ -107,10 +107,10 @@ class Loader {
     }
   }
 
-  // A copy of a tied weight.
+  // Ignores a tensor: a copy of a tied weight.
   void pass_over(const std::string& name) { passed_over_ = name; }
 
-  // One message for all that was wrong.
+  // Throws one message for all problems.
   void report(std::vector<std::string>& warnings) const {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
@@ -136,7 +136,7 @@ class Loader {
 
   std::vector<std::string> lacking;  // parameters of a new head
 
-  // Under its name, with or without the family's prefix, or as a norm was once called.
+  // By its name, with or without the family's prefix, or by the old names of norms.
   const StoredTensor* find(const std::string& name) const {
     const std::string prefix = family_.prefix;
     std::vector<std::string> spellings = {name, prefix + name};
@@ -152,7 +152,7 @@ class Loader {
   }
 
  private:
-  // Whether the file has the names that transformers uses in memory, where they differ.
+  // Whether the file uses the names that transformers has in memory, if they differ.
   bool uses_names_in_memory(Transformer& model) const {
     if (family_.names_in_memory.empty()) return false;
     const auto tensors = file_tensors(family_, model, true);
@@ -224,8 +224,8 @@ class Loader {
   std::vector<std::string> missing_, misshapen_;
 };
 
-// A file may hold a head of its own although config.json says that it is the embedding: then the
-// file is right. Returns the name under which such a head would lie.
+// A file may contain a separate head although config.json ties it to the embedding: then the file
+// is right. Returns the name of such a head's tensor.
 std::string name_of_head(const Spec& spec, const Family& family) {
   Spec untied = spec;
   untied.head.tied = false;
@@ -235,8 +235,8 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
-// The layer that a class puts on the first token: files of models that are for all tokens' vectors
-// may lack it.
+// Whether the file has the layer that some classes apply to the first token: models for the vectors
+// of all tokens may lack it.
 bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
   Transformer model(spec);
   const auto tensors = file_tensors(family, model);
@@ -251,7 +251,7 @@ bool is_another(const TensorSource& file, const std::string& head, const StoredT
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
 }
 
-// id2label by number; nothing where a number is missing or no text is told.
+// id2label by number; empty if a number is missing or a value is not a string.
 std::vector<std::string> labels_of(const nlohmann::json& config) {
   const auto names = config.find("id2label");
   std::vector<std::string> labels;
@@ -393,8 +393,8 @@ const Family& family_to_save(const Spec& spec, const Origin& origin) {
 
 namespace {
 
-// What texts begin with: as the checkpoint says, or else, of a decoder alone, what ends the text
-// before.
+// The token that texts begin with: from the checkpoint, or else, for a decoder alone, the end token
+// of the previous text.
 std::optional<int32_t> first_id(const Spec& spec, const Origin& origin,
                                 std::optional<int32_t> end_id) {
   if (const auto told = configured_id(origin, "bos_token_id")) return told;
@@ -421,7 +421,7 @@ std::string config_json(const Transformer& model, const Origin& origin,
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
     return pretty(written);
   }
-  // Said even where there is none: transformers' own defaults are those of the original vocabulary.
+  // Always written: the defaults of transformers belong to the original vocabulary.
   const nlohmann::ordered_json none;
   const auto first = first_id(spec, origin, end_id);
   written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
@@ -442,7 +442,7 @@ std::string generation_config_json(const Spec& spec, const Origin& origin,
 
 namespace {
 
-// Full tensors in the dtype of the file.
+// Full tensors in the dtype of the origin.
 std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, const Origin& origin,
                                        const std::string& folder) {
   for (auto& [name, tensor] : tensors) {
@@ -453,7 +453,7 @@ std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, co
     tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
     if (count_nonfinite(tensor) > before) {
       fail(ErrorKind::InvalidArgument,
-           "{}: {} has numbers beyond fp16's 65504; expected another dtype", folder, name);
+           "{}: {} has numbers above fp16's 65504; expected another dtype", folder, name);
     }
   }
   return tensors;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A model's part of a Hugging Face directory: config.json, generation_config.json and the weights.
+// The model files of a Hugging Face directory: config.json, generation_config.json and the weights.
 
 #include <map>
 #include <optional>
@@ -13,17 +13,18 @@
 
 namespace fovea {
 
-// Where a model came from, so that it is saved as the same kind of directory.
+// The origin of a model, so that it is saved as the same kind of directory.
 struct Origin {
   const Family* family = nullptr;
-  nlohmann::ordered_json carried;     // keys of config.json that change no arithmetic
+  nlohmann::ordered_json carried;     // keys of config.json that do not affect the arithmetic
   nlohmann::ordered_json generation;  // generation_config.json, if there was one
-  // In which tensors that are not quantised are saved, and which of them, by the file's name, have
-  // one of their own. What was read to be trained is saved as f32.
+  // The dtype for saving tensors that are not quantised; exceptions by the file's tensor name. A
+  // model that was read for training is saved as f32.
   DType dtype = DType::f32;
   std::map<std::string, DType> dtypes;
-  std::optional<Quantization> quantization;  // of the others; absent: all are saved in full
-  std::vector<std::string> labels;  // what the outputs of a head stand for; empty = not told
+  std::optional<Quantization> quantization;  // quantisation of the other tensors; empty: all are
+                                             // saved in full
+  std::vector<std::string> labels;           // names of the outputs of a head; empty = unknown
 
   void save_all_as(DType kind) {
     dtype = kind;
@@ -31,8 +32,8 @@ struct Origin {
   }
 };
 
-// A token id that generation_config.json or config.json names: writing goes by the first of the two
-// where both do, and what labels are shifted and padded with by config.json, as in transformers.
+// A token id from generation_config.json or config.json. Generation uses the first of the two files
+// that has it; shifting and padding of labels use config.json, as in transformers.
 std::optional<int32_t> special_id(const Origin& origin, const char* key);
 std::optional<int32_t> configured_id(const Origin& origin, const char* key);
 
@@ -40,41 +41,44 @@ struct ModelFiles {
   Transformer model;
   Origin origin;
   std::vector<int32_t> end_ids;       // generation stops at any of these
-  std::vector<std::string> warnings;  // odd but harmless
-  std::vector<std::string> missing;   // parameters of a new head that the file lacks: no elements
+  std::vector<std::string> warnings;  // unusual but harmless
+  std::vector<std::string> missing;   // parameters of a new head that the file lacks; they have no
+                                      // elements
 };
 
-// What to do with the elements: `mapped` leaves them in the file where they are f32 and as we keep
-// them; `owned` copies, so that they can be trained; `packed` packs all that linear() multiplies,
-// for inference. What a file holds quantised is packed in any case, and refused by `owned`.
+// What to do with the elements. `mapped` leaves them in the file if they are f32 in the layout of
+// fovea; `owned` copies them, for training; `packed` packs all weights that linear() multiplies,
+// for inference. Quantised weights of a file are always packed; `owned` throws for them.
 enum class Weights { mapped, owned, packed };
 
 struct Packing {
-  std::optional<WeightFormat> format;  // absent: bf16 where the file has it, else f32
+  std::optional<WeightFormat> format;  // empty: bf16 if the file has bf16, else f32
   int64_t group = 32;
 };
 
-// Of a directory or a .gguf file. BadFile or Unsupported, naming file and key or tensor, where it
-// does not hold together: all missing, unknown and misshapen tensors in one message.
+// Opens a directory or a .gguf file. Throws BadFile or Unsupported, naming file and key or tensor,
+// if the files are inconsistent; one message lists all missing, unknown and misshapen tensors.
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {});
 
-// The same with another head than config.json says, as far as the file has it.
+// The same with another head than that of config.json; its tensors are read if the file has them.
 ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head);
 
-// How the tensors of a file become parameters; `quantization` is that of the file.
+// How to turn the tensors of a file into parameters; `quantization` is the file's.
 struct Loading {
   Weights weights = Weights::mapped;
   Packing packing = {};
   std::optional<Quantization> quantization = {};
-  const HeadSpec* new_head = nullptr;  // instead of config.json's, as far as the file has it
+  const HeadSpec* new_head = nullptr;  // replaces config.json's head; its tensors are read if the
+                                       // file has them
 };
 
-// The model of a config and its tensors; `name` is the config's in errors, `path` that of it all.
+// Makes the model of a config and its tensors. In errors, `name` is the config's name, `path` that
+// of the whole model.
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
                       const TensorSource& file, const Loading& loading, const std::string& path);
 
-// The files that make the model's directory, by name; everything but the tokenizer. Quantised
-// weights as they are, or else in f32 as all others.
+// The files of the model's directory, by name, except the tokenizer. Quantised weights keep their
+// form, or become f32 like all others if `keep_quantized` is false.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
                                                  bool keep_quantized = true);
 std::string config_json(const Transformer& model, const Origin& origin,
@@ -82,10 +86,10 @@ std::string config_json(const Transformer& model, const Origin& origin,
 std::string generation_config_json(const Spec& spec, const Origin& origin,
                                    std::optional<int32_t> end_id);
 
-// The origin's family if it can still express the Spec, else the first that can.
+// The origin's family if it can express the Spec, else the first family that can.
 const Family& family_to_save(const Spec& spec, const Origin& origin);
 
-// Writes all of these into an existing folder, each file atomically.
+// Writes all of these files into an existing folder, each atomically.
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin = {});
 

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// DistilBERT (Sanh et al. 2019): BERT without token types. How its table of positions was made does
-// not matter, it lies in the checkpoint.
+// DistilBERT (Sanh et al. 2019): BERT without token types. The initialisation of its table of
+// positions does not matter, since the checkpoint contains it.
 void distilbert_config(Config& io, Spec& s) {
   bert_shape(s);
   StackSpec& e = *s.encoder;

@@ -14,15 +14,18 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kLongestList = 65'536;  // of a config: one number a layer or a pair of dimensions
+constexpr size_t kLongestList = 65'536;  // limit for a config: one number per layer or per pair of
+                                         // dimensions
+                                         // dimensions
 
-// An architecture of GGUF and the family whose files have the same models.
+// An architecture of GGUF and the family with the same models.
 struct Pair {
   const Family* architecture;
   const Family* family;
 };
 
-// The first that can express a Spec is written, unless the model is of another's family.
+// The first that can express a Spec is written, unless the model was read from another one's
+// family.
 constexpr std::array kPairs = {
     Pair{&gguf_llama, &llama},         Pair{&gguf_qwen2, &qwen2},      Pair{&gguf_qwen3, &qwen3},
     Pair{&gguf_qwen3_moe, &qwen3_moe}, Pair{&gguf_phi3, &phi3},        Pair{&gguf_olmo2, &olmo2},
@@ -35,11 +38,11 @@ std::string all_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// A text of the metadata that is part of a config, and so of messages.
+// A string of the metadata that becomes part of a config, and so of messages.
 std::string plain_text(const Gguf& file, std::string_view key) {
   const std::string_view text = *file.text(key);
   if (text.size() > 256 || std::any_of(text.begin(), text.end(), [](char c) { return c < ' '; }))
-    fail(ErrorKind::BadFile, "{}: {} is no printable text; expected ASCII", file.path(), key);
+    fail(ErrorKind::BadFile, "{}: {} is not printable text; expected ASCII", file.path(), key);
   return std::string(text);
 }
 
@@ -54,8 +57,8 @@ const Pair& pair_of(const Gguf& file) {
        name, all_names());
 }
 
-// A value of the metadata as JSON; null for what no config has. A whole number of 0 means none, and
-// a list of one number for each layer that number where they are the same.
+// A value of the metadata as JSON; null for values that no config has. A whole number of 0 means
+// none. A list of equal numbers, one per layer, becomes one number.
 nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
   if (value.type == GgufType::boolean) {
     if (!value.is_array) return *file.boolean(value.key);
@@ -75,7 +78,7 @@ nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
   return number == 0 ? nlohmann::json() : nlohmann::json(number);
 }
 
-// What the file says by its tensors.
+// Adds the settings that the file expresses by its tensors.
 void add_tensors(nlohmann::json& config, const Gguf& file) {
   for (const char* name : {"output.weight", "blk.0.attn_q.bias", "blk.0.attn_qkv.bias",
                            "blk.0.attn_output.bias", "blk.0.ffn_up.bias"}) {
@@ -136,7 +139,7 @@ void write_config(GgufMetadata& metadata, const std::string& architecture,
   }
 }
 
-// What changes no output.
+// Resets the fields that do not affect outputs.
 Spec without_training(Spec spec) {
   spec.dropout = {};
   spec.init_deviation = Spec().init_deviation;
@@ -148,21 +151,21 @@ Spec without_training(Spec spec) {
 const Family& architecture_for(const Spec& spec, const Family* family) {
   if (spec.encoder || !spec.decoder || spec.head.kind != HeadKind::language_model) {
     fail(ErrorKind::Unsupported,
-         "model: {}, which has no architecture of GGUF that is written here; expected a decoder "
+         "model: {}, which no supported GGUF architecture can express; expected a decoder "
          "with a language model's head, such as {}",
-         spec.encoder ? "it has an encoder" : "its head is no language model's", all_names());
+         spec.encoder ? "it has an encoder" : "its head is not a language model", all_names());
   }
   for (const Pair& pair : kPairs)
     if (pair.family == family && can_express(*pair.architecture, spec)) return *pair.architecture;
   for (const Pair& pair : kPairs)
     if (can_express(*pair.architecture, spec)) return *pair.architecture;
   fail(ErrorKind::Unsupported,
-       "model: no architecture of GGUF that is written here can express its Spec; expected one "
+       "model: no supported GGUF architecture can express its Spec; expected one "
        "like {}",
        all_names());
 }
 
-// llama.cpp's number for the kind of most of a file's matrices (general.file_type).
+// llama.cpp's number for the type of most matrices of a file (general.file_type).
 uint32_t file_type_of(const std::string& block) {
   if (block == "F32") return 0;
   if (block == "F16") return 1;
@@ -177,7 +180,7 @@ const GgufBlock& block_named(std::string_view name) {
   fail(ErrorKind::Internal, "{}: no such block", name);
 }
 
-// What blocks were packed as without loss; none where nothing was.
+// The quantisation that packs the file's blocks without loss; empty if there is none.
 std::optional<Quantization> quantization_of(Transformer& model) {
   std::optional<Quantization> found;
   model.each([&](const std::string&, const Parameter& p) {
@@ -190,15 +193,15 @@ std::optional<Quantization> quantization_of(Transformer& model) {
 
 void check_halves(const std::string& name, const Tensor& values) {
   const float* x = values.data_as<float>();
-  constexpr float kBeyond = 65520;  // is rounded to infinity
+  constexpr float kBeyond = 65520;  // rounds to infinity
   if (std::any_of(x, x + values.size(),
                   [](float v) { return std::isfinite(v) && std::fabs(v) >= kBeyond; })) {
     fail(ErrorKind::InvalidArgument,
-         "model: {} has numbers beyond fp16's 65504; expected another dtype", name);
+         "model: {} has numbers above fp16's 65504; expected another dtype", name);
   }
 }
 
-// Vectors, tables of positions and routers are small, and llama.cpp adds and compares them in F32.
+// Vectors, tables of positions and routers are small, and llama.cpp computes with them in F32.
 bool stays_exact(const std::string& name, const Shape& shape) {
   return shape.size() == 1 || name == "position_embd.weight" ||
          name.ends_with("ffn_gate_inp.weight");
@@ -221,7 +224,7 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto& [architecture, family] = pair_of(*file);
   if (file->integer("split.count").value_or(1) > 1) {
     fail(ErrorKind::Unsupported,
-         "{}: it is one of {} files of a model (split.count); expected the model in one, as "
+         "{}: it is one of {} files of a model (split.count); expected one file, as "
          "llama-gguf-split --merge makes it",
          path, *file->integer("split.count"));
   }
@@ -264,7 +267,7 @@ GgufModel::GgufModel(Transformer& model, const Family* family, const std::string
 }
 
 void GgufModel::add(const std::string& name, const Tensor& values, const std::string& block) {
-  // Rows that do not divide into blocks, as llama.cpp does it.
+  // For rows that do not divide into blocks, uses the same fallback as llama.cpp.
   const bool divides = values.shape().back() % block_named(block).elements == 0;
   if (divides && block.starts_with("Q")) check_quantizable("model", name, values);
   GgufTensor tensor;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A model's part of a GGUF file: metadata and weights.
+// The model in a GGUF file: metadata and weights.
 
 #include <string>
 #include <vector>
@@ -22,22 +22,23 @@ extern const Family gguf_gpt2;
 extern const Family gguf_bloom;
 extern const Family gguf_gpt_neox;
 
-// As open_model_files() does it for a folder. The origin is the family of Hugging Face's files that
-// these stand for.
+// Like open_model_files() for a folder. The origin is the corresponding family of Hugging Face
+// files.
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 
 Spec read_gguf_spec(const std::string& path);
 
-// What a model is in a GGUF file, beside its tokenizer. Unsupported where no architecture can
-// express its Spec; what only training asks for (dropout, deviations) is left out.
+// The contents of a GGUF file without its tokenizer. Throws Unsupported if no architecture can
+// express the Spec; fields that only training uses (dropout, deviations) are omitted.
 class GgufModel {
  public:
-  // `family` is what the model was read from, so that siblings keep their names; `block` is what
-  // matrices are stored in: F32, F16, BF16, Q8_0 or Q4_0.
+  // `family` is the family that the model was read from, so that related families keep their names;
+  // `block` is the format of matrices: F32, F16, BF16, Q8_0 or Q4_0.
   GgufModel(Transformer& model, const Family* family, const std::string& block);
 
   GgufMetadata metadata;
-  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // valid with this object
+  // valid during the lifetime of this object
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }
 
  private:
   void add(const std::string& name, const Tensor& values, const std::string& block);

@@ -1,5 +1,5 @@
-// GGUF's Gemma: gains are stored as 1 + w, scores are scaled by a rule instead of a key, and which
-// layers are local is a rule too, unless the file says otherwise.
+// GGUF's Gemma: gains are stored as 1 + w, scores are scaled by a rule instead of a key, and a rule
+// also decides which layers are local, unless the file says otherwise.
 
 #include <cmath>
 
@@ -11,7 +11,8 @@
 namespace fovea {
 namespace {
 
-// The largest model of each generation, known by its layers, is scaled by width / heads.
+// The largest model of each generation, recognised by its number of layers, is scaled by width /
+// heads.
 void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   AttentionSpec& a = s.decoder->attention;
   const int64_t head_width = gguf_head_width(s);

@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-// LLaMA, and Mistral and Mixtral, which have the same name here. llama.cpp knows no window of this
-// architecture; the key is ours.
+// LLaMA, and Mistral and Mixtral, which have the same name here. llama.cpp has no window for this
+// architecture; the key is an addition of fovea.
 void gguf_llama_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   gguf_llama_shape(io, s);
@@ -39,7 +39,7 @@ void gguf_qwen3_moe_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// LLaMA with fused matrices. llama.cpp takes all layers for layers without a window.
+// LLaMA with fused matrices. llama.cpp treats all layers as layers without a window.
 void gguf_phi3_config(Config& io, Spec& s) {
   auto& windows = s.decoder->attention.windows;
   gguf_llama_shape(io, s);
@@ -56,7 +56,7 @@ void gguf_olmo2_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// Neighbouring rows turn together here; halves of a head do in Hugging Face's files, and in ours.
+// GGUF rotates neighbouring rows; Hugging Face's files and fovea rotate halves of a head.
 const Names llama_pairs = {{"blk.{i}.attn_{q,k}.{weight,bias}",
                             "decoder.{i}.attention.{query,key}.{weight,bias}",
                             Stored::rotary_pairs}};

@@ -1,4 +1,4 @@
-// Rotary positions in GGUF: a kind of scaling by key, or factors of each pair's frequency in a
+// Rotary positions in GGUF: a kind of scaling by key, or factors for each pair's frequency in a
 // tensor.
 
 #include <cmath>
@@ -11,14 +11,14 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLlama3Context = 8192;  // of every model that is stretched this way
+constexpr int64_t kLlama3Context = 8192;  // original context of every model with this scaling
 
 std::vector<float> floats_under(Config& io, const char* key) {
   const nlohmann::json list = io.value(key);
   return list.is_array() ? list.get<std::vector<float>>() : std::vector<float>();
 }
 
-// What each pair's frequency is divided by.
+// The divisors of each pair's frequency.
 std::vector<float> factors_of(const RotarySpec& scaled, int64_t turned) {
   RotarySpec plain;
   plain.theta = scaled.theta;
@@ -34,7 +34,7 @@ bool nearly_equal(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size();
 }
 
-// The file holds the factors only; where they are those of llama3's rule, so is the Spec.
+// The file contains only the factors; if they follow llama3's rule, the Spec uses that rule.
 void one_set_of_factors(Config& io, RotarySpec& r, int64_t turned, int64_t context) {
   constexpr const char* kKey = "rope_freqs.weight";
   if (!io.reading()) {
@@ -56,7 +56,7 @@ void one_set_of_factors(Config& io, RotarySpec& r, int64_t turned, int64_t conte
   r.short_factors = r.long_factors = factors;
 }
 
-// Short and long factors, and what cos and sin are multiplied by.
+// Short and long factors, and the factor of cos and sin.
 void two_sets_of_factors(Config& io, RotarySpec& r, int64_t context) {
   constexpr const char* kShort = "rope_factors_short.weight";
   constexpr const char* kLong = "rope_factors_long.weight";
@@ -118,7 +118,7 @@ void gguf_rope(Config& io, Spec& s) {
   two_sets_of_factors(io, r, s.context);
   if (r.scaling == RotaryScaling::none || !io.reading())
     one_set_of_factors(io, r, turned, s.context);
-  // Without scaling these say nothing, whatever the file has.
+  // Without scaling the file's values of these have no effect.
   if (r.scaling == RotaryScaling::none) r.factor = 1;
   if (r.scaling == RotaryScaling::none || r.scaling == RotaryScaling::linear)
     r.original_context = 0;

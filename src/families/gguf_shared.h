@@ -1,32 +1,32 @@
 #pragma once
 
-// What GGUF's architectures have in common. Each is a Family whose config is the metadata of the
-// file, by keys without "ARCHITECTURE." in front, and whose names are GGUF's. What other formats
-// say in their config and GGUF by the presence of a tensor, or in one, stands in the config under
-// the tensor's name: true, or a list of its elements.
+// The shared parts of GGUF's architectures. Each is a Family whose config is the metadata of the
+// file, by keys without the prefix "ARCHITECTURE.", and whose names are GGUF's. Settings that GGUF
+// expresses by the presence or contents of a tensor appear in the config under the tensor's name:
+// true, or a list of its elements.
 
 #include "checkpoint/family.h"
 
 namespace fovea {
 
-// An architecture. There is one list of names for all of them; `exceptions` go in front.
+// An architecture. All share one list of names; `exceptions` take precedence.
 Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
                          const Names& exceptions = {});
-// Query, key and value in one.
+// Query, key and value in one tensor.
 Names gguf_fused_attention();
 
 // Sizes and head, for every architecture.
 void gguf_sizes(Config& io, Spec& s);
-// LLaMA's way: RMSNorm, gated SiLU, no biases, rotary positions.
+// The shape of LLaMA: RMSNorm, gated SiLU, no biases, rotary positions.
 void gguf_llama_shape(Config& io, Spec& s);
-// GPT's way: LayerNorm, one kind of bias everywhere.
+// The shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);
-// Of a decoder's head. Unsupported where there are no heads to divide the width among.
+// The width of a decoder's head. Throws Unsupported if the number of heads is 0.
 int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
 
-// After all else: refuses keys that no one asked for.
+// Call it last: throws if there are keys that were not read.
 void gguf_refuse_unknown(Config& io);
 
 }  // namespace fovea

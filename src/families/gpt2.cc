@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], query, key and value in
-// one.
+// GPT-2 (Radford et al. 2019). Its linear layers are stored as [in, out], with query, key and value
+// fused.
 void gpt2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);

@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-// GPT-NeoX (Black et al. 2022): rotary positions of a part of each head, sublayers side by side.
+// GPT-NeoX (Black et al. 2022): rotary positions of a part of each head, parallel sublayers.
 void gpt_neox_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
@@ -26,7 +26,7 @@ void gpt_neox_config(Config& io, Spec& s) {
   float theta = rotary.theta;
   io("rotary_emb_base", theta, 10000, 1e9f);
   io("rotary_pct", rotary.share, 0.25f);
-  if (io.value("rope_parameters").is_null()) {  // then the keys above count, and not these
+  if (io.value("rope_parameters").is_null()) {  // otherwise rope_parameters replaces the keys above
     const auto told = [&](const char* key, double absent) {
       const nlohmann::json value = io.value(key);
       return value.is_null() ? nlohmann::json(absent) : value;

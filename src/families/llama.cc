@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-// LLaMA 1 to 3 and all that is shaped like it (Touvron et al. 2023).
+// LLaMA 1 to 3 and all models of the same shape (Touvron et al. 2023).
 void llama_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   llama_sizes(io, s, {});

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// Marian (Junczys-Dowmunt et al. 2018): the original Transformer, with sinusoids whose sines stand
-// before their cosines.
+// Marian (Junczys-Dowmunt et al. 2018): the original Transformer, with sinusoids that have all
+// sines before the cosines.
 void marian_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position = {.kind = PositionKind::sinusoidal, .waves = Waves::halves};
@@ -17,7 +17,7 @@ void marian_config(Config& io, Spec& s) {
   io("share_encoder_decoder_embeddings", shared, true);
   int64_t source = s.source_vocabulary == 0 ? s.vocabulary : s.source_vocabulary;
   if (!io.reading()) {
-    io.write("vocab_size", source);  // the encoder's, where they differ
+    io.write("vocab_size", source);  // the encoder's, if they differ
     io.write("decoder_vocab_size", s.vocabulary);
   } else if (!shared) {
     source = s.vocabulary;

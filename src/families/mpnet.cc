@@ -4,14 +4,14 @@
 namespace fovea {
 namespace {
 
-// MPNet (Song et al. 2020): BERT without token types, with relative positions beside the learned
-// ones, which begin behind row 1.
+// MPNet (Song et al. 2020): BERT without token types, with relative positions in addition to the
+// learned ones, which start after row 1.
 void mpnet_config(Config& io, Spec& s) {
   bert_shape(s);
   PositionSpec& position = s.encoder->position;
   position.bias = DistanceBias::relative;
   bert_sizes(io, s, 1e-12f);
-  s.padding = 1;  // whatever pad_token_id says
+  s.padding = 1;  // independent of pad_token_id
   positions_behind_padding(io, s, 1);
   io("relative_attention_num_buckets", position.buckets, 32);
   if (io.reading()) io.refuse_unknown({});

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// OLMo 2 (OLMo Team 2025): LLaMA with norms on the sublayers' outputs, and of queries and keys over
-// all heads.
+// OLMo 2 (OLMo Team 2025): LLaMA with norms on the sublayers' outputs, and norms of queries and
+// keys over all heads.
 void olmo2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.placement = {false, true, false};

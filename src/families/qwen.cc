@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// The window is there but unused unless use_sliding_window says so; then it is of the layers from
-// max_window_layers on, or of those that layer_types names.
+// The window is used only if use_sliding_window is true; then for the layers from max_window_layers
+// on, or for those in layer_types.
 void windows(Config& io, StackSpec& d) {
   const bool local = !d.attention.windows.empty();
   bool used = local;
@@ -28,7 +28,7 @@ void qwen2_config(Config& io, Spec& s) {
   if (io.reading()) io.refuse_unknown({});
 }
 
-// Qwen 3 (2025): with norms of queries and keys instead.
+// Qwen 3 (2025): norms of queries and keys instead of biases.
 void qwen3_common(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.attention.head_width = io.reading() ? 128 : d.attention.head_width;

@@ -20,7 +20,8 @@ const Architecture& architecture_named(const Family& family, const std::string& 
        excerpt(name), fmt::join(names, " or "));
 }
 
-// How many outputs a head has that is no language model's: num_labels, or the names of the labels.
+// The number of outputs of a head that is not a language model: num_labels, or the number of label
+// names.
 int64_t labels_of(Config& io, int64_t absent) {
   const nlohmann::json count = io.value("num_labels"), names = io.value("id2label");
   if (names.is_object() && !names.empty()) return std::ssize(names);
@@ -43,10 +44,10 @@ void write_labels(Config& io, const Spec& spec) {
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all = {
-      &gpt2,       &llama,  &mistral, &mixtral,    &qwen2, &qwen3,      &qwen3_moe,
-      &gemma2,     &gemma3, &phi3,    &olmo2,      &opt,   &bloom,      &gpt_neox,
-      &starcoder2, &bert,   &roberta, &distilbert, &mpnet, &modernbert, &t5,
-      &bart,       &marian, &vit,     &whisper,    &own};
+      &gpt2,       &llama,  &mistral, &mixtral,    &qwen2,       &qwen3,      &qwen3_moe,
+      &gemma2,     &gemma3, &phi3,    &olmo2,      &opt,         &bloom,      &gpt_neox,
+      &starcoder2, &bert,   &roberta, &distilbert, &mpnet,       &modernbert, &t5,
+      &bart,       &marian, &vit,     &whisper,    &fovea_format};
   return all;
 }
 
@@ -65,7 +66,7 @@ void describe(Config& io, const Family& family, Spec& spec) {
     const auto found = std::find_if(family.architectures.begin(), family.architectures.end(),
                                     [&](auto& a) { return a.head.kind == spec.head.kind; });
     if (found == family.architectures.end())
-      fail(ErrorKind::Unsupported, "{}: it has no such head", family.model_type);
+      fail(ErrorKind::Unsupported, "{}: the family has no such head", family.model_type);
     io.write("architectures", {found->name});
     io.write("model_type", family.model_type);
     write_labels(io, spec);
@@ -92,7 +93,7 @@ HeadSpec head_of(const Family& family, const Spec& spec, HeadKind kind, int64_t 
   HeadSpec head{.kind = kind, .bias = true};
   if (kind == HeadKind::sequence) head.pooling = spec.decoder ? Pooling::last : Pooling::mean;
   for (const Architecture& architecture : family.architectures) {
-    if (&family == &own || architecture.head.kind != kind) continue;
+    if (&family == &fovea_format || architecture.head.kind != kind) continue;
     head = architecture.head;
     break;
   }
@@ -104,15 +105,14 @@ bool can_express(const Family& family, const Spec& spec) {
   try {
     Config writer;
     Spec copy = spec, back;
-    // Most tables take a decoder for granted; what is read back has it too, and is then another
-    // Spec.
-    if (!copy.decoder && &family != &own) copy.decoder.emplace();
+    // Most tables assume a decoder; reading creates one, so that the Specs differ.
+    if (!copy.decoder && &family != &fovea_format) copy.decoder.emplace();
     describe(writer, family, copy);
     const nlohmann::json json = writer.written();
     Config reader(json, family.model_type);
     describe(reader, family, back);
     return write_spec(back) == write_spec(spec);
-  } catch (const Error&) {  // a value that this family's files cannot hold
+  } catch (const Error&) {  // a value that this family's files cannot store
     return false;
   }
 }

@@ -32,25 +32,27 @@ extern const Family bart;
 extern const Family marian;
 extern const Family vit;
 extern const Family whisper;
-extern const Family own;
+extern const Family fovea_format;
 
-// Every family, in the order in which saving tries them: the last can express any Spec.
+// Every family, in the order in which saving tries them: the last one can express any Spec.
 const std::vector<const Family*>& families();
 
-// The family of a config.json's model_type; Unsupported names the nearest and lists all.
+// The family of a config.json's model_type. Throws Unsupported, naming the nearest and all
+// families.
 const Family& family_named(const std::string& model_type, const std::string& file);
 
-// Runs a family's table in the direction of `io`: config.json to Spec or back, with the head that
-// `architectures` names. The Spec that was read is validated.
+// Runs a family's table in the direction of `io`: config.json to Spec or back, with the head of the
+// class in `architectures`. A Spec that was read is validated.
 void describe(Config& io, const Family& family, Spec& spec);
 
-// The head of this kind that the family's checkpoints have, with so many labels; else a plain one.
+// The head of this kind in the family's checkpoints, with `labels` labels; a plain head if the
+// family has none.
 HeadSpec head_of(const Family& family, const Spec& spec, HeadKind kind, int64_t labels);
 
-// Whether the family's config gives this Spec back.
+// Whether writing and reading the family's config reproduces this Spec.
 bool can_express(const Family& family, const Spec& spec);
 
-// The first family whose config gives this Spec back.
+// The first family that can express this Spec.
 const Family& family_for(const Spec& spec);
 
 }  // namespace fovea

@@ -1,18 +1,19 @@
 #pragma once
 
-// What families have in common with their siblings.
+// What several families share.
 
 #include "checkpoint/family.h"
 
 namespace fovea {
 
-// A decoder's language model, classifiers of the last token and of each, and the bare model.
+// The classes of decoders: a language model, classifiers of the last token and of each token, and
+// the bare model.
 std::vector<Architecture> decoder_architectures(const std::string& stem,
                                                 const std::string& language_model);
-// Their tensors beside the language model's.
+// Adds the tensors of these other heads to the language model's.
 Names with_decoder_heads(Names names);
 
-// LLaMA's keys and its siblings', as far as all of them have them.
+// The keys that LLaMA and all families like it share.
 struct LlamaDefaults {
   float theta = 10000;
   float epsilon = 1e-6f;
@@ -25,10 +26,10 @@ struct LlamaDefaults {
 };
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
 Names llama_names();
-// Those of attention, for families that have their own kind of feed-forward or norms.
+// The names of attention, for families with another kind of feed-forward or norms.
 Names llama_attention_names();
 
-// sliding_window of all layers; `absent` where the file does not say, null = none.
+// sliding_window for all layers; `absent` if the file has no such key, null = none.
 void window_of_all(Config& io, StackSpec& stack, int64_t absent);
 
 Names operator+(Names a, const Names& b);

@@ -4,7 +4,8 @@
 namespace fovea {
 namespace {
 
-// StarCoder 2 (Lozhkov et al. 2024): LLaMA with LayerNorm, biases and a plain feed-forward layer.
+// StarCoder 2 (Lozhkov et al. 2024): LLaMA with LayerNorm, biases and an ungated feed-forward
+// layer.
 void starcoder2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   llama_sizes(io, s,

@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-// feed_forward_proj: relu, or gated-gelu for what is now called gelu_new.
+// feed_forward_proj: relu, or gated-gelu, which is now called gelu_new.
 void feed_forward(Config& io, FeedForwardSpec& ffn) {
   const std::string relu = "relu", gated_gelu = "gated-gelu", gated_silu = "gated-silu";
   if (!io.reading()) {
@@ -19,7 +19,7 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   ffn.activation = name == relu         ? ActivationKind::relu
                    : name == gated_gelu ? ActivationKind::gelu_tanh
                                         : ActivationKind::silu;
-  // What follows from it stands in some files too, and would win.
+  // Some files also contain this derived key, which would take precedence.
   io.only("dense_act_fn", name == relu ? "relu" : name == gated_gelu ? "gelu_new" : "silu");
   io.only("is_gated_act", ffn.gated);
 }

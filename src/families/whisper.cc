@@ -5,13 +5,13 @@ namespace fovea {
 namespace {
 
 // Whisper (Radford et al. 2022): a spectrogram through two convolutions, sinusoids in the encoder,
-// norms on the inputs, keys without bias.
+// norms on the inputs, keys without biases.
 void whisper_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::learned;
   d.attention.key_bias = false;
   bart_sizes(io, s);
-  s.scaled_embedding = false;  // transformers reads scale_embedding and scales nothing by it
+  s.scaled_embedding = false;  // transformers reads scale_embedding but does not use it
   s.encoder->position = {.kind = PositionKind::sinusoidal, .waves = Waves::spread, .stored = true};
   s.input.kind = InputKind::audio;
   io("num_mel_bins", s.input.bins, 80);

@@ -15,8 +15,8 @@ Tensor row_of(const std::vector<int32_t>& ids) {
   return row;
 }
 
-// Which word, counted between white space, each byte of a text belongs to; of the space between,
-// the next.
+// The index of the word, separated by white space, of each byte of a text; a space belongs to the
+// next word.
 std::vector<int64_t> words_of_bytes(std::string_view text) {
   std::vector<int64_t> words;
   int64_t word = -1;
@@ -50,7 +50,7 @@ std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32
   model.decode({row_of(input), {}, {}, {}}, pass);
   const int64_t H = weights.dim(1), T = weights.dim(2), S = weights.dim(3);
   std::vector<int64_t> seen;
-  for (int64_t t = 0; t + 1 < T; ++t) {  // row t is what predicts answer t
+  for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts answer t
     std::vector<float> sums(static_cast<size_t>(S));
     for (int64_t h = 0; h < H; ++h)
       for (int64_t s = 0; s < S; ++s)
@@ -71,7 +71,7 @@ std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenize
     const auto s = static_cast<size_t>(most_seen[t]);
     if (s >= encoding.ids.size() || encoding.special_mask[s] != 0) continue;
     const Offsets bytes = encoding.byte_offsets[s];
-    // The word of a token is that of its last byte: many begin with the space before.
+    // A token belongs to the word of its last byte: many tokens begin with a space.
     const std::vector<int32_t> read(answer.begin(),
                                     answer.begin() + static_cast<std::ptrdiff_t>(t + 1));
     const std::vector<int64_t> words = words_of_bytes(tokenizers.target.decode(read, true));

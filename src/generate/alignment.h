@@ -8,12 +8,13 @@
 
 namespace fovea {
 
-// For each token of an answer, the source's token that the decoder's last layer looked at most, the
-// mean of its heads; -1 = none.  source [S], answer [T], without the start token -> [T]
+// For each token of an answer, the source token with the largest attention weight in the decoder's
+// last layer (mean of its heads); -1 = none.  source [S], answer [T], without the start token ->
+// [T]
 std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
                                int32_t start, const std::vector<int32_t>& answer);
 
-// The same between words, pairs (source, answer) ascending: `most_seen` by token.
+// The alignment of words as ascending pairs (source, answer); `most_seen` is by token.
 std::vector<std::pair<int64_t, int64_t>> aligned_words(const TranslationTokenizers& tokenizers,
                                                        const std::string& source,
                                                        const std::vector<int32_t>& answer,

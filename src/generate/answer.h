@@ -10,20 +10,20 @@
 
 namespace fovea {
 
-// One answer as it grows: its tokens, its text, and why it ended.
+// One growing answer: its tokens, its text, and why it ended.
 class Answer {
  public:
-  // Without a tokenizer there is no text. `limit`: tokens at most; -1 = none.
+  // Without a tokenizer there is no text. `limit`: at most this many tokens; -1 = no limit.
   Answer(const Tokenizer* tokenizer, const GenerateOptions& options, const GenerationRules& rules,
          int64_t limit);
 
-  // Takes the next token and returns the text that became sure.
+  // Adds the next token and returns the text that became final.
   std::string add(int32_t id, const TokenLogprob* logprob);
-  // No more will come: returns what text was held back.
+  // Ends the answer: returns the text that was held back.
   std::string finish(const char* why);
 
   bool done() const { return !result_.finish.empty(); }
-  int64_t left() const {  // tokens that it may still have
+  int64_t left() const {  // remaining tokens
     return limit_ < 0 ? std::numeric_limits<int64_t>::max() : limit_ - std::ssize(result_.ids);
   }
   bool at_limit() const { return std::ssize(result_.ids) == limit_; }

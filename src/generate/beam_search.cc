@@ -18,8 +18,8 @@ BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& opti
       running_{{.counts = TokenCounts(options.sampling, prompt)}},
       sources_{0} {}
 
-// What a token behind a hypothesis of this score must have at least to come among the `kept` best;
-// rounded down. What is forbidden has not even the least of all numbers.
+// The least logit with which a token after a hypothesis of this score can be among the `kept` best;
+// rounded down. Forbidden tokens are below even the least finite number.
 float BeamSearch::lowest(const std::vector<Continuation>& best, size_t kept, double before) {
   constexpr float kLeast = std::numeric_limits<float>::lowest();
   if (best.size() < kept) return kLeast;
@@ -31,8 +31,8 @@ bool BeamSearch::better(const Continuation& a, const Continuation& b) {
   return a.source != b.source ? a.source < b.source : a.id < b.id;
 }
 
-// Twice as many as there are beams, and more where there are several end tokens: so many may end,
-// and as many as there are beams still go on.
+// Twice the number of beams, and more with several end tokens: this many may end, and enough others
+// remain to continue.
 size_t BeamSearch::kept() const {
   const auto ends = std::ssize(rules_.ends) * !options_.ignore_end + std::ssize(options_.stop_ids);
   return static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * options_.beams);
@@ -48,11 +48,11 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_behind(size_t source, con
   restrain(row.data(), vocabulary, {rules_, options_, prompt_, running_[source].counts},
            running_[source].ids);
   const double before = running_[source].score;
-  std::vector<Continuation> best;  // a heap whose first is the worst
+  std::vector<Continuation> best;  // a heap with the worst first
   best.reserve(most);
   float least = lowest(best, most, before);
   for (size_t id = 0; id < row.size(); ++id) {
-    if (!(row[id] >= least)) continue;  // nearly all of a vocabulary
+    if (!(row[id] >= least)) continue;  // nearly the whole vocabulary
     const Continuation c{before + double{row[id]}, static_cast<int64_t>(source),
                          static_cast<int32_t>(id), row[id]};
     if (best.size() == most && !better(c, best.front())) continue;
@@ -87,11 +87,11 @@ void BeamSearch::finish(const Continuation& c, bool ended) {
   if (std::ssize(finished_) > options_.beams) finished_.pop_back();
 }
 
-// Whether the best hypothesis under way may come among the best; see EarlyStopping.
+// Whether the best unfinished hypothesis can still be among the best; see EarlyStopping.
 bool BeamSearch::can_improve() const {
   if (!full()) return true;
   if (options_.early_stopping == EarlyStopping::yes) return false;
-  // What is still to come only lowers the sum: at its longest a hypothesis stands best.
+  // Further tokens only lower the sum: a hypothesis scores best at its longest.
   const bool longest =
       options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0;
   const auto length = static_cast<float>(longest ? options_.max_tokens : length_);
@@ -112,7 +112,7 @@ void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
     const Continuation& c = all[rank];
     const bool ended = ends(rules_, options_, c.id);
     if (ended || last) {
-      // What ends further down has been outdone by hypotheses that go on.
+      // Lower-ranked ends are worse than the hypotheses that continue.
       if (std::cmp_less(rank, options_.beams) && !closed) finish(c, ended);
     } else if (std::ssize(next) < options_.beams) {
       next.push_back(extended(c));

@@ -6,38 +6,38 @@
 
 namespace fovea {
 
-// Beam search (Graves 2012; Sutskever et al. 2014) as transformers does it: the best `beams`
-// unfinished hypotheses go on, and whole ones compete by log-probability / length ^ penalty.
+// Beam search (Graves 2012; Sutskever et al. 2014) by the rules of transformers: the best `beams`
+// unfinished hypotheses continue, and finished ones compete by log-probability / length ^ penalty.
 class BeamSearch {
  public:
   BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
              const std::vector<int32_t>& prompt);
 
   struct Hypothesis {
-    std::vector<int32_t> ids = {};  // written; the end included where there is one
-    float score = 0;                // sum of log-probabilities; of whole ones / length ^ penalty
-    bool ended = false;             // by an end token, not by the limit of its length
+    std::vector<int32_t> ids = {};  // generated tokens, including the end token
+    float score = 0;                // sum of log-probabilities; if finished / length ^ penalty
+    bool ended = false;             // by an end token, not by the length limit
     std::vector<float> logprobs = {};
     TokenCounts counts;
   };
 
   struct Continuation {
-    double score;  // of the hypothesis with this token
+    double score;  // score of the hypothesis with this token
     int64_t source;
     int32_t id;
     float logprob;
   };
-  // The best tokens behind a hypothesis, by its logits [V]: as many as may come into question.
+  // The best continuations of a hypothesis, by its logits [V]: as many as may be needed.
   std::vector<Continuation> best_behind(size_t source, const float* logits,
                                         int64_t vocabulary) const;
-  // best_behind() each of hypotheses(). Afterwards sources()[i] is the hypothesis that the i-th of
-  // the new ones goes on from, its last id the new one.
+  // Takes best_behind() of each of hypotheses(). Afterwards sources()[i] is the hypothesis that the
+  // i-th new one continues, and its last id is the new token.
   void advance(const std::vector<std::vector<Continuation>>& found);
 
   bool done() const { return done_; }
   const std::vector<Hypothesis>& hypotheses() const { return running_; }
   const std::vector<int64_t>& sources() const { return sources_; }
-  // Whole ones, best first: as many as there are beams.
+  // The finished hypotheses, best first: as many as there are beams.
   const std::vector<Hypothesis>& best() const { return finished_; }
 
  private:
@@ -54,7 +54,7 @@ class BeamSearch {
   const std::vector<int32_t>& prompt_;
   std::vector<Hypothesis> running_, finished_;
   std::vector<int64_t> sources_;
-  int64_t length_ = 0;  // tokens written so far
+  int64_t length_ = 0;  // tokens generated so far
   bool done_ = false;
 };
 

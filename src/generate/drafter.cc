@@ -8,12 +8,12 @@
 namespace fovea {
 namespace {
 
-// Tokens that are read at a time before there are guesses: a long prompt must not keep the larger
-// model waiting, which goes on without guesses meanwhile.
+// Tokens read per step before the first guess: the larger model must not wait for a long prompt;
+// until then it runs without guesses.
 constexpr int64_t kStepTokens = 512;
 
-// Past its own context the draft reads the newer part of a text alone. Where that begins moves by
-// half a context at a time, so that most steps go on from what was read.
+// Beyond its own context the draft reads only the newer part of a text. Its start moves by half a
+// context at a time, so that most steps continue from the cache.
 int64_t first_read(int64_t context, int64_t length) {
   if (length <= context) return 0;
   const int64_t half = std::max<int64_t>(1, context / 2);
@@ -22,7 +22,7 @@ int64_t first_read(int64_t context, int64_t length) {
 
 using Ids = std::vector<int32_t>;
 
-// A draft's vocabulary may lack the padding of the other's.
+// A draft's vocabulary may lack the padding tokens of the other model's.
 bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
   return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
 }
@@ -47,7 +47,7 @@ bool Drafter::reserve(Text& text, int64_t tokens) {
   return true;
 }
 
-// Keeps of what was read what still is in the text; what the larger model refused goes.
+// Keeps the part of the cache that still matches the text; rejected guesses are removed.
 int64_t Drafter::begin(Wish& wish) {
   const Spec& spec = model_.spec;
   wish.most = std::min(wish.most, spec.context / 2);
@@ -67,7 +67,7 @@ int64_t Drafter::begin(Wish& wish) {
   return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
 }
 
-// Reads the rows; those whose text is complete get a guess, and come again if they want more.
+// Reads the rows. A row whose text is complete gets a guess, and is returned if it wants more.
 std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens, last;

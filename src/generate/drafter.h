@@ -9,15 +9,15 @@
 
 namespace fovea {
 
-// A smaller model that guesses what a larger one with the same vocabulary will write, so that the
-// larger one reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared with
-// the token that the larger one draws, hence no answer depends on a draft.
+// A smaller model with the same vocabulary that guesses the next tokens, so that the larger model
+// reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared with the token
+// that the larger model draws, so a draft does not affect any answer.
 class Drafter {
  public:
-  // Keeps what it read of texts in at most so many pages; where they are full it guesses nothing.
+  // Caches texts in at most `pages` pages; if they are full it makes no guesses.
   Drafter(const Transformer& model, DType compute, DType cache, int64_t pages);
 
-  // What it holds of one text. Not to outlive the Drafter.
+  // The draft's state of one text. Must not outlive the Drafter.
   struct Text {
     explicit Text(PagePool& its_pool) : pool(its_pool) {}
     ~Text() { shorten(pool, cached, 0); }
@@ -26,29 +26,29 @@ class Drafter {
 
     PagePool& pool;
     CachedText cached;
-    std::vector<int32_t> ids;  // of which the first cached.length are in the cache
+    std::vector<int32_t> ids;  // the first cached.length of them are in the cache
   };
 
-  // Draws a token from logits [V] behind the text and what was guessed so far.
+  // Draws a token from the logits [V] after the text and its guesses so far.
   using Draw = std::function<int32_t(const std::vector<float>& logits)>;
 
   struct Wish {
-    const std::vector<int32_t>& ids;     // what stands there for sure
-    const std::vector<int32_t>& source;  // of an encoder
-    std::shared_ptr<Text>& text;         // made here, for the next time
+    const std::vector<int32_t>& ids;     // the tokens that are final
+    const std::vector<int32_t>& source;  // input of an encoder
+    std::shared_ptr<Text>& text;         // created here, kept for the next call
     int64_t most = 0;                    // guesses
-    int64_t horizon = 0;                 // as in KvCache::Member
+    int64_t horizon = 0;                 // see KvCache::Member
     Draw draw = {};
-    std::vector<int32_t> guessed = {};  // the result: none where there is no room for the text
+    std::vector<int32_t> guessed = {};  // result: empty if there is no room for the text
   };
   void guess(std::vector<Wish>& wishes);
 
  private:
-  struct Row {  // of a pass
+  struct Row {  // one text of a pass
     Wish* wish;
     int64_t tokens;
   };
-  int64_t begin(Wish& wish);  // how many tokens are to be read before the first guess
+  int64_t begin(Wish& wish);  // returns the number of tokens to read before the first guess
   bool reserve(Text& text, int64_t tokens);
   std::vector<Row> pass(const std::vector<Row>& rows);
 

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-// Pages for a single request: as many as it can fill, and each stream one more to part ways in.
+// Pages for a single request: as many as it can fill, plus one per stream for the page they copy.
 int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOptions& options,
                  uint64_t cache_bytes) {
   const Spec& spec = generator.model.spec;
@@ -19,13 +19,14 @@ int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOption
   const auto room = static_cast<int64_t>(cache_bytes / page);
   if (room < 1) {
     fail(ErrorKind::OutOfMemory,
-         "generate: a page of keys and values takes {} bytes, {} are free; expected more memory",
+         "generate: a page of keys and values takes {} bytes, but only {} are free; expected more "
+         "memory",
          page, cache_bytes);
   }
   return std::min(pages, room);
 }
 
-// A model needs something to go on from: the end-of-text token, else a line break, else the
+// The first token for an empty prompt: the end-of-text token, else a line break, else the
 // vocabulary's first.
 std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
   if (const auto end = tokenizer.eos_id()) return {*end};
@@ -41,7 +42,7 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = tokenizer.encoding(prompt, whole).ids;
   if (spec.encoder) return ids;
-  // A text to go on from does not end.
+  // A prompt that is continued must not have an end token.
   if (ids.size() > 1 && tokenizer.eos_id() == ids.back()) ids.pop_back();
   return ids.empty() ? beginning(tokenizer) : ids;
 }

@@ -6,17 +6,18 @@
 
 namespace fovea {
 
-// A model as generation needs it.
+// A model with the settings for generation.
 struct Generator {
   const Transformer& model;
-  const Tokenizer* tokenizer = nullptr;  // of what is written; none: ids alone
+  const Tokenizer* tokenizer = nullptr;  // tokenizer of the generated text; null: ids only
   GenerationRules rules = {};
-  DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
-  const Tokenizer* source = nullptr;               // of what an encoder reads, for translate()
+  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
+  const Tokenizer* source = nullptr;               // tokenizer of the encoder's input, for
+                                                   // translate()
   const Transformer* draft = nullptr;              // with the same vocabulary
 };
 
-// The public functions of that name, for one request by itself; its keys and values take at most
+// The public functions of these names, for one request; its keys and values take at most
 // `cache_bytes`.
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,

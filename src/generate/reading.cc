@@ -12,7 +12,7 @@ bool shares_beginnings(const Spec& spec) {
   return !spec.encoder && !by_length;
 }
 
-// Sources of about the same length are read together: padding is work for nothing.
+// Sources of similar length are encoded together, since padding costs time.
 void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
                     DType compute, int64_t step_tokens) {
   const auto length = [](const Source& source) { return std::ssize(*source.ids); };

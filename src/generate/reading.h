@@ -7,16 +7,16 @@
 
 namespace fovea {
 
-// How a model reads texts of which its pages hold the beginnings: passes over ragged batches.
+// Runs a model over ragged batches of texts whose beginnings are in the cache.
 
-// Whether the keys of a text depend on nothing but the tokens up to them: not where an encoder read
-// something before, nor where rotations depend on how long the text will become.
+// Whether the keys of a text depend only on the tokens up to them: not after an encoder, nor if
+// rotations depend on the final length of the text.
 bool shares_beginnings(const Spec& spec);
 
-// What is to be read before the first token, by an encoder.
+// The input of an encoder, to be encoded before the first token.
 struct Source {
   const std::vector<int32_t>* ids;
-  CachedText* text;  // receives what the decoder will look at
+  CachedText* text;  // receives the keys and values of cross-attention
 };
 // Batches have about `step_tokens` tokens.
 void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
@@ -26,7 +26,7 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr);
 
-// The logits [picked, V] behind some of these rows.
+// The logits [picked, V] of some of these rows.
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows);
 
 }  // namespace fovea

@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// The tokens that an answer may have, -1 = no limit: the decoder's context is one, unless it
-// slides, and the cache is another.
+// The most tokens of an answer, -1 = no limit: limited by the decoder's context, unless it slides,
+// and by the cache.
 int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t pages) {
   const int64_t most = task.options.max_tokens;
   if (task.slide && task.options.beams == 1) return most;
@@ -23,7 +23,7 @@ int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t page
 }  // namespace
 
 int64_t room_in(int64_t pages, int64_t beginning, int64_t texts) {
-  const int64_t shared = beginning / kPageTokens;  // a page that is not full is copied
+  const int64_t shared = beginning / kPageTokens;  // a partly filled page is copied
   return (shared + (pages - shared) / texts) * kPageTokens - beginning;
 }
 
@@ -105,22 +105,22 @@ void Request::fail(const std::exception& error) {
   event.error_kind = known ? known->kind() : memory ? ErrorKind::OutOfMemory : ErrorKind::Internal;
   try {
     emit(event);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody hears of it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the error cannot be reported
   }
 }
 
-void Request::end(Branch& branch) {
+void Request::finish(Branch& branch) {
   branch.done = true;
   shorten(pool_, branch.text, 0);
   done_ = done_ ||
           std::all_of(branches_.begin(), branches_.end(), [](const Branch& s) { return s.done; });
 }
 
-void Request::take(size_t index, const float* logits, std::vector<Watched> watched) {
-  watched_ = std::move(watched);
+void Request::accept(size_t index, const float* logits, std::vector<AttentionTrace> traces) {
+  traces_ = std::move(traces);
   if (std::exchange(first_, false)) {
     prompt_seconds_ = seconds();
-    // All answers go on from the prompt.
+    // All answers continue the prompt.
     for (int64_t answer = 1; answer < task_.options.answers && !beams_; ++answer) {
       Branch next = branches_[0];
       next.text = forked(pool_, branches_[0].text);
@@ -137,7 +137,7 @@ void Request::take(size_t index, const float* logits, std::vector<Watched> watch
   if (std::all_of(found_.begin(), found_.end(), ready)) advance_beams();
 }
 
-void Request::weigh(size_t branch, const float* logits) {
+void Request::process_logits(size_t branch, const float* logits) {
   if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary_);
 }
 
@@ -148,12 +148,12 @@ int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& 
   return sampler(logits.data(), std::ssize(logits));
 }
 
-// The token behind the branch's ids; false where the answer ends with it.
+// Draws the token after the branch's ids; returns false if the answer ends with it.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
-                       const Watched* watched, int32_t& id) {
+                       const AttentionTrace* trace, int32_t& id) {
   const auto place = static_cast<size_t>(branch.answer);
   Answer& answer = answers_[place];
-  thread_local std::vector<float> row;  // kept, for fresh memory costs more than the copy
+  thread_local std::vector<float> row;  // reused, since fresh memory costs more than the copy
   row.assign(logits, logits + vocabulary_);
   id = choose(row, answer.ids(), token_counts_[place], samplers_[place]);
   if (guess != nullptr) {
@@ -171,14 +171,14 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
   if (counts) {
     event.id = id;
     if (wanted) event.logprob = &logprob;
-    event.watched = watched;
+    event.trace = trace;
   }
   if (answer.done()) {
     complete(answer, event);
     return false;
   }
   if (emit(event)) return true;
-  answer.finish("stop");  // enough, says the receiver
+  answer.finish("stop");  // the receiver stopped the request
   complete(answer, {.answer = branch.answer});
   done_ = true;
   return false;
@@ -186,27 +186,28 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
 
 void Request::draw(Branch& branch, const float* logits) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  if (answer.at_limit()) {  // none was asked for, or the prompt fills the context
+  if (answer.at_limit()) {  // no tokens were requested, or the prompt fills the context
     const std::string text = answer.finish("length");
     complete(answer, {.answer = branch.answer, .text = text});
-    return end(branch);
+    return finish(branch);
   }
   const int64_t guesses = std::exchange(branch.guesses, 0),
                 certain = std::ssize(branch.ids) - guesses;
   for (int64_t i = 0;; ++i) {
     int32_t id = -1;
-    const Watched* const watched = watched_.empty() ? nullptr : &watched_[static_cast<size_t>(i)];
+    const AttentionTrace* const trace =
+        traces_.empty() ? nullptr : &traces_[static_cast<size_t>(i)];
     const auto place = static_cast<size_t>(certain + i);
     const int32_t* const guess = i < guesses ? &branch.ids[place] : nullptr;
-    if (!draw_one(branch, logits + i * vocabulary_, guess, watched, id)) return end(branch);
+    if (!draw_one(branch, logits + i * vocabulary_, guess, trace, id)) return finish(branch);
     if (guess != nullptr && *guess == id) continue;
     branch.ids.resize(place);
     shorten(pool_, branch.text, certain + i);
-    return put(branch, id);
+    return commit(branch, id);
   }
 }
 
-void Request::put(Branch& branch, int32_t id) {
+void Request::commit(Branch& branch, int32_t id) {
   branch.ids.push_back(id);
   if (std::ssize(branch.ids) > context_) {
     branch.ids.erase(branch.ids.begin(), branch.ids.end() - std::max<int64_t>(1, context_ / 2));
@@ -217,7 +218,7 @@ void Request::put(Branch& branch, int32_t id) {
 int64_t Request::most_guesses(const Branch& branch) const {
   if (first_ || beams_ || branch.pending() != 1) return 0;
   const int64_t room = std::min(task_.options.guesses, context_ - std::ssize(branch.ids));
-  // The last token is drawn behind the guesses.
+  // One more token is drawn after the guesses.
   return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
 }
 
@@ -225,8 +226,8 @@ Drafter::Draw Request::guessing(const Branch& branch) {
   const auto answer = static_cast<size_t>(branch.answer);
   return [this, sampler = samplers_[answer], counts = token_counts_[answer],
           written = answers_[answer].ids()](std::vector<float> logits) mutable {
-    // Either vocabulary may be padded. What the draft lacks comes last, but is not forbidden: the
-    // rules may forbid all else.
+    // Either vocabulary may be padded. Tokens that the draft lacks rank last but are not forbidden,
+    // since the rules may forbid all others.
     constexpr float kLast = -1e30f;
     logits.resize(static_cast<size_t>(vocabulary_), kLast);
     int32_t id = 0;
@@ -280,7 +281,7 @@ void Request::finish_beams() {
     if (!answer.done()) text += answer.finish("length");
     complete(answer, {.answer = static_cast<int64_t>(i), .text = text});
   }
-  for (Branch& branch : branches_) end(branch);
+  for (Branch& branch : branches_) finish(branch);
 }
 
 }  // namespace fovea

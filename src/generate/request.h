@@ -13,13 +13,13 @@
 
 namespace fovea {
 
-// A text under way: `ids` is what it consists of, of which the first text.length are in the cache.
-// Reading a prompt, drawing token by token and reading again after the pages were taken away are
-// the same thing: the rest is read, then the next token is drawn.
+// A text in progress: `ids` are its tokens; the first text.length of them are in the cache. Reading
+// a prompt, drawing a token and reading again after preemption work alike: the uncached tokens are
+// read, then the next token is drawn.
 struct Branch {
   CachedText text;
   std::vector<int32_t> ids;
-  int64_t guesses = 0;  // ids at the end that are only guessed
+  int64_t guesses = 0;  // unverified guesses at the end of ids
   std::shared_ptr<Drafter::Text> draft = {};
   int64_t answer = 0;
   bool done = false;
@@ -27,20 +27,20 @@ struct Branch {
   int64_t pending() const { return done ? 0 : std::ssize(ids) - text.length; }
 };
 
-// What a request is made of, besides its options.
+// The parts of a request.
 struct Task {
   uint64_t number = 0;
   std::vector<int32_t> prompt;
   GenerateOptions options;
   Engine::Sink sink;
-  bool slide = false;  // past the context forget the oldest half, instead of ending
-  Watch watch = {};
+  bool slide = false;  // beyond the context drop the oldest half, instead of ending
+  AttentionTraceOptions trace = {};
 };
 
-// Tokens that each of so many texts may add to a beginning that they share, in so many pages.
+// Tokens that each of `texts` texts with a common beginning may add, in `pages` pages.
 int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
 
-// One request: its answers drawn apart from each other, or its beams.
+// One request: its answers, drawn independently, or its beams.
 class Request {
  public:
   Request(Task task, const Spec& spec, const GenerationRules& rules, const Tokenizer* tokenizer,
@@ -50,44 +50,44 @@ class Request {
   Request& operator=(const Request&) = delete;
 
   uint64_t number() const { return task_.number; }
-  const std::vector<int32_t>& source() const { return task_.prompt; }  // of an encoder
+  const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
   bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
-  struct Counts {  // of tokens, all answers together
+  struct Counts {  // numbers of tokens, summed over all answers
     int64_t written = 0, guessed = 0, accepted = 0;
   };
   const Counts& counts() const { return counts_; }
 
-  // What of take() needs no other branch: safe for several requests at a time.
-  void weigh(size_t branch, const float* logits);
-  // The logits [V] behind the last token of a branch, and before it behind those that its guesses
-  // stand behind: rows [1 + guesses, V]. `watched` has an entry for each row, or none.
-  void take(size_t branch, const float* logits, std::vector<Watched> watched = {});
-  // How many tokens may be guessed behind a branch now: none while it has others to read.
+  // The part of accept() that needs no other branch: safe to call for several requests in parallel.
+  void process_logits(size_t branch, const float* logits);
+  // Takes the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted token, row i
+  // follows guess i. `traces` has one entry per row, or is empty.
+  void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
+  // The most tokens that may be guessed after a branch now; 0 while other tokens of it are unread.
   int64_t most_guesses(const Branch& branch) const;
-  // Draws from another model's logits what this one may draw behind the branch: by the same rules,
-  // with the same random numbers. For as long as the branch does not go on.
+  // Returns a function that draws from another model's logits by the same rules and with the same
+  // random numbers as this request would. Valid until the branch advances.
   Drafter::Draw guessing(const Branch& branch);
-  void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // in place of earlier ones
-  const Watch& watch() const { return task_.watch; }
+  void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // replaces earlier guesses
+  const AttentionTraceOptions& trace() const { return task_.trace; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
-  void release_pages();                    // what was read must be read again
-  void fail(const std::exception& error);  // ends it
+  void release_pages();                    // the texts must be read again
+  void fail(const std::exception& error);  // ends the request
 
  private:
   void draw(Branch& branch, const float* logits);
-  // Restrains the logits, and draws from them.
+  // Applies the rules to the logits, and draws from them.
   int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
                  TokenCounts& counts, Sampler& sampler) const;
-  bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const Watched* watched,
+  bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const AttentionTrace* trace,
                 int32_t& id);
   void advance_beams();
   void finish_beams();
-  void put(Branch& branch, int32_t id);
-  void end(Branch& branch);
+  void commit(Branch& branch, int32_t id);
+  void finish(Branch& branch);
   bool emit(const Event& event);
   void complete(Answer& answer, Event last);
   double seconds() const;
@@ -97,15 +97,15 @@ class Request {
   PagePool& pool_;
   int64_t context_, vocabulary_;
   int64_t horizon_ = 0;
-  std::vector<int32_t> counted_;  // what penalties count besides the written
+  std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
   std::vector<Branch> branches_;
   std::vector<Answer> answers_;
   std::vector<Sampler> samplers_;          // of each answer
   std::vector<TokenCounts> token_counts_;  // of each answer
   std::optional<BeamSearch> beams_;
-  // How each beam may go on, until all know.
+  // The continuations of each beam; used when all are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
-  std::vector<Watched> watched_;  // of the rows that are drawn from now
+  std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
   int64_t cached_ = 0;

@@ -39,7 +39,7 @@ void force(float* logits, int64_t vocabulary, int32_t id) {
   set(logits, vocabulary, id, 0);
 }
 
-// No token that would complete an n-gram that is there already.
+// Forbids tokens that would complete an n-gram that already occurs.
 void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
   const int64_t size = std::ssize(seen), before = n - 1;
   if (size < n) return;
@@ -73,17 +73,17 @@ EarlyStopping early_stopping_of(const Origin& origin) {
   return *early == true ? EarlyStopping::yes : EarlyStopping::no;
 }
 
-// What a model is that writes no text, and the command that fits it.
+// Describes a model that generates no text, and the command that fits it.
 std::string described(const Spec& spec) {
   switch (spec.head.kind) {
     case HeadKind::language_model:
-      return "it is an encoder alone, which writes no text (embed makes vectors with it)";
-    case HeadKind::pooled: return "its head makes vectors of texts (embed makes them)";
+      return "it is only an encoder, which generates no text (use embed for vectors)";
+    case HeadKind::pooled: return "its head makes vectors of texts (use embed)";
     case HeadKind::sequence:
-      return spec.head.labels == 1 ? "its head scores texts (rerank does)"
-                                   : "its head tells labels of texts (eval --labels measures it)";
-    case HeadKind::token: return "its head tells labels of words (eval --labels measures it)";
-    case HeadKind::span: return "its head finds spans in texts (inspect shows it)";
+      return spec.head.labels == 1 ? "its head scores texts (use rerank)"
+                                   : "its head labels texts (use eval --labels)";
+    case HeadKind::token: return "its head labels words (use eval --labels)";
+    case HeadKind::span: return "its head finds spans in texts (use inspect)";
   }
   return "";
 }
@@ -133,7 +133,7 @@ GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
   };
   bool draws = !spec.encoder;
   if (read("do_sample", draws) && draws) {
-    s.temperature = 1, s.top_k = 50, s.top_p = 1;  // transformers' own
+    s.temperature = 1, s.top_k = 50, s.top_p = 1;  // the defaults of transformers
     read("temperature", s.temperature);
     read("top_k", s.top_k);
     read("top_p", s.top_p);

@@ -9,22 +9,22 @@
 
 namespace fovea {
 
-// What a checkpoint says of generation, in generation_config.json or config.json.
+// A checkpoint's settings for generation, from generation_config.json or config.json.
 struct GenerationRules {
-  std::vector<int32_t> ends = {};     // any of these ends a text
+  std::vector<int32_t> ends = {};     // each of these ends a text
   std::optional<int32_t> start = {};  // decoder_start_token_id: before an answer's first token
   std::optional<int32_t> forced_first = {};  // forced_bos_token_id
-  std::optional<int32_t> forced_last = {};  // forced_eos_token_id: where the length is at its limit
-  std::vector<int32_t> suppressed = {};     // suppress_tokens, and bad_words_ids of one token
+  std::optional<int32_t> forced_last = {};   // forced_eos_token_id: at the length limit
+  std::vector<int32_t> suppressed = {};      // suppress_tokens, and bad_words_ids of one token
   std::vector<int32_t> suppressed_first = {};
-  float length_penalty = 1;  // of beams
+  float length_penalty = 1;  // length penalty of beam search
   EarlyStopping early_stopping = EarlyStopping::no;
 };
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);
 
-// What one answer is held to. `prompt`: the tokens that count as repeated besides the written ones.
-// `counts`: of both.
+// The rules of one answer. The penalties count `prompt` in addition to the generated tokens;
+// `counts` covers both.
 struct Restraints {
   const GenerationRules& rules;
   const GenerateOptions& options;
@@ -32,22 +32,22 @@ struct Restraints {
   const TokenCounts& counts;
 };
 
-// Changes logits [V] (or log-probabilities) for the token behind `written`: bias, penalties,
-// repeated n-grams, what may not come yet, and what must come.
+// Changes logits [V] (or log-probabilities) of the token after `written`: bias, penalties, repeated
+// n-grams, forbidden and forced tokens.
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
 
-// generation_config.json's options, over the program's.
+// The options of generation_config.json, on top of the program's.
 GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
                             const GenerateOptions& program = {});
 
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);
 
-// The spec of a model that predicts text token by token. InvalidArgument for every other one, with
-// what it is and which command fits it.
+// Returns the spec of a model that generates text token by token. Throws InvalidArgument for any
+// other, saying what it is and which command fits.
 const Spec& checked_writer(const Spec& spec);
 
-// InvalidArgument, naming the option, where one is out of its range.
+// Throws InvalidArgument, naming the option, if a value is out of range.
 void check_options(const GenerateOptions& options, int64_t vocabulary);
 
 }  // namespace fovea

@@ -18,8 +18,8 @@ bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   return a.token < b.token;
 }
 
-// A vocabulary has 100,000 logits and a server draws for many: these loops look at a block at a
-// time, which the compiler turns into vectors.
+// A vocabulary has 100,000 logits and a server draws for many requests: these loops process one
+// block at a time, which the compiler vectorises.
 constexpr int64_t kBlock = 64;
 
 template <class Test>
@@ -29,7 +29,7 @@ bool any_of_block(const float* x, const Test& test) {
   return found != 0;
 }
 
-// The largest of x [count], NaN where one is.
+// The largest of x [count]; NaN if one is NaN.
 float largest_of(const float* x, int64_t count) {
   constexpr int64_t kLanes = 16;
   float most[kLanes];
@@ -51,7 +51,7 @@ float largest_of(const float* x, int64_t count) {
   return *std::max_element(most, most + kLanes);
 }
 
-// The first place of `value`, which is there, in x [count].
+// The first index of `value`, which must occur, in x [count].
 int64_t place_of(float value, const float* x, int64_t count) {
   int64_t i = 0;
   while (i + kBlock <= count && !any_of_block(x + i, [=](float here) { return here == value; }))
@@ -68,7 +68,7 @@ Candidates every_logit(const float* logits, int64_t V) {
 
 // The `count` largest of logits [V], in order.
 Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
-  Candidates kept;  // a heap, in front the least likely
+  Candidates kept;  // a heap with the least likely first
   const auto offer = [&](int64_t token) {
     if (std::ssize(kept) == count) {
       if (!(logits[token] > kept.front().probability)) return;
@@ -89,7 +89,7 @@ Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
   return kept;
 }
 
-// Candidates' logits, of which `highest` is the largest, become softmax(logits / temperature).
+// Replaces candidates' logits, the largest of which is `highest`, by softmax(logits / temperature).
 void softmax(Candidates& candidates, float highest, float temperature) {
   std::vector<float> p(candidates.size());
   for (size_t i = 0; i < p.size(); ++i) p[i] = (candidates[i].probability - highest) / temperature;
@@ -104,10 +104,10 @@ void normalise(Candidates& candidates) {
   for (auto& c : candidates) c.probability = static_cast<float>(c.probability * inverse);
 }
 
-// Keeps those that come first by rank(candidate), ascending, until their probability is `share`:
-// the one that crosses the line is the last one in. Looks for it by halves, so that nothing need
-// be sorted. Each half comes in an order that depends on the C++ library, so its probabilities are
-// added as integers, in units of 2^-56, whose sum has no order.
+// Keeps the first candidates by rank(candidate), ascending, until their probability reaches
+// `share`, including the one that crosses it. Uses partitioning instead of sorting. The order
+// within each half depends on the C++ library, so probabilities are summed as integers, in units of
+// 2^-56, for which the order does not matter.
 template <class Rank>
 void keep_share(Candidates& candidates, double share, const Rank& rank) {
   struct Ranked {
@@ -122,7 +122,7 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
   all.reserve(candidates.size());
   const auto units = [](double x) { return static_cast<int64_t>(x * 0x1p56); };
   for (const auto& c : candidates) all.push_back({rank(c), c.token, units(c.probability)});
-  int64_t inside = 0;  // of those before `begin`; the last one in is not behind `end`
+  int64_t inside = 0;  // probability before `begin`; the last kept one is before `end`
   auto begin = all.begin(), end = all.end();
   while (end - begin > 1) {
     const auto middle = begin + (end - begin) / 2;
@@ -140,13 +140,13 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
 
 // Holtzman et al. 2020.
 void keep_nucleus(Candidates& candidates, float share) {
-  // All that are less likely than this have less than 1 - share together.
+  // All less likely ones have less than 1 - share in total.
   const double least = (1 - double{share}) / static_cast<double>(candidates.size()) / 2;
   std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
   keep_share(candidates, share, [](const auto& c) { return -double{c.probability}; });
 }
 
-// Meister et al. 2023: by the distance of a token's surprise from the distribution's entropy.
+// Meister et al. 2023: by the distance of a token's surprisal from the distribution's entropy.
 void keep_typical(Candidates& candidates, float share) {
   double entropy = 0;
   for (const auto& c : candidates) entropy -= c.probability * math::log(double{c.probability});
@@ -154,7 +154,7 @@ void keep_typical(Candidates& candidates, float share) {
              [=](const auto& c) { return std::abs(-math::log(double{c.probability}) - entropy); });
 }
 
-// Nguyen et al. 2024: what is at least this part of the likeliest.
+// Nguyen et al. 2024: keeps tokens with at least this fraction of the largest probability.
 void keep_likely(Candidates& candidates, float part) {
   float most = 0;
   for (const auto& c : candidates) most = std::max(most, c.probability);
@@ -186,8 +186,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
                                                       int64_t vocabulary) const {
   const float highest = largest_of(logits, vocabulary);
   if (std::isnan(highest)) {
-    fail(ErrorKind::Failed,
-         "generate: the model's logits are not numbers; expected finite weights");
+    fail(ErrorKind::Failed, "generate: the model's logits are NaN; expected finite weights");
   }
   if (!std::isfinite(highest)) {
     fail(ErrorKind::Failed, "generate: the highest logit is {}; expected finite weights", highest);
@@ -221,7 +220,7 @@ int32_t Sampler::operator()(const float* logits, int64_t vocabulary) {
 }
 
 double log_sum(const float* logits, int64_t vocabulary) {
-  constexpr int32_t kNone = -1;  // of the labels, whose losses are of no interest here
+  constexpr int32_t kNone = -1;  // the losses of labels are not needed here
   float loss = 0, sum = 0;
   kernels_for(DType::f32).cross_entropy({&loss}, {&sum}, {logits}, &kNone, 0, {1, vocabulary});
   return sum;

@@ -8,18 +8,18 @@
 
 namespace fovea {
 
-// Draws tokens from logits. The n-th draw of a seed is always the same, whatever else is generated;
-// answers to the same request draw from streams of their own.
+// Draws tokens from logits. The n-th draw of a seed is always the same, independent of other
+// requests; the answers of one request have separate random streams.
 class Sampler {
  public:
-  // InvalidArgument where an option is out of its range.
+  // Throws InvalidArgument if an option is out of range.
   explicit Sampler(const Sampling& options, int64_t answer = 0);
 
-  // logits [V], restrained already. NaN logits are refused (Failed).
+  // logits [V], after the rules. Throws Failed if a logit is NaN.
   int32_t operator()(const float* logits, int64_t vocabulary);
 
-  // The distribution from which the next token would be drawn: (token, probability), in an order
-  // that depends on these logits and the options alone.
+  // The distribution of the next token: pairs (token, probability), in an order that depends only
+  // on these logits and the options.
   struct Candidate {
     int32_t token;
     float probability;
@@ -31,7 +31,7 @@ class Sampler {
   Random random_;
 };
 
-// Of logits [V]: log softmax at `id`, and the `count` likeliest tokens with theirs.
+// For logits [V]: log softmax at `id`, and the `count` most likely tokens with theirs.
 TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count);
 // log of the sum of exp(logits), in double.
 double log_sum(const float* logits, int64_t vocabulary);

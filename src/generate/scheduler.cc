@@ -24,8 +24,8 @@ size_t page_bytes(const Transformer& model, const Transformer* draft, DType cach
 
 namespace {
 
-// Passes over up to so many tokens take about as long as over one, for it is memory that takes the
-// time. Texts that are written at the same time share them.
+// A pass over up to this many tokens takes about as long as over one, since memory bandwidth limits
+// it. Texts in progress share them.
 constexpr int64_t kCheckedTokens = 16;
 
 }  // namespace
@@ -46,15 +46,16 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
 std::unique_ptr<Request> Scheduler::request(Task task) {
   auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
-  check_watch(request->watch(), *model_.spec.decoder);
-  const bool watched = request->watch().attention || request->watch().hidden;
-  check(!watched || !request->beams(), "watch: beside beams; expected none");
+  check_attention_trace(request->trace(), *model_.spec.decoder);
+  const bool traced = request->trace().attention || request->trace().hidden;
+  check(!traced || !request->beams(),
+        "trace: cannot be combined with beam search; expected no beams");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
   check(needed <= pool_.pages(),
-        "prompt: {} tokens and an answer need {} pages of {} tokens; expected at most {}, what the "
-        "cache of keys and values holds",
+        "prompt: {} tokens and an answer need {} pages of {} tokens; expected at most {}, the "
+        "size of the cache of keys and values",
         request->horizon(), needed, kPageTokens, pool_.pages());
   return request;
 }
@@ -75,7 +76,7 @@ void Scheduler::cancel(uint64_t number) {
   running_.remove_if(is);
 }
 
-// Takes in what waits, as long as there are places and pages.
+// Admits waiting requests while there are places and pages.
 void Scheduler::admit() {
   int64_t places = options_.most_sequences;
   for (const auto& request : running_) places -= request->most_branches();
@@ -109,8 +110,8 @@ void Scheduler::admit() {
   }
 }
 
-// Takes the pages of the request that came last, if that was after `request`, and with them its
-// place in this step.
+// Preempts the most recent request, if it is newer than `request`: releases its pages and removes
+// it from this step.
 bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
   for (auto it = running_.rbegin(); it != running_.rend() && it->get() != &request; ++it) {
     Request& last = **it;
@@ -124,8 +125,8 @@ bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
   return false;
 }
 
-// Room for a branch's next tokens: from the free pages, from what was kept of earlier prompts, then
-// from the requests that came later, which will read again.
+// Finds room for a branch's next tokens: first free pages, then those cached from earlier prompts,
+// then those of newer requests, which will be read again.
 bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
                         std::vector<Row>& rows) {
   while (!make_room(pool_, branch.text, branch.text.length + tokens)) {
@@ -134,7 +135,7 @@ bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
   return true;
 }
 
-// Texts that wait for one token come first; what is left of the step's tokens goes to prompts.
+// Texts that wait for one token come first; prompts get the rest of the step's tokens.
 std::vector<Scheduler::Row> Scheduler::plan() {
   std::vector<Row> rows;
   int64_t left = options_.step_tokens;
@@ -154,7 +155,7 @@ std::vector<Scheduler::Row> Scheduler::plan() {
         if (fits) {
           rows.push_back({request.get(), i, tokens});
           left -= tokens;
-        } else if (request == running_.front()) {  // others wait until it is done
+        } else if (request == running_.front()) {  // others wait until it ends
           request->fail(Error(ErrorKind::OutOfMemory,
                               "generate: the cache of keys and values is full; expected a larger "
                               "one"));
@@ -170,13 +171,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
-  Watching watching;
+  AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
     if (row.tokens == branch.pending()) {
       const int64_t drawn = 1 + branch.guesses;
-      watching.want(row.request->watch(), members.size(), std::ssize(tokens) + row.tokens - drawn,
-                    drawn);
+      tracer.want(row.request->trace(), members.size(), std::ssize(tokens) + row.tokens - drawn,
+                  drawn);
     }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
     const auto begin = branch.ids.begin() + branch.text.length;
@@ -184,12 +185,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
     if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
   const Tensor hidden =
-      read_batch(model_, pool_, std::move(members), tokens, options_.compute, watching.probe());
-  deliver(rows, hidden, watching);
+      read_batch(model_, pool_, std::move(members), tokens, options_.compute, tracer.probe());
+  deliver(rows, hidden, tracer);
 }
 
-// Logits are computed only where a token is to be drawn.
-void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching) {
+// Computes logits only for rows from which a token is drawn.
+void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
+                        AttentionTracer& tracer) {
   std::vector<int32_t> picked;
   std::vector<const Row*> drawing;
   int64_t end = 0;
@@ -208,7 +210,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
   const Tensor logits = logits_of(model_, hidden, picked);  // [picked, V]
   const int64_t V = logits.dim(1);
   const float* next = logits.data_as<float>();
-  const std::vector<std::exception_ptr> errors = weigh(drawing, next, V);
+  const std::vector<std::exception_ptr> errors = process_logits(drawing, next, V);
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row* row = drawing[i];
     const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
@@ -217,7 +219,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
       if (errors[i]) std::rethrow_exception(errors[i]);
       if (!row->request->done()) {
         const auto member = static_cast<size_t>(row - rows.data());
-        row->request->take(row->branch, next, watching.take(member));
+        row->request->accept(row->branch, next, tracer.take(member));
       }
     } catch (const std::exception& error) {
       row->request->fail(error);
@@ -230,13 +232,13 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden, Watc
   }
 }
 
-// The part of drawing that walks a vocabulary for each beam, on all threads; the beams of one
-// request one after the other, as they share what constrains them.
-std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& drawing,
-                                                 const float* logits, int64_t vocabulary) {
+// The part of drawing that processes a vocabulary for each beam, on all threads; the beams of one
+// request run one after the other, since they share its constraints.
+std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<const Row*>& drawing,
+                                                          const float* logits, int64_t vocabulary) {
   std::vector<std::exception_ptr> errors(drawing.size());
   std::vector<int64_t> first = {0};  // row of logits
-  std::vector<size_t> begins;        // of the rows of one request
+  std::vector<size_t> begins;        // first row of each request
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row& row = *drawing[i];
     first.push_back(first.back() + 1 + row.request->branches()[row.branch].guesses);
@@ -247,7 +249,7 @@ std::vector<std::exception_ptr> Scheduler::weigh(const std::vector<const Row*>& 
     const auto at = static_cast<size_t>(task);
     for (size_t i = begins[at]; i < begins[at + 1]; ++i) {
       try {
-        drawing[i]->request->weigh(drawing[i]->branch, logits + first[i] * vocabulary);
+        drawing[i]->request->process_logits(drawing[i]->branch, logits + first[i] * vocabulary);
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -260,7 +262,7 @@ void Scheduler::sweep() {
   running_.remove_if([](const std::unique_ptr<Request>& r) { return r->done(); });
 }
 
-// What may come behind the texts that wait for one token; it is read together with that token.
+// Guesses tokens after the texts that wait for one token; both are read in the same pass.
 void Scheduler::guess() {
   int64_t texts = 0;
   for (const auto& request : running_) {
@@ -301,7 +303,7 @@ bool Scheduler::step() {
   if (!rows.empty()) {
     try {
       compute(rows);
-    } catch (const std::exception& error) {  // nobody knows whose fault it is
+    } catch (const std::exception& error) {  // the failing request is unknown
       for (const Row& row : rows) row.request->fail(error);
     }
     ++status_.steps;

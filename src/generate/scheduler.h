@@ -6,39 +6,39 @@
 #include <memory>
 
 #include "cache/prefix_cache.h"
+#include "generate/attention_trace.h"
 #include "generate/request.h"
-#include "generate/watching.h"
 #include "model/transformer.h"
 
 namespace fovea {
 
 struct SchedulerOptions {
-  DType compute = DType::f32, cache = DType::f32;  // of products; of keys and values
+  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
-  const Transformer* draft = nullptr;  // guesses for the requests that ask for guesses
+  const Transformer* draft = nullptr;  // makes guesses for the requests that want them
 };
 
-// Takes requests and goes on with all of them step by step: one pass of the model over the new
-// tokens of every text (continuous batching, Yu et al. 2022). Not safe from several threads.
+// Advances all requests step by step: each step is one pass of the model over the new tokens of
+// every text (continuous batching, Yu et al. 2022). Not thread-safe.
 class Scheduler {
  public:
   Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
             const SchedulerOptions& options);
 
-  // InvalidArgument where it cannot be done at all. Changes nothing: safe from any thread.
+  // Throws InvalidArgument if the request is impossible. Changes nothing: safe from any thread.
   std::unique_ptr<Request> request(Task task);
   void add(std::unique_ptr<Request> request);
   void cancel(uint64_t number);
-  bool step();  // false where there is nothing to do
-  // Tokens that each answer has room for: see Engine::room. Safe from any thread.
+  bool step();  // returns false if there is nothing to do
+  // The tokens for which each answer has room: see Engine::room. Safe from any thread.
   int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
   int64_t waiting() const { return std::ssize(waiting_); }
 
  private:
-  struct Row {  // of a step's batch: a branch and how many of its tokens are read
+  struct Row {  // one branch of a step's batch, and the number of its tokens to read
     Request* request;
     size_t branch;
     int64_t tokens;
@@ -49,9 +49,9 @@ class Scheduler {
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);
-  void deliver(const std::vector<Row>& rows, const Tensor& hidden, Watching& watching);
-  static std::vector<std::exception_ptr> weigh(const std::vector<const Row*>& drawing,
-                                               const float* logits, int64_t vocabulary);
+  void deliver(const std::vector<Row>& rows, const Tensor& hidden, AttentionTracer& tracer);
+  static std::vector<std::exception_ptr> process_logits(const std::vector<const Row*>& drawing,
+                                                        const float* logits, int64_t vocabulary);
   void sweep();
 
   const Transformer& model_;
@@ -62,13 +62,13 @@ class Scheduler {
   PrefixCache prefixes_;
   std::optional<Drafter> drafter_;
   std::deque<std::unique_ptr<Request>> waiting_;
-  std::list<std::unique_ptr<Request>> running_;  // in the order of their arrival
+  std::list<std::unique_ptr<Request>> running_;  // in order of arrival
   EngineStatus status_;
 };
 
-// Pages that texts of so many tokens in all need, one text at least.
+// Pages for texts with `tokens` tokens in total, at least one text.
 int64_t pages_for(int64_t tokens, int64_t texts);
-// What a page takes in the model's pool and, if there is one, the draft's.
+// The bytes of a page in the model's pool plus, if there is one, the draft's.
 size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache);
 
 }  // namespace fovea

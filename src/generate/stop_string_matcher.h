@@ -6,12 +6,12 @@
 
 namespace fovea {
 
-// Looks for stop strings in a text that grows piece by piece, and holds back what may become one.
+// Finds stop strings in a text that arrives in pieces, and holds back text that may begin one.
 class StopStringMatcher {
  public:
   explicit StopStringMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}
-  std::string add(std::string_view piece);  // what is sure to come before any stop string
-  std::string finish();                     // what was held back for nothing
+  std::string add(std::string_view piece);  // returns the text that is before any stop string
+  std::string finish();                     // returns the text that was held back
   bool stopped() const { return stopped_; }
 
  private:

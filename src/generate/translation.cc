@@ -10,13 +10,13 @@
 namespace fovea {
 namespace {
 
-// Lines that are read ahead, so that those of about the same length go together.
+// Lines that are read ahead, to batch those of similar length.
 constexpr size_t kWindow = 1024;
 
 void check_options(const TranslateOptions& o, const Generator& generator) {
   const Spec& spec = checked_writer(generator.model.spec);
   check(spec.encoder.has_value(),
-        "translate: the model is a decoder alone; expected an encoder-decoder (generate continues "
+        "translate: the model is only a decoder; expected an encoder-decoder (generate continues "
         "with this one)");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
@@ -29,7 +29,7 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
         o.beams);
 }
 
-// As the model reads a line, cut where it is longer than the context.
+// The tokens of a line for the encoder, truncated to the context.
 std::vector<int32_t> source_of(const Generator& generator, const TranslateOptions& options,
                                const std::string& line, size_t number, bool& cut) {
   EncodingOptions whole;
@@ -41,7 +41,7 @@ std::vector<int32_t> source_of(const Generator& generator, const TranslateOption
   check(!options.refuse_long, "{}: has {} tokens; expected at most {}, the model's context",
         options.name_of_line ? options.name_of_line(number) : fmt::format("line {}", number + 1),
         ids.size(), context);
-  const int32_t last = ids.back();  // the end, where the tokenizer adds one
+  const int32_t last = ids.back();  // the end token, if the tokenizer adds one
   ids.resize(context);
   ids.back() = last;
   return ids;
@@ -54,7 +54,7 @@ class Translator {
         options_(options),
         scheduler_(make(generator, options, cache_bytes)) {}
 
-  // `before`: lines that were translated before these.
+  // `before`: lines translated before these.
   std::vector<Translation> operator()(const std::vector<std::string>& lines, size_t before) {
     std::vector<Translation> translations(lines.size());
     std::vector<TranslationRequest> requests;

@@ -52,12 +52,12 @@ void Grammar::finish() {
   classify_bytes();
 }
 
-// Knuth 1977, "A generalization of Dijkstra's algorithm": the shortest rule that is not known yet
-// is known, as each alternative is at least as long as the rules that it calls.
+// Knuth 1977, "A generalization of Dijkstra's algorithm": the shortest unknown rule becomes known
+// next, since each alternative is at least as long as the rules that it calls.
 void Grammar::measure() {
   struct Alternative {
     int32_t rule;
-    int64_t length, unknown;  // of what is known; calls of which nothing is known
+    int64_t length, unknown;  // length of the known part; number of unknown calls
   };
   std::vector<Alternative> all;
   std::vector<std::vector<size_t>> callers(rules_.size());
@@ -128,8 +128,8 @@ Grammar::Calls Grammar::first_calls() const {
   return calls;
 }
 
-// Strongly connected components (Tarjan 1972), with a stack of its own: chains of rules are as long
-// as a schema makes them.
+// Strongly connected components (Tarjan 1972), with an explicit stack, since a schema can produce
+// long chains of rules.
 void Grammar::order_rules() {
   const Calls calls = first_calls();
   struct Visit {
@@ -174,7 +174,7 @@ void Grammar::check_recursion() const {
     for (const int32_t first : alternatives(rule)) {
       each_first_call(first, [&](int32_t called, bool last) {
         check(last || order(called) != order(rule),
-              "grammar: a rule begins with itself; expected a byte before it");
+              "grammar: a rule begins with itself; expected a byte first");
       });
     }
   }

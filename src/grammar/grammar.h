@@ -10,49 +10,49 @@
 
 namespace fovea {
 
-// A context-free grammar whose letters are bytes. Rules may refer to one another and to
-// themselves, but only at the end of an alternative or behind a byte: no left recursion.
+// A context-free grammar whose terminals are bytes. Rules may refer to each other and to
+// themselves, but only at the end of an alternative or after a byte: no left recursion.
 class Grammar {
  public:
   using Bytes = std::bitset<256>;
   struct Symbol {
     enum Kind : uint8_t { bytes, rule, end } kind;
-    int32_t index = 0;  // of a set of bytes or of a rule
+    int32_t index = 0;  // index of a set of bytes or of a rule
   };
   using Sequence = std::vector<Symbol>;
 
-  // A language without words is this far from its end.
+  // The length of a language without words.
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
 
-  // Letters outside of `usable` cannot be written.
+  // Bytes outside `usable` cannot be generated.
   explicit Grammar(const Bytes& usable) : usable_(usable) { single_.fill(-1); }
 
-  int32_t add_rule();  // has no alternatives yet
+  int32_t add_rule();  // initially without alternatives
   void add(int32_t rule, const Sequence& alternative);
   Symbol one_of(const Bytes& bytes);
-  Symbol range(int first, int last);  // one byte of them
+  Symbol range(int first, int last);  // one byte of the range
   Sequence text(std::string_view bytes);
   static Symbol call(int32_t rule) { return {Symbol::rule, rule}; }
   size_t size() const { return symbols_.size(); }
 
-  // To be called once all is added, before what follows. Takes time in proportion to the size.
-  // InvalidArgument where a rule begins with itself and something follows.
+  // Call it after all rules are added and before the functions below. Takes time proportional to
+  // the size. Throws InvalidArgument if a rule is left-recursive.
   void finish();
 
-  // The flat form: an alternative is a run of symbols up to its `end`.
+  // The flat form: an alternative is a sequence of symbols up to its `end`.
   const Symbol& symbol(int32_t position) const { return symbols_[static_cast<size_t>(position)]; }
   int64_t rules() const { return std::ssize(rules_); }
   const std::vector<int32_t>& alternatives(int32_t rule) const {
     return rules_[static_cast<size_t>(rule)];
   }
-  // Bytes of the shortest word, and from a position to the end of its alternative; kNever where
-  // none can be written.
+  // Bytes of the shortest word of a rule, and from a position to the end of its alternative; kNever
+  // if there is none.
   int64_t shortest(int32_t rule) const { return shortest_[static_cast<size_t>(rule)]; }
   int64_t shortest_rest(int32_t position) const { return rest_[static_cast<size_t>(position)]; }
-  // Rules that begin with one another have the same number; one that begins with another rule has
-  // the larger number.
+  // Rules that begin with each other have the same number; a rule that begins with another one has
+  // a larger number.
   int32_t order(int32_t rule) const { return order_[static_cast<size_t>(rule)]; }
-  // Bytes that no set tells apart are of one class.
+  // Bytes that are in the same sets form one class.
   size_t classes() const { return classes_; }
   uint8_t class_of(uint8_t byte) const { return class_of_[byte]; }
   bool allows(int32_t set, uint8_t byte_class) const {
@@ -60,7 +60,7 @@ class Grammar {
   }
 
  private:
-  struct Calls {  // of each rule: those from begins[rule] to begins[rule + 1]
+  struct Calls {  // the calls of rule r are those from begins[r] to begins[r + 1]
     std::vector<size_t> begins;
     std::vector<int32_t> rules;
   };
@@ -69,7 +69,8 @@ class Grammar {
   void order_rules();
   void check_recursion() const;
   void classify_bytes();
-  // Visits the calls of an alternative before its first byte: use(rule, whether it stands last).
+  // Visits the calls of an alternative before its first byte: use(rule, whether it is the last
+  // symbol).
   template <class Use>
   void each_first_call(int32_t first, Use&& use) const;
 
@@ -78,7 +79,7 @@ class Grammar {
   std::vector<std::vector<int32_t>> rules_;  // the first positions of their alternatives
   std::vector<Bytes> sets_;
   std::unordered_map<Bytes, int32_t> set_numbers_;
-  std::array<int32_t, 256> single_;  // numbers of the sets of one byte, or -1
+  std::array<int32_t, 256> single_;  // indices of the sets of one byte, or -1
   std::vector<int64_t> rest_;        // by position
   std::vector<int64_t> shortest_;    // by rule
   std::vector<int32_t> order_;       // by rule

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kKeptBuckets = 1024;  // clearing more takes longer than making them again
+constexpr size_t kKeptBuckets = 1024;  // clearing more takes longer than allocating again
 
 }  // namespace
 
@@ -30,7 +30,7 @@ GrammarAutomaton::GrammarAutomaton(std::shared_ptr<const Grammar> grammar, int32
 void GrammarAutomaton::work(size_t amount) {
   work_left_ -= static_cast<int64_t>(amount);
   check(work_left_ >= 0,
-        "schema: what was written so far fits it in too many ways; expected a schema with fewer");
+        "schema: the text so far matches it in too many ways; expected a schema with fewer");
 }
 
 size_t GrammarAutomaton::bytes() const {
@@ -70,7 +70,7 @@ int32_t GrammarAutomaton::node_of(std::vector<Edge>& edges) {
 int32_t GrammarAutomaton::compute_step(int32_t state, uint8_t byte_class) {
   begin_step();
   const int32_t from = states_[static_cast<size_t>(state)];
-  work(1 + edges(from).size() / 8);  // a look at each costs little
+  work(1 + edges(from).size() / 8);  // visiting an edge costs little
   for (const Edge& edge : edges(from)) {
     if (edge.position == kDone) continue;
     if (grammar_->allows(grammar_->symbol(edge.position).index, byte_class))
@@ -98,7 +98,8 @@ void GrammarAutomaton::follow(const Edge& edge) {
   if (followed_.insert(key).second) to_follow_.push_back(edge);
 }
 
-// Goes on to what is read next: bytes are found, ends lead to the node below, and rules are called.
+// Follows edges to what is read next: collects bytes, continues at the node below at ends, and
+// calls rules.
 void GrammarAutomaton::follow_rest() {
   while (!to_follow_.empty()) {
     const Edge edge = to_follow_.back();
@@ -115,8 +116,8 @@ void GrammarAutomaton::follow_rest() {
         break;
       case Grammar::Symbol::rule:
         call(symbol.index, edge);
-        // What a rule without bytes leads to is not waited for: others may call it later in this
-        // step (Aycock and Horspool 2002).
+        // Does not wait for the result of a rule that may be empty, since others may call it later
+        // in this step (Aycock and Horspool 2002).
         if (grammar_->shortest(symbol.index) == 0) follow({edge.position + 1, edge.below});
     }
   }
@@ -126,7 +127,7 @@ void GrammarAutomaton::call(int32_t rule, const Edge& edge) {
   Called& called = called_[grammar_->order(rule)];
   if (std::exchange(called_in_[static_cast<size_t>(rule)], step_) != step_)
     called.rules.push_back(rule);
-  // Nothing is left to do after the last symbol: then the rule takes its caller's place.
+  // Nothing remains after the last symbol: the rule replaces its caller.
   if (grammar_->symbol(edge.position + 1).kind != Grammar::Symbol::end) {
     called.edges.push_back({edge.position + 1, edge.below});
     return;
@@ -136,13 +137,13 @@ void GrammarAutomaton::call(int32_t rule, const Edge& edge) {
   called.edges.insert(called.edges.end(), below.begin(), below.end());
 }
 
-// Rules are begun in their order, so that all calls of one are known before it is.
+// Rules start in their order, so that all calls of a rule are known before it starts.
 void GrammarAutomaton::end_step() {
   follow_rest();
   while (!called_.empty()) {
     const auto last = std::prev(called_.end());
     const int32_t below = node_of(last->second.edges);
-    // Those that begin with one another may call more of them, over the same node.
+    // Rules that begin with each other may call more of them, over the same node.
     for (size_t i = 0; i < last->second.rules.size(); ++i) {
       for (const int32_t first : grammar_->alternatives(last->second.rules[i])) {
         if (grammar_->shortest_rest(first) < Grammar::kNever) follow({first, below});
@@ -166,7 +167,7 @@ int32_t GrammarAutomaton::state_of(int32_t number) {
 
 int32_t GrammarAutomaton::adopt(const GrammarAutomaton& other, int32_t state) {
   const int32_t top = other.states_[static_cast<size_t>(state)];
-  // Edges lead to nodes with lower numbers, those of the bottom to itself.
+  // Edges lead to nodes with lower numbers; the bottom's edges lead to itself.
   std::set<int32_t> reached = {top};
   for (auto at = reached.rbegin(); at != reached.rend(); ++at)
     for (const Edge& edge : other.edges(*at)) reached.insert(edge.below);

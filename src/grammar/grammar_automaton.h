@@ -13,22 +13,22 @@
 
 namespace fovea {
 
-// Reads a grammar's words byte by byte: a pushdown automaton whose stacks are one graph (a
-// graph-structured stack: Tomita 1985). A node of it is a set of edges, and an edge is a position
-// in the grammar where reading goes on and the node below, with what is open around it. All calls
-// of a rule in one step share the rule's node, so that the graph grows with the number of bytes
-// read, however many ways there are to read them. A state is such a node, each of its positions in
-// front of a byte. Equal nodes have one number: reading a byte again is one look-up.
+// Reads the words of a grammar byte by byte: a pushdown automaton whose stacks form one graph (a
+// graph-structured stack: Tomita 1985). A node is a set of edges; an edge is a position in the
+// grammar where reading continues after the node below it. All calls of a rule in one step share
+// the rule's node, so the graph grows with the number of bytes read, independent of the number of
+// ways to read them. A state is a node whose positions all precede a byte. Equal nodes have one
+// number, so reading a byte again is one lookup.
 class GrammarAutomaton {
  public:
   static constexpr int32_t kDead = -1;
-  // Edges that are looked at or stored: some tenths of a second, some tens of megabytes.
+  // Limit of visited or stored edges: some tenths of a second, some tens of megabytes.
   static constexpr int64_t kMostWork = 4'000'000;
 
   GrammarAutomaton(std::shared_ptr<const Grammar> grammar, int32_t root);
 
   int32_t start() const { return start_; }
-  int32_t step(int32_t state, uint8_t byte) {  // kDead where no word goes on so
+  int32_t step(int32_t state, uint8_t byte) {  // kDead if no word continues this way
     const size_t byte_class = grammar_->class_of(byte);
     const int32_t next = steps_[static_cast<size_t>(state) * classes_ + byte_class];
     return next != kUnknown ? next : compute_step(state, static_cast<uint8_t>(byte_class));
@@ -37,17 +37,16 @@ class GrammarAutomaton {
   // Bytes to the end of the shortest word.
   int64_t need(int32_t state) const { return node(states_[static_cast<size_t>(state)]).need; }
 
-  // Adds to the work that may be done, up to kMostWork; step() throws InvalidArgument where it
-  // takes more.
+  // Adds to the allowed work, up to kMostWork; step() throws InvalidArgument if it needs more.
   void allow(int64_t work) { work_left_ = std::min(kMostWork, work_left_ + work); }
-  // The state of another automaton of the same grammar.
+  // Converts a state of another automaton of the same grammar.
   int32_t adopt(const GrammarAutomaton& other, int32_t state);
-  size_t bytes() const;  // of memory, about
+  size_t bytes() const;  // approximate memory
 
  private:
   static constexpr int32_t kUnknown = -2, kNone = -1;
-  static constexpr int32_t kDone = -1;   // in place of a position: the word is read
-  static constexpr int32_t kBottom = 0;  // the node below which nothing is open
+  static constexpr int32_t kDone = -1;   // instead of a position: the word is complete
+  static constexpr int32_t kBottom = 0;  // the lowest node, with nothing open
   struct Edge {
     int32_t position, below;
     auto operator<=>(const Edge&) const = default;  // NOLINT(modernize-use-nullptr): there is none
@@ -55,7 +54,7 @@ class GrammarAutomaton {
   struct Node {
     size_t first;  // edge
     int32_t edges;
-    int32_t state = kNone;  // its number, if it is one
+    int32_t state = kNone;  // its number, if it is a state
     int64_t need = 0;       // bytes to the end of the shortest word
   };
   struct Called {  // rules of the same order, in one step
@@ -75,21 +74,21 @@ class GrammarAutomaton {
   void follow(const Edge& edge);
   void follow_rest();
   void call(int32_t rule, const Edge& edge);
-  void end_step();                   // then all that can be read next is found
-  int32_t state_of(int32_t number);  // of a node
+  void end_step();                   // finds everything that can be read next
+  int32_t state_of(int32_t number);  // returns the state of a node
   void work(size_t amount);
 
   std::shared_ptr<const Grammar> grammar_;
   size_t classes_;
   std::vector<Edge> edges_;
   std::vector<Node> nodes_;
-  std::unordered_multimap<size_t, int32_t> numbers_;  // of nodes, by hash
+  std::unordered_multimap<size_t, int32_t> numbers_;  // node numbers by hash
   std::vector<int32_t> states_;                       // nodes
   std::vector<int32_t> steps_;                        // [states, classes]
   int64_t work_left_ = kMostWork;
   int32_t start_;
 
-  // Of one step.
+  // The state of the current step.
   int32_t step_ = 0;
   std::vector<int32_t> called_in_;  // by rule, the last step
   std::unordered_set<uint64_t> followed_;

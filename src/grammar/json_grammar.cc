@@ -12,16 +12,16 @@
 
 namespace fovea {
 
-// Tokens in the order of their bytes, so that a walk over all of them reads what neighbours begin
-// with only once.
+// Tokens sorted by their bytes, so that a walk over all of them reads common prefixes only once.
 struct JsonVocabulary::Tokens {
   int64_t size = 0;
   std::vector<int32_t> ends;
-  Grammar::Bytes usable;  // bytes that are tokens of their own: with them any word can be written
+  Grammar::Bytes usable;  // bytes that are tokens: with them any word can be generated
   std::vector<int32_t> ids;
   std::vector<std::string> bytes;
-  std::vector<uint32_t> shared;  // bytes that each has in common with the one before
-  std::vector<int32_t> places;   // of each id in this order; -1 for those that no JSON holds
+  std::vector<uint32_t> shared;  // length of the common prefix with the previous token
+  std::vector<int32_t> places;   // index of each id in this order; -1 for ids that JSON never
+                                 // contains
 };
 
 JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
@@ -59,10 +59,10 @@ JsonVocabulary::~JsonVocabulary() = default;
 
 namespace {
 
-// What may follow in one state.
+// The tokens that may follow in one state.
 struct Allowed {
   std::vector<bool> ids;
-  int64_t most_need = 0;  // the furthest from the end that one of them leads
+  int64_t most_need = 0;  // the largest `need` after one of them
 };
 
 class JsonConstraint {
@@ -74,7 +74,7 @@ class JsonConstraint {
         grammar_(std::move(grammar)),
         most_tokens_(most_tokens),
         automaton_(grammar_.grammar, grammar_.root) {
-    // Too few tokens even for the shortest value: it is cut off anyway.
+    // Too few tokens even for the shortest value: it will be truncated anyway.
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
 
@@ -106,17 +106,17 @@ class JsonConstraint {
   }
 
   static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-  // Each token adds so much to what may be done for the next ones; most take a thousandth of it.
+  // Each token adds this to the allowed work of the next ones; most need a thousandth of it.
   static constexpr int64_t kWorkOfToken = 1'000'000;
-  // Of what is kept; a mask has a bit for each token of the vocabulary.
+  // Limits of the cache; a mask has a bit for each token of the vocabulary.
   static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;
 
-  struct Track {  // where the reading of an answer stands
+  struct Track {  // the state after the tokens of an answer
     std::vector<int32_t> written;
     int32_t state;
   };
 
-  // Keeps only what the answers go on from.
+  // Keeps only the states of the current answers.
   void forget() {
     GrammarAutomaton fresh(grammar_.grammar, grammar_.root);
     for (Track& track : tracks_) {
@@ -141,7 +141,7 @@ class JsonConstraint {
   }
 
   int32_t state_behind(const std::vector<int32_t>& written) {
-    // Of the answers that are known, the one that this goes on from.
+    // Finds the longest known answer that this one continues.
     for (Track& track : tracks_) {
       const size_t known = track.written.size();
       const bool goes_on = known <= written.size() && known > 0 &&
@@ -167,20 +167,20 @@ class JsonConstraint {
       if (masks_.size() >= kMostMasks) masks_.clear();
       found = masks_.emplace(state, walk(state, Grammar::kNever)).first;
     }
-    // A token that leads there takes one of those that are left, and the end another.
+    // One of the remaining tokens leads there, and the end token is another.
     if (found->second.most_need + 2 <= left) return found->second;
     hurried_ = walk(state, left - 2);
     return hurried_;
   }
 
-  // The tokens that lead to a state at most `most_need` from the end.
+  // The tokens that lead to a state whose `need` is at most `most_need`.
   Allowed walk(int32_t state, int64_t most_need) {
     Allowed out;
     out.ids.assign(static_cast<size_t>(tokens_.size), false);
-    std::vector<int32_t> path = {state};  // behind each byte of the token at hand
+    std::vector<int32_t> path = {state};  // after each byte of the current token
     for (size_t i = 0; i < tokens_.ids.size(); ++i) {
       const size_t shared = tokens_.shared[i];
-      if (shared >= path.size()) continue;  // begins like one that leads nowhere
+      if (shared >= path.size()) continue;  // has the same prefix as a rejected token
       path.resize(shared + 1);
       const std::string& bytes = tokens_.bytes[i];
       while (path.size() <= bytes.size()) {
@@ -216,7 +216,8 @@ Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
   SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
   const GrammarAutomaton automaton(grammar.grammar, grammar.root);
   check(automaton.need(automaton.start()) < Grammar::kNever,
-        "schema: no value satisfies it that the model's vocabulary can write; expected one");
+        "schema: the model's vocabulary cannot write a value that satisfies it; expected another "
+        "schema");
   auto constraint =
       std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar), most_tokens);
   return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {

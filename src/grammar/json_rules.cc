@@ -8,9 +8,9 @@
 namespace fovea {
 namespace {
 
-// A few kilobytes of schema are some thousand symbols; this many are some megabytes.
+// A few kilobytes of schema give some thousand symbols; this many take some megabytes.
 constexpr size_t kMostSymbols = 100'000;
-// Digits that a double holds exactly, and indentation that a reader can still follow.
+// Digits that a double represents exactly, and a depth of indentation that is still readable.
 constexpr int64_t kDigits = 15, kExponentDigits = 2, kIndent = 32;
 
 }  // namespace
@@ -39,7 +39,8 @@ JsonRules::JsonRules(Grammar& grammar)
 
 void JsonRules::add(Symbol rule, const std::vector<Sequence>& alternatives) {
   for (const Sequence& alternative : alternatives) grammar_.add(rule.index, alternative);
-  check(grammar_.size() <= kMostSymbols, "schema: too large; expected less to repeat or to choose");
+  check(grammar_.size() <= kMostSymbols,
+        "schema: too large; expected fewer repetitions or alternatives");
 }
 
 Grammar::Symbol JsonRules::one_of(const std::vector<Sequence>& alternatives) {
@@ -57,13 +58,13 @@ Grammar::Symbol JsonRules::repeated(const Sequence& first, const Sequence& next,
   return one_of(ways);
 }
 
-// Counts are sums of powers of two, and a rule of 2^i parts calls that of 2^(i-1) twice: a few
-// rules, however large the counts.
+// Counts are sums of powers of two, and a rule of 2^i parts calls the rule of 2^(i-1) twice: a few
+// rules for any counts.
 Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
                                    std::optional<int64_t> most) {
   const auto largest = static_cast<uint64_t>(std::max(least, most.value_or(0)));
-  std::vector<Symbol> powers = {one_of({part})};  // of 2^i parts
-  std::vector<Symbol> up_to = {one_of({{}})};     // of 0 to 2^i - 1 parts
+  std::vector<Symbol> powers = {one_of({part})};  // rules for 2^i parts
+  std::vector<Symbol> up_to = {one_of({{}})};     // rules for 0 to 2^i - 1 parts
   for (uint64_t i = 1; i < uint64_t{std::bit_width(largest)}; ++i) {
     const Symbol half = powers.back(), fewer = up_to.back();
     powers.push_back(one_of({{half, half}}));
@@ -74,7 +75,7 @@ Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
   if (!most) rest = Grammar::call(grammar_.add_rule()), add(rest, {{}, part + Sequence{rest}});
   for (size_t i = 0; i < powers.size(); ++i) {
     if ((least >> i & 1) != 0) exactly.push_back(powers[i]);
-    // With the bit of 2^i either that many parts come, or fewer.
+    // With bit i set: either 2^i parts, or fewer.
     if (most && ((*most - least) >> i & 1) != 0) rest = one_of({{powers[i], rest}, {up_to[i]}});
   }
   exactly.push_back(rest);
@@ -93,7 +94,7 @@ Grammar::Symbol JsonRules::digits(int64_t least, int64_t most) {
   return repeated(digit, digit, least, most);
 }
 
-// UTF-8 (Unicode 15, table 3-7) and escapes; of \u only what is a character on its own.
+// UTF-8 (Unicode 15, table 3-7) and escapes; \u only for single characters, not for surrogates.
 void JsonRules::make_characters() {
   Grammar::Bytes plain;
   for (size_t byte = 0x20; byte < 0x80; ++byte) plain[byte] = byte != '"' && byte != '\\';

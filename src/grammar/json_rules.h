@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// The parts of JSON (RFC 8259) as rules of a grammar. What a model could write without end is
-// bounded: white space, digits.
+// The parts of JSON (RFC 8259) as rules of a grammar. Parts that could be endless, white space and
+// digits, are limited.
 class JsonRules {
  public:
   using Sequence = Grammar::Sequence;
@@ -24,20 +24,20 @@ class JsonRules {
   Symbol number() const { return Grammar::call(number_); }
   Symbol integer() const { return Grammar::call(integer_); }
   Symbol space() const { return Grammar::call(space_); }
-  Symbol character() const { return Grammar::call(character_); }  // of a string
+  Symbol character() const { return Grammar::call(character_); }  // a character of a string
   Sequence text(std::string_view bytes) const { return grammar_.text(bytes); }
 
   Symbol one_of(const std::vector<Sequence>& alternatives);
-  // `first`, then `next` again and again: `least` to `most` parts in all, or any number above.
+  // `first`, then `next` repeatedly: `least` to `most` parts in total, or without an upper limit.
   Symbol repeated(const Sequence& first, const Sequence& next, int64_t least,
                   std::optional<int64_t> most);
-  // What stands in brackets: `first` and the parts behind it, with commas between.
+  // A list in brackets: parts with commas in between.
   Sequence list(char open, const Sequence& part, int64_t least, std::optional<int64_t> most,
                 char close);
 
  private:
   Symbol digits(int64_t least, int64_t most);
-  // `least` to `most` parts, or any number above.
+  // `least` to `most` parts, or without an upper limit.
   Sequence times(const Sequence& part, int64_t least, std::optional<int64_t> most);
   void add(Symbol rule, const std::vector<Sequence>& alternatives);
   void make_characters();
@@ -48,7 +48,7 @@ class JsonRules {
   int32_t value_, object_, array_, string_, number_, integer_, space_, character_;
 };
 
-// One sequence behind the other.
+// Concatenation.
 Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& right);
 
 }  // namespace fovea

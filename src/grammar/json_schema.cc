@@ -22,8 +22,8 @@ using Symbols = Grammar::Sequence;
 constexpr int64_t kMostRepeats = 100'000;
 constexpr size_t kMostProperties = 2000;
 
-// Keywords that tell a reader something and restrict nothing; "format" is among them by default
-// (JSON Schema 2020-12, 7.2.1).
+// Keywords that inform a reader and restrict nothing; "format" is among them by default (JSON
+// Schema 2020-12, 7.2.1).
 const std::set<std::string, std::less<>> kNotes = {
     "title",    "description", "default",     "examples",     "$schema",  "$id",
     "$comment", "$defs",       "definitions", "deprecated",   "readOnly", "writeOnly",
@@ -39,13 +39,13 @@ const std::map<std::string, std::set<std::string, std::less<>>> kKeywords = {
 
 const std::vector<std::string_view> kNoKeys;
 
-// Where in the schema the compiler is; only an error needs it as a text.
+// The compiler's position in the schema; converted to text only for errors.
 struct Place {
   const Place* above;
   std::string_view name;
 };
 
-// One short line, however deep the place and however long the names.
+// One short line for any depth and any names.
 std::string text_of(const Place& place) {
   constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
   std::vector<std::string_view> names;
@@ -77,19 +77,20 @@ bool has_type(const Json& value, const std::string& type) {
   return value.is_null();
 }
 
-// The value under a key, or null.
+// The value of a key, or null.
 const Json* find(const Json& schema, const char* key) {
   const auto found = schema.find(key);
   return found == schema.end() ? nullptr : &*found;
 }
 
-// A schema's rules. It calls itself as deep as the text is nested; what a $ref leads to waits.
+// Compiles a schema to rules. The recursion is as deep as the text's nesting; targets of $ref are
+// queued.
 class SchemaCompiler {
  public:
   SchemaCompiler(Grammar& grammar, std::string_view schema)
       : grammar_(grammar), rules_(grammar), tree_(schema) {}
 
-  // A rule for the values of the whole schema.
+  // The rule for the values of the whole schema.
   Symbol root() {
     const Symbol value = compile(tree_.root(), {nullptr, "schema"});
     while (!waiting_.empty()) {
@@ -107,11 +108,11 @@ class SchemaCompiler {
     int32_t rule;
   };
 
-  // A rule for the values of one schema.
+  // The rule for the values of one schema.
   Symbol compile(const Json& schema, const Place& place) {
     if (schema == true) return rules_.value();
     if (!schema.is_object())
-      refuse(place, "is no schema that a value satisfies; expected an object");
+      refuse(place, "is not a schema that a value can satisfy; expected an object");
     if (schema.contains("$ref")) return alone(schema, "$ref", place), reference(schema, place);
     for (const char* const key : {"anyOf", "oneOf", "allOf"}) {
       if (schema.contains(key)) return alone(schema, key, place), choice(schema, key, place);
@@ -124,13 +125,13 @@ class SchemaCompiler {
     return ways.empty() ? rules_.value() : rules_.one_of(ways);
   }
 
-  // Beside `key` there is nothing that restricts.
+  // Throws if another restricting keyword is next to `key`.
   static void alone(const Json& schema, const std::string& key, const Place& place) {
     for (const auto& [other, value] : schema.items()) {
       const bool type_of_all = other == "type" && key != "$ref" && value == "object";
       if (other != key && !kNotes.contains(other) && !type_of_all) {
-        fail(ErrorKind::Unsupported, "{}: {} beside {}; expected it alone", text_of(place),
-             excerpt(other, 40), key);
+        fail(ErrorKind::Unsupported, "{}: {} cannot be combined with {}; expected only one of them",
+             text_of(place), excerpt(other, 40), key);
       }
     }
   }
@@ -152,7 +153,7 @@ class SchemaCompiler {
 
   Symbol reference(const Json& schema, const Place& place) {
     const Json& target = *find(schema, "$ref");
-    if (!target.is_string()) refuse(place, "$ref is no string; expected \"#/$defs/NAME\"");
+    if (!target.is_string()) refuse(place, "$ref is not a string; expected \"#/$defs/NAME\"");
     const auto& pointer = target.get_ref<const std::string&>();
     if (const auto found = references_.find(pointer); found != references_.end()) {
       return found->second;
@@ -170,7 +171,7 @@ class SchemaCompiler {
     try {
       return tree_.root().at(Json::json_pointer(pointer.substr(1)));
     } catch (const Json::exception&) {
-      refuse(place, "$ref leads to nothing in the schema; expected \"#/$defs/NAME\"");
+      refuse(place, "$ref has no target in the schema; expected \"#/$defs/NAME\"");
     }
   }
 
@@ -191,11 +192,11 @@ class SchemaCompiler {
     for (size_t i = 0; all != nullptr && i < all->size(); ++i) {
       if (only == nullptr || (*all)[i] == *only) add((*all)[i]);
     }
-    if (ways.empty()) refuse(place, "no value of enum fits; expected one");
+    if (ways.empty()) refuse(place, "no value of enum satisfies the schema; expected at least one");
     return rules_.one_of(ways);
   }
 
-  // What `type` says, or else what the keywords are about; empty for anything at all.
+  // The types in `type`, or those that the keywords imply; empty for any type.
   static std::vector<std::string> types_of(const Json& schema, const Place& place) {
     std::vector<std::string> types;
     const Json* const given = find(schema, "type");
@@ -230,8 +231,9 @@ class SchemaCompiler {
       bool known = false;
       for (const auto& [type, keywords] : kKeywords) known |= keywords.contains(key);
       if (!known) {
-        fail(ErrorKind::Unsupported, "{}: the keyword {} is not supported; expected others",
-             text_of(place), excerpt(key, 40));
+        fail(ErrorKind::Unsupported,
+             "{}: the keyword {} is not supported; expected a supported one", text_of(place),
+             excerpt(key, 40));
       }
     }
   }
@@ -276,7 +278,7 @@ class SchemaCompiler {
     return rules_.list('[', {item}, least, most, ']');
   }
 
-  // Just the items of prefixItems: what may follow them is left out.
+  // Only the items of prefixItems: additional items are never generated.
   Symbols tuple(const Json& schema, int64_t least, std::optional<int64_t> most,
                 const Place& place) {
     const Json& items = *find(schema, "prefixItems");
@@ -317,7 +319,7 @@ class SchemaCompiler {
     return rules_.list('{', pair, 0, std::nullopt, '}');
   }
 
-  // Names that are required but not described have `other` values.
+  // Required names without a schema have `other` values.
   std::vector<Property> properties(const Json& schema, std::optional<Symbol> other,
                                    const Place& place) {
     static const Json no_properties = Json::object(), no_names = Json::array();
@@ -350,8 +352,9 @@ class SchemaCompiler {
     return rules_.text(Json(name).dump() + ":") + Symbols{rules_.space(), value};
   }
 
-  // The properties in their order; what is not required may be left out. From the end: what may
-  // follow the first i, of which some are (`behind`) or none is (`fresh`) there.
+  // The properties in their order; those that are not required may be omitted. Built from the end:
+  // what may follow the first i properties, if some of them are present (`behind`) or none
+  // (`fresh`).
   Symbols members(const std::vector<Property>& all) {
     const Symbols close = Symbols{rules_.space()} + rules_.text("}");
     Symbol behind = rules_.one_of({close}), fresh = behind;
@@ -372,7 +375,7 @@ class SchemaCompiler {
   Grammar& grammar_;
   JsonRules rules_;
   const SchemaTree tree_;
-  std::unordered_map<std::string_view, Symbol> references_;  // by pointer
+  std::unordered_map<std::string_view, Symbol> references_;  // by JSON pointer
   std::vector<Reference> waiting_;                           // to be compiled
 };
 

@@ -21,7 +21,7 @@ SchemaTree::SchemaTree(std::string_view text) {
   }
 }
 
-// Pointers into open containers stay good: only the innermost one grows.
+// Pointers to open containers stay valid: only the innermost one grows.
 SchemaTree::Json* SchemaTree::place(Json&& value) {
   if (open_.empty()) return &(root_ = std::move(value));
   if (open_.back()->is_array()) return &open_.back()->emplace_back(std::move(value));

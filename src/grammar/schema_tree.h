@@ -9,23 +9,22 @@
 
 namespace fovea {
 
-// The text of a JSON Schema as a tree that is searched by key, with the order of the keys beside
-// it.
+// The text of a JSON Schema as a tree with lookup by key, and the original order of the keys.
 class SchemaTree : private JsonReader {
  public:
   using Json = nlohmann::json;
 
-  // InvalidArgument for what is no JSON, too long, or nested too deeply.
+  // Throws InvalidArgument if the text is not JSON, too long, or nested too deeply.
   explicit SchemaTree(std::string_view text);
   SchemaTree(const SchemaTree&) = delete;
   SchemaTree& operator=(const SchemaTree&) = delete;
 
   const Json& root() const { return root_; }
-  // The keys of one of the tree's objects as they stand in the text.
+  // The keys of one of the tree's objects in the order of the text.
   const std::vector<std::string_view>& keys(const Json& object) const {
     return keys_.at(object.get_ptr<const Json::object_t*>());
   }
-  std::string text(const Json& value) const;  // without spaces, the keys in their order
+  std::string text(const Json& value) const;  // without spaces, with the keys in their order
 
  private:
   void scalar(Json&& value) override { place(std::move(value)); }
@@ -39,7 +38,7 @@ class SchemaTree : private JsonReader {
 
   Json root_;
   std::vector<Json*> open_;
-  Json* slot_ = nullptr;  // where the value of the last key goes
+  Json* slot_ = nullptr;  // the place of the value of the last key
   std::unordered_map<const Json::object_t*, std::vector<std::string_view>> keys_;
 };
 

@@ -9,9 +9,9 @@
 namespace fovea {
 namespace {
 
-// Of residual streams: 4,096 tokens of a model of 2,048 x 24 fit.
+// Limit of residual streams: 4,096 tokens of a model of 2,048 x 24 fit.
 constexpr int64_t kStreamBytes = int64_t{1} << 30;
-// Of queries, keys and values: layers near the last one asked for.
+// Limit of cached queries, keys and values: those of the layers near the last request.
 constexpr size_t kKeptBytes = size_t{256} << 20;
 
 Tensor row_of(const std::vector<int32_t>& ids) {
@@ -33,7 +33,7 @@ struct Place {
   int64_t layer;
 };
 
-// By the name that a probe sees.
+// Parses the name that a probe receives.
 Place place_of(const std::string& name) {
   Place place{Look::self, 0};
   if (name.starts_with("cross_")) place.look = Look::cross;
@@ -42,7 +42,7 @@ Place place_of(const std::string& name) {
   return place;
 }
 
-size_t bytes_of(const Attended& a) {
+size_t bytes_of(const AttentionMap& a) {
   return a.q.bytes() + a.k.bytes() + a.v.bytes() + a.heads.bytes();
 }
 
@@ -98,7 +98,7 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
           run.stream[static_cast<size_t>(place_of(name).layer)] = value.detach();
       },
       {},
-      [&](const std::string& name, const Attending& here) { attend(name, here, nullptr); }};
+      [&](const std::string& name, const AttentionInputs& here) { attend(name, here, nullptr); }};
   Pass pass = given;
   pass.probe = &probe;
   if (run.stack == &model_.decoder)
@@ -111,9 +111,9 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
-// Heads that are switched off give zeros; what is kept shows them so.
-void Inspection::attend(const std::string& name, const Attending& here,
-                        std::map<std::pair<Look, int64_t>, Attended>* kept) const {
+// The outputs of muted heads become zeros, also in the cached copies.
+void Inspection::attend(const std::string& name, const AttentionInputs& here,
+                        std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const {
   const Place place = place_of(name);
   const int64_t T = here.heads.dim(1), H = here.heads.dim(2), D = here.heads.dim(3);
   for (const HeadPlace& head : muted_) {
@@ -128,7 +128,7 @@ void Inspection::attend(const std::string& name, const Attending& here,
 
 const StackRun& Inspection::run(Look look) const {
   check(look == Look::self || source_.stack != nullptr,
-        "look: encoder and cross are of models with an encoder and a decoder; expected self");
+        "look: encoder and cross need a model with an encoder and a decoder; expected self");
   return look == Look::encoder ? source_ : main_;
 }
 
@@ -145,7 +145,7 @@ void Inspection::check_layer(Look look, int64_t layer) const {
   check(layer >= 0 && layer < layers, "layer {}; expected 0 to {}", layer, layers - 1);
 }
 
-const Attended& Inspection::attended(Look look, int64_t layer) const {
+const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
   check_layer(look, layer);
   if (const auto found = kept_.find({look, layer}); found != kept_.end()) return found->second;
   const NoGradient off;
@@ -153,8 +153,9 @@ const Attended& Inspection::attended(Look look, int64_t layer) const {
   for (const auto& [place, attended] : kept_) bytes += bytes_of(attended);
   if (bytes > kKeptBytes) kept_.clear();
   const StackRun& run = this->run(look);
-  const Probe probe{
-      {}, {}, [&](const std::string& name, const Attending& here) { attend(name, here, &kept_); }};
+  const Probe probe{{}, {}, [&](const std::string& name, const AttentionInputs& here) {
+                      attend(name, here, &kept_);
+                    }};
   Pass pass = run.pass;
   pass.probe = &probe;
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];

@@ -11,36 +11,36 @@
 
 namespace fovea {
 
-// What an attention layer had in hand: q [1, T, H, D], k and v [1, S, G, D], how they met, and what
-// the heads gave [1, T, H, D].
-struct Attended {
+// Copies of the inputs and output of one attention call: q [1, T, H, D], k and v [1, S, G, D], the
+// options, and the output of each head [1, T, H, D].
+struct AttentionMap {
   Tensor q, k, v, heads;
   AttentionOptions options;
 };
 
-// One stack, and what it made of one text.
+// One stack, and its results for one text.
 struct StackRun {
   const Stack* stack = nullptr;
   std::vector<int32_t> ids;
   std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer, and at the end
-  Tensor output;               // [1, T, C]: behind the final norm
-  Pass pass;                   // ready for its blocks
+  Tensor output;               // [1, T, C]: after the final norm
+  Pass pass;                   // with everything that its blocks need
 
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };
 
-// What a model computed of one text: the residual stream of every layer is kept, and the rest is
-// computed again from it where it is asked for, by the same blocks: the numbers are those of the
-// run. The public Inspector (fovea/inspect.h) tells what each question means.
+// The computation of a model for one text. The residual stream of every layer is kept; other values
+// are computed again from it on request, by the same blocks, so that the numbers equal those of the
+// run. The public Inspector (fovea/inspect.h) documents each request.
 class Inspection {
  public:
-  // `source` for the encoder if there is one; `ids` for the decoder if there is one, with its start
-  // token. The model must outlive this.
+  // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
+  // its start token. The model must outlive this.
   Inspection(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
              std::vector<HeadPlace> muted = {});
 
   const Transformer& model() const { return model_; }
-  // The stack whose queries a look is about: self and cross are of the same one.
+  // The stack of the queries of a look; self and cross have the same one.
   const StackRun& run(Look look) const;
   const StackSpec& stack_spec(Look look) const;
   int64_t keys(Look look) const;  // S
@@ -59,27 +59,27 @@ class Inspection {
   std::vector<Step> walk(const WalkQuery& query) const;
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
 
-  // What the attention of a layer had in hand; the last few are kept.
-  const Attended& attended(Look look, int64_t layer) const;
+  // The attention inputs and outputs of a layer; the most recent ones are cached.
+  const AttentionMap& attended(Look look, int64_t layer) const;
   // The weights of one head for some query rows.   -> f32 [R, S]
   Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
-  // The head on rows of a stack's output.   [R, C] -> f32 [R, V]
+  // Applies the head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
 
  private:
   void read(StackRun& run, const Sequence& sequence, const Pass& given);
-  void attend(const std::string& name, const Attending& attending,
-              std::map<std::pair<Look, int64_t>, Attended>* kept) const;
+  void attend(const std::string& name, const AttentionInputs& inputs,
+              std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const;
   void check_layer(Look look, int64_t layer) const;
 
   const Transformer& model_;
   std::vector<HeadPlace> muted_;
-  StackRun source_, main_;  // the first where there are an encoder and a decoder
-  mutable std::map<std::pair<Look, int64_t>, Attended> kept_;
+  StackRun source_, main_;  // source_ is used if there are an encoder and a decoder
+  mutable std::map<std::pair<Look, int64_t>, AttentionMap> kept_;
 };
 
-// Gradients of the mean loss of predicting each token from those before it, by layer: the root of
-// the summed squares. Empty where the head is no language model of one stack.
+// The gradients of the mean loss of predicting each token from those before it, per layer: the
+// square root of the sum of squares. Empty unless the model is a language model with one stack.
 std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids);
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-// Attention weights for the rows and heads that are asked for, and what heads do with them.
+// Attention weights of requested rows and heads, and statistics of heads.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kQueryRows = 256;                 // query rows computed at a time
-constexpr int64_t kMapElements = int64_t{1} << 24;  // of an answer: 64 MiB
+constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of one result: 64 MiB
 
 // Rows of one head as a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
 Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
@@ -34,8 +34,8 @@ Interval whole(int64_t first, int64_t end, int64_t size, const char* what) {
   return seen;
 }
 
-// Mean entropy of queries, each over the log of how many keys it sees; those that see one key only
-// have no choice and do not count.
+// The mean entropy of queries, each divided by the log of the number of visible keys; queries that
+// see only one key are skipped.
 class Diffuseness {
  public:
   Diffuseness(const Mask& mask, int64_t keys) : mask_(mask), keys_(keys) {}
@@ -64,7 +64,7 @@ class Diffuseness {
 
 Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows) const {
   const NoGradient off;
-  const Attended& here = attended(look, layer);
+  const AttentionMap& here = attended(look, layer);
   const int64_t T = here.q.dim(1), S = here.k.dim(1), R = rows.end - rows.begin;
   check(head >= 0 && head < here.q.dim(2), "head {}; expected 0 to {}", head, here.q.dim(2) - 1);
   const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
@@ -180,8 +180,8 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
   return scores;
 }
 
-// Tokens period, period + 1, ... repeat 0, 1, ...: an induction head looks at the one behind its
-// earlier self.
+// Tokens period, period + 1, ... repeat 0, 1, ...: an induction head attends to the token after the
+// earlier occurrence.
 std::vector<double> Inspection::induction(int64_t layer, int64_t period) const {
   const int64_t T = run(Look::self).tokens(), H = stack_spec(Look::self).attention.heads;
   std::vector<double> scores;

@@ -1,4 +1,4 @@
-// What the head makes of hidden states: of the last ones, and of those on the way.
+// Applies the head to hidden states of the last and of intermediate layers.
 
 #include <algorithm>
 #include <cmath>
@@ -83,7 +83,7 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
 std::vector<Surprise> Inspection::surprise() const {
   const NoGradient off;
   if (model_.spec.head.kind != HeadKind::language_model) return {};
-  // A decoder says token t + 1 at place t; an encoder says each token at its own.
+  // A decoder predicts token t + 1 at place t; an encoder predicts each token at its own place.
   const int64_t ahead = main_.stack->decodes ? 1 : 0, V = model_.spec.vocabulary;
   const int64_t count = main_.tokens() - ahead;
   std::vector<Surprise> all(static_cast<size_t>(count));
@@ -109,7 +109,7 @@ std::vector<Surprise> Inspection::surprise() const {
   return all;
 }
 
-// With a model of its own, so that gradients do not touch the caller's weights.
+// Uses a copy of the model, so that the caller's weights get no gradients.
 std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids) {
   const Spec& spec = model.spec;
   const bool one = !spec.encoder && spec.head.kind == HeadKind::language_model;

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Padding stands at the ends of a row: what lies between is one interval.
+// Padding is at the ends of a row: the tokens between are one interval.
 std::vector<Interval> valid_keys(const Tensor& attention_mask) {
   std::vector<Interval> valid;
   const int64_t T = attention_mask.dim(1);
@@ -26,8 +26,7 @@ std::vector<Interval> valid_keys(const Tensor& attention_mask) {
   return valid;
 }
 
-// Positions count from a row's first token, as transformers counts them when it generates from a
-// padded batch.
+// Positions count from a row's first token, as in transformers' generation from a padded batch.
 Tensor positions_of(const std::vector<Interval>& valid, int64_t T) {
   const Tensor positions = zeros({static_cast<int64_t>(valid.size()), T}, DType::i32);
   for (size_t b = 0; b < valid.size(); ++b)
@@ -37,7 +36,7 @@ Tensor positions_of(const std::vector<Interval>& valid, int64_t T) {
   return positions;
 }
 
-// What the logits of token t should say: label t + 1, and nothing for the last.
+// The target of token t: label t + 1; none for the last token.
 Tensor shifted(const Tensor& labels) {
   const int64_t T = labels.dim(1);
   const Tensor targets = empty(labels.shape(), DType::i32);
@@ -47,7 +46,7 @@ Tensor shifted(const Tensor& labels) {
   return targets;
 }
 
-// What a decoder reads to say the labels: all of them one place later, behind the start token.
+// The decoder's input for these labels: the start token, then the labels shifted by one.
 Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
   const int64_t T = labels.dim(1);
   const Tensor ids = empty(labels.shape(), DType::i32);
@@ -58,8 +57,8 @@ Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
   return ids;
 }
 
-// Named as the caller knows them; the operations behind would only name themselves. `other` is
-// allowed beside the vocabulary.
+// Checked here with the caller's name; the ops would report only their own. `other` is allowed in
+// addition to the vocabulary.
 void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t other) {
   for (int64_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids.data_as<int32_t>()[i];
@@ -115,7 +114,7 @@ void check_input(const Spec& spec, const TraceInput& input) {
         describe(input.ids.shape()));
 }
 
-// The model's outputs, and what its loss compares them with.
+// The model's outputs, and the targets of its loss.
 struct Outcome {
   Tensor logits, targets;
 };

@@ -1,5 +1,5 @@
-// One token's way through the model, step by step: the blocks' own parts on one row, so that the
-// numbers are those of the run (a row has the same bits whatever rows are beside it).
+// The path of one token through the model, step by step, computed with the blocks' own layers on
+// one row. The numbers equal those of the run, since a row's bits do not depend on other rows.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ class Steps {
  public:
   explicit Steps(int64_t values) : most_(values) {}
 
-  // `all`: every number that this token has there.
+  // `all`: all numbers of this token at this step.
   Step& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
     Step& step = steps_.emplace_back();
     step.name = name;
@@ -55,8 +55,8 @@ std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
   return {from, from + width};
 }
 
-// scale * q k, softcapped, plus the bias by distance: what the softmax of one query row reads.
-std::vector<float> scores_of(const Attended& here, int64_t t, int64_t head,
+// scale * q k, softcapped, plus the bias by distance: the input of the softmax of one query row.
+std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
                              const std::vector<int32_t>& keys) {
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
                 G = here.k.dim(2);
@@ -73,7 +73,7 @@ std::vector<float> scores_of(const Attended& here, int64_t t, int64_t head,
   return scores;
 }
 
-// A sublayer: what went in, what comes out of it, and the residual stream behind.
+// A sublayer: its input, its output, and the residual stream after it.
 struct Sublayer {
   const Norms& norms;
   const char *output, *output_norm, *stream;
@@ -89,10 +89,10 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
   return sum;
 }
 
-// From the queries, keys and values to what all heads together give.
+// From the queries, keys and values to the output of all heads.
 Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQuery& query) {
   const bool cross = look == Look::cross;
-  const Attended& here = all.attended(look, query.layer);
+  const AttentionMap& here = all.attended(look, query.layer);
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
                 G = here.k.dim(2), t = query.token, group = query.head / (H / G);
   const auto name = [cross](const char* self, const char* other) { return cross ? other : self; };
@@ -103,7 +103,7 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   }
   const Tensor weights = all.weights(look, query.layer, query.head, {t, t + 1});
   const float* w = weights.data_as<float>();
-  std::vector<int32_t> keys;  // those that the mask shows
+  std::vector<int32_t> keys;  // the visible keys of the mask
   Interval seen[Mask::kMostIntervals];
   Mask mask = here.options.mask;
   const int parts = mask.intervals(0, t, S, seen);
@@ -112,7 +112,7 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   std::vector<float> shown;
   for (const int32_t s : keys) shown.push_back(w[s]);
   const std::vector<float> scores = scores_of(here, t, query.head, keys);
-  // Of many keys the strongest are told, in their order.
+  // If there are many keys, only the strongest are listed, in their order.
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

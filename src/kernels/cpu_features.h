@@ -5,14 +5,14 @@
 
 namespace fovea {
 
-// What the CPUID instruction answers; zeros for a leaf beyond those that the CPU knows.
+// The result of the CPUID instruction; zeros for a leaf that the CPU does not have.
 struct Cpuid {
   uint32_t a = 0, b = 0, c = 0, d = 0;
 };
 Cpuid cpuid(uint32_t leaf, uint32_t subleaf);
 
-// The x86-64-v3 features that this CPU or operating system lacks, such as "avx2, fma"; empty where
-// fovea can run. To be asked before anything else: it alone is compiled for any x86-64, all other
+// The x86-64-v3 features that this CPU or operating system lacks, such as "avx2, fma"; empty if
+// fovea can run. Call it before anything else: only this file is compiled for any x86-64, all other
 // code for x86-64-v3.
 std::string missing_cpu_features();
 

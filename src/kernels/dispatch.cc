@@ -14,8 +14,8 @@
 namespace fovea {
 namespace {
 
-// AMX tiles are 8 KB of state that Linux hands out on request only (since 5.16). The constants are
-// the kernel's ARCH_REQ_XCOMP_PERM and the number of the XTILEDATA component.
+// AMX tiles are 8 KB of state that Linux grants on request only (since 5.16). The constants are the
+// kernel's ARCH_REQ_XCOMP_PERM and the number of the XTILEDATA component.
 bool system_grants_tiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -38,15 +38,15 @@ bool has_avx2() { return true; }  // the baseline
 
 struct Level {
   const char* name;
-  bool (*has)();     // whether the CPU and the system have it
-  bool (*agrees)();  // whether its products of bf16 are those of their model; null = it has none
-  int64_t targets;   // of Highway: what the kernels' own vectors may be
+  bool (*has)();     // whether the CPU and the operating system support it
+  bool (*agrees)();  // whether its bf16 products equal their model; null = no such products
+  int64_t targets;   // Highway's targets: the widest vectors that the kernels may use
   Bf16Products bf16;
 };
 
 constexpr int64_t kAvx2 = HWY_AVX2, kAvx512 = HWY_AVX3 | HWY_AVX2;
 
-// Best first; each includes those below it. The models are chosen by name only.
+// Best first; each includes those after it. The models are chosen by name only.
 constexpr Level kLevels[] = {
     {"amx", has_amx, cpu::native_tiles_agree, kAvx512, Bf16Products::tiles},
     {"avx512-bf16", has_avx512_bf16, cpu::native_pairs_agree, kAvx512, Bf16Products::pairs},
@@ -65,12 +65,12 @@ const Level* model_named(const std::string& name) {
   return nullptr;
 }
 
-// A level that the CPU has, but whose products differ from their model.
+// Whether the CPU has a level whose products differ from their model.
 bool is_rejected(const Level& level) {
   return level.has() && level.agrees != nullptr && !level.agrees();
 }
 
-// The levels that both the CPU and the cap allow; a cap above what the CPU has changes nothing.
+// The levels that both the CPU and `cap` allow; a cap above what the CPU has changes nothing.
 std::vector<const Level*> levels_up_to(const std::string& cap) {
   std::vector<const Level*> levels;
   bool below_cap = cap == "auto" || cap == kReference || model_named(cap) != nullptr;
@@ -93,7 +93,7 @@ std::string cap_of_environment() {
   return cap;
 }
 
-// What the environment allows and what use_isa() and use_kernels() chose.
+// What the environment allows, and the choice of use_isa() and use_kernels().
 class Choice {
  public:
   const std::vector<const Level*>& levels() const { return levels_; }

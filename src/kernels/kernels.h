@@ -1,15 +1,15 @@
 #pragma once
 
-// What a device must be able to do: one table of plain functions over raw pointers. All arrays are
-// contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads,
-// D head width, C width, R rows.
+// What a device must provide: one table of plain functions over raw pointers. All arrays are
+// contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D
+// head width, C width, R rows.
 //
-// Rules that every table keeps:
+// Rules for every table:
 //  - Inputs are widened to the device's working type (float; double in the reference), and results
 //    are rounded once, on store.
 //  - The bits of a result do not depend on the number of threads, on the batch's other rows or on
 //    the SIMD width.
-//  - An output with `add` receives old + result; otherwise what it held is never read.
+//  - An output with `add` receives old + result; otherwise its old contents are never read.
 
 #include <algorithm>
 #include <cstddef>
@@ -24,22 +24,22 @@
 namespace fovea {
 
 struct In {
-  const void* data = nullptr;  // null where an input is optional and absent
+  const void* data = nullptr;  // null if an optional input is absent
   DType dtype = DType::f32;
 };
 
 struct Out {
-  void* data = nullptr;  // null where a result is not wanted
+  void* data = nullptr;  // null if the result is not wanted
   DType dtype = DType::f32;
   bool add = false;  // += instead of =
 };
 
-// How rows are divided where they are summed: a unit is what one sequence of the batch has of them.
-// Each unit is summed on its own, in the kernel's order, which starts anew with its first row; the
-// units' sums are then added by the tree of sum_tree.h.
+// How rows are divided for sums. A unit is the rows of one sequence of the batch. Each unit is
+// summed separately, in the kernel's order, which starts again at the unit's first row; the tree of
+// sum_tree.h then adds the units' sums.
 struct Units {
   int64_t count = 1;                // at least 1
-  const int64_t* starts = nullptr;  // [count + 1], rows; null = equal parts
+  const int64_t* starts = nullptr;  // [count + 1], in rows; null = equal parts
 
   int64_t start(int64_t unit, int64_t rows) const {
     return starts != nullptr ? starts[unit] : unit * (rows / count);
@@ -50,26 +50,26 @@ struct Units {
   }
 };
 
-// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]; summed over ascending k, whatever m,
-// n and the threads are; of two bf16 operands AMX takes 32 k at a time. a is stored [m, k], or [k,
-// m] if transpose_a; b is [k, n], or [n, k] if transpose_b. Where k counts rows, they may be summed
-// by units: then with transpose_a, without transpose_b and without bias.
+// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. The sum is over ascending k for all
+// m, n and threads; for two bf16 operands AMX takes 32 k at a time. a is stored [m, k], or [k, m]
+// if transpose_a; b is [k, n], or [n, k] if transpose_b. If k counts rows, they may be summed by
+// units, but only with transpose_a, without transpose_b and without bias.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   Units units = {};
 };
 
-// How the weights of inference are stored. int8 and int4: whole numbers with a scale for each group
-// along k.
+// The storage format of weights for inference. int8 and int4 are whole numbers with a scale for
+// each group along k.
 enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
 
-// A matrix W [N, K], packed once for many products; packed.h has the layouts.
+// A matrix W [N, K], packed once for many products; packed.h describes the layouts.
 struct PackedMatrix {
   WeightFormat format = WeightFormat::f32;
   int64_t outputs = 0, width = 0;    // N, K
-  int64_t group = 0;                 // int8 and int4: weights along k that share a scale, 32 or 64
-  const void* panels = nullptr;      // on a cache line
+  int64_t group = 0;                 // int8 and int4: weights along k per scale, 32 or 64
+  const void* panels = nullptr;      // aligned to a cache line
   const uint16_t* scales = nullptr;  // f16; int8 and int4
 };
 
@@ -80,14 +80,14 @@ struct PackedProduct {
   PackedMatrix weight;
 };
 
-// Elements of a tensor of shape [R, C]. The units matter where the rows are summed.
+// Elements of a tensor of shape [R, C]. The units matter only for sums over rows.
 struct Rows {
   int64_t count = 0, width = 0;
   Units units = {};
 };
 
-// gelu: exact, by erf; gelu_tanh and quick_gelu, x sigmoid(1.702 x): its approximations (Hendrycks
-// and Gimpel 2016); relu_squared: max(x, 0)^2 (So et al. 2021).
+// gelu: exact, by erf; gelu_tanh and quick_gelu (x sigmoid(1.702 x)) approximate it (Hendrycks and
+// Gimpel 2016); relu_squared: max(x, 0)^2 (So et al. 2021).
 enum class Activation : uint8_t {
   relu,
   gelu,
@@ -99,85 +99,85 @@ enum class Activation : uint8_t {
   sigmoid
 };
 
-// Which elements of a head rotary positions turn together: i and i + R/2, or 2i and 2i + 1.
+// The pairs of elements of a head that rotary positions rotate: i and i + R/2, or 2i and 2i + 1.
 enum class Pairing : uint8_t { halves, neighbours };
 
-// x [rows, heads, width], of which the first `rotated` elements of each head are turned. Row r
-// takes the angles of row r % angle_rows. `inverse` turns back, which is the gradient.
+// Rotates the first `rotated` elements of each head of x [rows, heads, width]. Row r uses the
+// angles of row r % angle_rows. `inverse` rotates by the negative angles, for the gradient.
 struct Rotation {
   int64_t rows = 0, angle_rows = 0, heads = 0, width = 0, rotated = 0;
   Pairing pairing = Pairing::halves;
   bool inverse = false;
 };
 
-// `count` windows of `kernel` tokens, the first beginning `padding` before token 0, each `stride`
-// behind the one before.
+// `count` windows of `kernel` tokens. The first begins `padding` tokens before token 0; each begins
+// `stride` tokens after the previous one.
 struct Windows {
   int64_t batch = 0, tokens = 0, width = 0;
   int64_t kernel = 1, stride = 1, padding = 0, count = 0;
 };
 
-// Inverted dropout: an element is 0 with `probability`, else divided by (1 - probability). The
-// decision for element i is word i % 4 of philox(seed, Stream::dropout, substream, counter) with
-// counter = step * 2^32 + i / 4: uniform(word) < probability drops it. Elements are counted over
-// the units of all passes of a step: element e of a tensor's u-th unit, of E elements, has the
-// number i = (first_unit + u) * round_up(E, 4) + e.
+// Inverted dropout: an element becomes 0 with `probability`, else it is divided by (1 -
+// probability). The decision for element i is word i % 4 of philox(seed, Stream::dropout,
+// substream, counter) with counter = step * 2^32 + i / 4: uniform(word) < probability drops it.
+// Elements are counted over the units of all passes of a step: element e of a tensor's u-th unit,
+// of E elements, has the index i = (first_unit + u) * round_up(E, 4) + e.
 struct Dropout {
   float probability = 0;
   uint64_t seed = 0;
-  uint32_t substream = 0;  // which dropout of the model this is
-  uint64_t step = 0;       // done so far
+  uint32_t substream = 0;  // index of this dropout in the model
+  uint64_t step = 0;       // steps done so far
   int64_t units = 1;       // equal parts of the tensor
-  int64_t first_unit = 0;  // the first one's number in the step
+  int64_t first_unit = 0;  // index of the first unit in the step
 };
 
-// q [B, T, H, D], k and v [B, capacity, G, D] of which the first S keys are used; head h reads kv
+// q [B, T, H, D], k and v [B, capacity, G, D], of which the first S keys are used; head h reads kv
 // head h / (H / G). Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s, where
-// b counts the batch rows of the step: those of the pass behind those of the units before it.
+// b is the batch row within the step: the rows of this pass follow those of the units before it.
 struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0, width = 0;
   float scale = 1;
   Mask mask;
   Dropout dropout;
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
-  // A row of `bias_stride` for each head, of the working type, or null: what is then added to the
-  // score of query row t and key s is entry s - t + bias_origin. There may be several such tables,
-  // one for each of as many equal parts of the batch, so that each unit has a gradient of its own.
+  // A row of `bias_stride` per head, of the working type, or null: entry s - t + bias_origin is
+  // added to the score of query row t and key s. There may be several such tables, one for each of
+  // equal parts of the batch, so that each unit has its own gradient.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
 
   int64_t bias_row(int64_t row_of_batch, int64_t head) const {
     return row_of_batch * bias_tables / batch * heads + head;
   }
-  int64_t first_dropped_row() const {  // of the step, as dropout counts the batch
+  int64_t first_dropped_row() const {  // index in the step, for dropout's count of batch rows
     return dropout.first_unit * (batch / dropout.units);
   }
 };
 
-// Tokens of a page of cached keys or values, as kv_page.h lays it out: a tile of the attention
-// kernels, so that their walk is the same on pages.
+// Tokens per page of cached keys or values (see kv_page.h): one tile of the attention kernels, so
+// that they walk pages in the same way as contiguous keys.
 inline constexpr int64_t kPageTokens = 64;
 
-// One sequence of a ragged batch: its queries are the rows [row, row + queries) of q and y [rows,
-// H, D], its keys and values fill pages in order, of which the last may hold fewer.
+// One sequence of a ragged batch. Its queries are the rows [row, row + queries) of q and y [rows,
+// H, D]; its keys and values fill the pages in order, and the last page may hold fewer.
 struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
-  Mask mask;  // of this sequence alone: `valid` has one entry or none
+  Mask mask;  // mask of this sequence only: `valid` has at most one entry
   const void* const* key_pages = nullptr;
   const void* const* value_pages = nullptr;
 };
 
 struct PagedAttention {
   int64_t heads = 0, kv_heads = 0, width = 0;
-  DType pages = DType::f32;  // the type of their numbers
+  DType pages = DType::f32;  // the stored type of the pages' numbers
   float scale = 1, softcap = 0;
-  // As AttentionShape's, but by positions: for a query at p and key s it is entry s - p +
-  // bias_zero.
+  // Like AttentionShape's bias, but by positions: entry s - p + bias_zero is added for a query at
+  // position p and key s.
   In bias = {};
   int64_t bias_stride = 0, bias_zero = 0;
 };
 
-// The attention of one sequence of a ragged batch alone.
+// The attention of one sequence of a ragged batch.
 inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& span) {
   return {.batch = 1,
           .queries = span.queries,
@@ -202,8 +202,8 @@ struct AdamW {
   float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
 };
 
-// What keeps LayerNorm's scale finite: 1 / sqrt(variance + value), or outside the root
-// 1 / (sqrt(variance) + value).
+// Keeps LayerNorm's scale finite: 1 / sqrt(variance + value), or if it is outside the root 1 /
+// (sqrt(variance) + value).
 struct NormEpsilon {
   float value;
   bool outside;
@@ -214,12 +214,11 @@ struct Kernels {
   const char* device = "";
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
-  // Products of the same x [rows, K] with weights of one format, width and group; which of them
-  // come together changes no bit. f32: the sums of gemm. bf16: the sums of gemm, of x rounded to
-  // bf16. int8 and int4: each row of x is rounded, group by group, to whole numbers q of -127 to
-  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
-  // and the products (weight scale * scale) * sum are one chain over ascending
-  // groups.
+  // Products of the same x [rows, K] with weights of one format, width and group; computing them
+  // together changes no bit. f32: the sums of gemm. bf16: the sums of gemm, with x rounded to bf16.
+  // int8 and int4: each group of a row of x is rounded to whole numbers q of -127 to 127 times a
+  // scale, largest magnitude / 127; the sum of q times weights within a group is exact, and the
+  // products (weight scale * scale) * sum are one chain over ascending groups.
   void (*packed_linear)(std::span<const PackedProduct> products, In x, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
@@ -236,7 +235,7 @@ struct Kernels {
   void (*gated_activation)(Out y, In x, In factor, Activation kind, int64_t size) = nullptr;
   // dx (+)= dy * f'(x)
   void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;
-  // y (+)= drop(x); its own backward
+  // y (+)= drop(x); also its own backward
   void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
   // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over its blocks
@@ -253,13 +252,13 @@ struct Kernels {
   void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,
                             Rows rows) = nullptr;
 
-  void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // of each row
+  void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // softmax of each row
   void (*softmax_backward)(Out dx, In dy, In y, Rows rows) = nullptr;  // dx (+)= y (dy - dy . y)
-  // Turns pairs of elements by angles of which it gets cosines and sines [angle_rows, rotated / 2]:
-  // (a, b) -> (a cos - b sin, b cos + a sin).
+  // Rotates pairs of elements by angles given as cosines and sines [angle_rows, rotated / 2]: (a,
+  // b) -> (a cos - b sin, b cos + a sin).
   void (*rotate)(Out y, In x, In cosines, In sines, const Rotation& rotation) = nullptr;
-  // y [B, count, C * kernel]: element (c, j) of a window at c * kernel + j; zeros beyond x [B, T,
-  // C].
+  // y [B, count, C * kernel]: element (c, j) of a window is at c * kernel + j; zeros outside x [B,
+  // T, C].
   void (*unfold)(Out y, In x, const Windows& windows) = nullptr;
   void (*unfold_backward)(Out dx, In dy, const Windows& windows) = nullptr;
   // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.
@@ -270,7 +269,7 @@ struct Kernels {
   void (*combine_backward)(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
                            int64_t choices, Rows rows) = nullptr;
 
-  // y[i] (+)= table[ids[i]], rows of `width`; every id is inside the table (ops check that).
+  // y[i] (+)= table[ids[i]], rows of `width`; every id is inside the table (the ops check it).
   void (*embedding)(Out y, In table, const int32_t* ids, Rows rows) = nullptr;
   // dtable[id] (+)= the sum of the rows of dy with this id: in ascending order within a unit, then
   // over the units by their tree. dtable has `entries` rows.
@@ -281,40 +280,40 @@ struct Kernels {
   // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
   // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
-  // `attention` without lse for sequences whose keys and values lie in pages of f32, bf16 or i8;
-  // their rows of y get the bits that it gives for each alone, on what the pages' numbers stand
-  // for where those are f32 or bf16.
+  // Like `attention`, without lse, for sequences whose keys and values lie in pages of f32, bf16 or
+  // i8. With pages of f32 or bf16, each sequence's rows of y have the bits of `attention` on that
+  // sequence alone.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
                           const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
                              In lse, const AttentionShape& shape) = nullptr;
-  // The weights themselves, for inspection: w [B, H, T, S], zeros where the mask hides.
+  // The weights, for inspection: w [B, H, T, S], zeros for hidden keys.
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 
   // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
-  // 0 where the target is negative (ignored); lse[R] for the backward.
+  // 0 if the target is negative (ignored); lse[R] is for the backward.
   void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                         Rows rows) = nullptr;
   // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows.
   void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets,
                                  float factor, float smoothing, Rows rows) = nullptr;
 
-  // In place, all float: m, v, then weight -= rate * (m / correction1 / (sqrt(v / correction2) +
-  // epsilon) + decay * weight) (Loshchilov and Hutter 2019).
+  // In place, all float: updates m, v, then weight -= rate * (m / correction1 / (sqrt(v /
+  // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).
   void (*adamw)(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
                 int64_t size) = nullptr;
-  // In double, by a fixed tree: blocks of 4096, then the blocks in order.
+  // In double, in a fixed order: blocks of 4096, then the blocks in order.
   double (*sum)(In x, int64_t size) = nullptr;
   double (*sum_of_squares)(In x, int64_t size) = nullptr;
 };
 
-// Naive loops in double: the specification; takes f32, bf16 and f64.
+// Naive loops in double: the specification. Supports f32, bf16 and f64.
 const Kernels& reference_kernels();
 const Kernels& cpu_kernels();  // vectors and tiles; f32 and bf16
 
-// The table in use for a dtype: f64 is always the reference's; FOVEA_ISA=reference makes it so for
-// all.
+// The table in use for a dtype: f64 always uses the reference kernels; with FOVEA_ISA=reference all
+// dtypes do.
 const Kernels& kernels_for(DType dtype);
-void use_kernels(const Kernels* table);  // tests swap a table in; null = back to the default
+void use_kernels(const Kernels* table);  // for tests; null = the default
 
 }  // namespace fovea

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// In the working type of a stored one.
+// Converts a stored number to the working type.
 float work(float x) { return x; }
 double work(double x) { return x; }
 float work(bf16 x) { return widen(x); }
@@ -22,14 +22,14 @@ To rounded(From x) {
     return static_cast<To>(work(x));
 }
 
-// Whole numbers q of x with one scale, which is returned.
+// Rounds x to whole numbers q with one scale; returns the scale.
 template <class From>
 float quantize(const From* x, int64_t count, int8_t* q) {
   float largest = 0, bad = 0;
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(work(x[i]));
     largest = std::max(largest, std::abs(value));
-    bad += value * 0.0f;  // what is not finite has no whole number: the scale carries it on
+    bad += value * 0.0f;  // a non-finite number has no whole number: the scale propagates it
   }
   const float scale = largest / 127 + bad;
   const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;
@@ -40,13 +40,13 @@ float quantize(const From* x, int64_t count, int8_t* q) {
   return scale;
 }
 
-// What a page has room for, of one head.
+// The part of a page that belongs to one head.
 template <class To>
 struct Head {
   const PageLayout& layout;
   PagePart part;
   To* numbers;
-  float* scales;  // i8 alone
+  float* scales;  // i8 only
 
   void put(int64_t token, const To* row) const {
     if (part == PagePart::keys) {
@@ -87,7 +87,7 @@ void put_any(const PageLayout& layout, PagePart part, void* page, int64_t token,
     case DType::bf16: return put_rows<bf16>(layout, part, page, token, x, count);
     case DType::f64: return put_rows<double>(layout, part, page, token, x, count);
     case DType::i8: return put_rows<int8_t>(layout, part, page, token, x, count);
-    default: fail(ErrorKind::Internal, "KV page: of {}", name_of(layout.dtype));
+    default: fail(ErrorKind::Internal, "KV page: the dtype is {}", name_of(layout.dtype));
   }
 }
 
@@ -102,7 +102,7 @@ void put_in_page(const PageLayout& layout, PagePart part, void* page, int64_t to
       return put_any(layout, part, page, token, static_cast<const bf16*>(x.data), count);
     case DType::f64:
       return put_any(layout, part, page, token, static_cast<const double*>(x.data), count);
-    default: fail(ErrorKind::Internal, "KV page: rows of {}", name_of(x.dtype));
+    default: fail(ErrorKind::Internal, "KV page: the rows are {}", name_of(x.dtype));
   }
 }
 

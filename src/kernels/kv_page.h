@@ -1,13 +1,13 @@
 #pragma once
 
-// How a page holds the keys or values of one layer, head by head, as attention reads them:
+// The layout of a page: the keys or values of one layer, head by head, as attention reads them:
 //
 //   keys    [kPageTokens / 16][D][16]  in panels of 16 tokens, so that the lanes of a vector are
 //                                      keys, and a query's scores need no transposing
 //   values  [kPageTokens][D']          D' = D rounded up to 16, with zeros
 //
-// of a stored type; i8 stands for whole numbers of -127 to 127 times a scale, the largest magnitude
-// of a token's head / 127. The scales, f32 [kPageTokens], lie behind the head's numbers.
+// of a stored type. i8 numbers are whole numbers of -127 to 127 times a scale, the largest
+// magnitude of a token's head / 127. The scales, f32 [kPageTokens], follow the head's numbers.
 
 #include "kernels/kernels.h"
 
@@ -38,10 +38,10 @@ inline PageLayout pages_of(const PagedAttention& paged) {
 
 enum class PagePart : uint8_t { keys, values };
 
-// Puts x [count, G, D] at the tokens [token, token + count) of a page, rounded to its type.
+// Stores x [count, G, D] as the tokens [token, token + count) of a page, rounded to its type.
 void put_in_page(const PageLayout& layout, PagePart part, void* page, int64_t token, In x,
                  int64_t count);
-// What a page holds of one token and head: row [D].
+// Reads one token and head of a page into row [D].
 void get_from_page(const PageLayout& layout, PagePart part, const void* page, int64_t token,
                    int64_t head, double* row);
 

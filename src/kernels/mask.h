@@ -11,25 +11,25 @@ struct Interval {
 };
 
 // Which keys a query sees; never a matrix. It maps a query row to a few key intervals, ascending
-// and disjoint, and the tiled attention kernels walk those, forwards and backwards.
+// and disjoint, which the tiled attention kernels walk, forward and backward.
 struct Mask {
   static constexpr int kMostIntervals = 2;
 
-  bool causal = false;  // a query at position p sees no key > p, but those below `prefix`
-  // The position, among the keys, of query row 0; when decoding, the number of cached keys.
+  bool causal = false;  // a query at position p sees no key > p, except those below `prefix`
+  // The position, among the keys, of query row 0; in decoding, the number of cached keys.
   int64_t first_query = 0;
-  // A query at position p sees the keys with |key - p| < window, no others; 0 = no limit.
+  // A query at position p sees only the keys with |key - p| < window; 0 = no limit.
   int64_t window = 0;
   // With a window: every query sees the keys below `global`, and queries at positions below it see
-  // all keys; causality holds for both (Longformer, Beltagy et al. 2020).
+  // all keys; causality still applies to both (Longformer, Beltagy et al. 2020).
   int64_t global = 0;
   // Causal only: every query sees the keys below `prefix`, whatever the window (a prefix LM).
   int64_t prefix = 0;
-  // Per batch row, the keys that are not padding; no query sees others. Empty = all are valid.
+  // Per batch row, the keys that are not padding; queries see only these. Empty = all are valid.
   std::vector<Interval> valid;
 
-  // Writes the intervals that query row `query` of batch row `batch` sees of `keys` keys, and
-  // returns how many there are; those that touch are one.
+  // Writes the intervals of the `keys` keys that query row `query` of batch row `batch` sees, and
+  // returns their number; adjacent intervals are merged.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
     const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;

@@ -15,14 +15,14 @@ constexpr int64_t kOut = kPanelOutputs;
 
 int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
-// To the nearest whole number, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats have no
-// fraction. Loops over it become vectors.
+// Rounds to the nearest whole number, ties to even, for |x| < 2^22: above 1.5 * 2^23 floats have no
+// fraction. Loops over it vectorise.
 float nearest_whole(float x) {
   constexpr float kNoFraction = 12582912.0f;
   return (x + kNoFraction) - kNoFraction;
 }
 
-// Where number k of output `lane` lies in a panel of int8 or int4.
+// The position of number k of output `lane` in a panel of int8 or int4.
 struct Place {
   int64_t byte;
   int shift;
@@ -36,10 +36,10 @@ Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
 
 constexpr int64_t kMostGroup = 64;
 
-// What a number is stored as 0 with.
+// The stored value of 0.
 constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
 
-// Puts a group of an output's numbers, with their offset, into its panel: four at a time.
+// Stores a group of an output's numbers, including their offset, in its panel, four at a time.
 void put_group(const PackedMatrix& w, uint8_t* panel, int64_t group, int64_t lane,
                const uint8_t* numbers) {
   const bool nibbles = w.format == WeightFormat::int4;
@@ -61,7 +61,7 @@ int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lan
   return w.format == WeightFormat::int8 ? panel[byte] - 128 : ((panel[byte] >> shift) & 15) - 8;
 }
 
-// `count` numbers of a row as a file holds it, from the k-th on, with their offset.
+// Reads `count` numbers of a row in the file's layout, from the k-th on, including their offset.
 void read_group(const PackedMatrix& w, const uint8_t* row, int64_t k, int64_t count,
                 uint8_t* numbers) {
   if (w.format == WeightFormat::int8) {
@@ -88,10 +88,10 @@ float error_of(const float* x, int64_t count, float scale, float least, float mo
   return error;
 }
 
-// A scale as f16 that x / scale does not overflow with.
+// A scale rounded to f16 for which x / scale does not overflow.
 float as_half(float scale) { return widen_half(narrow_to_half(scale)); }
 
-// Sixteen at a time, so that the loop becomes vectors.
+// Sixteen at a time, so that the loop vectorises.
 float largest_magnitude(const float* x, int64_t count) {
   float most[16] = {};
   int64_t i = 0;
@@ -106,8 +106,8 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   float extreme = 0;  // the number of largest magnitude, with its sign
   for (int64_t i = 0; i < count; ++i)
     if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
-  // Either sign of scale: -8 is one farther from 0 than 7. Divisors beyond 8 leave the ends of the
-  // range unused, those below cut off the largest number for finer steps among the rest.
+  // Either sign of scale: -8 has a larger magnitude than 7. Divisors above 8 leave the ends of the
+  // range unused, those below clip the largest number for finer steps among the rest.
   const float first = as_half(extreme / -8);
   if (first == 0 || !std::isfinite(first)) return first;
   float best = first, least = error_of(x, count, first, -8, 7);
@@ -121,7 +121,7 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   return best;
 }
 
-// Rows [begin, end) of a panel, 16 at most, with groups of numbers and their scales.
+// Rows [begin, end) of a panel, at most 16, with their groups of numbers and scales.
 struct PanelRows {
   int64_t begin, count;
 };
@@ -130,7 +130,7 @@ PanelRows rows_of(const PackedMatrix& w, int64_t panel) {
   return {begin, std::min(kOut, w.outputs - begin)};
 }
 
-// Sets a panel to zeros: 0 is stored as its offset.
+// Sets a panel to zeros: 0 is stored as the offset.
 void clear_panel(const PackedMatrix& w, uint8_t* panel) {
   const int zero = w.format == WeightFormat::int8   ? 0x80
                    : w.format == WeightFormat::int4 ? 0x88
@@ -141,7 +141,7 @@ void clear_panel(const PackedMatrix& w, uint8_t* panel) {
 void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel) {
   auto* floats = reinterpret_cast<float*>(panel);
   auto* halves = reinterpret_cast<bf16*>(panel);
-  // A cache line of each row at a time.
+  // One cache line of each row at a time.
   for (int64_t block = 0; block < w.width; block += 16) {
     const int64_t end = std::min(w.width, block + 16);
     for (int64_t lane = 0; lane < count; ++lane) {
@@ -155,7 +155,7 @@ void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, u
   }
 }
 
-// bf16 to bf16, as words of two.
+// Packs bf16 rows as words of two.
 void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uint8_t* panel) {
   for (int64_t block = 0; block < w.width; block += 32) {
     const int64_t end = std::min(w.width, block + 32);
@@ -204,7 +204,7 @@ int64_t scale_bytes(const PackedMatrix& w) {
 
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q) {
   const float scale = best_scale(x, count, format);
-  // Of nothing but zeros, and of what is not finite, a scale alone says all.
+  // If all numbers are zero or one is not finite, the scale alone determines the group.
   const float inverse = scale == 0 || !std::isfinite(scale) ? 0 : 1 / scale;
   const float least = format == WeightFormat::int8 ? -127 : -8;
   const float most = format == WeightFormat::int8 ? 127 : 7;

@@ -1,9 +1,9 @@
 #pragma once
 
-// Weights as products for inference read them: 16 outputs of a matrix W [N, K], a panel, lie side
-// by side, one behind the other along k, so that the lanes of a vector are outputs, no sum crosses
-// lanes, and one token's product reads memory once, front to back. In units of one cache line or
-// half of one, for each panel, with k and N rounded up and filled with zeros:
+// Weights in the layout of products for inference. A panel is 16 outputs of a matrix W [N, K], side
+// by side, with consecutive k following each other: the lanes of a vector are outputs, no sum
+// crosses lanes, and a token's product reads memory once, front to back. In units of one or half a
+// cache line, for each panel, with k and N padded with zeros:
 //
 //   f32   [K][16]            weights
 //   bf16  [K/2][16]          words of two weights, the earlier k in the upper half; K is rounded
@@ -13,15 +13,15 @@
 //                            along k in the low half of byte j (j < G/2) or the high half of
 //                            byte j - G/2
 //
-// The last two stand for w * scale; their scales are f16 [K/G][16] for each panel. The offsets make
-// bytes unsigned, which is what the dot product instructions take on one side.
+// The last two represent w * scale; their scales are f16 [K/G][16] for each panel. The offsets make
+// bytes unsigned, as the dot product instructions require for one operand.
 
 #include "kernels/kernels.h"
 
 namespace fovea {
 
 constexpr int64_t kPanelOutputs = 16;
-// A group of activations that are all smaller counts as zeros: 127 / 0 and the like stay out.
+// A group of smaller activations counts as zeros, which avoids 127 / 0.
 constexpr float kLeastActivation = 1e-30f;
 
 inline bool is_quantized(WeightFormat format) {
@@ -33,13 +33,13 @@ inline int64_t panels_of(const PackedMatrix& w) {
   return (w.outputs + kPanelOutputs - 1) / kPanelOutputs;
 }
 inline int64_t groups_of(const PackedMatrix& w) { return (w.width + w.group - 1) / w.group; }
-int64_t panel_bytes(const PackedMatrix& w);  // of one panel's weights
-int64_t scale_bytes(const PackedMatrix& w);  // of all scales
+int64_t panel_bytes(const PackedMatrix& w);  // bytes of one panel's weights
+int64_t scale_bytes(const PackedMatrix& w);  // bytes of all scales
 
 // Rounds a matrix [N, K] of f32 or bf16 to w's format, into its panels and scales.
 void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales);
 
-// Quantised weights as files hold them: rows [N, K] of I8, or [N, K/2] of two in a byte, numbers
+// Quantised weights as files store them: rows [N, K] of I8, or [N, K/2] with two per byte, numbers
 // w + 8, the even k in the low half; scales f16 [N, K/G].
 void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* row_scales,
                     void* panels, uint16_t* scales);
@@ -48,12 +48,12 @@ inline int64_t quantized_row_bytes(const PackedMatrix& w) {
   return w.format == WeightFormat::int4 ? (w.width + 1) / 2 : w.width;
 }
 
-// Row n of the matrix that w stands for, as floats [K].
+// Row n of the matrix that w represents, as floats [K].
 void unpack_row(const PackedMatrix& w, int64_t n, float* row);
 
-// `count` numbers with one scale, to whole numbers from -127 (int8) or -8 (int4) to 127 or 7, and
-// the scale: of those tried the one with the least sum of squared errors. Always tried is the
-// largest magnitude on the end of the range, as the Q8_0 and Q4_0 of ggml have it.
+// Rounds `count` numbers to whole numbers from -127 (int8) or -8 (int4) to 127 or 7 with one scale,
+// and returns the scale: the one of several candidates with the least sum of squared errors. One
+// candidate maps the largest magnitude to the end of the range, as ggml's Q8_0 and Q4_0 do.
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q);
 
 }  // namespace fovea

@@ -1,8 +1,8 @@
 #pragma once
 
-// The order in which the sums of units (kernels.h) are added, and those of the passes of a step: a
-// balanced binary tree over their indices. It depends on nothing else, so 8 units of one pass, and
-// 2 passes of 4, are added alike.
+// The order in which the sums of units (kernels.h), and then of the passes of a step, are added: a
+// balanced binary tree over their indices. It depends on nothing else, so 8 units of one pass are
+// added like 2 passes of 4.
 
 #include <bit>
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace fovea {
 
-// Sums arrive in ascending order of their index and lie on a stack of places. Each time when the
-// two on top are the halves of a node, and nothing more belongs to it, the upper one is added to
-// the lower one: merge(place) shall add the sum at `place` to that at `place - 1`. An index may be
-// missing: its sum would be 0, and its node has one child.
+// Sums arrive in ascending order of index and are held on a stack. Whenever the top two are the
+// complete halves of a node, the upper one is added to the lower one: merge(place) must add the sum
+// at `place` to that at `place - 1`. An index may be missing: its sum counts as 0, and its node has
+// one child.
 class SumTree {
  public:
-  // The most sums that are held at a time.
+  // The most sums held at a time.
   static constexpr int places(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
 
   // The place for the sum of `index`, after the merges that come before it.
@@ -31,8 +31,8 @@ class SumTree {
   // The place of the sum that arrived last.
   int last() const { return held_ - 1; }
 
-  // How many merges come before a sum of `index`, a later one than the last: so many places from
-  // last() down become one. A caller that has merged them itself says so with merged().
+  // The number of merges before a sum of `index`, which must be greater than the last index: this
+  // many places down from last() are merged. A caller that has merged them itself calls merged().
   int merges_before(int64_t index) const {
     int64_t top = indices_[held_ - 1];
     int merges = 0;
@@ -47,7 +47,7 @@ class SumTree {
     indices_[held_ - 1] = indices_[held_ - 1 + merges];
   }
 
-  // Leaves the total at place 0; false where no sum has arrived.
+  // Leaves the total at place 0; returns false if no sum has arrived.
   template <class Merge>
   bool finish(const Merge& merge) {
     while (held_ > 1) pop(merge);
@@ -60,7 +60,7 @@ class SumTree {
   static constexpr int width(int64_t number) {
     return 64 - std::countl_zero(static_cast<uint64_t>(number));
   }
-  // Of the smallest node with both the sum at a place and that of an index.
+  // The level of the smallest node that contains both the sum at a place and an index.
   int level(int place, int64_t index) const { return width(indices_[place] ^ index); }
   template <class Merge>
   void pop(const Merge& merge) {
@@ -69,7 +69,7 @@ class SumTree {
   }
 
   int held_ = 0;
-  int64_t indices_[65];  // the last index of each sum that is held
+  int64_t indices_[65];  // the last index of each held sum
 };
 
 inline double tree_sum(const std::vector<double>& numbers) {

@@ -12,7 +12,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
-// Punctuation that is a word of its own wherever it stands: ASCII but ' - . , and alphanumerics.
+// Punctuation that is always a separate word: ASCII except ' - . , and alphanumerics.
 bool stands_alone(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
@@ -23,8 +23,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Each two characters side by side that `parts` accepts, with spaces between them: before, between
-// and behind as `layout` says. Pairs do not overlap, as in a regular expression's substitution.
+// Inserts spaces around each pair of adjacent characters that `parts` accepts: between them, and
+// before and after as requested. Pairs do not overlap, as in a regular expression's substitution.
 template <class Parts>
 std::string parted(std::string_view text, Parts&& parts, bool before, bool behind) {
   std::string result;
@@ -75,7 +75,7 @@ std::string tokenized_13a(std::string_view given) {
       apart += c;
     }
   }
-  // Points and commas are apart from all but digits, hyphens from a digit before them.
+  // Points and commas are separated from all but digits, hyphens from a preceding digit.
   apart = parted(
       apart, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true);
   apart = parted(

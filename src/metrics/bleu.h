@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// A text's words as sacrebleu's tokenizer 13a (mteval-v13a) cuts them, with single spaces between.
+// A text's words as split by sacrebleu's tokenizer 13a (mteval-v13a), separated by single spaces.
 std::string tokenized_13a(std::string_view text);
 
 // Corpus BLEU (Papineni et al. 2002) with one reference, cased, tokenizer 13a, n-grams up to 4,

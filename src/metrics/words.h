@@ -5,10 +5,11 @@
 
 namespace fovea {
 
-// What stands between white space (Unicode's, as Python's str.split sees it); views into the text.
+// The words between white space (Unicode's, by the rules of Python's str.split); views into the
+// text.
 std::vector<std::string_view> words_of(std::string_view text);
 
-// The characters of a UTF-8 text; a byte that is none is one by itself.
+// The characters of a UTF-8 text; an invalid byte is a separate character.
 std::vector<std::string_view> characters_of(std::string_view text);
 
 }  // namespace fovea

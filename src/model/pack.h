@@ -6,16 +6,16 @@
 
 namespace fovea {
 
-// How the parameter of this name is kept where a model's weights are packed as `wanted`: all that
-// linear() multiplies is, also a token embedding that serves as the head. A router, small and
-// decisive, stays f32; the head's matrix has at least 8 bits. Absent: not packed.
+// The format of the parameter of this name if a model's weights are packed as `wanted`. Covers all
+// weights that linear() multiplies, also a token embedding used as the head. A router is small and
+// sensitive, so it stays f32; the head's matrix has at least 8 bits. Empty: not packed.
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
                                           const Parameter& parameter, WeightFormat wanted);
 
-// Packs a parameter's value, and lets go of it.
+// Converts the parameter to `format` and frees its float values.
 void pack(Parameter& parameter, WeightFormat format, int64_t group = 32);
 
-// Packs all: afterwards the model can no longer be trained.
+// Packs all weights; afterwards the model cannot be trained.
 void pack(Transformer& model, WeightFormat format, int64_t group = 32);
 
 }  // namespace fovea

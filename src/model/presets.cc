@@ -36,7 +36,7 @@ Spec gpt(const Size& size, int64_t context, int64_t vocabulary) {
 }
 Spec gpt2(const Size& size) { return gpt(size, 1024, 50257); }
 
-// To be trained here, on whatever text: it decides the vocabulary.
+// Trained from scratch; the text determines the vocabulary.
 Spec small(const Size& size) { return gpt(size, 64, 0); }
 Spec baby(const Size& size) {
   Spec s = gpt(size, 256, 0);
@@ -44,8 +44,8 @@ Spec baby(const Size& size) {
   return s;
 }
 
-// Brown et al. 2020, table 2.1. Every other layer of theirs sees a band of keys only, whose width
-// they do not tell; here all layers see all.
+// Brown et al. 2020, table 2.1. Every other layer of the original sees a band of keys whose width
+// is not published; here all layers see all keys.
 Spec gpt3(const Size& size) { return gpt(size, 2048, 50257); }
 
 StackSpec post_norm(const Size& size) {
@@ -75,7 +75,7 @@ Spec bert(const Size& size) {
   return s;
 }
 
-Spec roberta(const Size& size) {  // Liu et al. 2019: positions begin behind the padding's row
+Spec roberta(const Size& size) {  // Liu et al. 2019: positions start after the padding's row
   Spec s = bert(size);
   s.vocabulary = 50265;
   s.token_types = 1;
@@ -128,8 +128,8 @@ Spec mixtral(const Size& size) {  // Jiang et al. 2024
   return s;
 }
 
-// Raffel et al. 2020, 2.1 and 3.7: biases by distance, which the layers of a stack share, and
-// scores that are not scaled.
+// Raffel et al. 2020, 2.1 and 3.7: biases by distance that the layers of a stack share, and
+// unscaled scores.
 Spec t5(const Size& size) {
   Spec s;
   s.vocabulary = 32128;
@@ -180,9 +180,9 @@ Spec original(const Size& size, float dropout) {
   return s;
 }
 
-// A small translator in the form of Junczys-Dowmunt et al. 2018. Little data asks for a narrow
-// model and much dropout: of the sizes that Wu et al. 2021 (appendix B) tried on Multi30k this is
-// the best. Weights begin with the deviation of embeddings of size 1.
+// A small translator after Junczys-Dowmunt et al. 2018. Little data needs a narrow model and much
+// dropout: of the sizes that Wu et al. 2021 (appendix B) tried on Multi30k this is the best.
+// Weights are initialised with the deviation of embeddings of size 1.
 Spec translator(const Size& size, float dropout) {
   Spec s = original(size, dropout);
   s.vocabulary = 0;
@@ -226,7 +226,7 @@ Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   return s;
 }
 
-// The functions above, with what they take for granted.
+// The functions above with their default arguments.
 Spec original_base(const Size& size) { return original(size, 0.1f); }
 Spec original_big(const Size& size) { return original(size, 0.3f); }
 Spec translate(const Size& size) { return translator(size, 0.3f); }

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Holds a Spec that a program made to the limits of one that was read.
+// Applies the limits of a Spec from a file to one that a program made.
 class Limits : public SpecVisitor {
  public:
   void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
@@ -43,20 +43,20 @@ void complete_windows(const std::string& name, StackSpec& s) {
   auto& windows = s.attention.windows;
   const auto layers = static_cast<size_t>(s.layers);
   check(windows.size() <= 1 || windows.size() == layers,
-        "spec: {}.attention.windows has {} numbers; expected one for each of {} layers", name,
+        "spec: {}.attention.windows has {} numbers; expected {}, one per layer", name,
         windows.size(), layers);
   if (windows.size() == 1) windows.assign(layers, windows[0]);
   if (std::all_of(windows.begin(), windows.end(), [](int64_t w) { return w == 0; }))
     windows.clear();
   check(s.attention.global == 0 || !windows.empty(),
-        "spec: {}.attention.global is {} without windows; expected 0, or windows", name,
+        "spec: {}.attention.global is {} without windows; expected 0, or set windows", name,
         s.attention.global);
 }
 
 void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layers) {
   ExpertsSpec& e = f.experts;
   if (e.count == 0) {
-    e = ExpertsSpec();  // what they would be makes no difference
+    e = ExpertsSpec();  // irrelevant without experts
     return;
   }
   if (e.width == 0) e.width = f.width;
@@ -69,7 +69,7 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
   }
 }
 
-// What another kind of position would use is set back, so that equal models have equal Specs.
+// Resets the fields of other kinds of positions, so that equal models have equal Specs.
 void complete_position(const std::string& name, const Spec& whole, StackSpec& s) {
   PositionSpec& p = s.position;
   PositionSpec plain;
@@ -93,7 +93,7 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
       const auto turned =
           static_cast<int64_t>(static_cast<float>(s.attention.head_width) * p.rotary.share);
       check(turned >= 2 && turned % 2 == 0,
-            "spec: {}.position.rotary turns {} of {} numbers of a head; expected an even number",
+            "spec: {}.position.rotary rotates {} of {} numbers of a head; expected an even number",
             name, turned, s.attention.head_width);
       for (const auto* factors : {&p.rotary.short_factors, &p.rotary.long_factors}) {
         const bool wanted = p.rotary.scaling == RotaryScaling::longrope;
@@ -105,9 +105,10 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
                 p.rotary.high_frequency > p.rotary.low_frequency,
             "spec: {}.position.rotary.high_frequency is {}; expected more than {}, low_frequency",
             name, p.rotary.high_frequency, p.rotary.low_frequency);
-      check(p.rotary.scaling != RotaryScaling::dynamic || turned > 2,
-            "spec: {}.position.rotary turns {} numbers of a head; expected at least 4 for dynamic",
-            name, turned);
+      check(
+          p.rotary.scaling != RotaryScaling::dynamic || turned > 2,
+          "spec: {}.position.rotary rotates {} numbers of a head; expected at least 4 for dynamic",
+          name, turned);
       check(p.rotary.scaling != RotaryScaling::dynamic || p.rotary.factor >= 1,
             "spec: {}.position.rotary.factor is {}; expected at least 1 for dynamic", name,
             p.rotary.factor);
@@ -138,14 +139,14 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   check(a.head_width <= 256, "spec: heads are {} wide; expected at most 256", a.head_width);
   check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
         a.kv_heads, a.heads);
-  if (!a.bias) a.key_bias = true;  // says nothing then
+  if (!a.bias) a.key_bias = true;  // without effect then
   if (s.ffn.width == 0) s.ffn.width = 4 * whole.width;
   complete_windows(name, s);
   complete_experts(name, s.ffn, s.layers);
   complete_position(name, whole, s);
   check(!s.parallel || (s.placement.input && !s.placement.output && !s.placement.sum),
-        "spec: parallel sublayers take a norm on their input only; expected placement input");
-  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // RMSNorm has none anyway
+        "spec: parallel sublayers have a norm on their input only; expected placement input");
+  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // RMSNorm never has one
   check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
         "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);
 }
@@ -176,7 +177,7 @@ Spec validated(Spec s) {
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);
   check(!s.encoder || !s.decoder || !s.decoder->parallel,
-        "spec: decoder.parallel beside an encoder; expected sublayers one after the other");
+        "spec: decoder.parallel cannot be combined with an encoder; expected false");
   complete(s.head);
   if (s.source_vocabulary == s.vocabulary) s.source_vocabulary = 0;
   const bool tokens = s.input.kind == InputKind::tokens;
@@ -195,7 +196,7 @@ Spec validated(Spec s) {
   check(s.token_types == 0 || reads_text, "spec: token_types is {} without tokens; expected 0",
         s.token_types);
   check(s.head.kind != HeadKind::language_model || reads_text,
-        "spec: head.kind is language_model without tokens; expected another");
+        "spec: head.kind is language_model without tokens; expected another kind");
   return s;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
   if (!value.is_number_integer()) return false;
-  // The library compares the largest unsigned numbers as negative ones.
+  // The library would compare the largest unsigned numbers as negative ones.
   if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return false;
   return value >= least && value <= most;
 }
@@ -32,7 +32,7 @@ class Reader : public SpecVisitor {
   void number(Text path, Text, Text, float& value, float least, float most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
-    // As a float, for 0.95 is more than the float nearest to it.
+    // Compared as a float, since the double 0.95 is less than the nearest float.
     if (!found->is_number() || !(found->get<float>() >= least && found->get<float>() <= most)) {
       refuse(path, *found, fmt::format("a number from {} to {}", least, most));
     }
@@ -76,7 +76,7 @@ class Reader : public SpecVisitor {
     value = static_cast<int>(at - names.begin());
   }
 
-  // A file that names one stack means that one alone; a file that names none, the default.
+  // A file that names one stack has only that one; a file that names none has the default.
   void group(Text path, Text, Text, bool& present) override {
     groups_.push_back(path);
     if (json_.is_object() && json_.contains(path))
@@ -85,7 +85,7 @@ class Reader : public SpecVisitor {
       present = false;
   }
 
-  // Every key must have been asked for: a misspelt one would otherwise be silently without effect.
+  // Every key must have been read: a misspelt one would otherwise have no effect.
   void refuse_unknown() const { refuse_unknown(json_, ""); }
 
  private:

@@ -48,7 +48,7 @@ const char* Transformer::head_name() const {
 Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
   Tensor x = table.packed ? embedding(sequence.ids, table.packed)
                           : embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
-  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // of a table left in its file
+  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // the table is in the mapped file
   if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
   if (!type_embedding.present()) return x;
   const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);
@@ -87,15 +87,15 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
   return head(hidden, token_embedding, valid);
 }
 
-// Radford et al. 2019: normal weights; those that write into the residual stream are smaller by the
-// root of their number.
+// Radford et al. 2019: normal weights; those that write into the residual stream are divided by the
+// square root of their number.
 void initialise(Transformer& model, uint64_t seed) {
   const Spec& spec = model.spec;
   const float deviation = spec.init_deviation;
   const auto residual = [&](const StackSpec& stack) {
     return deviation / std::sqrt(2.0f * static_cast<float>(stack.layers));
   };
-  uint32_t index = 0;  // each parameter draws from its own part of the stream
+  uint32_t index = 0;  // each parameter draws from its own part of the random stream
   model.each([&](const std::string& name, Parameter& p) {
     const bool encodes = name.starts_with("encoder.");
     p.value = zeros(p.shape);
@@ -118,6 +118,12 @@ void initialise(Transformer& model, uint64_t seed) {
       }
     }
   });
+}
+
+std::vector<NamedParameter> parameters_of(Transformer& model) {
+  std::vector<NamedParameter> parameters;
+  model.each([&](const std::string& name, Parameter& p) { parameters.push_back({name, &p}); });
+  return parameters;
 }
 
 int64_t parameter_count(Transformer& model) {

@@ -7,20 +7,20 @@
 
 namespace fovea {
 
-// What a stack reads: token ids, or for an encoder of images or audio `signal`.
+// The input of a stack: token ids, or `signal` for an encoder of images or audio.
 struct Sequence {
   Tensor ids;     // i32 [B, T]
-  Tensor places;  // i32 [B, T], or absent: 0, 1, ... from the cache's length on
-  Tensor types;   // i32 [B, T], or absent: all 0; models with token types
+  Tensor places;  // i32 [B, T]; absent = 0, 1, ... starting at the cache's length
+  Tensor types;   // i32 [B, T]; absent = all 0; for models with token types
   Tensor signal;  // f32, as Input takes it
 };
 
-// The one Transformer: embeddings, an encoder, a decoder or both, and a head, as the Spec says.
+// The one Transformer: embeddings, an encoder, a decoder or both, and a head, as in the Spec.
 struct Transformer {
   Spec spec;
   Parameter token_embedding, source_embedding, type_embedding;
   Input input;
-  Stack encoder, decoder;  // without blocks where the Spec has none
+  Stack encoder, decoder;  // without blocks if the Spec has no such stack
   Head head;
 
   Transformer() = default;
@@ -28,18 +28,18 @@ struct Transformer {
 
   // -> [B, S, C] in pass.compute
   Tensor encode(const Sequence& source, const Pass& pass) const;
-  // pass.memory is what encode() gave, where there is an encoder. -> [B, T, C] in pass.compute
+  // pass.memory is the result of encode(), if there is an encoder. -> [B, T, C] in pass.compute
   Tensor decode(const Sequence& tokens, const Pass& pass) const;
-  // Gives the texts of pass.cache what their cross-attention needs: memory [B, S, C], a row for
-  // each text, of which pass.memory_valid is no padding.
+  // Gives the texts of pass.cache the keys and values of cross-attention: memory [B, S, C] has a
+  // row for each text; pass.memory_valid marks the tokens that are not padding.
   void remember(const Tensor& memory, const Pass& pass) const;
-  // The one stack of a model that has one: its decoder, else its encoder.
+  // Runs the only stack of a model: its decoder, else its encoder.
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& places = {}) const;
-  // [..., C] -> what the head gives, f32 (f64 of f64)
+  // [..., C] -> the head's output, f32 (f64 for f64)
   Tensor logits(const Tensor& hidden, const std::vector<Interval>& valid = {}) const;
 
-  // f(name, parameter) for each parameter, in a fixed order: load, save, init, count and the
-  // optimiser are visits.
+  // Calls f(name, parameter) for each parameter, in a fixed order: loading, saving, initialising,
+  // counting and optimising are visits.
   template <class Visitor>
   void each(Visitor&& f) {
     visit(f, "embedding.token", token_embedding);
@@ -51,7 +51,7 @@ struct Transformer {
     head.each(f, head_name());
   }
 
-  // The head's name says its kind, so that a checkpoint's tensors cannot be taken for another's.
+  // The head's name contains its kind, so that the tensors of one kind cannot load as another's.
   const char* head_name() const;
 
  private:
@@ -59,6 +59,9 @@ struct Transformer {
 };
 
 void initialise(Transformer& model, uint64_t seed);
-int64_t parameter_count(Transformer& model);  // tied weights once
+int64_t parameter_count(Transformer& model);  // counts tied weights once
+// In the order of each(). The pointers are valid as long as the model is neither moved nor
+// assigned.
+std::vector<NamedParameter> parameters_of(Transformer& model);
 
 }  // namespace fovea

@@ -29,7 +29,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
       across(across_),
       place(place_) {}
 
-// projected [B, T, heads D] -> [B, T, heads, D], normalised and turned
+// projected [B, T, heads D] -> [B, T, heads, D], normalised and rotated
 Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
                            const Angles& angles, const Pass& pass) const {
   const int64_t B = projected.dim(0), T = projected.dim(1), D = spec.head_width;
@@ -82,7 +82,7 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
     options.bias = pass.distance_bias;
     return attend(q, kv, options, pass);
   }
-  // The tokens that came before are in the cache.
+  // The earlier tokens are in the cache.
   PagedOptions options = paged(*pass.cache);
   options.bias = pass.distance_bias;
   options.bias_zero = pass.bias_zero;
@@ -112,13 +112,13 @@ Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions
                          const Pass& pass) const {
   options.scale = score_scale();
   options.softcap = spec.softcap;
-  options.dropout = pass.drop(place.probability, place.substream);
+  options.dropout = pass.dropout_at(place.probability, place.substream);
   const Tensor mixed = attention(q, kv.keys, kv.values, options);  // [B, T, H, D]
   if (pass.probe != nullptr) show(*pass.probe, {q, kv.keys, kv.values, options, mixed}, pass.stack);
   return mixed;
 }
 
-void Attention::show(const Probe& probe, const Attending& here, const char* stack) const {
+void Attention::show(const Probe& probe, const AttentionInputs& here, const char* stack) const {
   const std::string name = across ? fmt::format("cross_attention.{}", layer)
                                   : fmt::format("{}attention.{}", stack, layer);
   if (probe.wants_weights && probe.wants_weights(name))

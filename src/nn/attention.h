@@ -8,7 +8,7 @@
 namespace fovea {
 
 // Attention with H heads over G key-value heads (Vaswani et al. 2017; G < H: Ainslie et al. 2023):
-// of tokens to one another, or `across` to what an encoder made.
+// self-attention, or with `across` cross-attention to the encoder's output.
 struct Attention {
   AttentionSpec spec;
   Linear query, key, value, output;
@@ -25,7 +25,7 @@ struct Attention {
   struct KeysValues {
     Tensor keys, values;  // [B, S, G, D]
   };
-  // Of cross-attention, of what an encoder made: the same in every step of decoding.
+  // The keys and values of cross-attention, which are the same in every step of decoding.
   KeysValues of_memory(const Tensor& memory, const Pass& pass) const;  // memory [B, S, C]
 
   template <class Visitor>
@@ -46,7 +46,7 @@ struct Attention {
   Tensor attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                 const Pass& pass) const;
   PagedOptions paged(const KvCache& cache) const;
-  void show(const Probe& probe, const Attending& here, const char* stack) const;
+  void show(const Probe& probe, const AttentionInputs& here, const char* stack) const;
   Mask masked(const Pass& pass) const;
   float score_scale() const;
 };

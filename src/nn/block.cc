@@ -8,7 +8,7 @@ template <class Sublayer>
 Tensor residual(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
                 Sublayer&& sublayer) {
   const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
-  const Tensor dropped = dropout(y, pass.drop(place.probability, place.substream));
+  const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
   return norm.sum(add(x, dropped), x.dtype());
 }
 
@@ -19,7 +19,7 @@ Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer whi
   return place;
 }
 
-// The first layer of some stacks goes without, for the embeddings have a norm of their own.
+// The first layer of some stacks has no such norm, since the embeddings have their own.
 Placement attention_placement(const StackSpec& spec, int64_t layer) {
   Placement placement = spec.placement;
   if (layer == 0 && !spec.first_norm) placement.input = false;
@@ -49,9 +49,9 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   if (parallel) {
     const Tensor a = attention(attention_norm.input(x, pass.compute), pass);
     const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
-    const Tensor y = add(
-        x, fovea::dropout(a, pass.drop(attention_place.probability, attention_place.substream)));
-    return add(y, fovea::dropout(b, pass.drop(ffn_place.probability, ffn_place.substream)));
+    const Tensor y = add(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
+                                                              attention_place.substream)));
+    return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
   Tensor h = residual(x, attention_norm, pass, attention_place,
                       [&](const Tensor& y) { return attention(y, pass); });

@@ -6,16 +6,16 @@
 
 namespace fovea {
 
-// One layer: two sublayers on the residual stream, or three where a decoder attends to an encoder.
+// One layer: two sublayers on the residual stream, or three if a decoder attends to an encoder.
 struct Block {
   Attention attention, cross;
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
   bool parallel = false;
-  Dropout attention_place, cross_place, ffn_place;  // of the sublayers' outputs
+  Dropout attention_place, cross_place, ffn_place;  // the last two are for the sublayers' outputs
 
   Block() = default;
-  // `places` is the first of the stack's places of dropout.
+  // `places` is the stack's first place of dropout (see pass.h).
   Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
         bool with_cross, uint32_t places);
 

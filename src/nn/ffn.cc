@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// The public names and the kernels' are the same list.
+// The public enum and the kernels' have the same order.
 static_assert(
     static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
     static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
@@ -50,7 +50,7 @@ Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
   return down(activation(up(x), kind));
 }
 
-// Tokens are sorted by expert, so that each expert is one product for all of its tokens.
+// Sorts tokens by expert, so that each expert is one product over all of its tokens.
 Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const int64_t R = x.size() / x.dim(-1), C = x.dim(-1);
   const Tensor tokens = x.view({R, C});

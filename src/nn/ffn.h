@@ -9,7 +9,7 @@
 namespace fovea {
 
 // y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020); or a mixture of
-// experts, each of them such a layer (Shazeer et al. 2017).   x [B, T, C] -> [B, T, C]
+// experts, each of which is such a layer (Shazeer et al. 2017).   x [B, T, C] -> [B, T, C]
 struct FeedForward {
   Linear gate, up, down;
   ExpertsSpec spec;

@@ -7,18 +7,18 @@
 
 namespace fovea {
 
-// What turns hidden states into outputs: output(norm(activation(transform(pool(hidden))))).
+// Turns hidden states into outputs: output(norm(activation(transform(pool(hidden))))).
 struct Head {
   HeadSpec spec;
-  Linear transform, output;  // output.weight is absent where it is the token embedding
+  Linear transform, output;  // output.weight is absent if it is the token embedding
   Norm norm;
 
   Head() = default;
   Head(const Spec& spec, const NormSpec& norm);
 
-  // hidden [B, T, C] -> f32 (f64 of f64) [B, T, V] of a language model; [B, T, labels] of token and
-  // span; [B, labels] of sequence; [B, C] of pooled. `valid`: where the tokens of each batch row
-  // are; empty = everywhere. Rows of hidden states alone, [R, C], do for heads that do not pool.
+  // hidden [B, T, C] -> f32 (f64 for f64): [B, T, V] of a language model; [B, T, labels] of token
+  // and span; [B, labels] of sequence; [B, C] of pooled. `valid`: the tokens of each batch row that
+  // are not padding; empty = all. Heads that do not pool also accept rows [R, C].
   Tensor operator()(const Tensor& hidden, const Parameter& token_embedding,
                     const std::vector<Interval>& valid) const;
 

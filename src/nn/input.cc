@@ -5,9 +5,9 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kKernel = 3;  // frames that a convolution sees
+constexpr int64_t kKernel = 3;  // frames that a convolution covers
 
-Tensor swap_axes(const Tensor& x) {  // [B, N, T] -> [B, T, N]; an input, so without a gradient
+Tensor swap_axes(const Tensor& x) {  // [B, N, T] -> [B, T, N]; an input, so it has no gradient
   const int64_t B = x.dim(0), N = x.dim(1), T = x.dim(2);
   Tensor y = empty({B, T, N});
   for (int64_t b = 0; b < B; ++b)

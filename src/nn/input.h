@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// Turns an image or a spectrogram into what an encoder's first layer takes.
+// Converts an image or a spectrogram to the input of an encoder's first layer.
 struct Input {
   InputSpec spec;
   Linear patch;           // [C, channels * patch * patch]

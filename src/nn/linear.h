@@ -8,7 +8,8 @@
 
 namespace fovea {
 
-// y = x weight^T + bias, with the weight as it is kept.   x [..., in] -> [..., out] of dtype `out`
+// y = x weight^T + bias, with the weight in its stored form.   x [..., in] -> [..., out] of dtype
+// `out`
 inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, DType out) {
   return weight.packed ? linear(x, weight.packed, bias.value, out)
                        : linear(x, weight.value, bias.value, out);
@@ -31,7 +32,7 @@ struct Linear {
   }
 };
 
-// Several layers on the same x, in one product where they are packed.
+// Applies several layers to the same x, in one product if they are packed.
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
   if (!(layers.weight.packed && ...)) return {layers(x)...};

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// LayerNorm or RMSNorm; one that is absent is the identity.   x [..., C] -> [..., C] of dtype `out`
+// LayerNorm or RMSNorm; an absent norm is the identity.   x [..., C] -> [..., C] of dtype `out`
 struct Norm {
   NormSpec spec;
   Parameter weight, bias;
@@ -35,7 +35,7 @@ struct Norm {
   }
 };
 
-// The three places around a sublayer where a norm may stand.
+// The three places around a sublayer that may have a norm.
 struct Norms {
   Norm input, output, sum;
 

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// What a parameter is for: decides how it begins, whether weight decay pulls on it, and whether it
-// is trained at all (sinusoids are not).
+// The kind of a parameter: decides its initialisation, whether weight decay applies, and whether it
+// is trained by default (sinusoids are not).
 enum class Role {
   matrix,
   residual_matrix,
@@ -19,13 +19,16 @@ enum class Role {
   sinusoids
 };
 
-// A weight as its layer declares it: the shape is known before there are elements. An empty shape =
+// A weight as its layer declares it; the shape is known before the elements exist. An empty shape =
 // absent.
 struct Parameter {
   Shape shape;
   Role role = Role::matrix;
   Tensor value;
-  PackedWeight packed = {};  // instead of the value, where the model was opened for inference alone
+  PackedWeight packed = {};  // instead of the value, if the model is open for inference only
+  // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
+  // optimiser is made.
+  bool trainable = role != Role::sinusoids;
 
   bool present() const { return !shape.empty(); }
 };
@@ -34,10 +37,12 @@ inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding;
 }
 
-inline bool trains(Role role) { return role != Role::sinusoids; }
+struct NamedParameter {
+  std::string name;
+  Parameter* parameter;
+};
 
-// A visit of one parameter, for the each(f) members of the layers: calls f(name, parameter) if it
-// is there.
+// For the each(f) members of the layers: calls f(name, parameter) unless the parameter is absent.
 template <class Visitor>
 void visit(Visitor& f, const std::string& name, Parameter& parameter) {
   if (parameter.present()) f(name, parameter);

@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// cos and sin of position * frequency, rounded where Hugging Face rounds: long texts would differ
-// otherwise.
+// cos and sin of position * frequency, rounded at the same places as in Hugging Face; otherwise
+// long texts would differ.
 struct Turns {
   std::vector<float> cosines, sines;  // [rows, pairs]
 
@@ -34,7 +34,7 @@ struct Turns {
 };
 
 // Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
-// the factor, short ones are kept, and those between are mixed.
+// the factor, short ones are kept, and those in between are interpolated.
 float llama3_scaled(const RotarySpec& s, float frequency) {
   const auto original = static_cast<float>(s.original_context);
   const float turns = original * frequency / (2 * std::numbers::pi_v<float>);
@@ -45,7 +45,7 @@ float llama3_scaled(const RotarySpec& s, float frequency) {
 }
 
 // Peng et al. 2023, 3.2: pairs that turn more than `fast` times over the original context are kept,
-// those under `slow` times are stretched, with a ramp between.
+// those that turn less than `slow` times are stretched, with a ramp in between.
 float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t turned) {
   const auto pair_of_turns = [&](float turns) {
     return static_cast<float>(turned) *
@@ -55,13 +55,13 @@ float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t tu
   };
   const float low = std::max(std::floor(pair_of_turns(s.fast)), 0.0f);
   float high = std::min(std::ceil(pair_of_turns(s.slow)), static_cast<float>(turned - 1));
-  if (low == high) high += 0.001f;  // a ramp of no width is a step
+  if (low == high) high += 0.001f;  // avoids a division by 0
   const float ramp = std::clamp((static_cast<float>(pair) - low) / (high - low), 0.0f, 1.0f);
   return frequency / s.factor * ramp + frequency * (1 - ramp);
 }
 
-// The base grows with the text once that is longer than the original context, so that the slowest
-// pair turns as far as it did there ("NTK-aware"; Peng et al. 2023, 3.3).
+// The base grows with the text once the text is longer than the original context, so that the
+// slowest pair turns as far as it did there ("NTK-aware"; Peng et al. 2023, 3.3).
 float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
   const auto original = static_cast<float>(s.original_context);
   const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
@@ -177,7 +177,8 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
   const Tensor places = indices(x, positions);
   if (table.present()) return add(x, embedding(places, table.value));
-  // Only the rows that are read: a table of the whole context would be made anew for each token.
+  // Only the rows that are read: a table of the whole context would be computed again for each
+  // token.
   int32_t* place = places.data_as<int32_t>();
   const auto [least, most] = std::minmax_element(place, place + places.size());
   const int32_t lowest = *least;
@@ -195,7 +196,7 @@ void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions) const {
       cast(bias_by_distance(N), pass.compute == DType::f64 ? DType::f64 : DType::f32);
 }
 
-// Scaled frequencies may depend on the length of the whole text, so each text has its own.
+// Scaled frequencies may depend on the length of the whole text, so each text has its own angles.
 void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const {
   const auto turned =
       static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
@@ -231,14 +232,14 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     Tensor slopes = empty({H, distances});
     for (int64_t h = 0; h < H; ++h) {
       const float slope = alibi_slope(h, H);
-      // Key and query may change sides where the mask shows both.
+      // If the mask shows both directions, the slope is symmetric.
       for (int64_t n = 0; n < distances; ++n)
         slopes.data_as<float>()[h * distances + n] =
             -slope * static_cast<float>(std::abs(n - (N - 1)));
     }
     return slopes;
   }
-  // A table for each unit: if they shared one, its gradient would be summed over units before it is
+  // One table per unit: the gradient of a shared table would be summed over units before it is
   // summed over distances.
   const int64_t units = row_units().count;
   const Tensor places = empty({units, H, distances}, DType::i32);

@@ -6,22 +6,22 @@
 
 namespace fovea {
 
-// How a stack's tokens know their places. Learned tables and sinusoids are added to the embeddings;
+// The positions of a stack's tokens. Learned tables and sinusoids are added to the embeddings;
 // rotations and biases by distance act inside attention.
 struct Positions {
   PositionSpec spec;
   AttentionSpec attention;
   int64_t context = 0;
   bool causal = false;
-  Parameter table;  // [offset + context, C]: learned, or sinusoids that lie in the checkpoint
+  Parameter table;  // [offset + context, C]: learned, or sinusoids stored in the checkpoint
   Parameter bias;   // [H, buckets]
 
   Positions() = default;
   Positions(const StackSpec& stack, int64_t context, int64_t width, bool causal);
 
-  // positions i32 [B, T], or absent: 0, 1, ... in every row.  x [B, T, C] -> the same
+  // positions i32 [B, T]; absent = 0, 1, ... in every row.  x [B, T, C] -> [B, T, C]
   Tensor add_to(const Tensor& x, const Tensor& positions) const;
-  // Sets what attention needs: of T tokens, or of the texts in the cache.
+  // Sets what attention needs, for T tokens or for the texts in the cache.
   void prepare(Pass& pass, int64_t T, const Tensor& positions) const;
 
   template <class Visitor>
@@ -33,23 +33,23 @@ struct Positions {
  private:
   Tensor indices(const Tensor& x, const Tensor& positions) const;
   void prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const;
-  // [H, 2N - 1], of the distances key - query from -(N - 1) on
+  // [H, 2N - 1], for the distances key - query from -(N - 1) on
   Tensor bias_by_distance(int64_t N) const;
 };
 
-// Waves of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017, 3.5): sin and cos of
-// p * f_i with f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) where they are spread.
+// Sinusoids of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017, 3.5): sin and
+// cos of p * f_i with f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) for Waves::spread.
 Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first = 0);
 
-// The frequencies of the D/2 pairs that are turned, scaled as the Spec says for `length` tokens.
+// The frequencies of the D/2 rotated pairs, scaled for `length` tokens as the Spec requires.
 std::vector<float> rotary_frequencies(const RotarySpec& spec, int64_t turned, int64_t length);
 float rotary_attention_factor(const RotarySpec& spec);
 
-// The bucket of key - query (Raffel et al. 2020): half of them (of each sign, unless causal) for
-// single distances, the rest logarithmic up to the largest.
+// The bucket of key - query (Raffel et al. 2020): half of the buckets (of each sign, unless causal)
+// hold single distances, the others logarithmic ranges up to the largest.
 int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest);
 
-// The slope of head h of H: 2^(-8 (h+1) / H) where H is a power of two (Press et al. 2022), else
+// The slope of head h of H: 2^(-8 (h+1) / H) if H is a power of two (Press et al. 2022), else
 // interleaved as in the authors' code.
 float alibi_slope(int64_t head, int64_t heads);
 

@@ -25,7 +25,7 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   }
   positions.prepare(pass, x.dim(1), places);
   x = embedding_norm(positions.add_to(x, places), x.dtype());
-  x = dropout(x, pass.drop(embedding_place.probability, embedding_place.substream));
+  x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
     probe(pass, x, "hidden.{}", i);
     x = blocks[i](x, pass);

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// -> how many tables of biases there are
+// Returns the number of bias tables.
 int64_t check_bias(const Tensor& bias, const Tensor& q, int64_t distances) {
   if (!bias) return 1;
   const int64_t tables = bias.rank() == 3 ? bias.dim(0) : 1;
@@ -29,9 +29,9 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
       "attention: q is {}, k is {}; expected [B, T, H, D] and [B, S, G, D] with H a multiple of G",
       q.shape(), k.shape());
   const int64_t keys = options.keys < 0 ? k.dim(1) : options.keys;
-  check(keys <= k.dim(1), "attention: {} keys of {}", keys, k.dim(1));
+  check(keys <= k.dim(1), "attention: {} keys; expected at most {}", keys, k.dim(1));
   check(options.mask.valid.empty() || static_cast<int64_t>(options.mask.valid.size()) == q.dim(0),
-        "attention: the mask has {} rows, the batch {}", options.mask.valid.size(), q.dim(0));
+        "attention: the mask has {} rows; expected {}", options.mask.valid.size(), q.dim(0));
   check_probability(options.dropout, "attention");
   const Mask& mask = options.mask;
   check(mask.first_query >= 0 && mask.window >= 0 && mask.global >= 0 && mask.prefix >= 0,
@@ -77,9 +77,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   std::vector<Tensor> inputs = {q, k, v};
   if (bias) inputs.push_back(bias);
   return record(y, inputs, [=](const Tensor& dy, Gradients& d) {
-    // with P = softmax, delta = rowsum(dy * y):  dv = P^T dy,  dS = P * (dy v^T - delta),
-    // dq = scale * dS k,  dk = scale * dS^T q   (Dao et al. 2022, appendix B); the bias's are sums
-    // of dS along diagonals
+    // with P = softmax, delta = rowsum(dy * y):  dv = P^T dy,  dS = P * (dy v^T - delta), dq =
+    // scale * dS k,  dk = scale * dS^T q   (Dao et al. 2022, appendix B). The gradients of the bias
+    // are sums of dS along diagonals.
     kernels(q).attention_backward(d[q], d[k], d[v], bias ? d[bias] : Out{}, dy, q, k, v, kept, lse,
                                   s);
   });
@@ -93,7 +93,8 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
   const int64_t rows = q.size() / (q.dim(-2) * q.dim(-1));
   for (const PagedText& span : spans) {
     check(span.row >= 0 && span.row + span.queries <= rows,
-          "attention: a span of rows {} to {} of {}", span.row, span.row + span.queries, rows);
+          "attention: a span of rows {} to {}; expected at most {}", span.row,
+          span.row + span.queries, rows);
   }
   check(!options.bias || options.bias.dtype() == working_type(q), "attention: the bias is {}",
         name_of(options.bias.dtype()));

@@ -6,8 +6,8 @@
 namespace fovea {
 namespace {
 
-// What multiplies a row's probabilities in the loss: E * (choices of each expert / rows) / rows,
-// 0 in rows that do not count.
+// The factors of a row's probabilities in the loss: E * (choices of each expert / rows) / rows; 0
+// in rows that do not count.
 Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) {
   const auto counts = [&](int64_t row) { return !valid || valid.data_as<int32_t>()[row] != 0; };
   const int64_t k = experts.dim(1);

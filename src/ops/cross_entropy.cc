@@ -10,7 +10,7 @@ namespace fovea {
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor, float smoothing) {
   const Rows r = rows_of(logits);
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
-        "cross_entropy: targets are {} {}, logits {}; expected one int32 a row",
+        "cross_entropy: targets are {} {}, logits {}; expected one int32 per row",
         name_of(targets.dtype()), targets.shape(), logits.shape());
   check(smoothing >= 0 && smoothing <= 1, "cross_entropy: smoothing {}; expected 0 to 1",
         smoothing);

@@ -12,7 +12,7 @@ struct Group {
   int64_t begin, count;  // rows
 };
 
-// Those that have rows.
+// The groups that have rows.
 std::vector<Group> groups_of(const std::vector<int64_t>& counts) {
   std::vector<Group> groups;
   int64_t begin = 0;
@@ -27,7 +27,7 @@ void check_shapes(const Tensor& x, const std::vector<int64_t>& counts,
                   const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
   check(!weights.empty() && counts.size() == weights.size() &&
             (biases.empty() || biases.size() == weights.size()),
-        "grouped_linear: {} counts, {} weights, {} biases; expected as many of each", counts.size(),
+        "grouped_linear: {} counts, {} weights, {} biases; expected equal numbers", counts.size(),
         weights.size(), biases.size());
   int64_t rows = 0;
   for (const int64_t count : counts) {
@@ -67,7 +67,8 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
   inputs.insert(inputs.end(), biases.begin(), biases.end());
 
   return record(y, inputs, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy, of each group's own rows
+    // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy, over the rows of each
+    // group
     const Kernels& k = kernels(dy);
     const Tensor elements = x.elements();
     const Out dx = d[x];

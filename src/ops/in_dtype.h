@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-// x's elements in a dtype, for a product; no gradient.
+// The elements of x in a dtype, for a product; without gradient.
 inline Tensor in_dtype(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x.detach() : convert(x, dtype);
 }

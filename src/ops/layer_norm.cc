@@ -17,7 +17,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
   }
-  // scale = 1 / deviation, with epsilon; both are kept for the backward.
+  // scale = 1 / deviation, including epsilon; both are kept for the backward.
   Tensor mean = statistics(x, r), scale = statistics(x, r);
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
@@ -28,8 +28,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
   return record(
       y, {x, weight, bias}, [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {
         // with xh = (x - mean) * scale:  dx = scale * (w*dy - mean(w*dy) - xh * mean(w*dy*xh)),
-        // where epsilon is outside, the last mean times (deviation + epsilon) / deviation;
-        // dweight = sum over rows of dy * xh,  dbias = sum over rows of dy
+        // where the last mean is multiplied by (deviation + epsilon) / deviation if epsilon is
+        // outside the root; dweight = sum over rows of dy * xh,  dbias = sum over rows of dy
         kernels(mean).layer_norm_backward(d[x], d[weight], d[bias], dy, x.elements(), mean, scale,
                                           weight, epsilon, {r.count, r.width, units.of(r.count)});
       });

@@ -12,7 +12,7 @@ namespace {
 
 void refuse_gradient(const Tensor& x) {
   check(!recording() || !x.wants_gradient(),
-        "linear: a gradient is wanted through packed weights; expected the model to be opened with "
+        "linear: packed weights pass no gradient; expected the model to be opened with "
         "full weights");
 }
 

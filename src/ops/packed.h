@@ -1,27 +1,28 @@
 #pragma once
 
-// Weights packed for inference (kernels/packed.h), and the ops that take them. No gradient goes
-// through these ops: InvalidArgument where one is wanted.
+// Weights packed for inference (kernels/packed.h), and the ops that use them. These ops are not
+// differentiable: they throw InvalidArgument if x wants a gradient.
 
 #include "kernels/packed.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
-// A matrix [N, C] in panels. Copies share the memory.
+// A matrix [N, C] in panels. Copies share memory.
 class PackedWeight {
  public:
-  PackedWeight() = default;  // absent; `if (weight)` tells
-  // Rounds f32 or bf16 to the format; `group` is that of int8 and int4.
+  PackedWeight() = default;  // empty: converts to false
+  // Rounds f32 or bf16 to the format; `group` is the group size of int8 and int4.
   PackedWeight(const Tensor& weight, WeightFormat format, int64_t group);
-  // As files hold them: i8 [N, C], or u8 [N, C/2] of which each holds two; scales f16 [N, C/group].
+  // From a file's form: i8 [N, C], or u8 [N, C/2] with two weights per byte; scales f16 [N,
+  // C/group].
   PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group);
 
   explicit operator bool() const { return static_cast<bool>(panels_); }
   const PackedMatrix& matrix() const { return matrix_; }
   size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
 
-  // The way back: i8 or u8 and f16 as above; and the numbers that it stands for, f32 [N, C].
+  // Converts back: i8 or u8 with f16 scales as above, or the represented numbers, f32 [N, C].
   struct Quantized {
     Tensor rows, scales;
   };
@@ -37,7 +38,7 @@ class PackedWeight {
 
 // y = x weight^T + bias.   x [..., C], bias [N] or absent -> [..., N] of dtype `out`
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
-// The same of several layers on one x, in one go where their weights are packed alike.
+// Several layers applied to the same x, in one product if their weights are packed alike.
 struct PackedLayer {
   const PackedWeight& weight;
   const Tensor& bias;

@@ -7,13 +7,13 @@ namespace fovea {
 
 Tensor patches(const Tensor& image, int64_t size) {
   check(image.rank() == 4 && size > 0 && image.dim(2) % size == 0 && image.dim(3) % size == 0,
-        "patches: image is {}, squares of {}; expected [B, channels, H, W] of whole squares",
+        "patches: image is {}, squares of {}; expected [B, channels, H, W] with H and W multiples",
         image.shape(), size);
   const int64_t channels = image.dim(1), height = image.dim(2), width = image.dim(3);
   const int64_t down = height / size, across = width / size;
   Tensor y = empty({image.dim(0), down * across, channels * size * size}, image.dtype());
   const size_t bytes = static_cast<size_t>(size) * size_of(image.dtype());
-  // Lines of a square come in the order (batch, down, across, channel, line).
+  // Lines of a square are ordered by (batch, down, across, channel, line).
   for (int64_t i = 0; i < y.size() / size; ++i) {
     const int64_t line = i % size, channel = i / size % channels;
     const int64_t square = i / size / channels, column = square % across;

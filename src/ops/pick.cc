@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// The place in x [R, C] of each column [R, k].
+// The index in x [R, C] of each column [R, k].
 Tensor places_in_rows(const Tensor& columns, int64_t width) {
   Tensor places = empty_like(columns);
   const int64_t k = columns.dim(1);
@@ -16,7 +16,7 @@ Tensor places_in_rows(const Tensor& columns, int64_t width) {
     check(column[i] >= 0 && column[i] < width, "pick: column {} at place {}; expected 0 to {}",
           column[i], i, width - 1);
     for (int64_t j = i / k * k; j < i; ++j)
-      check(column[j] != column[i], "pick: column {} twice in row {}; expected each once",
+      check(column[j] != column[i], "pick: column {} occurs twice in row {}; expected each once",
             column[i], i / k);
     places.data_as<int32_t>()[i] = static_cast<int32_t>(i / k * width) + column[i];
   }
@@ -32,7 +32,7 @@ Tensor pick(const Tensor& x, const Tensor& columns) {
         name_of(columns.dtype()), columns.shape());
   check(x.size() <= std::numeric_limits<int32_t>::max(),
         "pick: x is {}; expected fewer than 2^31 elements", x.shape());
-  // Elements are rows one wide, so that the gradient of rows is this one's.
+  // Each element becomes a row of width 1, so that gather's gradient applies.
   return gather(places_in_rows(columns, x.dim(1)), x.view({x.size(), 1})).view(columns.shape());
 }
 

@@ -4,12 +4,12 @@
 
 namespace fovea {
 
-// What is computed in float whatever x is stored as, but in double for gradient checks.
+// The dtype of statistics and biases: float for any stored type, double for gradient checks.
 inline DType working_type(const Tensor& x) {
   return x.dtype() == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// One number a row that a forward keeps for its backward.
+// One number per row that the forward keeps for the backward.
 inline Tensor statistics(const Tensor& x, Rows rows) {
   return empty({rows.count}, working_type(x));
 }

@@ -7,16 +7,16 @@
 
 namespace fovea {
 
-// Into which units the rows of a forward pass fall: see Units in kernels.h.
+// How the rows of a forward pass divide into units: see Units in kernels.h.
 struct RowUnits {
   int64_t count = 1;
-  std::shared_ptr<const std::vector<int64_t>> starts;  // as Units has them, but they live on
+  std::shared_ptr<const std::vector<int64_t>> starts;  // the starts of Units, with shared ownership
 
-  Units of(int64_t rows) const;  // refuses rows that do not fall into these units
+  Units of(int64_t rows) const;  // Throws if `rows` does not divide into these units
 };
 
-// While it lives, ops record that the rows which they read fall into these units: it is theirs by
-// which the gradients of parameters are summed. Without one all rows are one unit.
+// During its lifetime, ops record that the rows they read belong to these units, by which the
+// gradients of parameters are summed. Without a scope all rows are one unit.
 class UnitScope {
  public:
   explicit UnitScope(RowUnits units);
@@ -28,6 +28,6 @@ class UnitScope {
   RowUnits before_;
 };
 
-const RowUnits& row_units();  // of the innermost scope of this thread
+const RowUnits& row_units();  // returns the units of the innermost scope of this thread
 
 }  // namespace fovea

@@ -5,13 +5,13 @@
 
 namespace fovea {
 
-// What a training step of this model costs, by the formulas of the layers.
+// The cost of a training step of a model, by the formulas of the layers.
 struct Cost {
   int64_t parameters = 0;
   double flops_per_step = 0;     // matrix products and attention: forward once, backward twice that
-  uint64_t weight_bytes = 0;     // and their gradients, with the sums over passes
+  uint64_t weight_bytes = 0;     // including gradients and their sums over passes
   uint64_t optimizer_bytes = 0;  // two moments
-  uint64_t activation_bytes = 0;  // what the backward keeps, and the largest that comes and goes
+  uint64_t activation_bytes = 0;  // tensors kept for the backward, and the largest temporary
 };
 
 // tokens = batch * context in one forward pass; passes = accumulation.

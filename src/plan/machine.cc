@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-// The number behind `key` in one of /proc's "key: value kB" files; 0 if it is not there.
+// The number after `key` in one of /proc's "key: value kB" files; 0 if it is absent.
 uint64_t kilobytes(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;

@@ -7,17 +7,16 @@
 
 namespace fovea {
 
-// What this process may still use: the least of the machine's free memory, the cgroup's and the
-// address space's limit.
+// The memory that this process may still use: the least of the machine's free memory, the cgroup's
+// limit and the address space's limit.
 uint64_t available_memory();  // bytes
-uint64_t resident_memory();   // of this process
-uint64_t private_memory();    // the part of it that is no file's
-uint64_t resident_peak();     // bytes, of this process so far
+uint64_t resident_memory();   // memory that this process uses
+uint64_t private_memory();    // the part that is not mapped from files
+uint64_t resident_peak();     // peak memory of this process, in bytes
 uint64_t total_memory();      // bytes
 std::string cpu_name();
 
-// The rate of a large matrix product in this dtype, measured now: at least `seconds` long, all
-// threads.
+// The rate of a large matrix product in this dtype on all threads, measured for at least `seconds`.
 double measured_flops(DType dtype, double seconds);  // floating-point operations per second
 
 }  // namespace fovea

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-struct Widths {  // of what a token is in a layer
+struct Widths {  // widths of the parts of a token's state in a layer
   double model, queries, keys, heads;
 };
 
@@ -15,7 +15,7 @@ Widths widths_of(const Spec& s, const StackSpec& stack) {
           static_cast<double>(a.kv_heads * a.head_width), static_cast<double>(a.heads)};
 }
 
-// Hidden numbers of a token in the feed-forward layers, of all layers together and of the widest.
+// Hidden numbers per token in the feed-forward layers: the sum over layers, and the widest layer.
 struct Hidden {
   double all = 0, widest = 0;
 };
@@ -30,9 +30,9 @@ Hidden hidden_of(const StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
-// Kept a layer and token: two places of the residual stream and their norms' statistics; query,
-// key, value; attention's result and its softmax's sum; the feed-forward's hidden layer before and
-// behind the activation. Norms are computed again.
+// Kept per layer and token: two places of the residual stream and the statistics of their norms;
+// query, key, value; attention's result and its softmax's sum; the feed-forward's hidden layer
+// before and after the activation. Norms are computed again.
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
   const double attention = 8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
@@ -48,7 +48,7 @@ double kept_across(const Spec& s, const Lengths& lengths, double element) {
           static_cast<double>(lengths.source) * element * 2 * w.keys);
 }
 
-// The feed-forward's activation with its gradients.
+// The temporary memory of the feed-forward's activation and its gradients.
 double passing(const Spec& s, const StackSpec& stack, double tokens, double element) {
   return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
 }
@@ -65,7 +65,7 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
   if (s.encoder) add(*s.encoder, lengths.source);
   if (s.decoder) add(*s.decoder, lengths.target);
   if (s.encoder && s.decoder) bytes += kept_across(s, lengths, element);
-  if (s.head.kind == HeadKind::language_model) {  // the logits with their gradients
+  if (s.head.kind == HeadKind::language_model) {  // the logits and their gradients
     const int64_t outputs = s.decoder ? lengths.target : lengths.source;
     most = std::max(most, 8 * static_cast<double>(s.vocabulary * outputs));
   }
@@ -86,7 +86,8 @@ double cached(const Spec& s, const Lengths& lengths) {
     const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
     tokens += static_cast<double>(std::min(most, lengths.target));
   }
-  tokens += static_cast<double>(d.layers * lengths.source);  // those of the encoder's output
+  tokens += static_cast<double>(d.layers * lengths.source);  // keys and values of the encoder's
+                                                             // output
   return 2 * widths_of(s, d).keys * tokens;
 }
 

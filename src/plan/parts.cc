@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr double kMost = 1e18;  // far inside 64 bits, far beyond any machine
+constexpr double kMost = 1e18;  // far below the limit of 64 bits, far above any machine
 
 enum PartIndex {
   kTokens,
@@ -57,7 +57,7 @@ class Counter {
     for (int i = 0; i < kParts; ++i) parts_[static_cast<size_t>(i)].name = kNames[i];
   }
 
-  // `copies`: layers that are like this one; `chosen`: the share of experts that a token meets.
+  // `copies`: number of equal layers; `chosen`: fraction of the experts that a token uses.
   void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
     const PartIndex index = part_of(name);
     Part& part = parts_[index];
@@ -80,14 +80,14 @@ class Counter {
       if (part.parameters > 0 || part.flops > 0) there.push_back(part);
     return there;
   }
-  // How many tokens go through the head.
+  // The number of tokens that the head processes.
   int64_t outputs() const {
     const bool one = spec_.head.kind == HeadKind::pooled || spec_.head.kind == HeadKind::sequence;
     return one ? 1 : spec_.decoder ? lengths_.target : lengths_.source;
   }
 
  private:
-  // How many tokens of a sequence go through the matrix of this name.
+  // The number of tokens of a sequence that the matrix of this name processes.
   int64_t readers(const std::string& name) const {
     if (name.starts_with("input.patch.")) return lengths_.source - 1;  // the first has no pixels
     if (name.starts_with("input.convolution.0.")) return 2 * lengths_.source;
@@ -102,7 +102,7 @@ class Counter {
   std::vector<Part> parts_;
 };
 
-// Layers differ in whether they are the first and whether they have experts: one of each is made.
+// Layers differ only in being the first and in having experts: one of each kind is created.
 void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
   struct Alike {
     int64_t layer = 0, count = 0;
@@ -128,7 +128,7 @@ void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::s
   }
 }
 
-// Everything but the layers, whose number may be large.
+// The model without its layers, whose number may be large.
 Transformer without_layers(Spec spec) {
   if (spec.encoder) spec.encoder->layers = 0;
   if (spec.decoder) spec.decoder->layers = 0;
@@ -141,7 +141,7 @@ double pair_flops(const AttentionSpec& a) {  // a product with the key, one with
 
 double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
   const AttentionSpec& a = stack.attention;
-  std::map<int64_t, int64_t> layers;  // of each window
+  std::map<int64_t, int64_t> layers;  // number of layers by window
   if (a.windows.empty()) layers[0] = stack.layers;
   for (const int64_t window : a.windows) ++layers[window];
   double pairs = 0;
@@ -156,12 +156,12 @@ double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
 int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t global) {
   int64_t seen = length * (length + 1) / 2;  // keys up to the query itself
   if (const int64_t most = length - window; window > 0 && most > 0) {
-    // Query `window - 1 + n` has n keys before its window, n = 1 .. most, of which the global ones
-    // are seen.
+    // Query `window - 1 + n` has n keys before its window, n = 1 .. most; of these it sees the
+    // global ones.
     const int64_t g = std::min(global, most);
     seen += g * (g + 1) / 2 + (most - g) * g - most * (most + 1) / 2;
   }
-  return causal ? seen : 2 * seen - length;  // the same again on the other side
+  return causal ? seen : 2 * seen - length;  // twice, for both directions
 }
 
 Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
@@ -176,7 +176,7 @@ Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
   const bool text = s.input.kind == InputKind::tokens;
   const int64_t most = text ? s.context : Input(s.input, s.width).length();
   const int64_t given = s.decoder ? source_length : length;
-  check(text || given == 0 || given == most, "{}: {}; expected {}, all that the input gives",
+  check(text || given == 0 || given == most, "{}: {}; expected {}, the length of the input",
         s.decoder ? "--source-length" : "--length", given, most);
   lengths.source = chosen(s.decoder ? "--source-length" : "--length", given, most);
   return lengths;

@@ -6,17 +6,19 @@
 
 namespace fovea {
 
-// How many tokens each stack reads; 0 where there is no such stack.
+// The number of tokens that each stack reads; 0 if there is no such stack.
 struct Lengths {
   int64_t source = 0, target = 0;
   int64_t total() const { return source + target; }
 };
 
-// The model's own where the options say 0; InvalidArgument beyond what it reads.
+// Replaces 0 by the model's own lengths. Throws InvalidArgument for a length above the model's
+// context.
 Lengths lengths_of(const Spec& validated, int64_t length, int64_t source_length);
 
-// The parts of a model, and what one sequence costs in each. Norms, activations, softmax and
-// embeddings cost a FLOP or a few a number, less than a hundredth of the products: not counted.
+// The parts of a model, and the cost of one sequence in each. Norms, activations, softmax and
+// embeddings take a few FLOPs per number, less than a hundredth of the products; they are not
+// counted.
 std::vector<Part> parts_of(const Spec& validated, const Lengths& lengths);
 
 // FLOPs of the products of queries with keys and of weights with values.

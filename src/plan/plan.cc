@@ -20,7 +20,7 @@ double sum_of_flops(const std::vector<Part>& parts) {
 
 Bytes bytes_of(double numbers) { return {numbers * 4, numbers * 2, numbers, numbers / 2}; }
 
-// At lengths four times apart, up to the model's context.
+// At lengths that grow by a factor of four, up to the model's context.
 std::vector<AttentionShare> attention_shares(const Spec& s) {
   std::vector<AttentionShare> shares;
   const auto add = [&](int64_t length) {
@@ -109,7 +109,7 @@ Spec read_model_spec(const std::string& folder) {
   nlohmann::json config = read_json(path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
-  static_cast<void>(take_quantization(config, path));  // the Spec is the same
+  static_cast<void>(take_quantization(config, path));  // it does not affect the Spec
   Spec spec;
   Config reader(config, path);
   describe(reader, family_named(get_string(config, "model_type", path), path), spec);

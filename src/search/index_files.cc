@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr int64_t kMostLines = int64_t{1} << 53;
-constexpr size_t kMostBytes = size_t{16} << 30;  // of passages that are held in memory
+constexpr size_t kMostBytes = size_t{16} << 30;  // limit of passages, which are held in memory
 
 std::string passages_text(const std::vector<IndexedPassage>& passages) {
   std::string text;
@@ -33,7 +33,7 @@ std::vector<IndexedPassage> parse_passages(std::string_view text, const std::str
     const size_t end = std::min(text.find('\n', at), text.size());
     const nlohmann::json json = parse_json(text.substr(at, end - at), file);
     if (!json.is_object())
-      fail(ErrorKind::BadFile, "{}: line {} is no object; expected a passage", file,
+      fail(ErrorKind::BadFile, "{}: line {} is not an object; expected a passage", file,
            passages.size() + 1);
     passages.push_back({get_string(json, "file", file), get_int(json, "line", file, 1, kMostLines),
                         get_int(json, "last_line", file, 1, kMostLines),
@@ -43,7 +43,7 @@ std::vector<IndexedPassage> parse_passages(std::string_view text, const std::str
   return passages;
 }
 
-// What index.json says, without the hash of itself.
+// The contents of index.json without its own hash.
 Json description(const IndexFiles& index, const std::string& passages, const std::string& graph) {
   const IndexSettings& s = index.settings;
   return {{"fovea_search", kVersion},
@@ -58,7 +58,7 @@ Json description(const IndexFiles& index, const std::string& passages, const std
 }
 
 [[noreturn]] void refuse_damage(const std::string& file) {
-  fail(ErrorKind::BadFile, "{}: it is damaged; expected what was written (build the index again)",
+  fail(ErrorKind::BadFile, "{}: is damaged; expected the file as written (build the index again)",
        file);
 }
 
@@ -66,10 +66,11 @@ nlohmann::json read_description(const std::string& path) {
   const std::string file = path + "/index.json";
   if (!is_file(file))
     fail(ErrorKind::BadFile,
-         "{}: no search index; expected a folder that fovea search --build made", path);
+         "{}: is not a search index; expected a folder made by fovea search --build", path);
   Json json = Json::parse(read_json(file).dump());
   if (!json.is_object() || get_int(json, "fovea_search", file) != kVersion)
-    fail(ErrorKind::Unsupported, "{}: not of version {}; expected an index of this fovea", file,
+    fail(ErrorKind::Unsupported,
+         "{}: is not of version {}; expected an index made by this version of fovea", file,
          kVersion);
   const std::string hash = get_string(json, "hash", file);
   json.erase("hash");
@@ -93,7 +94,7 @@ bool is_index(const std::string& path) {
     return true;
   const bool taken = is_file(path) ||
                      (is_folder(path) && !(list_files(path).empty() && list_folders(path).empty()));
-  check(!taken, "{}: is there and is no search index; expected another name", path);
+  check(!taken, "{}: exists and is not a search index; expected another name", path);
   return false;
 }
 

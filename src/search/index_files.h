@@ -1,6 +1,6 @@
 #pragma once
 
-// The folder of a search index: index.json (the settings, and hashes of the others),
+// The folder of a search index: index.json (the settings, and hashes of the other files),
 // passages.jsonl and graph.hnsw.
 
 #include <string>
@@ -11,15 +11,15 @@
 namespace fovea {
 
 struct IndexSettings {
-  std::string folder;       // that was read
+  std::string folder;       // the indexed folder
   std::string model;        // its directory
-  std::string fingerprint;  // of everything that decides its vectors
+  std::string fingerprint;  // hash of everything that affects its vectors
   int64_t width = 0;
   Similarity similarity = Similarity::cosine;
 };
 
 struct IndexedPassage {
-  std::string file;  // below the folder
+  std::string file;  // path relative to the folder
   int64_t line = 0, last_line = 0;
   std::string text;
 };
@@ -30,14 +30,14 @@ struct IndexFiles {
   VectorGraph graph;
 };
 
-// The whole folder appears at once, in place of an older index; InvalidArgument where something
-// else has that name.
+// Writes the whole folder atomically, replacing an older index. Throws InvalidArgument if the name
+// exists and is not an index.
 void write_index(const std::string& path, const IndexFiles& index);
 
-// BadFile, with the file, for what is missing or damaged.
+// Throws BadFile, naming the file, if a file is missing or damaged.
 IndexFiles read_index(const std::string& path);
 
-// Whether there is an index of this name; InvalidArgument where something else has it.
+// Whether an index of this name exists. Throws InvalidArgument if the name is something else.
 bool is_index(const std::string& path);
 
 }  // namespace fovea

@@ -15,7 +15,8 @@ struct Unit {  // a sentence, or a part of one
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Bytes of a mark at `at` that ends a sentence: ASCII's before a space, or an ideographic one.
+// The length of a mark at `at` that ends a sentence: an ASCII mark before a space, or an
+// ideographic one; 0 if there is none.
 size_t sentence_end(std::string_view text, size_t at) {
   for (const std::string_view mark : {"。", "！", "？"})
     if (text.substr(at).starts_with(mark)) return mark.size();
@@ -25,7 +26,7 @@ size_t sentence_end(std::string_view text, size_t at) {
   return end == text.size() || is_space(text[end]) ? end - at : 0;
 }
 
-// Whether only spaces stand between this line end and the next.
+// Whether there are only spaces between this line end and the next.
 bool ends_paragraph(std::string_view text, size_t line_end) {
   for (size_t i = line_end + 1; i < text.size(); ++i) {
     if (text[i] == '\n') return true;
@@ -34,7 +35,7 @@ bool ends_paragraph(std::string_view text, size_t line_end) {
   return true;
 }
 
-// Calls on_sentence(begin, end, begins_paragraph), without the spaces around them.
+// Calls on_sentence(begin, end, begins_paragraph), without surrounding spaces.
 template <class OnSentence>
 void each_sentence(std::string_view text, OnSentence&& on_sentence) {
   bool fresh = true;
@@ -60,7 +61,7 @@ void each_sentence(std::string_view text, OnSentence&& on_sentence) {
   }
 }
 
-// A long sentence, in pieces of at most `most` tokens.
+// Adds a long sentence in pieces of at most `most` tokens.
 void add_pieces(std::string_view text, Unit sentence, int64_t most, const Tokenizer& tokenizer,
                 std::vector<Unit>& units) {
   const std::string_view whole = text.substr(sentence.begin, sentence.end - sentence.begin);
@@ -92,7 +93,7 @@ std::vector<Unit> units_of(std::string_view text, int64_t most, const Tokenizer&
   return units;
 }
 
-// The first of the units before `next` that together fit into the overlap.
+// The first of the units before `next` that fit into the overlap together.
 size_t overlap_before(const std::vector<Unit>& units, size_t first, size_t next, int64_t most) {
   int64_t tokens = 0;
   size_t at = next;
@@ -108,7 +109,7 @@ std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules&
             rules.overlap_tokens < rules.most_tokens,
         "passages: {} tokens with an overlap of {}; expected a smaller overlap", rules.most_tokens,
         rules.overlap_tokens);
-  const int64_t few = rules.most_tokens / 4;  // a paragraph of fewer tokens waits for the next
+  const int64_t few = rules.most_tokens / 4;  // a shorter paragraph is joined with the next
   const std::vector<Unit> units = units_of(text, rules.most_tokens, tokenizer);
   std::vector<PassageSpan> passages;
   int64_t line = 1;
@@ -131,7 +132,7 @@ std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules&
     const int64_t begin_line = line_of(begin);
     passages.push_back({begin, end, begin_line, line_of(end)});
     const bool within = next < units.size() && !units[next].begins_paragraph;
-    // Beside the overlap there must be room for what is new.
+    // New text needs room besides the overlap.
     const int64_t room = within ? rules.most_tokens - units[next].tokens : 0;
     first = overlap_before(units, first, next, std::min(room, rules.overlap_tokens));
   }

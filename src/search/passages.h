@@ -1,6 +1,6 @@
 #pragma once
 
-// A text cut into passages, each small enough to have one meaning and to fit into the model.
+// Splits a text into passages, each small enough to have one meaning and to fit into the model.
 
 #include <string_view>
 #include <vector>
@@ -11,7 +11,7 @@ namespace fovea {
 
 struct PassageRules {
   int64_t most_tokens = 256;
-  int64_t overlap_tokens = 32;  // of the sentences that a passage repeats of the one before
+  int64_t overlap_tokens = 32;  // tokens of the sentences repeated from the previous passage
 };
 
 struct PassageSpan {
@@ -20,9 +20,9 @@ struct PassageSpan {
   bool operator==(const PassageSpan&) const = default;
 };
 
-// Paragraphs are passages. Short neighbours go together; one that is too long is cut between
-// sentences, and those sentences that fit into the overlap are repeated. A sentence that is too
-// long is cut between tokens. Blank text has no passages. The text is valid UTF-8.
+// Paragraphs are passages. Short adjacent ones are joined; a long one is split between sentences,
+// and the sentences that fit into the overlap are repeated. A sentence that is too long is split
+// between tokens. Blank text has no passages. The text must be valid UTF-8.
 std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules& rules,
                                       const Tokenizer& tokenizer);
 

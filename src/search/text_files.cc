@@ -12,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargest = size_t{64} << 20;  // of a file; larger ones are data, not prose
+constexpr size_t kLargest = size_t{64} << 20;  // larger files are data, not prose
 
 bool is_text(const std::string& path) {
-  constexpr size_t kLooked = 8192;  // bytes: what git looks at
+  constexpr size_t kLooked = 8192;  // bytes, as in git
   const MappedFile file(path);
   return file.size() <= kLargest &&
          file.bytes().substr(0, kLooked).find('\0') == std::string_view::npos;
@@ -25,7 +25,7 @@ bool is_text(const std::string& path) {
 
 FoundTexts text_files(const std::string& folder) {
   if (!is_folder(folder))
-    fail(ErrorKind::BadFile, "{}: not a folder; expected one with text files", folder);
+    fail(ErrorKind::BadFile, "{}: is not a folder; expected a folder with text files", folder);
   FoundTexts texts;
   const FilesBelow found = files_below(folder);
   const auto below = [&](const fs::path& path) { return path.lexically_relative(folder).string(); };

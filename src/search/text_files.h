@@ -6,15 +6,15 @@
 namespace fovea {
 
 struct FoundTexts {
-  std::vector<std::string> files;      // paths from the folder, sorted
-  std::vector<std::string> skipped;    // with a NUL byte at the beginning, or too large for texts
-  std::vector<std::string> links_out;  // not followed, as they lead out of the folder
+  std::vector<std::string> files;      // paths relative to the folder, sorted
+  std::vector<std::string> skipped;    // with a NUL byte at the beginning, or too large
+  std::vector<std::string> links_out;  // links that lead out of the folder; not followed
 };
 
-// The text files in a folder and below it; names that begin with a dot are left out.
+// The text files in a folder and its subfolders; names that begin with a dot are skipped.
 FoundTexts text_files(const std::string& folder);
 
-// As UTF-8: bad bytes become U+FFFD.
+// Reads a file as UTF-8: invalid bytes become U+FFFD.
 std::string read_text_file(const std::string& folder, const std::string& file);
 
 }  // namespace fovea

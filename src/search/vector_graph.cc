@@ -7,11 +7,11 @@
 #include <new>
 
 #ifdef __SANITIZE_ADDRESS__
-// While it builds a graph hnswlib reads, for a prefetch, the link behind the end of a full list:
-// within what malloc gives, but not within what was asked for.
+// While building a graph, hnswlib's prefetch reads the link after the end of a full list: inside
+// malloc's block, but outside the requested size.
 #define NO_MANUAL_VECTORIZATION
 #endif
-// Of hnswlib 0.6 under our warnings.
+// hnswlib 0.6 triggers these warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -27,9 +27,9 @@ namespace {
 
 using Hnsw = hnswlib::HierarchicalNSW<float>;
 
-// The library's own defaults: links of a vector, and how many candidates are looked at for them.
+// The library's defaults: links per vector, and candidates examined for them.
 constexpr size_t kLinks = 16, kCandidates = 200;
-// Of a search, far more than results are asked for: near misses of the walk are made up for.
+// Candidates of a search, far more than the results, which compensates for near misses of the walk.
 constexpr size_t kSearchCandidates = 256;
 
 std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, int64_t width) {
@@ -49,10 +49,10 @@ using Link = hnswlib::tableint;
 using Label = hnswlib::labeltype;
 using Count = hnswlib::linklistsizeint;
 
-// The bytes that hnswlib's saveIndex() writes: a head; for each vector its links, its elements and
-// its label; then for each vector its links on the upper levels, from the first one. hnswlib's own
-// reader trusts them, so they are checked here, all of them, before any is used: every list is at
-// most as long as those that we make, and every link leads to a vector of its level.
+// The format of hnswlib's saveIndex(): a header; for each vector its links, its elements and its
+// label; then for each vector its links on the upper levels, from the first one. hnswlib's own
+// reader trusts the data, so all of it is checked here before use: every list has at most the
+// length that this program writes, and every link leads to a vector of its level.
 class GraphFile {
  public:
   GraphFile(std::string_view bytes, const std::string& path, int64_t count, int64_t width)
@@ -69,7 +69,7 @@ class GraphFile {
     check_upper_lists();
   }
 
-  // `links` is empty, with room for the vectors.
+  // `links` must be empty, with capacity for the vectors.
   void copy_to(Hnsw& links) const {
     std::memcpy(links.data_level0_memory_, bytes_.data() + kHead, count_ * element_);
     links.maxlevel_ = static_cast<int>(top_level_);
@@ -81,7 +81,7 @@ class GraphFile {
       if (size > 0) std::memcpy(lists, bytes_.data() + upper_[i], size);
       links.linkLists_[i] = lists;
       links.element_levels_[i] = static_cast<int>(levels_[i]);
-      links.cur_element_count = i + 1;  // what its destructor frees
+      links.cur_element_count = i + 1;  // the number of vectors that its destructor frees
     }
   }
 
@@ -110,17 +110,17 @@ class GraphFile {
   void check_head() {
     uint64_t place = 0;
     const auto same = [&](uint64_t expected) {
-      expect(next<size_t>(place) == expected, "its head is not one of ours");
+      expect(next<size_t>(place) == expected, "its header is invalid");
     };
     for (const uint64_t expected :
          {uint64_t{0}, count_, count_, element_, kLists0 + vector_bytes_, uint64_t{kLists0}})
       same(expected);
     const auto top = next<int>(place);
     entry_ = next<Link>(place);
-    expect(top >= 0 && entry_ < count_, "its entry is no vector");
+    expect(top >= 0 && entry_ < count_, "its entry point is not a vector");
     top_level_ = static_cast<uint64_t>(top);
     for (const uint64_t expected : {kLinks, 2 * kLinks, kLinks}) same(expected);
-    next<double>(place);  // for levels of new vectors: none comes
+    next<double>(place);  // for levels of new vectors: not used
     same(kCandidates);
   }
 
@@ -136,15 +136,15 @@ class GraphFile {
       place += size;
     }
     expect(place == bytes_.size(), "too long");
-    expect(levels_[entry_] == top_level_, "its entry is not on the highest level");
+    expect(levels_[entry_] == top_level_, "its entry point is not on the highest level");
   }
 
   void check_list(uint64_t place, size_t most, uint64_t level) const {
-    const auto links = next<Count>(place);  // its upper half marks what is deleted: nothing
+    const auto links = next<Count>(place);  // the upper half marks deleted vectors: none
     expect(links <= most, "a vector has too many links");
     for (Count i = 0; i < links; ++i) {
       const Link link = next<Link>(place);
-      expect(link < count_ && levels_[link] >= level, "a link leads nowhere");
+      expect(link < count_ && levels_[link] >= level, "a link is invalid");
     }
   }
 
@@ -152,12 +152,12 @@ class GraphFile {
     for (uint64_t i = 0; i < count_; ++i) {
       const uint64_t place = kHead + i * element_;
       check_list(place, 2 * kLinks, 0);
-      constexpr uint32_t kExponent = 0x7F800000;  // of infinities and of what is no number
+      constexpr uint32_t kExponent = 0x7F800000;  // exponent bits of infinities and NaN
       bool finite = true;
       for (uint64_t x = 0; x < vector_bytes_; x += sizeof(float))
         finite &= (at<uint32_t>(place + kLists0 + x) & kExponent) != kExponent;
       expect(finite, "an element is not finite");
-      expect(at<Label>(place + kLists0 + vector_bytes_) == i, "a vector has another's number");
+      expect(at<Label>(place + kLists0 + vector_bytes_) == i, "a vector has a wrong label");
     }
   }
 
@@ -172,8 +172,8 @@ class GraphFile {
   const std::string& path_;
   uint64_t count_, vector_bytes_ = 0, element_ = 0, top_level_ = 0;
   Link entry_ = 0;
-  std::vector<uint32_t> levels_;  // of each vector
-  std::vector<uint64_t> upper_;   // where its links on these begin
+  std::vector<uint32_t> levels_;  // highest level of each vector
+  std::vector<uint64_t> upper_;   // offset of its links on upper levels
 };
 
 }  // namespace
@@ -193,7 +193,7 @@ VectorGraph::VectorGraph(const Tensor& vectors, Similarity similarity)
   graph_->links =
       std::make_unique<Hnsw>(graph_->space.get(), static_cast<size_t>(count), kLinks, kCandidates);
   graph_->links->setEf(kSearchCandidates);
-  // One after the other, for the links depend on the order.
+  // Sequentially, since the links depend on the order.
   for (int64_t i = 0; i < count; ++i)
     graph_->links->addPoint(vectors.data_as<float>() + i * graph_->width, static_cast<size_t>(i));
 }
@@ -237,7 +237,7 @@ std::vector<VectorGraph::Neighbour> VectorGraph::nearest(std::span<const float> 
     const auto [distance, label] = found.top();
     const float similarity =
         graph_->similarity == Similarity::euclidean ? -std::sqrt(distance) : 1 - distance;
-    // Products of large numbers may cancel out to what has no place in an order.
+    // Products of large numbers may give NaN, which has no order.
     const float worst = -std::numeric_limits<float>::infinity();
     neighbours.push_back(
         {static_cast<int64_t>(label), std::isnan(similarity) ? worst : similarity});

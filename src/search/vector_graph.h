@@ -1,7 +1,7 @@
 #pragma once
 
-// The nearest of many vectors: a hierarchical navigable small world (Malkov and Yashunin 2018,
-// arXiv:1603.09320), by hnswlib.
+// Finds the nearest of many vectors: a hierarchical navigable small world (Malkov and Yashunin
+// 2018, arXiv:1603.09320), by hnswlib.
 
 #include <memory>
 #include <span>
@@ -17,10 +17,10 @@ namespace fovea {
 class VectorGraph {
  public:
   // vectors f32 [N, D], N at least 1; of length 1 for cosine. The same vectors give the same graph.
-  // Unsupported for manhattan.
+  // Throws Unsupported for manhattan.
   VectorGraph(const Tensor& vectors, Similarity similarity);
-  // From what bytes() gave; `path` is the file's name in errors. BadFile where it is anything else
-  // than a graph of `count` vectors of `width`: every number in it is checked.
+  // Reads the result of bytes(); `path` is the file's name in errors. Every number is checked:
+  // throws BadFile unless it is a graph of `count` vectors of `width`.
   VectorGraph(std::string_view bytes, const std::string& path, int64_t count, int64_t width,
               Similarity similarity);
   ~VectorGraph();
@@ -30,11 +30,11 @@ class VectorGraph {
   std::vector<float> vector(int64_t number) const;
 
   struct Neighbour {
-    int64_t number;  // of a row of `vectors`
+    int64_t number;  // index of a row of `vectors`
     float similarity;
   };
-  // At most `count`, the most alike first; equal ones by number. InvalidArgument where the query is
-  // of another width.
+  // At most `count` neighbours, the most similar first; ties by number. Throws InvalidArgument if
+  // the query has another width.
   std::vector<Neighbour> nearest(std::span<const float> query, int64_t count) const;
 
  private:

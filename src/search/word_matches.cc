@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Letters and digits, and all that is not ASCII.
+// Letters, digits, and all characters outside ASCII.
 bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -23,7 +23,7 @@ std::vector<PlacedVector> words_of(std::string_view text, const std::vector<Plac
   std::vector<PlacedVector> words;
   for (const PlacedVector& token : tokens) {
     size_t begin = token.begin, end = std::min(token.end, text.size());
-    while (begin < end && !is_word_byte(text[begin])) ++begin;  // tokens may hold the space before
+    while (begin < end && !is_word_byte(text[begin])) ++begin;  // tokens may begin with a space
     while (end > begin && !is_word_byte(text[end - 1])) --end;
     if (begin == end) continue;
     if (!words.empty() && words.back().end == begin) {

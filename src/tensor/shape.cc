@@ -19,7 +19,7 @@ int64_t elements(const Shape& shape) {
 std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 void Shape::refuse_another(int64_t extent) const {
-  fail(ErrorKind::InvalidArgument, "shape {}: another axis, of {}; expected at most {} axes",
+  fail(ErrorKind::InvalidArgument, "shape {}: one more axis ({}); expected at most {} axes",
        describe(*this), extent, kMostAxes);
 }
 

@@ -9,9 +9,8 @@
 
 namespace fovea {
 
-// The extents of a tensor's axes, the outermost first; {} is a scalar. They lie in the tensor
-// itself: every op makes several, and while a model writes one token after the other, asking for
-// memory would take longer than a small op's arithmetic.
+// The extents of a tensor's axes, outermost first; {} is a scalar. Stored inside the tensor: every
+// op makes several, and in decoding an allocation would take longer than a small op's arithmetic.
 class Shape {
  public:
   static constexpr size_t kMostAxes = 8;
@@ -49,7 +48,7 @@ class Shape {
   size_t axes_ = 0;
 };
 
-int64_t elements(const Shape& shape);      // the product; throws where it or its bytes overflow
+int64_t elements(const Shape& shape);      // the product; throws if it or its bytes overflow
 std::string describe(const Shape& shape);  // "[2, 3]"
 
 }  // namespace fovea

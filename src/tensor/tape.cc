@@ -33,8 +33,7 @@ class Tape {
   }
 
   static void play(const Tensor& loss, float factor, PassGradients* passes) {
-    check(loss.wants_gradient(),
-          "backward: the loss does not depend on anything that wants a gradient");
+    check(loss.wants_gradient(), "backward: the loss depends on no tensor that wants a gradient");
     check(loss.size() == 1, "backward: the loss has shape {}; expected one element",
           describe(loss.shape()));
     check(loss.gradient_->leaf || !tape.empty(),
@@ -45,7 +44,7 @@ class Tape {
     while (!tape.empty()) {
       Entry entry = std::move(tape.back());
       tape.pop_back();
-      if (!entry.output->value) continue;  // nothing downstream used it
+      if (!entry.output->value) continue;  // nothing after it used it
       const Tensor dy = std::move(entry.output->value);
       entry.output->value = Tensor();
       entry.backward(dy.view(entry.shape), d);
@@ -72,7 +71,7 @@ Out Gradients::place(const Tensor& x) {
   const bool add = static_cast<bool>(slot.value);
   if (!add)
     slot.value = empty(x.shape(), x.dtype());
-  else if (slot.value.storage_.use_count() > 1)  // shared through pass()
+  else if (slot.value.storage_.use_count() > 1)  // shared by pass()
     slot.value = copy(slot.value);
   Out out = slot.value;
   out.add = add;
@@ -175,7 +174,7 @@ Saved Saved::slot(const Tensor& x) {
 
 Tensor Saved::elements() const {
   if (!x_.recipe_) return x_.detach();
-  // Query, key and value ask for the same norm one after the other: the last result is kept.
+  // Query, key and value need the same norm in succession: the last result is cached.
   if (last_made.recipe != x_.recipe_) last_made = {x_.recipe_, (*x_.recipe_)().detach()};
   return last_made.elements;
 }

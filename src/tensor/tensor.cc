@@ -3,28 +3,28 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/blocks.h"
+#include "tensor/allocator.h"
 
 namespace fovea {
 namespace {
 
-// As describe(), but made only where a message is: these checks run with every op.
+// Like describe(), but formatted only for an error: these checks run with every op.
 auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
 
 }  // namespace
 
 Storage::Storage(size_t bytes) : bytes_(bytes), cached_(true) {
-  data_ = Blocks::all().take(bytes_);
+  data_ = Allocator::all().allocate(bytes_);
 }
 Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
     : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
 Storage::~Storage() {
-  if (cached_) Blocks::all().give(data_, bytes_);
+  if (cached_) Allocator::all().free(data_, bytes_);
 }
 
-MemoryUse tensor_memory() { return Blocks::all().use(); }
-void reset_peak_memory() { Blocks::all().reset_peak(); }
-void release_cached_memory() { Blocks::all().release(); }
+MemoryUse tensor_memory() { return Allocator::all().use(); }
+void reset_peak_memory() { Allocator::all().reset_peak(); }
+void release_cached_memory() { Allocator::all().release(); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;
@@ -37,7 +37,7 @@ Tensor Tensor::view(const Shape& shape) const {
   check(elements(shape) == size_, "view: [{}] does not hold the elements of [{}]", listed(shape),
         listed(shape_));
   Tensor y = *this;
-  if (recipe_) {  // a view of what can be computed again can be computed again
+  if (recipe_) {  // a view of a recomputable tensor is recomputable
     y.set_recipe([recipe = recipe_, shape] { return (*recipe)().view(shape); });
   }
   y.shape_ = shape;

@@ -17,12 +17,12 @@
 
 namespace fovea {
 
-// A block of memory that returns to a cache when its last user goes, so that a training step
-// allocates nothing anew.
+// A block of memory that returns to a cache when its last user releases it, so that a training step
+// allocates nothing new.
 class Storage {
  public:
   explicit Storage(size_t bytes);
-  // Someone else's memory, kept alive.
+  // Memory of another owner, which is kept alive.
   Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -34,8 +34,8 @@ class Storage {
  private:
   void* data_ = nullptr;
   size_t bytes_ = 0;
-  bool cached_ = false;                // ours, from the cache
-  std::shared_ptr<const void> owner_;  // of what is borrowed; null = it outlives us anyway
+  bool cached_ = false;                // allocated from the cache
+  std::shared_ptr<const void> owner_;  // owner of borrowed memory; null = it outlives all tensors
 };
 
 struct MemoryUse {
@@ -54,7 +54,7 @@ struct Gradient;
 
 class Tensor {
  public:
-  Tensor() = default;  // absent; `if (tensor)` tells
+  Tensor() = default;  // empty: converts to false
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
@@ -74,15 +74,15 @@ class Tensor {
   operator Out() const { return {data(), dtype_, false}; }  // NOLINT: ... and write
 
   Tensor view(const Shape& shape) const;  // same elements, another shape; keeps the gradient slot
-  Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; no gradient
+  Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; has no gradient
   Tensor detach() const;                          // same elements, no gradient
 
   bool wants_gradient() const { return gradient_ != nullptr; }
   Tensor& want_gradient();  // makes this a leaf whose gradient stays after backward()
-  Tensor gradient() const;  // absent until backward() reached it
+  Tensor gradient() const;  // absent until backward() has reached it
   void clear_gradient() const;
 
-  // How to compute the elements again from what the backward keeps anyway; see Saved in tape.h.
+  // How to recompute the elements from other saved tensors; see Saved in tape.h.
   using Recipe = std::function<Tensor()>;
   void set_recipe(Recipe recipe) { recipe_ = std::make_shared<Recipe>(std::move(recipe)); }
 
@@ -108,7 +108,7 @@ struct Gradient {
   bool leaf = false;  // kept after backward()
 };
 
-Tensor empty(const Shape& shape, DType dtype = DType::f32);  // what the memory held
+Tensor empty(const Shape& shape, DType dtype = DType::f32);  // uninitialised
 Tensor empty_like(const Tensor& x);
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What the config says of a token: its text, or an object with "content".
+// The token that the config names: by its text, or by an object with "content".
 std::optional<int32_t> named(const TokenizerState& state, const Json& config,
                              const std::string& path, const char* key) {
   Json value = config.value(key, Json());
@@ -23,7 +23,7 @@ std::optional<int32_t> named(const TokenizerState& state, const Json& config,
        brief(value), key);
 }
 
-// {"32000": {"content": ...}, ...}: tokens that the vocabulary may lack, with the next ids then.
+// {"32000": {"content": ...}, ...}: tokens that are missing in the vocabulary get the next ids.
 void add_tokens(const Json& config, const std::string& path, TokenizerState& state) {
   const auto found = config.find("added_tokens_decoder");
   if (found == config.end() || !found->is_object()) return;
@@ -33,7 +33,7 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
     const bool number =
         !key.empty() && key.size() < 10 &&
         std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!number) part.bad("is no id", "a number");
+    if (!number) part.bad("is not an id", "a number");
     tokens.push_back(parse_added_token(part, std::stoi(key)));
   }
   std::stable_sort(tokens.begin(), tokens.end(),
@@ -56,7 +56,8 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
   state.special.resize(state.texts.size());
 }
 
-// What the classes of older tokenizers put around a text, where tokenizer.json does not say it.
+// Adds the tokens that the classes of older tokenizers put around a text, if tokenizer.json does
+// not.
 void surround(const Json& config, const std::string& path, TokenizerState& state) {
   if (!state.post_processors.empty()) return;
   TemplateProcessing around;
@@ -102,7 +103,7 @@ void add_token(const AddedToken& token, TokenizerState& state, GrowthLimit& limi
   normalize(state.normalizers, text);
   if (text.text().size() > AddedTokenFinder::length_limit) {
     fail(ErrorKind::BadFile,
-         "tokenizer: the normalizers make {} bytes of {} (added_tokens); expected at most {}",
+         "tokenizer: the normalizers produce {} bytes from {} (added_tokens); expected at most {}",
          text.text().size(), excerpt(token.text), AddedTokenFinder::length_limit);
   }
   state.normalized_added.add(token, text.text());

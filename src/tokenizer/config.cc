@@ -82,11 +82,12 @@ ordered_json TokenizerConfig::from_decoder(std::vector<std::string>& texts,
   for (const auto& [key, value] : decoder.items()) {
     size_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    // No further from the vocabulary than there are added tokens, or ids would have holes.
+    // At most as far beyond the vocabulary as there are added tokens, otherwise ids would have
+    // gaps.
     if (error != std::errc() || end != key.data() + key.size() ||
         id >= texts.size() + decoder.size() || !value.is_object()) {
       fail(ErrorKind::BadFile,
-           "{}: {} stands for {} (added_tokens_decoder); expected ids below {} and objects", path_,
+           "{}: {} maps to {} (added_tokens_decoder); expected ids below {} and objects", path_,
            brief(key), brief(value), texts.size() + decoder.size());
     }
     by_id[id] = value;
@@ -97,7 +98,7 @@ ordered_json TokenizerConfig::from_decoder(std::vector<std::string>& texts,
     if (id >= texts.size()) texts.resize(id + 1);
     if (!texts[id].empty() && texts[id] != text) {
       fail(ErrorKind::BadFile,
-           "{}: {} and {} both have id {} (added_tokens_decoder); expected an id for each", path_,
+           "{}: {} and {} both have id {} (added_tokens_decoder); expected distinct ids", path_,
            brief(texts[id]), brief(text), id);
     }
     texts[id] = text;
@@ -110,9 +111,10 @@ ordered_json TokenizerConfig::from_decoder(std::vector<std::string>& texts,
 }
 
 void TokenizerConfig::refuse_class(const std::string& file, std::string_view expected) const {
-  fail(ErrorKind::Unsupported,
-       "{}: a {} cannot be made from it ({}: tokenizer_class); expected {}, or a tokenizer.json",
-       file, class_, path_, expected);
+  fail(
+      ErrorKind::Unsupported,
+      "{}: cannot make a {} from this file ({}: tokenizer_class); expected {}, or a tokenizer.json",
+      file, class_, path_, expected);
 }
 
 }  // namespace fovea

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// What one thread needs to encode a text; kept for the next one.
+// Scratch memory of one thread for encoding; kept between texts.
 struct Workspace {
   AlignedText normalized;
   CutText cut;
@@ -25,9 +25,9 @@ Workspace& workspace() {
   return space;
 }
 
-// Lets go of a large workspace, also after an error.
+// Frees a large workspace, also after an error.
 struct WorkspaceUse {
-  size_t bytes;  // of the text
+  size_t bytes;  // size of the text
   ~WorkspaceUse() {
     if (bytes > kept_bytes) workspace() = {};
   }
@@ -41,7 +41,7 @@ PieceCache& piece_cache() {
 struct IdSink {
   static constexpr bool aligned = false;
   std::vector<int32_t>& ids;
-  bool parsed;  // the model may make special tokens of the text
+  bool parsed;  // the model may produce special tokens from the text
 
   void added(int32_t id, Span, std::string_view) { ids.push_back(id); }
 
@@ -84,7 +84,7 @@ struct PlacedSink {
   }
 };
 
-// A part of the text between added tokens that are looked for as they are written.
+// Encodes a part of the text between added tokens that match the raw text.
 template <class Sink>
 void encode_part(const TokenizerState& state, std::string_view text, uint32_t origin,
                  SpecialTokens special, GrowthLimit& limit, Sink& sink) {
@@ -116,13 +116,13 @@ std::string without_guards(std::string_view text) {
   return rest += text;
 }
 
-// Guarded special tokens join the text around them.
+// Guarded special tokens are encoded as part of the text around them.
 template <class Sink>
 void encode_guarded(const TokenizerState& state, std::string_view text, GrowthLimit& limit,
                     Sink& sink) {
   std::vector<AddedPart> parts;
   state.raw_added.cut(text, true, parts);
-  size_t begin = 0;  // of the stretch that has not been encoded
+  size_t begin = 0;  // start of the part that is not encoded yet
   const auto encode_until = [&](size_t end) {
     const std::string_view written = text.substr(begin, end - begin);
     const std::string stretch = without_guards(written);
@@ -163,12 +163,12 @@ void encode_valid(const TokenizerState& state, std::string_view text, SpecialTok
 }
 
 void check_size(size_t bytes) {
-  // Places are counted in 32 bits, and a bad byte becomes three.
+  // Positions have 32 bits, and an invalid byte becomes three bytes.
   constexpr size_t most = UINT32_MAX / 4;
   check(bytes <= most, "text: has {} bytes; expected at most {} at once", bytes, most);
 }
 
-// Places in a repaired text as places in the one with bad bytes.
+// Converts positions in a repaired text to positions in the original text.
 class RepairedPlaces {
  public:
   explicit RepairedPlaces(std::string_view text) {
@@ -186,7 +186,7 @@ class RepairedPlaces {
   }
 
  private:
-  std::vector<uint32_t> ends_;  // of the replacements, in the repaired text
+  std::vector<uint32_t> ends_;  // ends of the replacements, in the repaired text
 };
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace fovea {
 
-// A token of a text: its id, the bytes of the text that it stands for, and its text where that is
-// not the vocabulary's (empty otherwise), which lives as long as the call that gives it.
+// A token of a text: its id, the bytes of the text that it covers, and its text if that differs
+// from the vocabulary's (empty otherwise). The text is valid during the call that passes it.
 struct PlacedToken {
   int32_t id;
   Span span;
@@ -24,7 +24,7 @@ using OnToken = std::function<void(const PlacedToken&)>;
 inline constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0
 std::string guarded_text(const TokenizerState& state, std::string_view text);
 
-// Appends the text's own tokens, none added and none cut off.
+// Appends the ids of the text's tokens, without special tokens around them and without truncation.
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
                 std::vector<int32_t>& ids);
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,

@@ -6,8 +6,8 @@ namespace fovea {
 
 using nlohmann::ordered_json;
 
-// The lists of a vocabulary take many times the memory of its texts, so that they are moved here
-// and below: an initializer list would copy them.
+// The lists of a vocabulary take many times the memory of its texts, so they are moved here and
+// below; an initializer list would copy them.
 std::string TokenizerFile::text() && {
   ordered_json json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
   json["added_tokens"] = std::move(added_tokens);
@@ -26,7 +26,7 @@ ordered_json added_token(std::string_view text, size_t id, bool special) {
 
 ordered_json vocabulary_object(const std::vector<std::string>& texts) {
   ordered_json vocabulary = ordered_json::object();
-  // Straight into the list below the object, which would look for each key among all the others.
+  // Appends to the underlying list directly; the object would compare each key with all others.
   auto& entries = vocabulary.get_ref<ordered_json::object_t&>();
   entries.reserve(texts.size());
   for (size_t id = 0; id < texts.size(); ++id) {

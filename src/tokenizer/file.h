@@ -1,6 +1,6 @@
 #pragma once
 
-// The parts of a tokenizer.json, for what makes one: trainers and readers of older formats.
+// The parts of a tokenizer.json, for code that makes one: trainers and readers of older formats.
 
 #include <string>
 #include <string_view>
@@ -11,17 +11,17 @@
 
 namespace fovea {
 
-// Null is a part that is not there.
+// Null is an absent part.
 struct TokenizerFile {
   nlohmann::ordered_json added_tokens = nlohmann::ordered_json::array();
   nlohmann::ordered_json normalizer, pre_tokenizer, post_processor, decoder, model;
 
-  std::string text() &&;  // leaves nothing of the parts
+  std::string text() &&;  // moves the parts
 };
 
 // An entry of added_tokens.
 nlohmann::ordered_json added_token(std::string_view text, size_t id, bool special = true);
-// model.vocab as an object; an empty text is no token.
+// model.vocab as an object; empty texts are skipped.
 nlohmann::ordered_json vocabulary_object(const std::vector<std::string>& texts);
 
 struct BpeParts {
@@ -42,8 +42,8 @@ nlohmann::ordered_json metaspace(const char* prepend_scheme, bool split);
 nlohmann::ordered_json sequence(const char* parts, nlohmann::ordered_json list);
 nlohmann::ordered_json replace(nlohmann::ordered_json pattern, const char* content);
 
-// TemplateProcessing. A template is a list of "$A", "$B" and texts of special tokens, each with the
-// type id of the text that it belongs to.
+// TemplateProcessing. A template is a list of "$A", "$B" and texts of special tokens, each with its
+// type id.
 using Template = std::vector<std::pair<std::string, int>>;
 nlohmann::ordered_json template_processing(
     const Template& single, const Template& pair,

@@ -20,19 +20,19 @@ Json parse_rest(const TokenizerText& text, std::string_view file, const std::str
   try {
     return parse_json(text.rest, path);
   } catch (const Error&) {
-    parse_json(file, path);  // so that the message has the place in the file itself
+    parse_json(file, path);  // so that the message has the position in the file itself
     throw;
   }
 }
 
-// Makes the bytes that it stands for of a text in the printable alphabet of byte-level models, and
-// an empty one of a text that is not in that alphabet.
+// Converts a text in the printable alphabet of byte-level models to its bytes; a text outside that
+// alphabet becomes empty.
 void make_raw(std::string& text) {
   size_t size = 0;
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<uint8_t>(text[i++]);
     char32_t c = lead;
-    if (lead >= 0x80) {  // the alphabet has at most two bytes a character
+    if (lead >= 0x80) {  // characters of the alphabet have at most two bytes
       if (lead >= 0xE0) return text.clear();
       c = (lead & 0x1Fu) << 6 | (static_cast<uint8_t>(text[i++]) & 0x3Fu);
     }
@@ -61,9 +61,9 @@ class TokenizerReader {
       if (state_->texts[id].empty())
         bad(fmt::format("no token has id {}", id), "model.vocab", "ids without holes");
     }
-    if (state_->texts.empty()) bad("holds no tokens", "model.vocab", "at least one");
+    if (state_->texts.empty()) bad("contains no tokens", "model.vocab", "at least one");
     state_->ids = PieceTable(state_->texts);
-    // A Unigram list may have a text twice: the last one counts.
+    // A Unigram list may contain a text twice: the last one counts.
     const bool twice = type != "Unigram" && state_->ids.size() < state_->texts.size();
     for (size_t id = 0; twice && id < state_->texts.size(); ++id) {
       if (state_->ids.find(state_->texts[id]) != static_cast<int32_t>(id))
@@ -92,7 +92,7 @@ class TokenizerReader {
     return found == file_.end() ? null : *found;
   }
 
-  // Old files leave the type out.
+  // Old files omit the type.
   std::string model_type(const JsonPart& model) const {
     if (model.json().contains("type")) return model.text("type");
     for (const auto& [key, type] : {std::pair("merges", "BPE"), std::pair("unk_id", "Unigram"),
@@ -117,7 +117,7 @@ class TokenizerReader {
     std::string& place = state_->texts[at];
     if (!place.empty() && place != text) {
       bad(fmt::format("{} and {} both have id {}", brief(place), brief(text), id), where,
-          "an id for each");
+          "distinct ids");
     }
     place = std::move(text);
   }
@@ -128,7 +128,8 @@ class TokenizerReader {
       const auto found = child("model").find("vocab");
       const Json vocab = found == child("model").end() ? Json() : *found;
       if (vocab.is_null() && (text_.has_vocab || !text_.ids.empty() || !text_.scores.empty()))
-        bad("holds no such tokens", "model.vocab", unigram ? "texts and scores" : "texts and ids");
+        bad("contains no such tokens", "model.vocab",
+            unigram ? "texts and scores" : "texts and ids");
       bad("is " + brief(vocab), "model.vocab", unigram ? "a list" : "an object");
     }
     if (unigram) {
@@ -151,7 +152,7 @@ class TokenizerReader {
       if (state_->texts[id].empty()) holes_.push_back(id);
     }
     if (count_ - added > model_size_ - holes_.size())
-      bad("holds a token twice", "model.vocab", "each once");
+      bad("contains a token twice", "model.vocab", "each once");
   }
 
   std::vector<AddedToken> read_added(const Json& added) {
@@ -195,7 +196,7 @@ class TokenizerReader {
     return texts;
   }
 
-  // Those that are special; the unknown token's name becomes that token in any case. (A merge of
+  // The ids of special tokens; the unknown token's text always becomes that token. (A merge of
   // pairs never makes a special one.)
   SpecialIds special_ids(const std::string& unknown = {}) const {
     std::vector<bool> special(model_size_);
@@ -240,21 +241,21 @@ class TokenizerReader {
     state_->model = UnigramModel(std::move(options));
   }
 
-  // Keys of our own, for a vocabulary that is not the one of the pieces (translation_files.cc): ids
-  // that no known text is cut into, and pieces without an id.
+  // Keys of fovea's own, for a vocabulary that differs from the pieces (translation_files.cc): ids
+  // that known texts never become, and pieces without an id.
   void read_foreign_pieces(const JsonPart& model, UnigramOptions& options) const {
     const auto size = static_cast<int64_t>(model_size_);
     const Json none = Json::array();
     for (const Json& id : model.json().contains("uncut") ? model.list("uncut") : none) {
       if (!id.is_number_integer() || id < 0 || id >= size)
-        bad("holds " + brief(id), "model.uncut", fmt::format("ids below {}", size));
+        bad("contains " + brief(id), "model.uncut", fmt::format("ids below {}", size));
       options.scores[id.get<size_t>()] = UnigramOptions::uncut;
     }
     for (const Json& piece : model.json().contains("unlisted") ? model.list("unlisted") : none) {
       const bool whole = piece.is_array() && piece.size() == 2 && piece[0].is_string() &&
                          piece[1].is_number() && !piece[0].get_ref<const std::string&>().empty();
       if (!whole || !state_->unknown)
-        bad("holds " + brief(piece), "model.unlisted", "a text and its score, and an unk_id");
+        bad("contains " + brief(piece), "model.unlisted", "a text and its score, and an unk_id");
       options.unlisted.emplace_back(piece[0], piece[1]);
     }
   }
@@ -262,7 +263,7 @@ class TokenizerReader {
   void read_bpe(const JsonPart& model, const std::string& unknown) {
     if (const auto dropout = find_float(model.json(), "dropout", model.name()); dropout > 0.0)
       model.unsupported(fmt::format("a dropout of {}", *dropout), "none");
-    // A list was taken out before; what is left is none.
+    // A valid list was removed before; what remains is not one.
     if (const auto merges = model.json().find("merges");
         merges != model.json().end() && !merges->is_null())
       bad("merges is " + brief(*merges), "model.merges", "a list");
@@ -299,8 +300,9 @@ class TokenizerReader {
     state_->model = BpeModel(std::move(options));
   }
 
-  // A SentencePiece BPE sees the whole text at once. Where its tokens have the mark of a word only
-  // at their beginning, nothing is merged across one: words can go one by one, most out of a cache.
+  // A SentencePiece BPE processes the whole text at once. If its tokens have the mark of a word
+  // only at their beginning, nothing is merged across it, so words are processed one by one, most
+  // from a cache.
   void cut_at_words(const BpeOptions& options) {
     const std::string mark = "\u2581";
     const PreTokenizers& before = state_->pre_tokenizers;
@@ -340,10 +342,10 @@ class TokenizerReader {
   Json file_;
   std::shared_ptr<TokenizerState> state_ = std::make_shared<TokenizerState>();
   std::vector<double> scores_;
-  // How many tokens there are at most. A larger id leaves a hole, and must not make us allocate it.
+  // The upper limit of ids. A larger id would leave a gap and must not cause an allocation.
   size_t count_ = 0;
-  size_t model_size_ = 0;      // of the model's own vocabulary
-  std::vector<size_t> holes_;  // ids below that, which only added tokens have
+  size_t model_size_ = 0;      // size of the model's own vocabulary
+  std::vector<size_t> holes_;  // ids below count_ that only added tokens have
   std::vector<size_t> special_;
 };
 

@@ -13,8 +13,8 @@
 namespace fovea {
 namespace {
 
-// A place in a JSON text. Each function answers whether it found what its name says; the place is
-// behind it then.
+// A position in a JSON text. Each function returns whether it found what its name says; if so, the
+// position is after it.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -57,8 +57,8 @@ class Cursor {
     return error == std::errc();
   }
 
-  // A number as serde_json reads it, which is off by a bit now and then: digits as an integer, one
-  // multiplication by a power of ten. Scores that are added up decide by the last bit.
+  // Parses a number in the same way as serde_json, which is sometimes off by one bit: digits as an
+  // integer, then one multiplication by a power of ten. The last bit of summed scores can decide.
   bool score(double& value) {
     skip_space();
     const bool negative = take('-');
@@ -84,7 +84,7 @@ class Cursor {
     return true;
   }
 
-  // Any value, without a look at more than its brackets and strings.
+  // Skips any value; checks only its brackets and strings.
   bool skip_value() {
     size_t depth = 0;
     skip_space();
@@ -114,8 +114,8 @@ class Cursor {
  private:
   static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
   static bool is_plain(char c) { return c != '"' && c != '\\' && static_cast<uint8_t>(c) >= 0x20; }
-  // Digits up to the most that 64 bits hold; others only count for the exponent, by `before` or
-  // after the point.
+  // Reads digits up to the limit of 64 bits; further digits only affect the exponent, differently
+  // before and after the point.
   void take_digits(uint64_t& digits, int64_t& exponent, int step) {
     bool all = true;
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
@@ -183,7 +183,7 @@ class Cursor {
     const auto unit = four_digits();
     if (!unit) return false;
     char32_t c = *unit;
-    if (c >= 0xDC00 && c < 0xE000) return false;  // the second half of a pair, without the first
+    if (c >= 0xDC00 && c < 0xE000) return false;  // the second half of a pair without the first
     if (c >= 0xD800 && c < 0xDC00) {
       if (text_.substr(at_, 2) != "\\u") return false;
       at_ += 2;
@@ -199,7 +199,7 @@ class Cursor {
   size_t at_ = 0;
 };
 
-// Calls member(key) for each member of an object, which reads or skips the value.
+// Calls member(key) for each member of an object; it must read or skip the value.
 template <class Member>
 bool for_each_member(Cursor& cursor, Member&& member) {
   if (!cursor.take('{')) return false;
@@ -265,7 +265,7 @@ bool read_merges(Cursor& cursor, Merges& merges) {
   });
 }
 
-// Reads the members of a file, and of the model in it.
+// Reads the members of a file, and of its model.
 class ListReader {
  public:
   ListReader(std::string_view file, const std::string& path)
@@ -298,7 +298,8 @@ class ListReader {
     return cursor_.skip_value();
   }
 
-  // A damaged list is one of JSON that is no such list, or no JSON at all: the whole file decides.
+  // A damaged list is either JSON with other contents, or not JSON at all: parsing the whole file
+  // decides.
   template <class List>
   bool take_out(const std::string& key, const char* expected, List& list,
                 bool (*read_list)(Cursor&, List&)) {
@@ -321,7 +322,7 @@ class ListReader {
   Cursor cursor_;
   TokenizerText text_;
   std::string damage_;
-  size_t done_ = 0;  // what `rest` has of the file
+  size_t done_ = 0;  // the part of the file that `rest` has already
   bool has_merges_ = false;
 };
 

@@ -11,16 +11,16 @@
 namespace fovea {
 
 struct TokenizerText {
-  std::string rest;  // the file with null in place of the lists
+  std::string rest;  // the file with null instead of the lists
   bool has_vocab = false;
   std::vector<std::pair<std::string, int64_t>> ids;         // model.vocab, if it is an object
-  std::vector<std::pair<std::string, double>> scores;       // the same if it is an array
+  std::vector<std::pair<std::string, double>> scores;       // the same list if it is an array
   std::vector<std::pair<std::string, std::string>> merges;  // model.merges
 };
 
-// Takes the file apart. Where it is no JSON, `rest` is all of it. BadFile, naming the file and the
-// entry, for lists of anything else than tokens and merges: pairs, or texts of two parts with a
-// space between.
+// Extracts the lists of the file. If the file is not JSON, `rest` is the whole file. Throws
+// BadFile, naming the file and the entry, if a list has invalid entries; merges are pairs, or texts
+// of two parts with a space in between.
 TokenizerText take_lists_out(std::string_view file, const std::string& path);
 
 }  // namespace fovea

@@ -14,8 +14,8 @@
 
 namespace fovea {
 
-// An object of a JSON file and where it is, for messages such as
-// "tokenizer.json: pre_tokenizer.pretokenizers[1]: behavior is 3; expected a string".
+// An object of a JSON file with its path, for messages such as "tokenizer.json:
+// pre_tokenizer.pretokenizers[1]: behavior is 3; expected a string".
 class JsonPart {
  public:
   JsonPart(const nlohmann::json& json, const std::string& path, std::string where)
@@ -24,7 +24,7 @@ class JsonPart {
   }
 
   const std::string& where() const { return where_; }
-  const std::string& name() const { return name_; }  // of the file and the place
+  const std::string& name() const { return name_; }  // name of the file and the path
   const nlohmann::json& json() const { return json_; }
 
   [[noreturn]] void bad(const std::string& wrong, const std::string& expected) const {
@@ -46,7 +46,7 @@ class JsonPart {
   size_t count(std::string_view key, int64_t min, int64_t max) const {
     return static_cast<size_t>(get_int(json_, key, name_, min, max));
   }
-  // A text of one character.
+  // A string of one character.
   std::string character(std::string_view key) const {
     std::string value = text(key);
     if (value.empty() || utf8::first(value).bytes != value.size())
@@ -79,7 +79,7 @@ class JsonPart {
     return Pattern::regex(inner.text("Regex"), inner.name_);
   }
 
-  // The place of one of several words.
+  // The index of the value in a list of words.
   template <size_t N>
   size_t choice(std::string_view key, const std::array<std::string_view, N>& words) const {
     const std::string word = text(key);
@@ -96,15 +96,15 @@ class JsonPart {
   std::string where_, name_;
 };
 
-// A kind of part: the name that its "type" has, and what reads it.
+// A kind of part: the value of its "type", and the function that reads it.
 template <class Part>
 struct PartReader {
   std::string_view type;
   Part (*read)(const JsonPart& json);
 };
 
-// Appends the part that an object describes, or those of a sequence of them; `members` is the name
-// of the sequence's list.
+// Appends the part that an object describes, or the parts of a sequence; `members` is the name of
+// the sequence's list.
 template <class Part, size_t N>
 void read_parts(const JsonPart& json, const std::array<PartReader<Part>, N>& readers,
                 std::string_view members, std::vector<Part>& parts) {
@@ -115,7 +115,8 @@ void read_parts(const JsonPart& json, const std::array<PartReader<Part>, N>& rea
       read_parts(json.element(members, i), readers, members, parts);
     return;
   }
-  constexpr size_t kMostParts = 256;  // each goes over the text; real tokenizers have up to a dozen
+  constexpr size_t kMostParts = 256;  // each processes the text; real tokenizers have at most a
+                                      // dozen
   if (parts.size() == kMostParts) {
     json.unsupported(fmt::format("a sequence of more than {}", kMostParts),
                      fmt::format("at most {} parts", kMostParts));

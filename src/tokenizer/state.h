@@ -25,18 +25,18 @@ namespace fovea {
 struct TokenizerFiles {
   std::string tokenizer;  // tokenizer.json
   std::string config;     // tokenizer_config.json; may be empty
-  // Names and contents of older files that no tokenizer.json can stand for: saved in place of it.
+  // Names and contents of older files that no tokenizer.json can represent; saved instead of it.
   std::vector<std::pair<std::string, std::string>> originals = {};
 };
 
 using AnyModel =
     std::variant<CharacterModel, WordLevelModel, BpeModel, WordPieceModel, UnigramModel>;
 
-// What a Tokenizer handle shares.
+// The state that Tokenizer handles share.
 struct TokenizerState {
   std::vector<std::string> texts;  // by id
   std::vector<bool> special;       // by id
-  // What an added token decodes to where normalisation changed it, as Hugging Face has it.
+  // The decoded text of an added token that normalisation changed, as in Hugging Face.
   std::unordered_map<int32_t, std::string> normalized_texts;
   PieceTable ids;  // by text
   AddedTokenFinder raw_added, normalized_added;
@@ -50,10 +50,10 @@ struct TokenizerState {
   std::optional<Padding> padding;
 
   std::optional<int32_t> unknown, bos, eos;
-  bool unknown_as_written = false;  // an unknown token is written as the text it stands for
-  bool needs_origins = false;       // the ids depend on where in the text a piece comes from
-  uint64_t number = 0;              // its own, for caches of several tokenizers
-  TokenizerFiles files;             // as read or made, and as saved
+  bool unknown_as_written = false;  // decode an unknown token as its original text
+  bool needs_origins = false;       // the ids depend on the position of a piece in the text
+  uint64_t number = 0;              // identifies this tokenizer in caches
+  TokenizerFiles files;             // the files as read or made, and as saved
 };
 
 // The paths are for messages.

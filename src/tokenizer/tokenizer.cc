@@ -17,7 +17,7 @@
 namespace fovea {
 namespace {
 
-// Counts the characters of a text. A byte that is no character counts as one.
+// Counts the characters of a text. An invalid byte counts as one.
 class CharacterCount {
  public:
   explicit CharacterCount(std::string_view text) : text_(text) {
@@ -28,7 +28,7 @@ class CharacterCount {
       i += utf8::first(text.substr(i)).bytes;
     }
   }
-  // Before the one that has this byte, or the end of the text.
+  // The number of characters before the one with this byte, or before the end of the text.
   uint32_t before(size_t byte) const {
     if (blocks_.empty()) return 0;
     size_t block = std::min(byte / kBlock, blocks_.size() - 1);
@@ -48,8 +48,8 @@ class CharacterCount {
   size_t start_of(size_t block) const { return block * kBlock + (blocks_[block] & 3); }
 
   std::string_view text_;
-  // Of the first character that starts in each block: how many are before it, and in the last two
-  // bits how far into the block it starts.
+  // For the first character that starts in each block: the number of characters before it, and in
+  // the last two bits its position in the block.
   std::vector<uint32_t> blocks_;
 };
 
@@ -62,7 +62,7 @@ void reserve(Encoding& encoding, size_t tokens) {
 
 Encoding own_tokens(const TokenizerState& state, std::string_view text, SpecialTokens special,
                     GrowthLimit& limit) {
-  constexpr size_t kLong = size_t{1} << 20, kTokenBytes = 4;  // a usual token has some 4 bytes
+  constexpr size_t kLong = size_t{1} << 20, kTokenBytes = 4;  // a typical token has about 4 bytes
   const CharacterCount characters(text);
   Encoding encoding;
   if (text.size() > kLong) reserve(encoding, text.size() / kTokenBytes);
@@ -95,7 +95,7 @@ Encoding encode_texts(const TokenizerState& state, const std::vector<std::string
     const size_t added = adds ? added_tokens(state.post_processors, texts.size() == 2) : 0;
     const size_t most = state.truncation->max_length;
     check(most >= added,
-          "truncation: {} tokens are added, and at most {} may stay; expected room "
+          "truncation: {} special tokens exceed the limit of {} tokens; expected room "
           "for them",
           added, most);
     limit.enter("truncation");
@@ -131,8 +131,8 @@ std::string read_config(const std::string& folder) {
   return text;
 }
 
-// Of a SentencePiece model whose directory does not say whose it is: its name does, as in
-// transformers.
+// The config of a SentencePiece model whose directory does not name its class: the file name
+// determines it, as in transformers.
 std::string config_by_name(const std::string& name, const std::string& config,
                            const std::string& path) {
   const bool says = config.find("\"tokenizer_class\"") != std::string::npos;
@@ -141,12 +141,12 @@ std::string config_by_name(const std::string& name, const std::string& config,
                                                                 : "";
   if (says || known.empty()) return config;
   nlohmann::json json = config.empty() ? nlohmann::json::object() : parse_json(config, path);
-  if (!json.is_object()) return config;  // whose error others name
+  if (!json.is_object()) return config;  // another reader reports the error
   json["tokenizer_class"] = known;
   return json.dump();
 }
 
-// The file of a folder that holds the vocabulary: tokenizer.json, or what there was before it.
+// The file of a folder that contains the vocabulary: tokenizer.json, or one of the older formats.
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name : {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary,
                            "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
@@ -166,7 +166,8 @@ std::vector<std::string> TokenTexts::list() const {
 void TokenTexts::append(const TokenTexts& other, size_t begin, size_t end) {
   if (begin == end) return;
   const size_t from = begin == 0 ? 0 : other.ends_[begin - 1];
-  const auto shift = static_cast<uint32_t>(bytes_.size() - from);  // modulo 2^32, as all places
+  const auto shift = static_cast<uint32_t>(bytes_.size() - from);  // modulo 2^32, like all
+                                                                   // positions
   bytes_.append(other.bytes_, from, other.ends_[end - 1] - from);
   this->end();
   const size_t before = ends_.size();
@@ -243,7 +244,7 @@ void Tokenizer::save(const std::filesystem::path& folder) const {
     write_file_atomically((folder / name).string(), bytes);
   if (files.originals.empty())
     write_file_atomically((folder / "tokenizer.json").string(), files.tokenizer);
-  // Without one an empty object, so that no other tokenizer's is left there.
+  // An absent config is written as an empty object, so that no other tokenizer's config remains.
   write_file_atomically((folder / kConfigFile).string(),
                         files.config.empty() ? "{}\n" : files.config);
 }
@@ -308,7 +309,7 @@ std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
     if (seen.insert(stretch).second) missing.push_back(std::move(stretch));
   };
   if (const auto* characters = std::get_if<CharacterModel>(&state_->model)) {
-    // Also where there is no unknown token.
+    // Also without an unknown token.
     for (std::string_view rest = text; !rest.empty();) {
       const utf8::Character c = utf8::first(rest);
       rest.remove_prefix(c.bytes);

@@ -39,7 +39,8 @@ void set_padding(Spec& spec, const Tokenizer& tokenizer) {
   Spec without = spec;
   without.padding = -1;
   spec.padding = padding_id(tokenizer).value_or(-1);
-  if (&family_of_new(spec, tokenizer) == &own && &family_of_new(without, tokenizer) != &own)
+  if (&family_of_new(spec, tokenizer) == &fovea_format &&
+      &family_of_new(without, tokenizer) != &fovea_format)
     spec.padding = -1;
 }
 

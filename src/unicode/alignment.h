@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the bytes of a rewritten text came from. Most of a text stays as it is, so that stretches
-// of it are kept instead of a place for each byte.
+// The original positions of the bytes of a rewritten text. Most of a text is unchanged, so runs are
+// stored instead of a position for each byte.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,23 +20,24 @@ class Alignment {
  public:
   void clear() { stretches_.clear(); }
 
-  // The next bytes came unchanged from those that begin at `origin`: each character of the text
-  // came from as many bytes as it has.
+  // Appends unchanged bytes whose originals begin at `origin`: each character has as many original
+  // bytes as it has bytes.
   void append_unchanged(size_t bytes, uint32_t origin);
-  // The next bytes, whole characters, came from the span, all of them together.
+  // Appends whole characters that all come from the span.
   void append(std::string_view characters, Span span);
-  // The next bytes came from where those [begin, begin + bytes) of another text did.
+  // Appends bytes with the origins of [begin, begin + bytes) of another text.
   void append_from(const Alignment& other, size_t begin, size_t bytes, size_t& hint);
 
-  // Where the character came from that has the byte of the text aligned here. `hint` is the stretch
-  // found last, or 0; `text` is the text from byte `offset` on.
+  // The origin of the character that contains the byte. `hint` is the run found last, or 0; `text`
+  // is the text from byte `offset` on.
   Span origin(size_t byte, std::string_view text, size_t offset, size_t& hint) const;
 
  private:
   struct Stretch {
-    uint32_t end;       // of its bytes; they begin where those of the one before it end
+    uint32_t end;       // end of its bytes; they begin at the end of the previous run
     uint32_t from, to;  // all of its bytes came from [from, to)
-    static constexpr uint32_t unchanged = UINT32_MAX;  // as `to`: each character from its own
+    static constexpr uint32_t unchanged = UINT32_MAX;  // value of `to`: each character has its own
+                                                       // origin
   };
   uint32_t size() const { return stretches_.empty() ? 0 : stretches_.back().end; }
   uint32_t begin_of(size_t stretch) const { return stretch == 0 ? 0 : stretches_[stretch - 1].end; }

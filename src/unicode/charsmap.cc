@@ -21,7 +21,7 @@ size_t count(std::string_view text) {
   return characters;
 }
 
-// Where the first grapheme cluster ends.
+// The end of the first grapheme cluster.
 size_t cluster_length(std::string_view text) {
   utf8proc_int32_t state = 0;
   utf8::Character last = utf8::first(text);
@@ -38,8 +38,8 @@ size_t cluster_length(std::string_view text) {
   return length;
 }
 
-// Puts texts in place of old ones: added characters count as new, and the last one, even if it is
-// of the text before, takes the places of those removed. So one character is held back.
+// Replaces characters: added characters count as new, and the last one, even if it belongs to the
+// text before, takes the positions of removed characters. So one character is held back.
 class Substitutes {
  public:
   explicit Substitutes(Rewriter& rewriter) : rewriter_(rewriter) {}
@@ -64,7 +64,7 @@ class Substitutes {
  private:
   Rewriter& rewriter_;
   char32_t last_ = 0;
-  int64_t change_ = 0;  // as Rewriter::put takes it
+  int64_t change_ = 0;  // see Rewriter::put
   bool any_ = false;
 };
 
@@ -76,7 +76,7 @@ Charsmap Charsmap::parse(std::string_view bytes, const std::string& where) {
   };
   Charsmap map;
   uint32_t size = 0;
-  if (bytes.size() < sizeof size) bad("the charsmap is cut off");
+  if (bytes.size() < sizeof size) bad("the charsmap is truncated");
   std::memcpy(&size, bytes.data(), sizeof size);
   bytes.remove_prefix(sizeof size);
   if (size > bytes.size() || size < 4) bad("the charsmap's trie is longer than the charsmap");
@@ -112,7 +112,7 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
 
 template <class Instead>
 void Charsmap::rewrite_cluster(std::string_view cluster, Instead&& instead) const {
-  if (cluster.size() < 6) {  // as Hugging Face has it
+  if (cluster.size() < 6) {  // as in Hugging Face
     if (const auto text = find(cluster)) return instead(cluster, *text);
   }
   while (!cluster.empty()) {
@@ -122,7 +122,7 @@ void Charsmap::rewrite_cluster(std::string_view cluster, Instead&& instead) cons
   }
 }
 
-// Characters of ASCII that no rule changes, whatever comes after them.
+// The length of the ASCII prefix that no rule changes, whatever follows it.
 size_t Charsmap::plain_prefix(std::string_view text) const {
   size_t plain = 0;
   while (plain < text.size()) {

@@ -11,18 +11,18 @@
 
 namespace fovea {
 
-// The normalizer that a SentencePiece model carries ("Precompiled"): rules from characters to texts
-// in a double-array trie (Darts). Layout: the trie's size in bytes, its units of 32 bits, then the
-// texts, each ending with NUL.
+// The normalizer of a SentencePiece model ("Precompiled"): rules from characters to replacements in
+// a double-array trie (Darts). Layout: the trie's size in bytes, its units of 32 bits, then the
+// replacements, each terminated by NUL.
 class Charsmap {
  public:
-  // BadFile, for the file named, if it is damaged.
+  // Throws BadFile, naming the file `where`, if the data is damaged.
   static Charsmap parse(std::string_view bytes, const std::string& where);
 
   void normalize(AlignedText& text) const;
 
  private:
-  // What the shortest rule that starts a text makes of it.
+  // The replacement of the shortest rule that is a prefix of the text.
   std::optional<std::string_view> find(std::string_view text) const;
   template <class Instead>
   void rewrite_cluster(std::string_view cluster, Instead&& instead) const;

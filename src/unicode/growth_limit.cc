@@ -6,7 +6,7 @@ namespace fovea {
 
 void GrowthLimit::refuse() const {
   fail(ErrorKind::BadFile,
-       "tokenizer: makes too much of a text of {} bytes ({}); expected at most {} bytes for each, "
+       "tokenizer: expands a text of {} bytes too much ({}); expected at most {} bytes for each, "
        "and {} more",
        given_, part_, times_, constant_);
 }

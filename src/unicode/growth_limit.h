@@ -1,9 +1,9 @@
 #pragma once
 
-// A tokenizer.json says what becomes of a text, and a few steps that each double it fill any
-// memory. So everything that makes a text longer, or more tokens of one, spends from a limit in
-// proportion to the text. Normalisation of real tokenizers makes a text at most 13 times as long
-// (U+FDFA under NFKC, with metaspaces), and printed bytes twice that.
+// Limits the growth of texts: a tokenizer.json defines how a text is rewritten, and a few steps
+// that each double it would exhaust memory. Everything that lengthens a text, or makes more tokens
+// of it, is charged to a limit proportional to the text. Normalisation of real tokenizers lengthens
+// a text at most 13 times (U+FDFA under NFKC, with metaspaces), and printable bytes double that.
 
 #include <cstddef>
 
@@ -11,22 +11,22 @@ namespace fovea {
 
 class GrowthLimit {
  public:
-  // `times` the bytes that are given, and `constant` bytes. `part` is that of tokenizer.json which
-  // makes the text grow.
+  // `times` the number of added bytes, plus `constant` bytes. `part` is the part of tokenizer.json
+  // that makes the text grow, for errors.
   GrowthLimit(const char* part, size_t times, size_t constant)
       : part_(part), times_(times), constant_(constant), left_(constant) {}
 
-  // What a normalizer and a pre-tokenizer may add to a text.
+  // For what a normalizer and a pre-tokenizer may add to a text.
   static GrowthLimit of_text(size_t bytes) {
     GrowthLimit limit("normalizer", 32, size_t{64} << 10);
     limit.give(bytes);
     return limit;
   }
-  // What the tokens of texts may take, their own texts included; the constant is for padding.
+  // For the memory of the tokens of texts, including their own texts; the constant is for padding.
   static GrowthLimit of_tokens(size_t texts = 1) {
     return {"model", 256, texts * (size_t{4} << 20)};
   }
-  // What decoders may add to the texts of tokens, which are given one by one.
+  // For what decoders may add to the texts of tokens, which arrive one by one.
   static GrowthLimit of_decoding() { return {"decoder", 32, size_t{64} << 10}; }
 
   void enter(const char* part) { part_ = part; }
@@ -35,7 +35,7 @@ class GrowthLimit {
     left_ += times_ * bytes;
   }
   size_t left() const { return left_; }
-  // BadFile where it is more than what is left.
+  // Throws BadFile if `bytes` exceeds the remaining limit.
   void spend(size_t bytes) {
     if (bytes > left_) refuse();
     left_ -= bytes;

@@ -1,5 +1,5 @@
-// Unicode normal forms (UAX 15), with account of which character came from which as Hugging Face
-// keeps it.
+// Unicode normal forms (UAX 15) that keep track of the origin of each character in the same way as
+// Hugging Face.
 
 #include <utf8proc.h>
 
@@ -21,7 +21,7 @@ struct Decomposed {
   uint8_t order;  // canonical combining class
 };
 
-// Characters whose decompositions are younger than the tables of Hugging Face.
+// Characters whose decompositions are newer than Hugging Face's tables.
 bool is_young(char32_t c) {
   const auto within = [c](char32_t first, char32_t last) { return c >= first && c <= last; };
   return c == 0x32FF || within(0xA7F1, 0xA7F4) || c == 0xAB69 || within(0x10781, 0x107BA) ||
@@ -34,13 +34,13 @@ const utf8proc_property_t& property(char32_t c) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
 }
 
-// The canonical combining class; marks that are younger than the reference's tables have none.
+// The canonical combining class; 0 for marks that are newer than the reference's tables.
 uint8_t order_of(char32_t c) {
   if (c < 0x300 || !unicode::is(c, unicode::combining)) return 0;
   return static_cast<uint8_t>(property(c).combining_class);
 }
 
-// The characters of class 0 that may become one with the character before them.
+// The characters of class 0 that may compose with the previous character.
 bool joins(char32_t c) {
   constexpr std::array<char32_t, 24> all = {0x9BE,   0x9D7,   0xB3E,   0xB56,   0xB57,   0xBBE,
                                             0xBD7,   0xCC2,   0xCD5,   0xCD6,   0xD3E,   0xD57,
@@ -64,7 +64,7 @@ class Composer {
     if (form == NormalForm::nfkd) plain_below_ = 0xA0;
   }
 
-  // It stays as it is, and nothing that comes before changes because of it.
+  // Whether the character stays unchanged and does not affect earlier ones.
   bool is_plain(char32_t c) const {
     if (c < plain_below_) return true;
     if (is_hangul(c)) return compose_;
@@ -97,7 +97,7 @@ class Composer {
     }
   }
 
-  // Puts what was added, all of it.
+  // Writes all pending characters.
   void flush(Rewriter& rewriter) {
     sort();
     if (compose_) compose();
@@ -107,8 +107,8 @@ class Composer {
   }
 
  private:
-  // By class, those of one class as they stand. A text may be nothing but marks, so many are sorted
-  // by counting, in linear time.
+  // Sorts by class, stably. A text may consist of marks only, so large numbers are sorted by
+  // counting, in linear time.
   void sort() {
     constexpr std::ptrdiff_t kShort = 64;
     const auto begin = pending_.begin() + static_cast<std::ptrdiff_t>(sorted_);
@@ -116,7 +116,7 @@ class Composer {
       std::stable_sort(begin, pending_.end(),
                        [](const Decomposed& a, const Decomposed& b) { return a.order < b.order; });
     } else {
-      std::array<size_t, 257> places{};  // where the next one of each class goes
+      std::array<size_t, 257> places{};  // where the next character of each class goes
       std::for_each(begin, pending_.end(), [&](const Decomposed& c) { ++places[c.order + 1u]; });
       std::partial_sum(places.begin(), places.end(), places.begin());
       const std::vector<Decomposed> unsorted(begin, pending_.end());
@@ -126,10 +126,10 @@ class Composer {
     sorted_ = pending_.size();
   }
 
-  // The character that two make together, or 0.
+  // The composition of two characters, or 0.
   static char32_t composed(char32_t first, char32_t second) {
     if (order_of(second) == 0 && !joins(second) && !is_jamo(second)) return 0;
-    if (second == 0x11A7) return 0;  // right before the final jamo, and taken for one by utf8proc
+    if (second == 0x11A7) return 0;  // just before the final jamo; utf8proc treats it as one
     std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(first),
                                             static_cast<utf8proc_int32_t>(second)};
     const auto length = utf8proc_normalize_utf32(
@@ -138,12 +138,12 @@ class Composer {
     return length == 1 && !is_young(one) ? one : 0;
   }
 
-  // A starter takes in the characters after it that nothing of at least their class keeps apart.
+  // A starter absorbs the following characters unless one of at least their class lies in between.
   void compose() {
     constexpr size_t none = SIZE_MAX;
     size_t starter = none, kept = 0;
-    int last_order = -1;                      // of what was kept since the starter
-    for (const Decomposed next : pending_) {  // a copy: its place may be that of another by now
+    int last_order = -1;                      // class of the last character kept since the starter
+    for (const Decomposed next : pending_) {  // a copy: its slot may be overwritten
       if (starter != none && last_order < static_cast<int>(next.order) + (last_order < 0)) {
         if (const char32_t one = composed(pending_[starter].c, next.c)) {
           pending_[starter].c = one;
@@ -186,7 +186,7 @@ void normalize_form(NormalForm form, AlignedText& text) {
   if (at == all.size()) return;
   Rewriter rewriter(text);
   while (true) {
-    // The last plain character may take in what comes after it.
+    // The last plain character may absorb what follows it.
     if (at < all.size()) {
       while (at > done && (static_cast<uint8_t>(all[--at]) & 0xC0) == 0x80) {
       }

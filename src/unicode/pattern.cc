@@ -15,23 +15,24 @@
 namespace fovea {
 namespace {
 
-constexpr size_t length_limit = 1 << 14;    // of an expression; the longest known has 600 bytes
-constexpr uint32_t nesting_limit = 100;     // of brackets
-constexpr uint32_t step_limit = 2'000'000;  // of one match; real ones take a few dozen
+constexpr size_t length_limit = 1 << 14;    // bytes of an expression; the longest known has 600
+constexpr uint32_t nesting_limit = 100;     // nesting of brackets
+constexpr uint32_t step_limit = 2'000'000;  // steps of one match; real ones take a few dozen
 constexpr uint32_t heap_limit = 16 << 10;   // KiB for backtracking
-constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes for compiled matching
+constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes of stack for compiled
+                                                                 // matching
 
-// The steps that PCRE2 counts are those of one match from one place, and a run of equal characters
-// is one step. So there is a limit of time too: of the CPU's, which does not depend on what else
-// runs, and some 50 times what expressions without backtracking take. What a thread did not use of
-// it stays for its next texts, up to a second.
+// PCRE2's step limit applies to one match from one position, and a run of equal characters is one
+// step, so there is a time limit too. It is CPU time, which does not depend on other processes, and
+// allows about 50 times what expressions without backtracking take. Unused time remains for the
+// thread's next texts, up to a second.
 class TimeLimit {
  public:
   void begin(size_t bytes) {
     left_ = std::min(left_, kAtOnce) + kPerByte * static_cast<double>(bytes);
     begin_ = now();
   }
-  // Whether it has been exceeded; then the next text begins anew.
+  // Whether the limit is exceeded; if so, resets it for the next text.
   bool exceeded() {
     const double spent = now() - begin_;
     if (spent <= left_) return false;
@@ -51,8 +52,8 @@ class TimeLimit {
   double left_ = kAtOnce, begin_ = 0;
 };
 
-constexpr size_t matches_between_looks = 64;  // at the clock
-constexpr size_t starts_at_once = 256;        // places in a row where nothing matches
+constexpr size_t matches_between_looks = 64;  // how often to read the clock
+constexpr size_t starts_at_once = 256;        // consecutive positions without a match
 
 std::string message_of(int code) {
   std::array<unsigned char, 256> text{};
@@ -80,7 +81,8 @@ struct Pattern::Expression {
            "expected one that PCRE2 takes as well",
            where, message_of(error), at);
     }
-    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it, it is interpreted
+    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // if it fails, the expression is
+                                                        // interpreted
     context.reset(pcre2_match_context_create(nullptr));
     pcre2_set_match_limit(context.get(), step_limit);
     pcre2_set_heap_limit(context.get(), heap_limit);
@@ -92,22 +94,21 @@ struct Pattern::Expression {
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
     void operator()(pcre2_jit_stack* p) const { pcre2_jit_stack_free(p); }
   };
-  // Of the places where the next search looks for the beginning of a match.
+  // The last position at which the next search may start a match.
   size_t last_start(std::string_view text, size_t from) const {
     size_t last = searches_at_once ? text.size() : std::min(from + starts_at_once, text.size());
     while (last < text.size() && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
     return last;
   }
   [[noreturn]] void give_up(const std::string& why) const {
-    fail(
-        ErrorKind::Unsupported,
-        "{}: the regular expression gives up on a text: {}; expected one that matches without much "
-        "backtracking",
-        where, why);
+    fail(ErrorKind::Unsupported,
+         "{}: the regular expression fails on a text: {}; expected one that matches without much "
+         "backtracking",
+         where, why);
   }
 
   std::string where;
-  // \G matches where a search begins, so that one must go through the whole text.
+  // \G matches where a search begins, so one search must cover the whole text.
   bool searches_at_once;
   std::unique_ptr<pcre2_code, Free> code;
   std::unique_ptr<pcre2_match_context, Free> context;
@@ -140,7 +141,7 @@ void push(std::vector<Stretch>& stretches, size_t begin, size_t end, bool matche
 void find_text(std::string_view wanted, std::string_view text, std::vector<Stretch>& stretches) {
   size_t done = 0;
   while (done < text.size() && !wanted.empty()) {
-    // Unlike find() linear, however long and repetitive both are.
+    // Unlike find(), linear for any length and repetition.
     const void* place =
         memmem(text.data() + done, text.size() - done, wanted.data(), wanted.size());
     if (place == nullptr) break;
@@ -185,7 +186,7 @@ void Pattern::find(std::string_view text, std::vector<Stretch>& stretches) const
     if (result < 0) expression.give_up(message_of(result));
     const size_t* bounds = pcre2_get_ovector_pointer(match.get());
     const size_t begin = bounds[0], end = bounds[1];
-    if (begin == end && end == last_end) {  // an empty match right behind another does not count
+    if (begin == end && end == last_end) {  // skip an empty match directly after another match
       from = end < text.size() ? end + utf8::first(text.substr(end)).bytes : end + 1;
       continue;
     }

@@ -10,17 +10,17 @@
 
 namespace fovea {
 
-// What a part of tokenizer.json looks for in a text: a string, or a regular expression as
-// Oniguruma (Ruby syntax) understands it. The expressions that well-known tokenizers cut with are
-// recognised by their text and have scanners of their own; others go through PCRE2, within limits:
-// one that backtracks without end is refused when it does.
+// The pattern of a part of tokenizer.json: a string, or a regular expression in Oniguruma's dialect
+// (Ruby syntax). The expressions of well-known tokenizers are recognised by their text and have
+// hand-written scanners; others use PCRE2, within limits: an expression that backtracks without end
+// is rejected at run time.
 class Pattern {
  public:
   static Pattern text(std::string text);
-  // Unsupported, with `where`, for what PCRE2 cannot do or what is too large.
+  // Throws Unsupported, naming `where`, for what PCRE2 does not support or what is too large.
   static Pattern regex(const std::string& expression, const std::string& where);
 
-  // Appends the stretches of the text, matches and what lies between them, in order.
+  // Appends the matches and the text between them, in order.
   void find(std::string_view text, std::vector<Stretch>& stretches) const;
 
  private:

@@ -19,7 +19,7 @@ struct Range {
   uint16_t classes;
 };
 
-// The code points that have classes here, and to PCRE2 are unassigned.
+// The code points that have classes here but are unassigned in PCRE2.
 std::vector<Range> find_younger() {
   const std::string text = R"(\p{Cn}+)";
   std::string all;

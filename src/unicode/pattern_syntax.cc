@@ -11,16 +11,16 @@
 namespace fovea {
 namespace {
 
-// What \s, \w and \h mean to Oniguruma, to be written within a set.
+// Oniguruma's meaning of \s, \w and \h, in the syntax of a set.
 constexpr std::string_view space_set = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a})"
                                        R"(\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view word_set =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
     R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
-constexpr int set_nesting_limit = 16;  // of sets; known expressions have two
+constexpr int set_nesting_limit = 16;  // nesting of sets; known expressions have two levels
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
-// What belongs to a property beyond what PCRE2 knows.
+// The characters of a property that PCRE2 lacks.
 std::string younger_of(std::string_view property) {
   constexpr std::pair<std::string_view, uint16_t> classes[] = {
       {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
@@ -91,7 +91,7 @@ class Translator {
          where_, what, at_);
   }
 
-  // Continuation bytes belong to the atom of the first byte.
+  // Continuation bytes belong to the atom of their first byte.
   void begin_atom() {
     if ((static_cast<unsigned char>(in_[at_]) & 0xC0) != 0x80) atom_ = out_.size();
   }
@@ -119,7 +119,7 @@ class Translator {
     at_ += 2;
   }
 
-  void take_braces() {  // of \x{41}
+  void take_braces() {  // reads the braces of \x{41}
     if (at_ < in_.size() && in_[at_] == '{')
       take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
   }
@@ -143,10 +143,11 @@ class Translator {
     if (!within_set) out_ += ']';
   }
 
-  // A set as an expression for one character. What PCRE2 lacks is said with others: a set within a
-  // set is an alternative, an intersection ("&&", of which each side is a union) looks ahead.
+  // Translates a set to an expression for one character. PCRE2 lacks nested sets and intersections:
+  // a set within a set becomes an alternative, an intersection ("&&", each side of which is a
+  // union) becomes a lookahead.
   std::string set() {
-    if (++depth_ > set_nesting_limit) refuse("so deep a nesting of sets");
+    if (++depth_ > set_nesting_limit) refuse("such a deep nesting of sets");
     const std::string outer = std::exchange(out_, "");
     ++at_;
     const bool negated = at_ < in_.size() && in_[at_] == '^';
@@ -175,7 +176,7 @@ class Translator {
         take(1);
       }
     }
-    if (at_ >= in_.size()) refuse("a set without an end");
+    if (at_ >= in_.size()) refuse("an unterminated set");
     ++at_;
     --depth_;
     if (within.empty() && sides.empty() && !out_.empty())
@@ -192,7 +193,7 @@ class Translator {
     return negated ? fmt::format("(?:(?!{})(?s:.))", all) : all;
   }
 
-  // (?m) lets the dot match newlines, which PCRE2 calls (?s).
+  // In Oniguruma (?m) lets the dot match newlines; in PCRE2 that is (?s).
   void group() {
     take(1);
     if (at_ >= in_.size() || in_[at_] != '?') return;
@@ -227,8 +228,8 @@ class Translator {
   const std::string& where_;
   std::string out_;
   size_t at_ = 0, atom_ = 0;
-  std::vector<size_t> open_;  // where the groups that are open start
-  int depth_ = 0;             // of sets
+  std::vector<size_t> open_;  // where the open groups start
+  int depth_ = 0;             // nesting of sets
 };
 
 }  // namespace

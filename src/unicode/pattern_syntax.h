@@ -5,9 +5,9 @@
 
 namespace fovea {
 
-// A regular expression of Oniguruma (Ruby syntax) as PCRE2 understands it: classes are written out
-// where the two differ, and an interval is never possessive. Unsupported, with `where`, for what
-// has no equivalent: sets within sets.
+// Translates a regular expression of Oniguruma (Ruby syntax) to PCRE2: classes are expanded where
+// the two differ, and an interval is never possessive. Throws Unsupported, naming `where`, for what
+// has no equivalent.
 std::string from_oniguruma(std::string_view expression, const std::string& where);
 
 }  // namespace fovea

@@ -11,17 +11,17 @@ namespace {
 
 using namespace unicode;
 
-// A character at a place in a text; past the end, one of no class that is not valid either.
+// A character at a position in a text; after the end, an invalid character of no class.
 struct Here {
   char32_t c;
   uint16_t classes;
-  size_t end;  // where the next one starts
+  size_t end;  // start of the next one
 
   bool is(uint16_t any) const { return (classes & any) != 0; }
   bool is_newline() const { return c == '\n' || c == '\r'; }
 };
 
-// One that is in none of the classes counts as "other": past the end there is not even that.
+// A character in none of the classes counts as "other"; the position after the end does not.
 constexpr uint16_t nothing = 1 << 15;
 
 inline Here at(std::string_view text, size_t i) {
@@ -32,7 +32,7 @@ inline Here at(std::string_view text, size_t i) {
   return {c.code_point, classes.of(c.code_point), i + c.bytes};
 }
 
-// Where a run of characters ends whose classes a rule wants; ASCII goes by itself.
+// The end of a run of characters with wanted classes; ASCII has a fast path.
 template <class Wanted>
 size_t run_of(std::string_view text, size_t i, Wanted&& wanted) {
   const std::array<uint16_t, 256>& ascii = classes.pages[0];
@@ -50,12 +50,12 @@ size_t run_of(std::string_view text, size_t i, Wanted&& wanted) {
   }
 }
 
-// Where a run of characters of these classes ends.
+// The end of a run of characters of these classes.
 size_t run(std::string_view text, size_t i, uint16_t any) {
   return run_of(text, i, [any](uint16_t of) { return (of & any) != 0; });
 }
 
-// The same of characters of none of these classes.
+// The end of a run of characters of none of these classes.
 size_t run_without(std::string_view text, size_t i, uint16_t any) {
   return run_of(text, i, [any](uint16_t of) { return (of & any) == 0; });
 }
@@ -65,7 +65,7 @@ size_t newlines(std::string_view text, size_t i) {
   return i;
 }
 
-// \s+(?!\S)|\s+ : a run of spaces, the last one left to the word after it if there are others.
+// \s+(?!\S)|\s+ : a run of spaces; if it has several, the last one is left for the following word.
 size_t spaces(std::string_view text, size_t i) {
   size_t last = i, end = i;
   for (Here here = at(text, i); here.is(space); here = at(text, end)) {
@@ -87,12 +87,12 @@ size_t spaces_by_line(std::string_view text, size_t i) {
   return end == text.size() || last == i ? end : last;
 }
 
-// 's|'t|'re|'ve|'m|'ll|'d , in lower case or in any. Returns i where there is none.
+// 's|'t|'re|'ve|'m|'ll|'d , in lower case or in any. Returns i if there is none.
 size_t contraction(std::string_view text, size_t i, bool any_case) {
   const auto letter_at = [&](size_t place) -> char32_t {
     const char32_t c = at(text, place).c;
     if (!any_case) return c;
-    if (c == 0x17F) return 's';  // the long s is a lower-case s
+    if (c == 0x17F) return 's';  // the long s folds to s
     return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
   };
   if (i >= text.size() || text[i] != '\'') return i;
@@ -102,7 +102,8 @@ size_t contraction(std::string_view text, size_t i, bool any_case) {
   return letter_at(i + 2) == (first == 'l' ? U'l' : U'e') ? i + 3 : i;
 }
 
-// Each match_... tells where the match at a place ends: at the place itself where there is none.
+// Each match_... returns the end of the match at a position, or the position itself if there is
+// none.
 
 size_t match_words(std::string_view text, size_t i) {
   const Here here = at(text, i);
@@ -142,13 +143,13 @@ size_t match_words_by_line(std::string_view text, size_t i) {
   return spaces_by_line(text, i);
 }
 
-// The letters of the expression that cuts before capitals: [Lu Lt Lm Lo M] and [Ll Lm Lo M].
+// The classes of the expression that cuts before capitals: [Lu Lt Lm Lo M] and [Ll Lm Lo M].
 bool is_upper(const Here& here) { return here.is(letter | mark) && !here.is(lower); }
 bool is_lower(const Here& here) { return here.is(letter | mark) && !here.is(upper); }
 
-// upper*lower+ , else upper+lower* ; i where neither is there.
+// upper*lower+ , else upper+lower* ; i if neither matches.
 size_t cased_word(std::string_view text, size_t i, bool need_lower) {
-  size_t end = i, after_both = i;  // behind the last character that is both
+  size_t end = i, after_both = i;  // after_both: after the last character that is both
   Here here = at(text, end);
   for (; is_upper(here); here = at(text, end)) {
     end = here.end;

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// A part of a text that a pattern matches, or that lies between two matches.
+// A part of a text that matches a pattern, or that lies between two matches.
 struct Stretch {
   uint32_t begin, end;
   bool matches;
@@ -18,10 +18,10 @@ struct Scanner {
   void (*find)(std::string_view text, std::vector<Stretch>& stretches);  // appends
 };
 
-// The scanner of an expression, or null. Expressions are compared character by character.
+// The scanner of an expression, or null. Expressions are compared as text.
 const Scanner* find_scanner(std::string_view expression);
 
-// What the ByteLevel pre-tokenizer cuts with.
+// The scanner of the ByteLevel pre-tokenizer.
 const Scanner& byte_level_scanner();
 
 }  // namespace fovea

@@ -1,7 +1,7 @@
 #pragma once
 
-// What characters are. The classes are those that Hugging Face tokenizers sees: its parts take them
-// from several libraries, so there is more than one class of punctuation, of marks and of words.
+// The classes of characters that Hugging Face tokenizers uses. Its parts take them from several
+// libraries, so there is more than one class of punctuation, of marks and of words.
 
 #include <array>
 #include <cstdint>
@@ -20,14 +20,14 @@ enum Class : uint16_t {
   space = 1 << 7,        // \s of a pattern, and white space everywhere else
   word = 1 << 8,         // \w of a pattern
   plain_word = 1 << 9,   // \w of the Whitespace pre-tokenizer and of added tokens
-  digit = 1 << 10,       // of the Digits pre-tokenizer
-  separator = 1 << 11,   // of the pre-tokenizers Punctuation and BertPreTokenizer
-  control = 1 << 12,     // what BertNormalizer's clean_text removes
-  accent = 1 << 13,      // what BertNormalizer's strip_accents removes
-  combining = 1 << 14,   // what StripAccents removes
+  digit = 1 << 10,       // digits of the Digits pre-tokenizer
+  separator = 1 << 11,   // separators of the Punctuation and BertPreTokenizer pre-tokenizers
+  control = 1 << 12,     // removed by BertNormalizer's clean_text
+  accent = 1 << 13,      // removed by BertNormalizer's strip_accents
+  combining = 1 << 14,   // removed by StripAccents
 };
 
-// Classes by code point in two steps: pages of 256, equal neighbours shared.
+// Classes by code point in two steps: pages of 256; equal adjacent pages are shared.
 struct Classes {
   Classes();
   uint16_t of(char32_t c) const { return pages[page_of[c >> 8]][c & 0xFF]; }
@@ -38,13 +38,13 @@ struct Classes {
 extern const Classes classes;
 
 inline bool is(char32_t c, uint16_t any) { return (classes.of(c) & any) != 0; }
-bool is_chinese(char32_t c);  // as BertNormalizer sees it
+bool is_chinese(char32_t c);  // by the definition of BertNormalizer
 
 // The lower-case form, one or two characters long (0 for none).
 std::array<char32_t, 2> lowercase(char32_t c);
 
-// The script as SentencePiece counts it: Hiragana, Katakana and the mark of long vowels are Han.
-// Only equality means something; 0 for a space, which is of any script.
+// The script by SentencePiece's rules: Hiragana, Katakana and the long vowel mark count as Han.
+// Values can only be compared for equality; 0 is a space, which matches any script.
 int script(char32_t c);
 
 }  // namespace fovea::unicode

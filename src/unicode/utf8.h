@@ -11,7 +11,7 @@ constexpr char32_t replacement = 0xFFFD;
 constexpr char32_t code_points = 0x110000;
 
 // The character at the start of a text, which must not be empty. A byte that does not start a valid
-// sequence (overlong forms, surrogates and cut-off ends included) is a character of its own:
+// sequence (including overlong forms, surrogates and truncated sequences) is a separate character:
 // U+FFFD, not valid, one byte long.
 struct Character {
   char32_t code_point;
@@ -20,9 +20,9 @@ struct Character {
 };
 Character first(std::string_view text);
 
-// How many bytes of whole valid characters it starts with.
+// The number of bytes of complete valid characters at the start.
 size_t valid_prefix(std::string_view text);
-// How many bytes at the end may be the start of a character: 0 to 3.
+// The number of bytes at the end that may be the start of an incomplete character: 0 to 3.
 size_t incomplete_suffix(std::string_view text);
 void append(std::string& text, char32_t code_point);
 std::string repaired(std::string_view text);  // with U+FFFD for each bad byte

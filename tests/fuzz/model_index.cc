@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
 #include "fuzz.h"
-#include "unit/base/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;

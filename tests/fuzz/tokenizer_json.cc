@@ -3,8 +3,8 @@
 
 #include "base/files.h"
 #include "fuzz.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/state.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {

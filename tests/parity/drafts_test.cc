@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "fovea/generate.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 
 namespace fovea {
 namespace {

@@ -18,9 +18,9 @@
 #include "fovea/model.h"
 #include "fovea/trace.h"
 #include "generate/generate.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
+#include "support/temporary_folder.h"
 #include "tensor/tape.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "data/log_mel.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 
 namespace fovea {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "fovea/model.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 
 namespace fovea {
 namespace {

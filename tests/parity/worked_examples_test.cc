@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 #include "worked_examples.h"
 
 namespace fovea::worked {

@@ -131,7 +131,7 @@ class Convert(FoveaTest):
     def test_what_cannot_be(self):
         out = self.folder / "out"
         self.ok(fovea("convert", self.model(), out, "--quantize", "int8"))
-        self.refused(fovea("convert", self.model(), out), 2, out, "holds a model already")
+        self.refused(fovea("convert", self.model(), out), 2, out, "contains a model already")
         self.refused(fovea("convert", out, self.folder / "again", "--quantize", "int4"), 2, out, "quantised already")
         self.refused(fovea("convert", self.folder / "none", self.folder / "x"), 2, "none")
         self.refused(fovea("convert", self.model()), 2, "OUT")

@@ -31,7 +31,7 @@ class Search(FoveaTest):
 
     def test_finds_passages_with_file_and_line(self):
         done = self.build()
-        self.assertIn(b"data.bin: no text", done.stderr)
+        self.assertIn(b"data.bin: not a text file", done.stderr)
         self.assertEqual(done.stdout, b"2 files, 3 passages, 3 of them new\n")
         best = self.found("light falls on the eye in the day .", "--top", "3")
         self.assertEqual(len(best), 3)
@@ -56,7 +56,7 @@ class Search(FoveaTest):
         (self.texts / "out.txt").symlink_to("../secret.txt")
         (self.texts / "again.txt").symlink_to("fox.txt")
         done = self.build()
-        self.assertIn(b"out.txt: a link out of the folder, left out", done.stderr)
+        self.assertIn(b"out.txt: a link out of the directory, skipped", done.stderr)
         self.assertTrue(done.stdout.startswith(b"3 files, "), done.stdout)
         self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.index.iterdir()))
 
@@ -97,12 +97,12 @@ class Search(FoveaTest):
         self.refused(fovea("search"), 2, "INDEX")
         self.refused(fovea("search", self.index), 2, "QUERY")
         self.refused(fovea("search", self.folder / "none", "x"), 2, "none")
-        self.refused(fovea("search", self.texts, "x"), 2, "no search index")
+        self.refused(fovea("search", self.texts, "x"), 2, "not a search index")
         self.refused(fovea("search", self.index, "x", "--out", "y"), 2, "--out")
         self.refused(fovea("search", "--build", self.texts, "--out", self.index), 2, "--model")
         self.refused(fovea("search", "--build", self.folder / "none", "--model", MODEL, "--out", self.index), 2, "none")
         self.refused(fovea("search", "--build", self.texts, "--model", CROSS, "--out", self.index), 2, "Pooling")
-        self.refused(fovea("search", "--build", self.texts, "--model", MODEL, "--out", self.texts), 2, "no search index")
+        self.refused(fovea("search", "--build", self.texts, "--model", MODEL, "--out", self.texts), 2, "not a search index")
         empty = self.folder / "empty"
         empty.mkdir()
         self.refused(fovea("search", "--build", empty, "--model", MODEL, "--out", self.index), 2, "no text")

@@ -49,7 +49,7 @@ struct Silu {
   }
 };
 
-// x sigmoid(1.702 x), which is silu's with another slope.
+// x sigmoid(1.702 x): SiLU with another slope.
 struct QuickGelu {
   static constexpr float kSlope = 1.702f;
 
@@ -62,10 +62,10 @@ struct QuickGelu {
   }
 };
 
-// Exact GELU, x cdf(x), its erf by formula 7.1.26 of Abramowitz and Stegun (1964), whose error is
-// below 1.5e-7; it shares its exponential with the density that the derivative needs.
+// Exact GELU, x cdf(x). erf is formula 7.1.26 of Abramowitz and Stegun (1964), with an error below
+// 1.5e-7; it uses the same exponential as the density in the derivative.
 struct Gelu {
-  Vector cdf, exponential;  // of the normal distribution; exp(-x^2 / 2)
+  Vector cdf, exponential;  // cdf of the normal distribution; exp(-x^2 / 2)
 
   HWY_INLINE explicit Gelu(Vector x) {
     exponential = exp_of(hn::Mul(hn::Mul(x, all(-0.5f)), x));
@@ -95,8 +95,8 @@ struct GeluTanh {
   static HWY_INLINE Vector value(Vector x) {
     return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(twice_u(x)))));
   }
-  // s + x s' (2u)', s = sigmoid(2u). At 12 s' is 0 exactly; a larger x must not make an infinity of
-  // (2u)'.
+  // s + x s' (2u)' with s = sigmoid(2u). s' is exactly 0 from 12 on; the limit keeps (2u)' of a
+  // larger x finite.
   static HWY_INLINE Vector derivative(Vector x) {
     const Vector near = hn::Max(all(-12), hn::Min(all(12), x));
     const Sigmoid s(twice_u(near));
@@ -124,7 +124,7 @@ void backward_with(Out dx, In dy, In x, int64_t size) {
       dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
 }
 
-// use(std::type_identity of the function)
+// Calls use(std::type_identity of the function).
 template <class Use>
 void with_function(Activation kind, Use&& use) {
   switch (kind) {

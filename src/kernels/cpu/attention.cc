@@ -1,10 +1,10 @@
 // Tiled attention: FlashAttention (Dao et al. 2022; Dao 2023) with the online softmax of Milakov
-// and Gimelshein (2018). The weights exist only for a strip of queries and a tile of keys at a
+// and Gimelshein (2018). Only the weights of one strip of queries and one tile of keys exist at a
 // time.
 //
-// The bits of a query's result depend on its own vector and on the keys it sees, nothing else:
-// tiles are anchored at key 0 and walked in ascending order, every sum is one chain or kLanes
-// chains over ascending keys, and a hidden key, strip or tile adds an exact 0.
+// The bits of a query's result depend only on its own vector and on the keys that it sees: tiles
+// are anchored at key 0 and walked in ascending order, every sum is one chain or kLanes chains over
+// ascending keys, and a hidden key, strip or tile adds an exact 0.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
@@ -31,17 +31,17 @@ struct Block {
   int64_t padded;
   float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
   float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
-  float* pivots;   // [rows], what weights are relative to: about the largest score so far
-  float* sums;     // [rows, kLanes], of weights
-  float* factors;  // [kTile], of dropout; ones without
+  float* pivots;   // [rows], the base of the weights: about the largest score so far
+  float* sums;     // [rows, kLanes], sums of weights
+  float* factors;  // [kTile], of dropout; ones without dropout
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]
-  float* rows;     // [kTile, padded], where k's or v's rows are copied to if need be
+  float* rows;     // [kTile, padded], a copy of rows of k or v where one is needed
 };
 
-// Raises a row's pivot to its largest score so far and rescales what is summed; not before that
-// exceeds the pivot by kSlack, for a weight may well be 2^kSlack and the branch is then rarely
-// taken (the idea is FlashAttention-4's).
+// Raises a row's pivot to its largest score so far and rescales its sums, but only if the score
+// exceeds the pivot by kSlack: a weight may be as large as 2^kSlack, so the branch is rarely taken
+// (the idea is from FlashAttention-4).
 HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores, Columns columns) {
   constexpr float kSlack = 8;
   const Floats tag;
@@ -61,12 +61,13 @@ HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores
     hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
 }
 
-// Turns a row of scores into weights relative to 2^pivot, and sums them before their factors.
+// Turns a row of scores into weights relative to 2^pivot and adds them to the row's sums; then
+// applies the factors of dropout.
 HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
                           Columns columns, const float* HWY_RESTRICT factors) {
   const Floats tag;
   const float pivot = block.pivots[row];
-  // Where all was hidden so far, weights of 0.
+  // If all keys were hidden so far, the weights are 0.
   const Vector shift = hn::Set(tag, pivot == kHidden ? 0.0f : pivot);
   for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
     float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
@@ -100,7 +101,7 @@ struct Tile {
   int64_t key_inner, key_panel;
   const Element* values;  // [count, stride]
   int64_t value_stride, count;
-  // What whole numbers are multiplied by [kTile]; null where they are no such.
+  // Scales of whole numbers [kTile]; null for floating-point elements.
   const float* key_scales = nullptr;
   const float* value_scales = nullptr;
 };
@@ -112,7 +113,8 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
-  const int64_t values = std::min(columns.end, here.count) - columns.begin;  // the rest weighs 0
+  // the other weights are 0
+  const int64_t values = std::min(columns.end, here.count) - columns.begin;
   float* scores = block.scores + columns.begin;
   multiply<Element>({block.q + row * padded, padded, 1,
                      here.keys + columns.begin / kLanes * here.key_panel, here.key_inner, scores,
@@ -176,12 +178,12 @@ int64_t block_floats(int64_t rows, int64_t padded) {
   return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 2 * padded);
 }
 
-// Tiles of keys and values in one piece, [B, capacity, G, D].
+// Tiles of contiguous keys and values, [B, capacity, G, D].
 struct RowTiles {
   const Block& block;
   In k, v;
 
-  // The first `columns` of a tile.
+  // The first `columns` columns of a tile.
   Tile<float> at(int64_t tile, int64_t columns) const {
     const QueryRows& queries = block.queries;
     const int64_t padded = block.padded, count = std::min(kTile, queries.shape.keys - tile);
@@ -195,14 +197,14 @@ struct RowTiles {
     }
     return {block.k, kTile, kLanes, values.data, values.stride, values.count};
   }
-  // Asks for keys and values that come next.
+  // Prefetches the keys and values that come next.
   void prefetch(Interval keys) const {
     prefetch_keys(k, block.queries, keys);
     prefetch_keys(v, block.queries, keys);
   }
 };
 
-// Those of a text in pages, as they lie there.
+// Tiles of the keys and values of one sequence, read directly from its pages.
 template <class Element>
 struct PageTiles {
   const Block& block;
@@ -222,10 +224,10 @@ struct PageTiles {
     }
     return here;
   }
-  void prefetch(Interval) const {}  // a head's part of a page is in one piece
+  void prefetch(Interval) const {}  // a head's part of a page is contiguous
 };
 
-// The same made floats, for many queries.
+// The same tiles converted to floats, for many queries.
 template <class Element>
 struct WidenedTiles {
   const Block& block;
@@ -248,7 +250,7 @@ struct WidenedTiles {
   }
 };
 
-// Lets a block of rows walk the keys.
+// Walks the keys for a block of rows.
 template <class Tiles>
 void walk(const Block& block, const Tiles& tiles) {
   const int64_t rows = block.queries.rows();
@@ -281,8 +283,8 @@ void attend(Out y, Out lse, In q, const QueryRows& queries, const Sources&... so
   finish(block, y, lse);
 }
 
-// Queries per task: as many as keep q and y in L2, so that they share the loading of tiles, but
-// tasks for all threads.
+// Queries per task: as many as keep q and y in L2, since they share the loading of tiles, but at
+// least one task per thread.
 int64_t queries_per_task(const AttentionShape& shape) {
   constexpr int64_t kMost = 256, kFewest = 32, kTasksPerThread = 3;
   const int64_t group = shape.heads / shape.kv_heads, heads = shape.batch * shape.kv_heads;
@@ -296,7 +298,7 @@ int64_t queries_per_task(const AttentionShape& shape) {
 void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
   share_out(work_of(shape), shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
-    // From the back: under a causal mask the last ones take longest.
+    // In reverse order: under a causal mask the last blocks take longest.
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
@@ -311,10 +313,10 @@ struct PagedTask {
   int64_t kv_head, begin, count;
 };
 
-// As work_of(), but not less than what takes as long as reading keys and values, which lie in
-// memory and which the few queries of decoding share.
+// As work_of(), but at least the time of reading the keys and values from memory, which dominates
+// when few queries share them (decoding).
 int64_t paged_work_of(const AttentionShape& shape) {
-  constexpr int64_t kReading = 24;  // multiply-adds in the time of a number
+  constexpr int64_t kReading = 24;  // multiply-adds in the time that reading one number takes
   const int64_t rows = shape.heads / shape.kv_heads * shape.queries;
   return shape.kv_heads * shape.keys * shape.width * std::max(rows, kReading);
 }
@@ -341,7 +343,7 @@ void attention_of_spans(Out y, In q, const PagedAttention& paged,
                         const std::vector<PagedText>& spans) {
   std::vector<AttentionShape> shapes;
   std::vector<PagedTask> tasks;
-  shapes.reserve(spans.size());  // tasks point into it
+  shapes.reserve(spans.size());  // tasks keep pointers to its elements
   tasks.reserve(spans.size() * static_cast<size_t>(paged.kv_heads));
   int64_t work = 0;
   for (const PagedText& span : spans) {

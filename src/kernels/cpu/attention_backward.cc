@@ -3,14 +3,14 @@
 // sum over d of dy * y:
 //   dv = (w f)^T dy,  dw = f (dy v^T),  ds = w (dw - delta),  dq = scale ds k,  dk = scale ds^T q.
 //
-// A soft-capped score's ds is then multiplied by the cap's derivative. A bias by distance has the
-// sums of ds along diagonals: a walk of its own for each kv head and table, over the batch rows of
-// the table in order.
+// With a soft cap, ds is then multiplied by the cap's derivative. The gradient of a bias by
+// distance is the sum of ds along diagonals: it takes one walk for each kv head and table, over the
+// batch rows of the table in order.
 //
-// dk and dv of a key are chains over ascending rows, dq of a row is one over ascending keys. So it
-// does not matter to the bits whether one walk computes all three (where there are enough heads to
-// share out), or one walk per tile of keys computes dk and dv and one per block of rows dq, at the
-// price of computing the weights twice.
+// dk and dv of a key are chains over ascending rows, dq of a row is a chain over ascending keys. So
+// two ways give the same bits: one walk that computes all three (if there are enough heads for all
+// threads), or one walk per tile of keys for dk and dv and one per block of rows for dq, which
+// computes the weights twice.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_backward.cc"
@@ -33,12 +33,12 @@ struct AttentionGradients {
   In dy, q, k, v, y, lse;
 };
 
-// What one task computes: the gradients that it wants of `rows` and of `keys`, both whole blocks.
+// What one task computes: the wanted gradients of `rows` and of `keys`, both whole blocks.
 struct AttentionWalk {
   QueryRows queries;
   Interval rows, keys;
   bool wants_dq, wants_dkv;
-  double* dbias = nullptr;  // [heads of the kv head, T + S - 1], to be added to
+  double* dbias = nullptr;  // [heads of the kv head, T + S - 1]; the task adds to it
 };
 
 }  // namespace fovea::cpu
@@ -49,7 +49,7 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows of q and dy that meet a tile at a time; L2 holds all that they touch.
+// Rows of q and dy that are multiplied with a tile at a time; L2 holds all of their data.
 constexpr int64_t kRows = 64;
 
 // The scratch of a walk.
@@ -57,15 +57,15 @@ struct Buffers {
   int64_t padded;
   float* q;         // [rows of the walk, padded], times scale / ln 2
   float* dy;        // [rows of the walk, padded]
-  float* dq;        // the same; empty if not wanted
+  float* dq;        // [rows of the walk, padded]; empty if not wanted
   float* log_sums;  // [rows of the walk], to base 2; +inf for a row that sees no key, so that its
                     // weights are 0
   float* deltas;    // [rows of the walk]
-  float* weights;   // [kRows, kTile], first scores
-  float* dscores;   // [kRows, kTile], first dw
+  float* weights;   // [kRows, kTile]; the scores at first
+  float* dscores;   // [kRows, kTile]; dw at first
   float* slopes;    // [kRows, kTile], the soft cap's derivatives
-  float* factors;   // [kTile], of dropout; ones without
-  float* k;         // [kTile, padded]; the next two transposed
+  float* factors;   // [kTile], of dropout; ones without dropout
+  float* k;         // [kTile, padded]; the next two are transposed
   float* k_transposed;
   float* v_transposed;
   float* dk;  // [kTile, padded]
@@ -87,7 +87,7 @@ HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns c
   }
 }
 
-// dscores times the soft cap's derivatives.
+// Multiplies dscores by the soft cap's derivatives.
 HWY_INLINE void multiply_slopes(const Buffers& buffers, int64_t row, Columns columns) {
   const Floats tag;
   for (int64_t c = row * kTile + columns.begin; c < row * kTile + columns.end; c += vector_size())
@@ -105,7 +105,7 @@ void add_to_dbias(const AttentionWalk& walk, const float* dscores, int64_t row, 
   for (int64_t c = columns.begin; c < end; ++c) sums[c] += dscores[c];
 }
 
-// Adds what `rows` rows (counted from the walk's first) and a tile give each other.
+// Adds the gradients between `rows` rows (counted from the walk's first) and a tile.
 void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, int64_t rows,
               const Sight& sight, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
@@ -144,7 +144,7 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
   }
 }
 
-// kRows rows at once where the mask hides nothing from them, else strip by strip.
+// Takes kRows rows at once where the mask hides nothing from them, else strip by strip.
 void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
               const std::vector<Sight>& sights, int64_t tile) {
   const int64_t rows = walk.rows.end - walk.rows.begin;
@@ -176,7 +176,7 @@ void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const
     const int64_t offset = walk.queries.offset(walk.rows.begin + r);
     load_row(buffers.q + r * padded, call.q, offset, shape.width, padded, factor);
     load_row(buffers.dy + r * padded, call.dy, offset, shape.width, padded, 1.0f);
-    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // before any tile is there
+    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // before k holds a tile
     buffers.deltas[r] = dot(buffers.dy + r * padded, buffers.k, padded);
     const float log =
         static_cast<const float*>(call.lse.data)[walk.queries.index(walk.rows.begin + r)];
@@ -184,7 +184,7 @@ void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const
   }
 }
 
-// What the strips of the walk see; loads those that see any of the walk's keys.
+// The visible keys of each strip of the walk; loads the strips that see any of the walk's keys.
 std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk& walk,
                              const Buffers& buffers) {
   const int64_t rows = walk.rows.end - walk.rows.begin;
@@ -278,7 +278,7 @@ namespace fovea::cpu {
 HWY_EXPORT(attention_walk);
 namespace {
 
-// Slots of a cache past the last key get no gradient.
+// Slots of a cache after the last key have a gradient of zero.
 void zero_unused_keys(Out dk, const AttentionShape& shape) {
   if (dk.data == nullptr || dk.add) return;
   const size_t row = static_cast<size_t>(shape.kv_heads * shape.width) * size_of(dk.dtype);
@@ -289,17 +289,17 @@ void zero_unused_keys(Out dk, const AttentionShape& shape) {
   }
 }
 
-// Whether one walk per kv head, with all its gradients, is sooner done than the split walks.
+// Whether one walk per kv head, with all its gradients, takes less time than the split walks.
 bool heads_suffice(int64_t heads) {
   constexpr double kSplitCost = 1.4;  // 7 products instead of 5
   const int64_t turns = round_up(heads, thread_count());
   return static_cast<double>(turns) <= kSplitCost * static_cast<double>(heads);
 }
 
-// The length of the pieces, whole blocks, into which each of `heads` sequences is split to give
-// every thread a few.
+// The length of the pieces, in whole blocks, into which each of `heads` sequences is split to give
+// each thread a few.
 int64_t piece_length(int64_t length, int64_t heads) {
-  constexpr int64_t kPiecesPerThread = 4;  // under a causal mask they are of unequal work
+  constexpr int64_t kPiecesPerThread = 4;  // under a causal mask their work is unequal
   const int64_t pieces = (kPiecesPerThread * thread_count() + heads - 1) / heads;
   return std::max(kTile, round_up((length + pieces - 1) / pieces, kTile));
 }

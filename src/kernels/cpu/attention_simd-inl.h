@@ -1,5 +1,5 @@
 // The arithmetic that the forward and the backward of the tiled attention share, compiled once per
-// instruction set. Everything works on aligned scratch of whole lanes, so that there are no tails.
+// instruction set. All scratch is aligned and padded to whole vectors, so that there are no tails.
 
 #if defined(FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
@@ -26,7 +26,7 @@ HWY_INLINE constexpr int64_t vector_size() {
   return HWY_LANES(float) < kLanes ? HWY_LANES(float) : kLanes;
 }
 
-// A vector of numbers as floats, however they are stored.
+// Loads a vector of elements of any stored type as floats.
 HWY_INLINE Vector load_floats(const float* from) { return hn::LoadU(Floats(), from); }
 HWY_INLINE Vector load_floats(const bf16* from) {
   const hn::Rebind<uint16_t, Floats> halves;
@@ -41,9 +41,9 @@ HWY_INLINE Vector load_floats(const int8_t* from) {
 }
 
 // c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
-// `inner`, whatever the sizes. a is read one number at a time, so its strides are free (a transpose
-// costs nothing); b (of any alignment, and of f32, bf16 or i8) and c by vectors, and `columns` is a
-// multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` from each other.
+// `inner`, for all sizes. a is read one number at a time, so any strides cost the same, also those
+// of a transpose. b (f32, bf16 or i8, any alignment) and c are read by vectors, and `columns` is a
+// multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` elements apart.
 template <class Element>
 struct TileProduct {
   const float* a;
@@ -54,7 +54,7 @@ struct TileProduct {
   int64_t c_row;
   int64_t rows, columns, inner;
   bool accumulate;
-  int64_t b_panel = kLanes;  // plain rows
+  int64_t b_panel = kLanes;  // the distance in plain rows
 };
 
 // One block of c, held in registers.
@@ -93,8 +93,7 @@ HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row,
   }
 }
 
-// All rows of kVectors vectors of columns; what is left over goes in one block if it is few rows,
-// as queries of one token are.
+// All rows of kVectors vectors of columns; a remainder of few rows, as in decoding, is one block.
 template <int kRows, int kVectors, class Element>
 HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
@@ -129,10 +128,10 @@ void multiply(const TileProduct<Element>& product) {
 HWY_INLINE Vector exp2(Vector x) {
   const Floats tag;
   const hn::RebindToUnsigned<Floats> bits;
-  // At 1.5 * 2^23 floats are whole numbers: adding rounds x, and leaves x + 127, the exponent's
-  // bits, in the lowest ones.
+  // At 1.5 * 2^23 the spacing of floats is 1: adding rounds x and leaves x + 127, the exponent's
+  // bits, in the lowest bits.
   const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
-  // In this order, for Max gives its second operand if one is NaN.
+  // This order of operands: Max returns its second operand if one is NaN.
   x = hn::Max(hn::Set(tag, -127.0f), x);
   const Vector biased = hn::Add(x, bias);
   const Vector f = hn::Sub(x, hn::Sub(biased, bias));
@@ -147,8 +146,8 @@ HWY_INLINE Vector exp2(Vector x) {
   return hn::Mul(sum, hn::BitCast(tag, exponent));
 }
 
-// tanh with a relative error under 2e-7: a series for small x, where the exponential's 1 would
-// swallow it.
+// tanh with a relative error under 2e-7; small x use a series, since 1 - exp(-2x) would lose their
+// digits.
 HWY_INLINE Vector tanh_of(Vector x) {
   const Floats tag;
   const Vector one = hn::Set(tag, 1.0f), square = hn::Mul(x, x);
@@ -162,8 +161,8 @@ HWY_INLINE Vector tanh_of(Vector x) {
   return hn::IfThenElse(hn::Lt(square, hn::Set(tag, 0.04f)), hn::Mul(series, x), large);
 }
 
-// scores [rows, kTile] to base 2, of rows from `first_row`: what a cap and a bias by distance make
-// of them. slopes [rows, kTile], if wanted: the cap's derivatives.
+// Applies the soft cap and the bias by distance to scores [rows, kTile] (to base 2) of rows from
+// `first_row`. slopes [rows, kTile], if wanted, receives the cap's derivatives.
 inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, int64_t first_row,
                         int64_t rows, int64_t tile, Columns columns, float* HWY_RESTRICT slopes) {
   const AttentionShape& shape = queries.shape;
@@ -183,7 +182,7 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
     }
   }
   if (shape.bias.data == nullptr) return;
-  const int64_t end = std::min(columns.end, shape.keys - tile);  // the rest is hidden
+  const int64_t end = std::min(columns.end, shape.keys - tile);  // the others are hidden
   const int64_t head_0 = shape.bias_row(queries.batch, 0);
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
@@ -194,7 +193,7 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   }
 }
 
-// The sum of kLanes numbers by a fixed tree: those eight apart, then four, two and one.
+// The sum of kLanes numbers by a fixed tree: adds those eight apart, then four, two and one.
 HWY_INLINE float sum_of_lanes(const float* lanes) {
   const hn::CappedTag<float, 8> eight;
   const hn::Full128<float> four;
@@ -217,7 +216,7 @@ HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
   return sum_of_lanes(lanes);
 }
 
-// Four numbers of each of the rows 0, 4, 8 ... behind `from`, side by side.
+// Loads four numbers each of the rows 0, 4, 8 ... of `from`, side by side.
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t stride) {
   if constexpr (hn::MaxLanes(Tag()) == 4) {
@@ -230,8 +229,8 @@ HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t st
   }
 }
 
-// out [padded, kTile] = the transpose of the first `keys` rows, whole vectors of them, in squares
-// of four.
+// out [padded, kTile] = the transpose of the first `keys` rows (a multiple of the vector length),
+// in squares of four.
 HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
                                float* HWY_RESTRICT out) {
   const Floats tag;
@@ -252,8 +251,8 @@ HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
   }
 }
 
-// out [padded, kTile] = the transpose of a tile as far as `columns`; with zeros, by way of `copy`
-// [kLanes, padded], where there are no more rows.
+// out [padded, kTile] = the transpose of the first `columns` keys of a tile; `copy` [kLanes,
+// padded] pads the last rows with zeros where the tile has fewer.
 inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float* copy,
                            float* out) {
   const int64_t whole = std::min(columns, rows.count / kLanes * kLanes);
@@ -269,8 +268,7 @@ inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float
   transpose_rows({copy, padded, kLanes}, kLanes, padded, out + whole);
 }
 
-// factors [kTile] = what dropout multiplies the weights of row `index` of [B, H, T] by, for the
-// keys of a tile.
+// factors [kTile] = the factors of dropout for row `index` of [B, H, T] and the keys of a tile.
 HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int64_t tile,
                                 float* HWY_RESTRICT factors) {
   const Dropout& dropout = shape.dropout;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the forward and the backward of the tiled attention share besides arithmetic: how the
-// queries and keys of one kv head lie in memory, and which keys of a tile a strip of queries sees.
+// What the forward and the backward of the tiled attention share besides arithmetic: the layout of
+// the queries and keys of one kv head, and which keys of a tile a strip of queries sees.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr int64_t kLanes = 16;
 inline constexpr int64_t kTile = kPageTokens;
 // Queries that share one range of columns where the mask cuts a tile.
 inline constexpr int64_t kStrip = 16;
-// The score of a key that is not seen.
+// The score of a hidden key.
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 inline int64_t round_up(int64_t count, int64_t multiple) {
@@ -29,8 +29,8 @@ inline int64_t round_up(int64_t count, int64_t multiple) {
 // Vectors of the head width, padded with zeros to whole lanes: kernels over scratch have no tails.
 inline int64_t padded_width(const AttentionShape& shape) { return round_up(shape.width, kLanes); }
 
-// The queries [begin, begin + count) of the heads that read one kv head. Its rows are those of the
-// first head, then those of the second, and so on.
+// The queries [begin, begin + count) of the heads that read one kv head. All rows of the first head
+// come first, then those of the second, and so on.
 struct QueryRows {
   const AttentionShape& shape;
   int64_t batch, kv_head, begin, count;
@@ -50,12 +50,12 @@ struct QueryRows {
   }
 };
 
-// What the rows of a strip see together: no key outside [begin, end), all of them every key of
-// [all_begin, all_end).
+// The keys that the rows of a strip see: none sees a key outside [begin, end), each sees every key
+// of [all_begin, all_end).
 struct Sight {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   int64_t all_begin = 0, all_end = std::numeric_limits<int64_t>::max();
-  // Inside [begin, end), the longest stretch that none of them sees.
+  // The longest interval inside [begin, end) that no row sees.
   int64_t gap_begin = 0, gap_end = 0;
 
   bool empty() const { return begin >= end; }
@@ -64,8 +64,8 @@ struct Sight {
 
 Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows);
 
-// The columns [begin, end) of a tile, whole lanes of them, outside which a strip sees no key;
-// inside, nothing is hidden from any of its rows if `whole`.
+// The columns [begin, end) of a tile, a multiple of kLanes, outside which a strip sees no key.
+// `whole`: every row sees all keys inside.
 struct Columns {
   int64_t begin = 0, end = 0;
   bool whole = true;
@@ -75,40 +75,40 @@ struct Columns {
 
 Columns seen_columns(const Sight& sight, int64_t tile);
 
-// scores [rows, kTile] = kHidden inside `columns` where a row does not see the key.
+// Sets scores [rows, kTile] to kHidden inside `columns` where a row does not see the key.
 void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int64_t rows,
                  int64_t tile, Columns columns);
 
 // out[0, padded) = x[offset, offset + width) * factor, then zeros.
 void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, float factor);
-// y[offset, offset + width) (+)= row * factor; nothing if y is not wanted.
+// y[offset, offset + width) (+)= row * factor; does nothing if y is null.
 void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
 // out [rows, padded] = the first `rows` of a tile of keys or values; zeros past the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows = kTile);
 
-// The rows of a tile, `stride` apart, of which `count` may be read; as load_tile has them.
+// The rows of a tile, `stride` elements apart; `count` rows may be read. Contents as in load_tile.
 struct TileRows {
   const float* data;
   int64_t stride, count;
 };
 
-// In place where they can be read as they are, perhaps less than a tile; else in `copy` [kTile,
-// padded].
+// Points into x where the rows can be read in place (perhaps fewer than a tile), else into `copy`
+// [kTile, padded].
 TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
-// The same, but always a whole tile, with zeros past the last key.
+// The same, but always a whole tile, padded with zeros after the last key.
 TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
 
-// Asks for keys or values while there is something else to compute: read in steps of H vectors they
-// defeat the hardware's own guesses.
+// Prefetches keys or values during other computations; the hardware prefetcher does not follow
+// steps of H vectors.
 void prefetch_keys(In x, const QueryRows& queries, Interval keys);
 
-// Multiply-adds of a product of all queries and keys.
+// Multiply-adds of one product of all queries and keys.
 inline int64_t work_of(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.queries * shape.keys * shape.width;
 }
 
-// Calls body(task) for each task; on one thread if the whole is less work than waking a second one
-// costs (some 10 us).
+// Calls body(task) for each task; on one thread if the total work costs less than waking a second
+// thread (about 10 us).
 template <class Body>
 void share_out(int64_t work, int64_t tasks, Body&& body) {
   constexpr int64_t kSmall = 1 << 19;

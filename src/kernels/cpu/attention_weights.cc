@@ -1,4 +1,4 @@
-// The weights of attention themselves, for inspection: a strip of queries on all keys at a time.
+// The attention weights themselves, for inspection: one strip of queries and all keys at a time.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_weights.cc"
@@ -23,9 +23,9 @@ struct Strip {
   int64_t padded, stride;
   float* q;        // [kStrip, padded], times scale / ln 2
   float* k;        // [padded, kTile]
-  float* copy;     // [kTile, padded], where k's rows are copied to if need be
+  float* copy;     // [kTile, padded], a copy of k's rows where one is needed
   float* scores;   // [kStrip, kTile], to base 2
-  float* weights;  // [kStrip, stride], first scores
+  float* weights;  // [kStrip, stride]; the scores at first
 };
 
 void score_tile(const Strip& strip, In k, const Sight& sight, int64_t tile) {

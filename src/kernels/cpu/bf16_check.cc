@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/bf16_check.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "kernels/cpu/tiles-inl.h"
 
@@ -24,8 +24,8 @@ struct Sample {
   alignas(64) float c[kWordCount];
 };
 
-// Exponents of A and B from `exponent` on, of C about those of their products: the larger ones tell
-// the order of sums, the smaller ones what becomes of denormal numbers.
+// Exponents of A and B start at `exponent`, those of C are about those of the products. Large
+// exponents reveal the order of sums, small ones the treatment of denormal numbers.
 Sample sample(uint32_t exponent) {
   Sample s;
   uint32_t counter = 0;
@@ -82,19 +82,19 @@ bool agree(const Multiply& multiply, const Model& model) {
 
 }  // namespace
 
-bool TilesAgree() { return agree(multiplied_tiles<NativeTiles>, multiplied_tiles<ModelTiles>); }
-bool PairsAgree() { return agree(multiplied_pairs<NativePairs>, multiplied_pairs<ModelPairs>); }
+bool tiles_agree() { return agree(multiplied_tiles<NativeTiles>, multiplied_tiles<ModelTiles>); }
+bool pairs_agree() { return agree(multiplied_pairs<NativePairs>, multiplied_pairs<ModelPairs>); }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(TilesAgree);
-HWY_EXPORT(PairsAgree);
+HWY_EXPORT(tiles_agree);
+HWY_EXPORT(pairs_agree);
 
-bool native_tiles_agree() { return HWY_DYNAMIC_DISPATCH(TilesAgree)(); }
-bool native_pairs_agree() { return HWY_DYNAMIC_DISPATCH(PairsAgree)(); }
+bool native_tiles_agree() { return HWY_DYNAMIC_DISPATCH(tiles_agree)(); }
+bool native_pairs_agree() { return HWY_DYNAMIC_DISPATCH(pairs_agree)(); }
 
 }  // namespace fovea::cpu
 #endif

@@ -1,11 +1,10 @@
-// Words that hold two bf16 which follow each other along k, and their products; included once per
-// target.
+// Words that hold two bf16, adjacent along k, and their products; included once per target.
 //
 // AVX512-BF16 multiplies words lane by lane: sum + upper * upper, then + lower * lower, each step
-// rounded once; denormal numbers count as zero and results that would be denormal become zero
-// (Intel, Software Developer's Manual, VDPBF16PS). So the earlier k stands in the upper half: then
-// a chain of such products is the chain of fused multiply-adds over ascending k that the CPUs
-// without the instruction compute.
+// rounded once; denormal numbers count as zero and denormal results become zero (Intel, Software
+// Developer's Manual, VDPBF16PS). The earlier k is in the upper half, so that a chain of such
+// products equals the chain of fused multiply-adds over ascending k that CPUs without the
+// instruction compute.
 
 #if defined(FOVEA_BF16_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_BF16_PAIRS_INL_H_

@@ -1,7 +1,7 @@
 #pragma once
 
-// The entries of the CPU's table; each is documented in kernels.h and lives in the file of its
-// name. Every one dispatches once, at its outside, to the widest vectors that use_isa() allows.
+// The entries of the CPU's table; kernels.h documents each, and the file of its name implements it.
+// Every entry dispatches once, on entry, to the widest vectors that use_isa() allows.
 
 #include "kernels/kernels.h"
 

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Calls visit(logits, begin, count) for the blocks of row i: a vocabulary's row is too long to
+// Calls visit(logits, begin, count) for the blocks of row i: a row of the vocabulary is too long to
 // widen at once.
 template <class Visit>
 HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& visit) {
@@ -24,13 +24,13 @@ HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& vis
   }
 }
 
-// The largest number of a row, NaN left out: the sum that follows meets it.
+// The largest number of a row, ignoring NaN; the sum that follows propagates NaN.
 HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
   Vector most[kParts];
   std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));
   each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
     each_vector(count, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
-      // Of two numbers one of which is NaN, x86's max is the second.
+      // If one operand is NaN, x86's max returns the second.
       most[part] = access.keep(hn::Max(access.load(x + j), most[part]), most[part]);
     });
   });
@@ -38,7 +38,7 @@ HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), most[0]));
 }
 
-// In double by blocks, as log_sum_exp.
+// In double by blocks, as in log_sum_exp.
 double row_mean(In logits, int64_t i, int64_t width) {
   double sum = 0;
   each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
@@ -50,7 +50,7 @@ double row_mean(In logits, int64_t i, int64_t width) {
   return sum / static_cast<double>(width);
 }
 
-// log(sum(exp(row))); the blocks' sums are added in double, as a vocabulary has many.
+// log(sum(exp(row))); the sums of blocks are added in double, since a vocabulary has many.
 double log_sum_exp(In logits, int64_t i, int64_t width) {
   const float most = row_maximum(logits, i, width);
   double sum = 0;
@@ -105,7 +105,7 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
         else
           map(room, count, gradient, x);
         if (target >= 0 && target < count) {
-          // (p - own) * factor from p itself, as p * factor - factor would round twice.
+          // (p - own) * factor, computed from p: p * factor - factor would round twice.
           const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
           room[target] = (p - own) * factor;
         }

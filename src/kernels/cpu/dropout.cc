@@ -10,10 +10,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// 0 or 1 / (1 - probability) for the kBlock elements that count from `number` on, a multiple of 4.
+// 0 or 1 / (1 - probability) for kBlock elements, of which the first has index `number`, a multiple
+// of 4.
 HWY_INLINE void block_factors(const Dropout& dropout, int64_t number, float* factors) {
   const hn::RebindToSigned<Floats> integers;
-  // uniform(word) = (word >> 8) / 2^24: compared without the division, which is exact.
+  // uniform(word) = (word >> 8) / 2^24; comparing the numerator avoids the division and is exact.
   const Vector limit = all(dropout.probability * 0x1p24f);
   const Vector kept = all(1 / (1 - dropout.probability));
   const uint64_t counter = (dropout.step << 32) + static_cast<uint64_t>(number) / 4;
@@ -29,7 +30,7 @@ HWY_INLINE void block_factors(const Dropout& dropout, int64_t number, float* fac
   }
 }
 
-// Of `size` elements from `from` on, the first of which has the given number.
+// Drops `size` elements from `from` on, of which the first has index `number`.
 void drop(Out y, In x, const Dropout& dropout, int64_t from, int64_t size, int64_t number) {
   const auto blocks = [&](int64_t first, int64_t last) HWY_ATTR {
     FloatBlock factors, input, output;

@@ -27,8 +27,8 @@ void gather(Out y, In table, const int32_t* ids, Rows rows) {
   });
 }
 
-// The rows of dy sorted by id, those of one id in ascending order: order[starts[id]] up to
-// order[starts[id + 1]].
+// The rows of dy sorted by id, ascending within an id: those of `id` are order[starts[id]] to
+// order[starts[id + 1] - 1].
 struct Groups {
   std::vector<int64_t> starts, order;
 
@@ -42,8 +42,8 @@ struct Groups {
   }
 };
 
-// dtable[entry] (+)= the sum of its rows of dy, for entries [first, last). Units without such a row
-// are left out of the tree.
+// dtable[entry] (+)= the sum of its rows of dy, for entries [first, last). The tree omits units
+// without such a row.
 void scatter_entries(Out dtable, In dy, const Groups& groups, Rows rows, int64_t first,
                      int64_t last) {
   const int64_t width = rows.width;
@@ -74,8 +74,8 @@ void scatter_entries(Out dtable, In dy, const Groups& groups, Rows rows, int64_t
   }
 }
 
-// The threads share the entries between them, in more pieces than threads because frequent ids lie
-// close together.
+// The threads share the entries, in more pieces than threads because frequent ids are close
+// together.
 void scatter(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) {
   constexpr int64_t kPieces = 64;
   const Groups groups(ids, rows.count, entries);

@@ -12,19 +12,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// exp(x) within 2 units in the last place, from denormals to overflow; NaN stays NaN. As Cephes'
-// expf (Moshier 1992): x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for exp(r), then times
-// 2^n.
+// exp(x) within 2 units in the last place, from denormals to overflow; NaN stays NaN. The method of
+// Cephes' expf (Moshier 1992): x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for exp(r), then
+// times 2^n.
 HWY_INLINE Vector exp_of(Vector x) {
   const hn::RebindToSigned<Floats> words;
-  // Beyond these the result is infinity or 0. The limit comes first: x86's min and max return the
-  // second of two numbers one of which is NaN.
+  // Outside these limits the result is infinity or 0. The limit is the first operand: if one
+  // operand is NaN, x86's min and max return the second.
   x = hn::Max(all(-104), hn::Min(all(89), x));
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
   const Vector magic = all(0x1.8p23f);
   const Vector shifted = hn::MulAdd(x, all(1.44269504f), magic);
   const Vector n = hn::Sub(shifted, magic);
-  // ln 2 in two parts, the first with so few bits that its product with n is exact.
+  // ln 2 in two parts; the first has so few bits that its product with n is exact.
   Vector r = hn::NegMulAdd(n, all(0.693359375f), x);
   r = hn::NegMulAdd(n, all(-2.12194440e-4f), r);
   Vector p = hn::MulAdd(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
@@ -33,7 +33,7 @@ HWY_INLINE Vector exp_of(Vector x) {
   p = hn::MulAdd(p, r, all(1.6666665459e-1f));
   p = hn::MulAdd(p, r, all(5.0000001201e-1f));
   p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), all(1));
-  // 2^n in two factors, as 2^128 and 2^-150 are no floats of their own.
+  // 2^n in two factors, since 2^128 and 2^-150 are not floats.
   const auto exponent = hn::Sub(hn::BitCast(words, shifted), hn::BitCast(words, magic));
   const auto half = hn::ShiftRight<1>(exponent);
   const auto one = hn::Set(words, 0x3f800000);

@@ -14,15 +14,15 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 // A fused multiply-add takes 4 cycles and two start per cycle, so at least 8 independent ones must
-// be in flight; beyond that, larger tiles need fewer loads. 8 x 3 vectors: 24 accumulators + 3 of B
-// + 1 broadcast of A of the 32 registers, and 11 loads to 24 multiply-adds, well under the two
-// loads per cycle; 8 row addresses still fit the general registers. With AVX2's 16 registers: 4 x
-// 3, 12 accumulators + 3 + 1.
+// be in flight; larger tiles need fewer loads. 8 x 3 vectors use 24 accumulators, 3 registers for B
+// and 1 for a broadcast of A, of 32 registers, with 11 loads for 24 multiply-adds, well under two
+// loads per cycle; 8 row addresses still fit into the general registers. With AVX2's 16 registers:
+// 4 x 3, so 12 accumulators + 3 + 1.
 constexpr int64_t kTileRows = kLanes == 16 ? 8 : 4;
 constexpr int64_t kTileVectors = 3;
 constexpr int64_t kTileColumns = kTileVectors * kLanes;
 
-// sum + a * b for each lane's word: floats, or pairs of bf16 by a CPU's instruction or its model.
+// sum + a * b for each lane's word: floats, or pairs of bf16 by the CPU's instruction or its model.
 struct FloatProducts {
   static HWY_INLINE Vector multiply_add(Vector a, Vector b, Vector sum) {
     return hn::MulAdd(a, b, sum);
@@ -35,18 +35,17 @@ struct PairProducts {
   }
 };
 
-// Where the rows of A start and how far apart they are; or a packed tile [k][kTileRows].
+// The start of A's rows and their distance; or a packed tile [k][kTileRows].
 struct TileA {
   const float* data;
   int64_t row_stride;
 };
 
-// Asks for kPrefetchStep words' worth of A ahead of time: of a packed tile what comes next; of
-// rows in place the same columns of the next tile, since no hardware prefetcher foresees where a
-// row starts.
+// Prefetches kPrefetchStep words of A: of a packed tile the words that follow; of rows in place the
+// same columns of the next tile, since no hardware prefetcher predicts the start of a row.
 constexpr int64_t kPrefetchStep = 16;  // words in a cache line
 template <int64_t kRows, bool kPackedA>
-HWY_INLINE void PrefetchA(TileA a, int64_t i) {
+HWY_INLINE void prefetch_a(TileA a, int64_t i) {
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) {
     hwy::Prefetch(kPackedA ? a.data + (i + kPrefetchStep) * kTileRows + row * kPrefetchStep
@@ -54,9 +53,10 @@ HWY_INLINE void PrefetchA(TileA a, int64_t i) {
   }
 }
 
-// body(row, vector) for each vector of a tile, unrolled, so that the tile can live in registers.
+// Calls body(row, vector) for each vector of a tile, unrolled, so that the tile can stay in
+// registers.
 template <int64_t kRows, int64_t kVectors, class Body>
-HWY_INLINE void EachOfTile(Body&& body) {
+HWY_INLINE void each_of_tile(Body&& body) {
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) {
 #pragma GCC unroll 3
@@ -64,13 +64,13 @@ HWY_INLINE void EachOfTile(Body&& body) {
   }
 }
 
-// Where the chains of a tile are kept: rows of whole vectors, `stride` floats apart.
+// Where the chains of a tile are stored: rows of whole vectors, `stride` floats apart.
 struct TileSums {
   float* at;
   int64_t stride;
-  bool first;  // the chains begin; nothing is read
-  // At the end so many other tiles are added, each `apart` floats before the last. The sum is
-  // stored in place of the last of them.
+  bool first;  // the chains start at 0; nothing is read
+  // At the end this many other tiles are added, each `apart` floats before the previous one. The
+  // sum is stored in place of the last of them.
   int adds = 0;
   int64_t apart = 0;
 };
@@ -78,11 +78,11 @@ struct TileSums {
 // Continues the chains of one tile over k more words. bias, if any, is added after the last
 // product. b is a packed panel [k][kVectors * kLanes].
 template <class Products, int64_t kRows, int64_t kVectors, bool kPackedA>
-HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
-                               const TileSums& sums, const float* HWY_RESTRICT bias) {
+HWY_NOINLINE void multiply_tile(TileA a, const float* HWY_RESTRICT b, int64_t k,
+                                const TileSums& sums, const float* HWY_RESTRICT bias) {
   const Floats d;
   Vector sum[kRows][kVectors];
-  const auto each = [](auto&& body) HWY_ATTR { EachOfTile<kRows, kVectors>(body); };
+  const auto each = [](auto&& body) HWY_ATTR { each_of_tile<kRows, kVectors>(body); };
   float* HWY_RESTRICT tile = sums.at;
   const int64_t stride = sums.stride;
   const auto at = [&](int64_t row, int64_t v) HWY_ATTR { return tile + row * stride + v * kLanes; };
@@ -95,7 +95,7 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
   if (stride != kTileColumns)  // in c, where the rows of the next tile follow
     each([&](int64_t row, int64_t v) HWY_ATTR { hwy::Prefetch(at(kRows + row, v)); });
   for (int64_t i = 0; i < k;) {
-    PrefetchA<kRows, kPackedA>(a, i);
+    prefetch_a<kRows, kPackedA>(a, i);
     const int64_t end = std::min(k, i + kPrefetchStep);
     for (; i < end; ++i) {
       Vector columns[kVectors];
@@ -126,13 +126,13 @@ HWY_NOINLINE void MultiplyTile(TileA a, const float* HWY_RESTRICT b, int64_t k,
 using TileFunction = void (*)(TileA, const float*, int64_t, const TileSums&, const float*);
 
 template <class Products, bool kPackedA, int64_t kRows = kTileRows>
-TileFunction TileFunctionOf(int64_t rows, int64_t vectors) {
+TileFunction tile_function_of(int64_t rows, int64_t vectors) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return TileFunctionOf<Products, kPackedA, kRows - 1>(rows, vectors);
+    if (rows < kRows) return tile_function_of<Products, kPackedA, kRows - 1>(rows, vectors);
   }
-  if (vectors == 1) return MultiplyTile<Products, kRows, 1, kPackedA>;
-  if (vectors == 2) return MultiplyTile<Products, kRows, 2, kPackedA>;
-  return MultiplyTile<Products, kRows, 3, kPackedA>;
+  if (vectors == 1) return multiply_tile<Products, kRows, 1, kPackedA>;
+  if (vectors == 2) return multiply_tile<Products, kRows, 2, kPackedA>;
+  return multiply_tile<Products, kRows, 3, kPackedA>;
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

@@ -1,6 +1,5 @@
-// How the kernels of a product copy operands into the order in which they read them. They read
-// words of four bytes: a float, or two bf16 that follow each other along k. Included once per
-// target.
+// Copies operands of a product into the order in which the kernels read them. The kernels read
+// words of four bytes: a float, or two bf16 that are adjacent along k. Included once per target.
 
 #if defined(FOVEA_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_GEMM_PACK_INL_H_
@@ -17,9 +16,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// A kind of word: kDepth elements along k, of the stored type T. along() reads words whose elements
-// follow each other in memory, across() words whose elements lie in rows below each other, of which
-// the last may lack its second. Both give as many words as D has lanes; word() gives one.
+// A kind of word: kDepth elements along k of the stored type T. along() reads words whose elements
+// are adjacent in memory, across() words whose elements lie in consecutive rows; the last word may
+// lack its second element. Both return as many words as D has lanes; word() returns one.
 struct FloatWords {
   using T = float;
   static constexpr int64_t kDepth = 1;
@@ -47,8 +46,8 @@ struct WidenedWords {
   static HWY_INLINE float word(const bf16* from, int64_t, bool) { return widen(*from); }
 };
 
-// Pairs as bf16_pairs-inl.h has them, the earlier k in the upper half; or as they follow each other
-// in memory, the earlier k in the lower half.
+// Pairs as in bf16_pairs-inl.h, with the earlier k in the upper half; or in memory order, with the
+// earlier k in the lower half.
 template <bool kEarlierUpper>
 struct PairWords {
   using T = bf16;
@@ -78,7 +77,7 @@ struct PairWords {
 using ChainPairs = PairWords<true>;
 using NaturalPairs = PairWords<false>;
 
-// One vector whose block of four lanes number i holds four consecutive words of row 4 i.
+// One vector; its block i of four lanes holds four consecutive words of row 4 i.
 template <class W, class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const typename W::T* from, int64_t stride) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -91,9 +90,9 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const typename W::T* from, int64_t stride
   }
 }
 
-// Four consecutive words of each of kLanes rows, to four vectors `to_stride` apart: a 4 x 4
-// transpose inside each block of four lanes. Loading the blocks where they belong leaves no lane to
-// be moved between blocks.
+// Stores four consecutive words of each of kLanes rows to four vectors `to_stride` apart: a 4 x 4
+// transpose inside each block of four lanes. Each block is loaded into its final position, so no
+// lane moves between blocks.
 template <class W>
 HWY_INLINE void transpose_four(const typename W::T* from, int64_t stride, float* HWY_RESTRICT to,
                                int64_t to_stride) {
@@ -137,7 +136,7 @@ void pack_transposed(const typename W::T* from, int64_t stride, int64_t k, int64
   }
 }
 
-// Word i of the columns [column, column + kLanes) of from [k, columns]; zeros beyond.
+// Word i of the columns [column, column + kLanes) of from [k, columns]; zeros outside.
 template <class W>
 HWY_INLINE Vector words_across(const typename W::T* from, int64_t stride, int64_t k,
                                int64_t columns, int64_t i, int64_t column) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// What the kernels of a matrix product share: the operands as they see them, and how k and the
-// threads are divided.
+// What the kernels of a matrix product share: the operands, and how k and the threads are divided.
 
 #include <algorithm>
 #include <cmath>
@@ -20,13 +19,13 @@ struct Range {
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// The size of blocks of at most `most` that divide `size` as equally as multiples of `step` can: no
-// thin last one.
+// The size of blocks of at most `most` that divide `size` as equally as multiples of `step` allow,
+// so that the last block is not thin.
 inline int64_t even_block(int64_t size, int64_t most, int64_t step) {
   return size == 0 ? step : round_up(ceil_div(size, ceil_div(size, most)), step);
 }
 
-// Share `index` of `count` of [0, size), at multiples of `step`.
+// Part `index` of `count` of [0, size), at multiples of `step`.
 inline Range share_of(int64_t size, int64_t index, int64_t count, int64_t step) {
   const int64_t parts = ceil_div(size, step);
   return {std::min(size, parts * index / count * step),
@@ -47,7 +46,7 @@ struct Product {
   In bias;
   int64_t m, n, k;
   Units units;
-  bool bf16_pairs;  // whether both operands are bf16, of which all CPUs take k in pairs
+  bool bf16_pairs;  // whether both operands are bf16: all CPUs then take k in pairs
 
   Product(Out out, In in_a, In in_b, In in_bias, const GemmShape& s)
       : c(out),
@@ -65,16 +64,16 @@ struct Product {
 struct Segment {
   Range k;
   int64_t unit;
-  bool first, last;   // of its unit
+  bool first, last;   // whether it begins or ends its unit
   int64_t next = -1;  // the next unit that has rows
 };
 
-// k in blocks: of whole units where they have at most `most` rows, else of a part of one, a
-// multiple of `step`. At least one block, with one segment: without products c is still set.
+// k in blocks: whole units if they have at most `most` rows, else parts of one unit at multiples of
+// `step`. Returns at least one block with one segment, so that c is set even if k is 0.
 inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
   std::vector<std::vector<Segment>> blocks(1);
   int64_t held = 0;
-  Segment* ended = nullptr;  // the last one of the unit before
+  Segment* ended = nullptr;  // the last segment of the previous unit
   const auto append = [&](const Segment& segment) {
     if (segment.first && ended != nullptr) ended->next = segment.unit;
     if (held > 0 && held + segment.k.size() > most) blocks.emplace_back(), held = 0;

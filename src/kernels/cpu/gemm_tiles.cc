@@ -1,23 +1,23 @@
-// bf16 products on the tile registers of AMX, or on their software model (tiles-inl.h). A thread's
-// share of C is computed in pieces of 32 x 32, four registers, over as much of k as fits the
+// bf16 products on the tile registers of AMX, or on their software model (tiles-inl.h). A thread
+// computes its share of C in pieces of 32 x 32 (four registers), over as much of k as fits the
 // caches.
 //
-// The order of sums: k in steps of 32 from the beginning of its unit, the last one filled with
+// The order of sums: k in steps of 32 from the beginning of its unit, the last one padded with
 // zeros; a step adds (chain of its 16 even products + chain of its 16 odd ones) to the running sum.
-// Shapes, threads and blocks do not enter into it.
+// Shapes, threads and blocks do not affect it.
 
 #include <cmath>
 
 #include "base/threads.h"
 #include "kernels/cpu/gemm_internal.h"
 #include "kernels/cpu/gemm_product.h"
-#include "kernels/cpu/gemm_scratch.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/sum_tree.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_tiles.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "kernels/cpu/gemm_pack-inl.h"
 #include "kernels/cpu/tiles-inl.h"
@@ -28,11 +28,11 @@ namespace {
 
 constexpr int64_t kPiece = 2 * kTileSide;  // rows and columns of a piece of C
 constexpr int64_t kPieceFloats = kPiece * kPiece;
-// Rows of A and columns of B of a piece, over this much of k, are 128 KB: both fit a second-level
-// cache of 1 MB and more, from which they are read at about the rate of the products. A transposed
-// A is packed once for each block of columns, which a shorter block of k lets be wider.
+// Rows of A and columns of B of a piece, over this length of k, take 128 KB: both fit into a
+// second-level cache of 1 MB or more, which can be read at about the rate of the products. A
+// transposed A is packed once for each block of columns; a shorter block of k allows wider blocks.
 constexpr int64_t kBlockK = 2048, kBlockKPacked = 1024;
-constexpr int64_t kPackedBytes = 1 << 20;  // of a block of B
+constexpr int64_t kPackedBytes = 1 << 20;  // size of a packed block of B
 constexpr double kThreadGrain = 1 << 20;   // multiply-adds worth a second thread: 2 microseconds
 
 // Tiles of an operand as the registers read them.
@@ -57,7 +57,7 @@ class TileShare {
   TileShare(const Product& p, Range rows, Range columns) : p_(p), rows_(rows), columns_(columns) {
     reads_a_in_place_ = !p.a.transposed && p.units.count == 1 && p.k % kTileDepth == 0;
     blocks_ = blocks_of_k(p, reads_a_in_place_ ? kBlockK : kBlockKPacked, kTileDepth);
-    // One whole sum for each number of c, as it is: registers are stored to c.
+    // Each element of c is one sum, stored as it is: registers are stored directly to c.
     stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.c.dtype == DType::f32 &&
                        !p.c.add && p.bias.data == nullptr;
     for (const auto& block : blocks_) most_steps_ = std::max(most_steps_, steps_of(block));
@@ -77,9 +77,9 @@ class TileShare {
     const int64_t panels = ceil_div(columns.size(), kPiece);
     const int64_t row_pieces = ceil_div(rows_.size(), kPiece);
     const bool carries = blocks_.size() > 1;
-    float* sums = gemm_scratch(GemmScratch::carry,
-                               (carries ? panels * row_pieces : 1) * places_ * kPieceFloats);
-    char* packed_b = scratch(GemmScratch::packed_b, 2 * panels * most_steps_ * kTileBytes);
+    float* sums =
+        scratch(ScratchUse::carry, (carries ? panels * row_pieces : 1) * places_ * kPieceFloats);
+    char* packed_b = scratch_bytes(ScratchUse::packed_b, 2 * panels * most_steps_ * kTileBytes);
     std::vector<SumTree> trees(carries ? static_cast<size_t>(panels * row_pieces) : 1);
     for (const auto& block : blocks_) {
       pack_b(block, columns, packed_b);
@@ -99,8 +99,8 @@ class TileShare {
     }
   }
 
-  static char* scratch(GemmScratch use, int64_t bytes) {
-    return reinterpret_cast<char*>(gemm_scratch(use, static_cast<size_t>(bytes / 4)));
+  static char* scratch_bytes(ScratchUse use, int64_t bytes) {
+    return reinterpret_cast<char*>(scratch(use, bytes / 4));
   }
 
   // [tile of 16 columns][step][16 pairs][16 columns][2]
@@ -121,12 +121,12 @@ class TileShare {
         to += steps_of(segment) * kTileBytes;
       }
     }
-    // A piece reads two tiles of columns, whether the second has any or not.
+    // A piece always reads two tiles of columns, even if the second is empty.
     if (ceil_div(columns.size(), kTileSide) % 2 != 0)
       std::memset(to, 0, static_cast<size_t>(steps_of(block) * kTileBytes));
   }
 
-  // In place, or copied to [tile of 16 rows][step][16 rows][32].
+  // In place, or a copy [tile of 16 rows][step][16 rows][32].
   TileRows prepare_a(const std::vector<Segment>& block, Range rows) {
     const auto* a = static_cast<const bf16*>(p_.a.data);
     const int64_t element = sizeof(bf16);
@@ -136,7 +136,7 @@ class TileShare {
               kTileDepth * element, p_.a.stride * element};
     }
     const int64_t steps = steps_of(block);
-    char* packed = scratch(GemmScratch::packed_a, 2 * steps * kTileBytes);
+    char* packed = scratch_bytes(ScratchUse::packed_a, 2 * steps * kTileBytes);
     for (int64_t tile = 0; tile * kTileSide < rows.size(); ++tile) {
       const int64_t row = rows.begin + tile * kTileSide;
       const int64_t count = std::min(kTileSide, rows.end - row);
@@ -161,14 +161,14 @@ class TileShare {
       for (int64_t row = 0; row < rows; ++row) {
         const bf16* source = from + row * p_.a.stride + begin;
         if (bytes == kRowBytes)
-          std::memcpy(to + row * 64, source, kRowBytes);  // of constant size: one instruction
+          std::memcpy(to + row * 64, source, kRowBytes);  // the size is constant: one instruction
         else
           std::memcpy(to + row * 64, source, bytes);
       }
     }
   }
 
-  // from [k, rows]: pairs along k are made as for B, then words are transposed within each tile.
+  // from [k, rows]: makes pairs along k as for B, then transposes words within each tile.
   void pack_transposed_tiles(const bf16* from, int64_t k, int64_t rows, char* to) {
     alignas(64) float pairs[kTileBytes / 4];
     for (int64_t begin = 0; begin < k; begin += kTileDepth, to += kTileBytes) {
@@ -196,7 +196,7 @@ class TileShare {
       return multiply_into(block.front(), 0, c, p_.n);
     }
     int64_t step = 0;
-    const auto nothing = [](int) {};  // is left to merge: each unit's end has merged it
+    const auto nothing = [](int) {};  // nothing left to merge: the end of each unit has merged
     for (const Segment& segment : block) {
       if (segment.first) tree.next(segment.unit, nothing);
       float* sum = sums + tree.last() * kPieceFloats;
@@ -255,7 +255,8 @@ class TileShare {
     }
   }
 
-  // The sums of so many places before the last are added to it, to the place of the first of them.
+  // Adds the sums of the last `adds` places before `last` to it; the result goes to the first of
+  // these places.
   static HWY_INLINE void add_pieces(float* last, int adds) {
     for (int64_t i = 0; i < kPieceFloats; i += kLanes) {
       float* at = last + i;
@@ -293,19 +294,20 @@ class TileShare {
   TileRegisters<Tiles> tiles_;
 };
 
-// Squarish shares: each thread packs the columns of B that it reads, and A where it is transposed.
+// Nearly square shares: each thread packs the columns of B that it reads, and A where it is
+// transposed.
 ThreadGrid split_tiles(const Product& p) {
   return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
     const auto row_pieces = static_cast<double>(ceil_div(ceil_div(p.m, kPiece), grid.rows));
     const auto column_pieces = static_cast<double>(ceil_div(ceil_div(p.n, kPiece), grid.columns));
-    // In units of one piece's products; packing takes a quarter of that, a transposed A half.
+    // In units of one piece's products; packing costs a quarter of that, half for a transposed A.
     return row_pieces * column_pieces + 0.25 * column_pieces +
            (p.a.transposed ? 0.5 : 0) * row_pieces;
   });
 }
 
 template <class Tiles>
-void MultiplyTiles(const Product& p) {
+void multiply_tiles(const Product& p) {
   const ThreadGrid grid = split_tiles(p);
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
@@ -318,8 +320,8 @@ void MultiplyTiles(const Product& p) {
 
 }  // namespace
 
-void GemmTiles(bool native, const Product& p) {
-  native ? MultiplyTiles<NativeTiles>(p) : MultiplyTiles<ModelTiles>(p);
+void gemm_tiles_on(bool native, const Product& p) {
+  native ? multiply_tiles<NativeTiles>(p) : multiply_tiles<ModelTiles>(p);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -327,12 +329,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(GemmTiles);
+HWY_EXPORT(gemm_tiles_on);
 
 void gemm_tiles(Out c, In a, In b, In bias, const GemmShape& shape, bool native) {
   const FloatMode flush(kFlushToZero);
   const Product product(c, a, b, bias, shape);
-  HWY_DYNAMIC_DISPATCH(GemmTiles)(native, product);
+  HWY_DYNAMIC_DISPATCH(gemm_tiles_on)(native, product);
 }
 
 }  // namespace fovea::cpu

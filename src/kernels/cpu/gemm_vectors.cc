@@ -1,5 +1,5 @@
-// Products of vectors: fp32; bf16 as fp32, widened while it is packed; and bf16 in pairs on CPUs
-// with AVX512-BF16, or on a software model of it (bf16_pairs-inl.h).
+// Products with vectors: fp32; bf16 as fp32, widened during packing; and bf16 in pairs on CPUs with
+// AVX512-BF16, or on its software model (bf16_pairs-inl.h).
 //
 // The blocking is that of Goto and van de Geijn, "Anatomy of high-performance matrix
 // multiplication" (2008), and BLIS: C in register tiles, a panel of B in L1, a block of A in L2.
@@ -10,13 +10,13 @@
 #include "base/threads.h"
 #include "kernels/cpu/gemm_internal.h"
 #include "kernels/cpu/gemm_product.h"
-#include "kernels/cpu/gemm_scratch.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/sum_tree.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm_vectors.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "kernels/cpu/gemm_micro-inl.h"
 #include "kernels/cpu/gemm_pack-inl.h"
@@ -25,26 +25,26 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 namespace {
 
-// Of words. One panel of B, kTileColumns x kBlockK (36 KB), stays in a 48 KB L1 while every row of
-// A passes.
+// In words. One panel of B, kTileColumns x kBlockK (36 KB), stays in a 48 KB L1 while all rows of A
+// are processed.
 constexpr int64_t kBlockK = 192;
-// Where k is summed by units, the sums of a tile's units stay in L1 instead, and a panel of B in
-// L2.
+// If k is summed by units, the sums of a tile's units stay in L1 instead, and a panel of B in L2.
 constexpr int64_t kBlockKOfUnits = 2048;
-// The words of a block of A (576 KB) and the panels of B being read stay in an L2 of 1 to 2 MB.
+// The words of a block of A (576 KB) and the current panels of B stay in an L2 of 1 to 2 MB.
 constexpr int64_t kBlockA = 768 * kBlockK;
-// Bound what a thread keeps beside the operands, whatever the shape: the packed B, kBlockColumns x
+// Limits of what a thread keeps besides the operands, for any shape: the packed B, kBlockColumns x
 // kBlockK words (576 KB), and the sums that c cannot hold between blocks of k, kCarriedRows x
 // kBlockColumns floats (9 MB).
 constexpr int64_t kBlockColumns = 768;
 constexpr int64_t kCarriedRows = 3072;
-// Rows up to which B is streamed through one panel that never leaves L1: there is no reuse to keep
-// more of it for.
+// Up to this number of rows B is streamed through one panel that stays in L1: so few rows reuse B
+// too little to keep more of it.
+// it.
 constexpr int64_t kFewRows = 16;
-// Fewer multiply-adds than this (about 1 microsecond's worth) are not worth waking a second thread.
+// Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
 constexpr double kThreadGrain = 65536;
 
-// How operands become words: floats, where bf16 is widened, or pairs of bf16.
+// The words of the operands: floats, to which bf16 is widened, or pairs of bf16.
 template <bool kPairs, class Body>
 void with_words(const Matrix& matrix, Body&& body) {
   const auto* halves = static_cast<const bf16*>(matrix.data);
@@ -53,7 +53,7 @@ void with_words(const Matrix& matrix, Body&& body) {
   body(FloatWords(), static_cast<const float*>(matrix.data));
 }
 
-// Rows of A for a block of k as the tiles read them: in place, or packed.
+// Rows of A for a block of k as the tiles read them: in place or packed.
 struct BlockA {
   const float* data;
   int64_t row_stride;
@@ -76,12 +76,12 @@ class Block {
     for (const auto& block : blocks_) most_words_ = std::max(most_words_, words_of(block));
     const int64_t most_rows = std::max(kTileRows, kBlockA / most_words_ / kTileRows * kTileRows);
     block_rows_ = even_block(rows_.size(), most_rows, kTileRows);
-    packed_a_ = scratch(GemmScratch::packed_a, block_rows_ * most_words_);
-    packed_b_ = scratch(GemmScratch::packed_b, round_up(columns_.size(), kLanes) * most_words_);
+    packed_a_ = scratch(ScratchUse::packed_a, block_rows_ * most_words_);
+    packed_b_ = scratch(ScratchUse::packed_b, round_up(columns_.size(), kLanes) * most_words_);
     const int64_t panels = ceil_div(columns_.size(), kTileColumns);
     carried_ = blocks_.size() > 1;
     const int64_t slots = carried_ ? tiles_ * (whole_ ? 1 : panels) : 1;
-    carry_ = scratch(GemmScratch::carry, slots * places_ * kTileFloats);
+    carry_ = scratch(ScratchUse::carry, slots * places_ * kTileFloats);
     trees_.resize(by_units_ ? static_cast<size_t>(slots) : 0);
     if (p_.bias.data) widen_bias();
   }
@@ -97,10 +97,7 @@ class Block {
   static constexpr int64_t kDepth = kPairs ? 2 : 1;
   static constexpr int64_t kTileFloats = kTileRows * kTileColumns;
 
-  static float* scratch(GemmScratch use, int64_t floats) {
-    return gemm_scratch(use, static_cast<size_t>(floats));
-  }
-  // A product of bf16 takes k in pairs on every CPU, so that all add the same zero to an odd one.
+  // A bf16 product takes k in pairs on every CPU, so that all add the same zero if k is odd.
   int64_t words_of(const Segment& segment) const {
     return p_.bf16_pairs ? ceil_div(segment.k.size(), 2) * (2 / kDepth) : segment.k.size();
   }
@@ -111,7 +108,7 @@ class Block {
   }
 
   void widen_bias() {
-    bias_ = scratch(GemmScratch::bias, round_up(columns_.size(), kLanes));
+    bias_ = scratch(ScratchUse::bias, round_up(columns_.size(), kLanes));
     float* to = bias_;
     if (p_.bias.dtype == DType::bf16)
       widen_all(to, static_cast<const bf16*>(p_.bias.data) + columns_.begin, columns_.size());
@@ -120,7 +117,7 @@ class Block {
     std::fill(to + columns_.size(), to + round_up(columns_.size(), kLanes), 0.0f);
   }
 
-  // Columns [columns) of B for a block of k, to one panel [word][width].
+  // Packs the columns [columns) of B for a block of k into one panel [word][width].
   void pack_panel(const std::vector<Segment>& block, Range columns, float* panel) {
     const int64_t width = round_up(columns.size(), kLanes);
     with_words<kPairs>(p_.b, [&](auto kind, const auto* data) HWY_ATTR {
@@ -139,11 +136,11 @@ class Block {
     });
   }
 
-  // Transposed ones are packed at any size: read in place, each product's elements would lie on a
-  // page of their own.
+  // A transposed A is always packed: read in place, the elements of each product would lie on
+  // different pages.
   BlockA prepare_a(const std::vector<Segment>& block, Range rows) {
     const Matrix& a = p_.a;
-    if (a.dtype == DType::f32 && !a.transposed) {  // which is never summed by units
+    if (a.dtype == DType::f32 && !a.transposed) {  // f32 is never summed by units
       return {static_cast<const float*>(a.data) + rows.begin * a.stride + block.front().k.begin,
               a.stride, false};
     }
@@ -159,8 +156,8 @@ class Block {
     return {packed_a_, words, a.transposed};
   }
 
-  // Rows of A stored [k, rows], to tiles [word][kTileRows] after each other. Two tiles' rows, a
-  // vector, are read at once, so that each cache line is read once.
+  // Packs rows of A stored [k, rows] into consecutive tiles [word][kTileRows]. It reads the rows of
+  // two tiles, one vector, at once, so that each cache line is read once.
   template <class W>
   void pack_tiles(const std::vector<Segment>& block, const typename W::T* from, int64_t rows) {
     static_assert(kLanes == 2 * kTileRows);
@@ -184,7 +181,7 @@ class Block {
     float* panel = packed_b_;
     for (int64_t column = columns_.begin; column < columns_.end; column += kTileColumns) {
       const Range columns = {column, std::min(columns_.end, column + kTileColumns)};
-      // Packed just before its first use, and so already in L1.
+      // Packed immediately before its first use, so it is already in L1.
       if (rows.begin == rows_.begin) pack_panel(block, columns, panel);
       for (int64_t row = rows.begin; row < rows.end; row += kTileRows) {
         const Range tile = {row, std::min(rows.end, row + kTileRows)};
@@ -194,18 +191,18 @@ class Block {
         else
           multiply(block.front(), tile_a, tile, columns, panel);
       }
-      // A panel that no other rows will ask for is overwritten by the next while it is still in L1.
+      // A panel that no other rows need is overwritten by the next one while it is still in L1.
       if (block_rows_ < rows_.size()) panel += round_up(columns.size(), kLanes) * words_of(block);
     }
   }
 
   static TileFunction function_of(const BlockA& a, Range rows, Range columns) {
     const int64_t vectors = ceil_div(columns.size(), kLanes);
-    return a.tiles ? TileFunctionOf<Products, true>(rows.size(), vectors)
-                   : TileFunctionOf<Products, false>(rows.size(), vectors);
+    return a.tiles ? tile_function_of<Products, true>(rows.size(), vectors)
+                   : tile_function_of<Products, false>(rows.size(), vectors);
   }
 
-  // Where the sums of a tile are carried from block to block, for each of the tree's places.
+  // Where the sums of a tile are stored between blocks, for each place of the tree.
   int64_t slot_of(Range rows, Range columns) const {
     if (!carried_) return 0;
     const int64_t row = (rows.begin - rows_.begin) / kTileRows;
@@ -213,11 +210,11 @@ class Block {
     return panel * tiles_ + row;
   }
 
-  // One tile over one block of k. Its sums are carried in c itself where c can hold them as they
-  // are.
+  // One tile over one block of k. c itself stores the sums between blocks if it can hold them
+  // unrounded.
   void multiply(const Segment& segment, const BlockA& a, Range rows, Range columns,
                 const float* panel) {
-    // c itself holds the sums if it can hold whole tiles of them and, to be added to, gets them all
+    // c itself holds the sums if it can hold whole tiles of them and, if c.add, receives them all
     // at once.
     const bool adds = p_.c.add && segment.first && segment.last;
     const bool in_place =
@@ -231,13 +228,13 @@ class Block {
     if (segment.last && !in_place) store(tile, rows, columns);
   }
 
-  // One tile over the units of a block, each of which gets a sum of its own.
+  // One tile over the units of a block; each unit has its own sum.
   void multiply_units(const std::vector<Segment>& block, const BlockA& a, Range rows, Range columns,
                       const float* panel) {
     const int64_t slot = slot_of(rows, columns), width = round_up(columns.size(), kLanes);
     SumTree& tree = trees_[static_cast<size_t>(slot)];
     float* sums = carry_ + slot * places_ * kTileFloats;
-    const auto nothing = [](int) {};  // is left to merge: each unit's end has merged it
+    const auto nothing = [](int) {};  // nothing left to merge: the end of each unit has merged
     const TileFunction tile_function = function_of(a, rows, columns);
     TileA tile_a = {a.data, a.row_stride};
     for (const Segment& segment : block) {
@@ -258,7 +255,7 @@ class Block {
     store(sums, rows, columns);
   }
 
-  // Finished sums to c.
+  // Writes finished sums to c.
   void store(float* tile, Range rows, Range columns) {
     const int64_t whole = p_.c.dtype == DType::f32 ? columns.size() / kLanes * kLanes : 0;
     for (int64_t row = rows.begin; row < rows.end; ++row, tile += kTileColumns) {
@@ -277,17 +274,17 @@ class Block {
   Range rows_, columns_;
   int64_t tiles_;
   bool by_units_;
-  bool whole_;  // c is f32 and set, so whole tiles live in it from the first block of k on
+  bool whole_;  // c is f32 and assigned, so it holds whole tiles from the first block of k on
   int places_;
   std::vector<std::vector<Segment>> blocks_;
   int64_t most_words_ = 1, block_rows_;
-  bool carried_;  // whether sums outlive a block of k
+  bool carried_;  // whether sums are kept between blocks of k
   std::vector<SumTree> trees_;
   float *packed_a_, *packed_b_, *carry_, *bias_ = nullptr;
 };
 
-// Cycles per k of one row of tiles over `columns`: two multiply-adds start per cycle, and a panel
-// of one vector waits for its loads instead.
+// Cycles per k of one row of tiles over `columns`: two multiply-adds start per cycle; a panel of
+// one vector is limited by its loads.
 double cycles_of_tiles(int64_t columns) {
   const int64_t vectors = ceil_div(columns, kLanes);
   const int64_t whole = vectors / kTileVectors, rest = vectors % kTileVectors;
@@ -295,7 +292,8 @@ double cycles_of_tiles(int64_t columns) {
          (rest == 1 ? kTileRows * 0.75 : kTileRows * static_cast<double>(rest) / 2);
 }
 
-// Each thread packs what it reads, at about half a cycle an element, so squarish shares pack less.
+// Each thread packs what it reads, at about half a cycle per element, so nearly square shares pack
+// less.
 ThreadGrid split_vectors(const Product& p) {
   const bool packs_a = p.a.transposed || p.a.dtype != DType::f32;
   return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
@@ -334,7 +332,7 @@ void multiply_vectors(const Product& p) {
 
 }  // namespace
 
-void GemmVectors(VectorProducts how, const Product& p) {
+void gemm_vectors_on(VectorProducts how, const Product& p) {
   switch (how) {
     case VectorProducts::floats: return multiply_vectors<FloatProducts, false>(p);
     case VectorProducts::pairs: return multiply_vectors<PairProducts<NativePairs>, true>(p);
@@ -347,12 +345,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(GemmVectors);
+HWY_EXPORT(gemm_vectors_on);
 
 void gemm_vectors(Out c, In a, In b, In bias, const GemmShape& shape, VectorProducts how) {
   const Product product(c, a, b, bias, shape);
   const FloatMode mode(product.bf16_pairs ? kFlushToZero : FloatMode::current());
-  HWY_DYNAMIC_DISPATCH(GemmVectors)(how, product);
+  HWY_DYNAMIC_DISPATCH(gemm_vectors_on)(how, product);
 }
 
 }  // namespace fovea::cpu

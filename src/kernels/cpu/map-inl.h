@@ -18,11 +18,11 @@ namespace fovea::cpu::HWY_NAMESPACE {
 constexpr int64_t kBlock = 1024;
 
 struct FloatBlock {
-  FloatBlock() {}  // NOLINT: a defaulted one would zero what is a temporary
+  FloatBlock() {}  // NOLINT: a defaulted one would zero a temporary
   float values[kBlock];
 };
 
-// y (+)= f(x...) for `size` elements, whatever their stored types.
+// y (+)= f(x...) for `size` elements of any stored types.
 template <class F, class... Inputs>
 void map_all(Out y, int64_t size, const F& f, Inputs... x) {
   const auto blocks = [&](int64_t first, int64_t last) HWY_ATTR {

@@ -38,7 +38,7 @@ void norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsi
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch scratch(4 * Scratch::size_of(width));
     float* const bias_room = scratch.take(width);
-    std::fill_n(bias_room, width, 0.0f);  // where there is none
+    std::fill_n(bias_room, width, 0.0f);  // no bias counts as zeros
     const float* biases = bias.data == nullptr ? bias_room : widened(bias, 0, width, bias_room);
     const float* weights = widened(weight, 0, width, scratch.take(width));
     float *const input = scratch.take(width), *const output = scratch.take(width);
@@ -58,8 +58,8 @@ void norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsi
   });
 }
 
-// With x_hat = (x - centre) * factor and g = dy * weight: the sums of g and g * x_hat over a row,
-// which its dx needs; also dweight += dy * x_hat and dbias += dy.
+// With x_hat = (x - centre) * factor and g = dy * weight: adds g and g * x_hat over a row to the
+// sums that dx needs; also dweight += dy * x_hat and dbias += dy.
 HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbias, const float* dy,
                         const float* x, const float* weight, float centre, float factor,
                         int64_t width) {
@@ -74,8 +74,8 @@ HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbi
   });
 }
 
-// (deviation + epsilon) / deviation where epsilon stands outside the root. A row of equal numbers
-// has no slope.
+// (deviation + epsilon) / deviation where epsilon is outside the root. A row of equal numbers has
+// slope 0.
 HWY_INLINE float steepness(float scale, NormEpsilon epsilon) {
   if (!epsilon.outside) return 1;
   const float share = 1 - epsilon.value * scale;  // deviation / (deviation + epsilon)
@@ -89,7 +89,7 @@ void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scal
   const RowBlocks blocks(rows);
   const int64_t width = rows.width, grain = grain_of(rows) / kRowBlock + 1;
   const float share = 1 / static_cast<float>(width);
-  // Of dweight, of dbias.
+  // Per block: dweight, then dbias.
   std::vector<float> partial(static_cast<size_t>(blocks.count() * 2 * width));
   const auto row_backward = [&](int64_t i, float* sums_of_block, const float* weights,
                                 float* const rooms[3]) HWY_ATTR {

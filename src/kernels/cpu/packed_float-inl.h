@@ -18,17 +18,17 @@ namespace fovea::cpu::HWY_NAMESPACE {
 constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
 
 constexpr int64_t kLineBytes = 64;
-// What memory a tile asks for while it computes: for each panel, with each line of weights that it
-// uses, `step` bytes further on. See ahead_of() in packed_linear.cc.
+// Addresses that a tile prefetches during its computation: for each panel, `step` bytes further
+// with each line of weights used. See ahead_of() in packed_linear.cc.
 struct Ahead {
-  const uint8_t* at[4];  // panels at most
+  const uint8_t* at[4];  // at most 4 panels
   int64_t step;
 
   HWY_INLINE void ask(int panel, int64_t line) const { hwy::Prefetch(at[panel] + line * step); }
 };
 
 // The first kRows rows of the tile and kPanels panels: kRows * kPanels * kPanelVectors running sums
-// that live in registers.
+// in registers.
 template <int kRows, int kVectors>
 struct Sums {
   Vector at[kRows][kVectors];
@@ -50,15 +50,16 @@ struct Sums {
 };
 
 // Rows of tiles: a fused multiply-add takes 4 cycles and two start per cycle, so 8 or more sums
-// must be in flight, and as many as fit the registers beside the weights. See gemm_micro-inl.h.
+// must be in flight, and as many as fit into the registers beside the weights. See
+// gemm_micro-inl.h.
 struct FloatTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
     if (kLanes == 16) return rows <= 4 ? 4 : 3;
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;
   }
-  // Columns of W at a time: a block of panels, at most 64 x 192 floats (48 KB), stays in L1 or
-  // close to it while the rows of x pass.
+  // Columns of W at a time: a block of panels, at most 64 x 192 floats (48 KB), stays in or near L1
+  // while all rows of x are processed.
   static constexpr int64_t kBlock = 192;
 };
 
@@ -140,8 +141,8 @@ struct Bf16Tiles : FloatTiles {
   }
 };
 
-// bf16 weights widened in registers, of few rows, in the order of sums of AMX's tiles
-// (tiles-inl.h): its registers would be filled with weights for one row.
+// bf16 weights widened in registers, for few rows, with the order of sums of AMX's tiles
+// (tiles-inl.h); for one row, loading AMX's registers would cost more.
 struct Bf16FewRowTiles {
   static constexpr int kMostRows = 2;
   static constexpr int panels(int) { return kLanes == 16 ? 4 : 1; }
@@ -153,7 +154,7 @@ struct Bf16FewRowTiles {
                                     float* sums, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     constexpr int64_t kStep = 32;
-    Sums<kRows, kVectors> sum, earlier, later;  // of a pair: earlier k and later k
+    Sums<kRows, kVectors> sum, earlier, later;  // earlier and later: for the two k of a pair
     sum.load(sums, k.begin == 0);
     const float* x = job.floats + rows.begin * job.stride + k.begin;
     const uint32_t* w[kPanels];
@@ -187,7 +188,8 @@ struct Bf16FewRowTiles {
   }
 };
 
-// to [k.size()][16] = a panel's weights of these k, an even number of them, as F32Tiles reads them.
+// to [k.size()][16] = a panel's weights for these k, of which there is an even number, as F32Tiles
+// reads them.
 HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
   const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
   for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
@@ -202,7 +204,7 @@ HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
 // bf16 weights times activations in bf16, two k at a time.
 template <class Pairs>
 struct Bf16PairTiles : FloatTiles {
-  static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // of half the size
+  static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // elements have half the size
   static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
 
   template <int kRows, int kPanels>

@@ -6,24 +6,25 @@
 
 namespace fovea::cpu {
 
-// One product as its tiles see it: activations as the format wants them, and weights. Rows are
-// dealt out to tiles of as equal sizes as can be, whatever threads there are.
+// One product as its tiles see it: activations in the form that the format needs, and weights. Rows
+// are divided into tiles of nearly equal size, independent of the number of threads.
 struct PackedJob {
   PackedMatrix weight;
   int64_t panel_size, groups;
-  int64_t depth;    // K, rounded up with zeros to what the tiles take
-  int64_t first_k;  // of a panel's first line: 0, but where a block of panels was widened
+  int64_t depth;    // K, padded with zeros to a multiple of the tiles' depth
+  int64_t first_k;  // k of a panel's first line: 0 unless a block of panels was widened
   int64_t rows, tiles;
-  In bias;  // null where there is none
+  In bias;  // null if there is none
   Out y;
 
   int64_t stride;       // elements of a row of activations
-  const float* floats;  // f32 weights, and bf16 ones that are widened: [rows][depth]
-  // bf16 weights otherwise: words of two as the weights', for each tile of R rows [depth/2][R], or
+  const float* floats;  // activations for f32 weights and widened bf16 ones: [rows][depth]
+  // Activations for other bf16 weights: words of two, for each tile of R rows [depth/2][R], or
   // [rows][depth/2] for AMX's tiles.
   const uint32_t* pairs;
-  // int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4], and for each of
-  // its groups [K/G][R] the scale, and minus the sum of q times the weights' offset.
+  // Activations for int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4],
+  // and for each of its groups [K/G][R] the scale, and minus the sum of q times the weights'
+  // offset.
   const int8_t* bytes;
   const float* scales;
   const int32_t* corrections;
@@ -45,7 +46,7 @@ struct PackedJob {
   }
 };
 
-// cpu::packed_linear with a choice.
+// cpu::packed_linear with a given kind of bf16 products.
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows);
 

@@ -1,7 +1,6 @@
-// Products with weights that were packed once. Threads share the panels, and each walks its own: a
-// block of panels, a block of k, then all rows, so that weights are read from memory once whatever
-// the number of rows. No blocking enters a result: sums are carried, unrounded, from block to
-// block.
+// Products with weights that were packed once. Threads share the panels. Each thread takes a block
+// of panels, a block of k, then all rows, so that weights are read from memory once for any number
+// of rows. Blocking does not affect results: sums are kept unrounded between blocks.
 
 #include <algorithm>
 #include <cstring>
@@ -9,14 +8,14 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/gemm_scratch.h"
 #include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/stored.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/packed_linear.cc"
 #include "hwy/foreach_target.h"
-// After foreach_target.
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "kernels/cpu/packed_tiles-inl.h"
 #include "kernels/cpu/packed_whole-inl.h"
@@ -25,26 +24,27 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Fewer multiply-adds than this (about 1 microsecond's worth) are not worth waking a second thread.
+// Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
 constexpr int64_t kThreadGrain = 65536;
-// Threads are never equally fast: of more work than this for each, they get several pieces, another
-// one as they come free.
+// Threads are never equally fast: with more work than this per thread, the work is split into
+// several pieces per thread, and a free thread takes the next piece.
 constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
-// Sums carried between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) a
+// Sums kept between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) per
 // thread.
 constexpr int64_t kCarriedTiles = 512;
 
 using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, float* sums,
                       const Ahead&);
 
-// The tile of `rows` rows and `panels` panels: 1, or as many as go with these rows or one more.
+// The tile of `rows` rows and `panels` panels: 1, or the most that this number of rows or one more
+// allows.
 template <class Tiles, int kRows = Tiles::kMostRows>
-Tile TileOf(int64_t rows, int64_t panels) {
+Tile tile_of(int64_t rows, int64_t panels) {
   if constexpr (requires { Tiles::function_of(rows, panels); }) {
     return Tiles::function_of(rows, panels);
   } else {
     if constexpr (kRows > 1) {
-      if (rows < kRows) return TileOf<Tiles, kRows - 1>(rows, panels);
+      if (rows < kRows) return tile_of<Tiles, kRows - 1>(rows, panels);
     }
     constexpr int kPanels = Tiles::panels(kRows), kNext = Tiles::panels(kRows + 1);
     if (panels == 1) return Tiles::template multiply<kRows, 1>;
@@ -55,17 +55,17 @@ Tile TileOf(int64_t rows, int64_t panels) {
   }
 }
 
-// y's rows and panels of one tile from its finished sums.
-void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
+// Writes the rows and panels of one tile to y from its finished sums.
+void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
   const int64_t first = panel * kPanelOutputs;
   const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
   for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
     if (job.bias.data != nullptr) {
-      float room[4 * kPanelOutputs];  // panels at most
+      float room[4 * kPanelOutputs];  // at most 4 panels
       add_floats(sums, widened(job.bias, first, columns, room), columns);
     }
     const int64_t at = row * job.weight.outputs + first;
-    if (job.y.dtype == DType::f32 && !job.y.add)  // two vectors or four: a call costs more
+    if (job.y.dtype == DType::f32 && !job.y.add)  // two or four vectors: a call costs more
       map(
           static_cast<float*>(job.y.data) + at, columns, [](Vector v) HWY_ATTR { return v; }, sums);
     else
@@ -73,11 +73,11 @@ void StoreSums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, 
   }
 }
 
-// What a tile of Running asks of memory while it computes. One that has the weights for itself: its
-// own, so far ahead as a core that shares its bandwidth with others reads in the 100 ns in which
-// memory answers. Several that share a block of Tiles' weights, which only the first of them waits
-// for: each its part of the block that comes next, a little with each line, so that memory never
-// rests while they compute and never has more asked of it than it can answer.
+// What a tile of Running prefetches during its computation. A tile that uses the weights alone
+// prefetches its own, as far ahead as a core that shares the bandwidth reads in the 100 ns of
+// memory latency. Tiles that share a block of weights, of which only the first waits for memory,
+// each prefetch a part of the next block, a little with each line, so that memory stays busy but is
+// never asked for more than it can deliver.
 template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile) {
@@ -96,12 +96,13 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
   return ahead;
 }
 
-// Tiles that share a block of bf16 weights: from so many on it is widened once for all of them.
+// From this number of tiles that share a block of bf16 weights, the block is widened once for all
+// of them.
 constexpr int64_t kManyTiles = 4;
 
-// A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another.
+// A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another job.
 template <class Tiles>
-PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
+PackedJob widened_job(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
   constexpr int64_t kBlockFloats = Tiles::kBlock * kPanelOutputs;
   for (int64_t p = 0; p < panels; ++p)
     widen_panel(job.panel(panel + p), k, blocks + p * kBlockFloats);
@@ -113,55 +114,54 @@ PackedJob Widened(const PackedJob& job, int64_t panel, int64_t panels, Range k, 
 }
 
 template <class Tiles>
-void MultiplyPanels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
-                    float* carried) {
+void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
+                     float* carried) {
   const int64_t K = job.depth, first = job.rows_of(tiles.begin).begin;
   const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
   float* blocks =
-      widens ? gemm_scratch(GemmScratch::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
-  // Blocks of the same size, as far as whole groups go.
+      widens ? scratch(ScratchUse::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
+  // Blocks of nearly equal size, in whole groups.
   constexpr int64_t kUnit = 64;
   const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   int64_t begin = 0;
-  do {  // at least once: without products y is still set to the bias
+  do {  // at least once: if K is 0, y is still set to the bias
     const Range k = {begin, std::min(K, begin + block)};
-    const PackedJob wide = widens ? Widened<Tiles>(job, panel, panels, k, blocks) : job;
+    const PackedJob wide = widens ? widened_job<Tiles>(job, panel, panels, k, blocks) : job;
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
       if (widens)
-        TileOf<F32Tiles>(rows.size(), panels)(
+        tile_of<F32Tiles>(rows.size(), panels)(
             wide, rows, 0, k, sums, ahead_of<Tiles, F32Tiles>(job, panel, panels, k, tiles, t));
       else
-        TileOf<Tiles>(rows.size(), panels)(job, rows, panel, k, sums,
-                                           ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
-      if (k.end == K) StoreSums(job, rows, panel, panels, sums);
+        tile_of<Tiles>(rows.size(), panels)(
+            job, rows, panel, k, sums, ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
+      if (k.end == K) store_sums(job, rows, panel, panels, sums);
     }
     begin = k.end;
   } while (begin < K);
 }
 
 template <class Tiles>
-void MultiplyShare(const PackedJob& job, Range tiles, Range panels) {
-  // All tiles take the same number of panels, the one that goes with the largest.
+void multiply_share(const PackedJob& job, Range tiles, Range panels) {
+  // All tiles take the same number of panels, the one for the largest tile.
   const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
     const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
     float* carried =
-        gemm_scratch(GemmScratch::carry,
-                     static_cast<size_t>(part.size() * Tiles::kMostRows * most * kPanelOutputs));
+        scratch(ScratchUse::carry, part.size() * Tiles::kMostRows * most * kPanelOutputs);
     for (int64_t panel = panels.begin, count = 0; panel < panels.end; panel += count) {
       count = panel + most <= panels.end ? most : 1;
-      MultiplyPanels<Tiles>(job, part, panel, count, carried);
+      multiply_panels<Tiles>(job, part, panel, count, carried);
     }
   }
 }
 
-// The panels of all products, one behind the other, are shared out; in many pieces, those of a tile
-// stay together.
+// Shares out the panels of all products, which count as one list; with many pieces, the panels of a
+// tile stay together.
 template <class Tiles>
-void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> products) {
+void multiply_packed(const PackedJob& job, std::span<const PackedProduct> products) {
   int64_t panels = 0, outputs = 0;
   for (const PackedProduct& product : products) {
     panels += panels_of(product.weight);
@@ -185,7 +185,7 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
       const int64_t count = panels_of(product.weight);
       const Range part = {std::max<int64_t>(mine.begin - first, 0),
                           std::min(mine.end - first, count)};
-      if (part.begin < part.end) MultiplyShare<Tiles>(job.of(product), tiles, part);
+      if (part.begin < part.end) multiply_share<Tiles>(job.of(product), tiles, part);
       first += count;
     }
     if constexpr (requires { Tiles::finish(); }) Tiles::finish();
@@ -193,23 +193,21 @@ void MultiplyPacked(const PackedJob& job, std::span<const PackedProduct> product
 }
 
 template <int64_t kGroup>
-void QuantizeRows(PackedJob& job, In x) {
+void quantize_rows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
-  const auto cells = static_cast<size_t>(job.rows * job.groups);
+  const int64_t cells = job.rows * job.groups;
   job.stride = job.groups * kGroup;
-  auto* bytes = reinterpret_cast<int8_t*>(
-      gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(ceil_div(job.rows * job.stride, 4))));
-  float* scales = gemm_scratch(GemmScratch::scales, cells);
-  auto* corrections = reinterpret_cast<int32_t*>(gemm_scratch(GemmScratch::corrections, cells));
+  auto* bytes =
+      reinterpret_cast<int8_t*>(scratch(ScratchUse::packed_a, ceil_div(job.rows * job.stride, 4)));
+  float* scales = scratch(ScratchUse::scales, cells);
+  auto* corrections = reinterpret_cast<int32_t*>(scratch(ScratchUse::corrections, cells));
   const int32_t offset = job.weight.format == WeightFormat::int8 ? 128 : 8;
-  // Threads share the groups, not the rows, of which a tile's lie in the same cache lines.
-  constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds' worth
+  // Threads share the groups, not the rows: the rows of a tile lie in the same cache lines.
+  constexpr int64_t kGrain = 4096;  // numbers, about 2 microseconds
   const int64_t grain = kGrain / (job.rows * kGroup) + 1;
   parallel_for(job.groups, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     const int64_t first = begin * kGroup, count = std::min(K, end * kGroup) - first;
-    float* room = x.dtype == DType::f32
-                      ? nullptr
-                      : gemm_scratch(GemmScratch::packed_b, static_cast<size_t>(count));
+    float* room = x.dtype == DType::f32 ? nullptr : scratch(ScratchUse::packed_b, count);
     for (int64_t t = 0; t < job.tiles; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
@@ -224,7 +222,7 @@ void QuantizeRows(PackedJob& job, In x) {
   job.corrections = corrections;
 }
 
-// A row of x in bf16, filled up with zeros to job.depth.
+// A row of x in bf16, padded with zeros to job.depth.
 HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   const int64_t K = job.weight.width;
   if (x.dtype == DType::f32)
@@ -234,14 +232,14 @@ HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   std::fill(row + K, row + job.depth, bf16{});
 }
 
-bf16* RoomForRow(const PackedJob& job) {
-  const auto words = static_cast<size_t>(job.depth / 2);
-  return reinterpret_cast<bf16*>(gemm_scratch(GemmScratch::packed_b, words));
+bf16* room_for_row(const PackedJob& job) {
+  const int64_t words = job.depth / 2;
+  return reinterpret_cast<bf16*>(scratch(ScratchUse::packed_b, words));
 }
 
-uint32_t* RoomForPairs(const PackedJob& job) {
-  const auto words = static_cast<size_t>(job.rows * job.depth / 2);
-  return reinterpret_cast<uint32_t*>(gemm_scratch(GemmScratch::packed_a, words));
+uint32_t* room_for_pairs(const PackedJob& job) {
+  const int64_t words = job.rows * job.depth / 2;
+  return reinterpret_cast<uint32_t*>(scratch(ScratchUse::packed_a, words));
 }
 
 // Copying 4096 numbers takes about a microsecond.
@@ -253,13 +251,13 @@ HWY_INLINE WordVector load_pairs(const bf16* row, int64_t word) {
   return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &row[2 * word].bits)));
 }
 
-// For each tile of R rows [depth/2][R].
-void PairRows(PackedJob& job, In x) {
+// Stores pairs for each tile of R rows [depth/2][R].
+void pair_rows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, 32);
   job.stride = job.depth / 2;
-  uint32_t* pairs = RoomForPairs(job);
+  uint32_t* pairs = room_for_pairs(job);
   parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = RoomForRow(job);
+    bf16* row = room_for_row(job);
     for (int64_t t = begin; t < end; ++t) {
       const Range tile = job.rows_of(t);
       for (int64_t r = tile.begin; r < tile.end; ++r) {
@@ -273,13 +271,13 @@ void PairRows(PackedJob& job, In x) {
   job.pairs = pairs;
 }
 
-// [rows][depth/2], as AMX's tiles read them.
-void PairWholeRows(PackedJob& job, In x) {
+// Stores pairs [rows][depth/2], as AMX's tiles read them.
+void pair_whole_rows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, kTileDepth);
   job.stride = job.depth / 2;
-  uint32_t* pairs = RoomForPairs(job);
+  uint32_t* pairs = room_for_pairs(job);
   parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = RoomForRow(job);
+    bf16* row = room_for_row(job);
     for (int64_t r = begin; r < end; ++r) {
       narrow_row(job, x, r, row);
       for (int64_t i = 0; i < job.stride; i += kLanes)
@@ -290,25 +288,25 @@ void PairWholeRows(PackedJob& job, In x) {
 }
 
 // x for f32 weights.
-void WidenRows(PackedJob& job, In x) {
+void widen_rows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
   job.depth = job.stride = K;
   job.floats = static_cast<const float*>(x.data);
   if (x.dtype == DType::f32) return;
-  float* floats = gemm_scratch(GemmScratch::packed_a, static_cast<size_t>(job.rows * K));
+  float* floats = scratch(ScratchUse::packed_a, job.rows * K);
   parallel_for(job.rows, FloatTiles::kMostRows, [&](int64_t begin, int64_t end) HWY_ATTR {
     widen_all(floats + begin * K, static_cast<const bf16*>(x.data) + begin * K, (end - begin) * K);
   });
   job.floats = floats;
 }
 
-// x for bf16 weights that are widened: rounded to bf16, as it is for the CPUs' own products.
-void RoundRows(PackedJob& job, In x) {
+// x for bf16 weights that are widened: rounded to bf16, as in the CPUs' own products.
+void round_rows(PackedJob& job, In x) {
   job.depth = job.stride = round_up(job.weight.width, 32);
-  const auto size = static_cast<size_t>(job.rows * job.stride);
-  float* floats = gemm_scratch(GemmScratch::packed_a, size);
+  const int64_t size = job.rows * job.stride;
+  float* floats = scratch(ScratchUse::packed_a, size);
   parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = RoomForRow(job);
+    bf16* row = room_for_row(job);
     for (int64_t r = begin; r < end; ++r) {
       narrow_row(job, x, r, row);
       widen_all(floats + r * job.stride, row, job.stride);
@@ -319,55 +317,59 @@ void RoundRows(PackedJob& job, In x) {
 
 void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduct> products, In x) {
   switch (how) {
-    case Bf16Products::widened: RoundRows(job, x); return MultiplyPacked<Bf16Tiles>(job, products);
+    case Bf16Products::widened:
+      round_rows(job, x);
+      return multiply_packed<Bf16Tiles>(job, products);
     case Bf16Products::pairs:
-      PairRows(job, x);
-      return MultiplyPacked<Bf16PairTiles<NativePairs>>(job, products);
+      pair_rows(job, x);
+      return multiply_packed<Bf16PairTiles<NativePairs>>(job, products);
     case Bf16Products::model_pairs:
-      PairRows(job, x);
-      return MultiplyPacked<Bf16PairTiles<ModelPairs>>(job, products);
+      pair_rows(job, x);
+      return multiply_packed<Bf16PairTiles<ModelPairs>>(job, products);
     case Bf16Products::tiles:
     case Bf16Products::model_tiles:
       if (job.rows <= Bf16FewRowTiles::kMostRows) {
-        RoundRows(job, x);
-        return MultiplyPacked<Bf16FewRowTiles>(job, products);
+        round_rows(job, x);
+        return multiply_packed<Bf16FewRowTiles>(job, products);
       }
-      PairWholeRows(job, x);
+      pair_whole_rows(job, x);
       return how == Bf16Products::tiles
-                 ? MultiplyPacked<Bf16MatrixTiles<NativeTiles>>(job, products)
-                 : MultiplyPacked<Bf16MatrixTiles<ModelTiles>>(job, products);
+                 ? multiply_packed<Bf16MatrixTiles<NativeTiles>>(job, products)
+                 : multiply_packed<Bf16MatrixTiles<ModelTiles>>(job, products);
   }
 }
 
-// Rows of a tile at most.
-int MostRows(Bf16Products how, WeightFormat format) {
+// The most rows of a tile.
+int most_rows_of(Bf16Products how, WeightFormat format) {
   if (is_quantized(format)) return WholeTiles::kMostRows;
   const bool tiles = how == Bf16Products::tiles || how == Bf16Products::model_tiles;
   return format == WeightFormat::bf16 && tiles ? Bf16MatrixTiles<NativeTiles>::kMostRows
                                                : FloatTiles::kMostRows;
 }
 
-void PackedLinear(Bf16Products how, std::span<const PackedProduct> products, In x, int64_t rows) {
-  const PackedMatrix& weight = products.front().weight;  // all have its format, width and group
+void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products, In x,
+                      int64_t rows) {
+  const PackedMatrix& weight = products.front().weight;  // all have the same format, width and
+                                                         // group
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
   job.depth = weight.width;
-  job.tiles = ceil_div(rows, MostRows(how, weight.format));
+  job.tiles = ceil_div(rows, most_rows_of(how, weight.format));
   job.panel_size = panel_bytes(weight);
   if (weight.format == WeightFormat::bf16) return MultiplyBf16(how, job, products, x);
   if (weight.format == WeightFormat::f32) {
-    WidenRows(job, x);
-    return MultiplyPacked<F32Tiles>(job, products);
+    widen_rows(job, x);
+    return multiply_packed<F32Tiles>(job, products);
   }
   job.groups = groups_of(weight);
   if (weight.group == 32)
-    QuantizeRows<32>(job, x);
+    quantize_rows<32>(job, x);
   else
-    QuantizeRows<64>(job, x);
+    quantize_rows<64>(job, x);
   return weight.format == WeightFormat::int8
-             ? MultiplyPacked<QuantizedTiles<WeightFormat::int8>>(job, products)
-             : MultiplyPacked<QuantizedTiles<WeightFormat::int4>>(job, products);
+             ? multiply_packed<QuantizedTiles<WeightFormat::int8>>(job, products)
+             : multiply_packed<QuantizedTiles<WeightFormat::int4>>(job, products);
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -375,7 +377,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fovea::cpu {
-HWY_EXPORT(PackedLinear);
+HWY_EXPORT(packed_linear_on);
 
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows) {
@@ -388,10 +390,10 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
   if (rows == 0 || outputs == 0) return;
   const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
-  // Whole numbers without VNNI are multiplied 256 bits at a time, AVX-512 or not.
+  // Without VNNI, whole numbers are multiplied 256 bits at a time, even with AVX-512.
   if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
-    return N_AVX2::PackedLinear(how, products, x, rows);
-  HWY_DYNAMIC_DISPATCH(PackedLinear)(how, products, x, rows);
+    return N_AVX2::packed_linear_on(how, products, x, rows);
+  HWY_DYNAMIC_DISPATCH(packed_linear_on)(how, products, x, rows);
 }
 
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows) {

@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// 16 rows times four panels, or 32 rows times two. The products of a panel's 32 k, 1 KB of weights,
-// wait for those before: four sums hide that.
+// 16 rows times four panels, or 32 rows times two. Each product waits for the previous product of
+// its sum; four sums in flight hide that latency. A panel's 32 k are 1 KB of weights.
 template <class Tiles>
 struct Bf16MatrixTiles {
   static constexpr int kMostRows = 2 * static_cast<int>(kTileSide);
@@ -30,7 +30,7 @@ struct Bf16MatrixTiles {
   }
   static void finish() { registers().release(); }
 
-  // The function for so many rows and panels: 1, or as many as go with the rows.
+  // The function for this number of rows and panels: 1, or the most that the rows allow.
   static auto function_of(int64_t rows, int64_t panels) {
     if (rows > kTileSide) return panels == 1 ? multiply<true, 1> : multiply<true, 2>;
     return panels == 1 ? multiply<false, 1> : panels == 2 ? multiply<false, 2> : multiply<false, 4>;

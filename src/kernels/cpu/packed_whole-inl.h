@@ -21,11 +21,11 @@ using Bytes = hn::Repartition<uint8_t, Floats>;
 using WholeVector = hn::Vec<Wholes>;
 using ByteVector = hn::Vec<Bytes>;
 
-// Each lane's four weights, bytes with an offset, times four signed bytes q, added to 32-bit sums:
-// exactly. `start` is what a sum begins with; `prepared` is made once for several rows.
+// Adds each lane's four weights (bytes with an offset) times four signed bytes q to 32-bit sums,
+// exactly. `start` is the initial value of a sum; `prepared` is made once for several rows.
 #if HWY_TARGET == HWY_AVX2
-// The instruction for bytes adds two products in 16 bits, which |w| <= 128 and |q| <= 127 cannot
-// overflow, but bytes up to 255 can: int8 weights lose their offset and lend their sign to q.
+// The byte instruction adds two products in 16 bits. |w| <= 128 and |q| <= 127 cannot overflow, but
+// bytes up to 255 can: so int8 weights lose their offset, and their sign moves to q.
 template <WeightFormat kFormat>
 struct Dot {
   static constexpr bool kSigned = kFormat == WeightFormat::int8;
@@ -45,7 +45,7 @@ struct Dot {
   }
 };
 #else
-// AVX512-VNNI, which Highway has no name for; packed_linear.cc asks whether the CPU has it.
+// AVX512-VNNI, for which Highway has no name; packed_linear.cc checks that the CPU has it.
 template <WeightFormat>
 struct Dot {
   using Prepared = ByteVector;
@@ -58,16 +58,16 @@ struct Dot {
 };
 #endif
 
-// All registers are for the whole sums of a group: products take 5 cycles and two start per cycle,
-// so that 10 sums must be in flight, and more hide what happens between groups. The float sums lie
-// in L1.
+// All registers hold the whole-number sums of a group: products take 5 cycles and two start per
+// cycle, so 10 sums must be in flight, and more hide the work between groups. The float sums are in
+// L1.
 struct WholeTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
     if (kLanes == 16) return rows <= 4 ? 4 : 3;
     return rows <= 2 ? 2 : 1;
   }
-  // 3 panels x 384 bytes x 16, and 8 rows of x, stay in half of L1, which two threads may share.
+  // 3 panels x 384 bytes x 16 and 8 rows of x fit into half of L1, which two threads may share.
   static constexpr int64_t kBlock = 384;
 };
 
@@ -78,7 +78,7 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kVectors>
   using WholeSums = WholeVector[kRows][kVectors];
 
-  // sums += weights of four k times those of each row, [kRows][4] at q.
+  // sums += weights of four k times the activations of each row, [kRows][4] at q.
   template <int kRows, int kVectors>
   static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
                              const int8_t* q) {
@@ -95,8 +95,8 @@ struct QuantizedTiles : WholeTiles {
     }
   }
 
-  // One group's sums: its bytes begin at `panels`, its activations at q. Both and what is asked of
-  // memory move on behind it.
+  // The sums of one group, whose bytes begin at `panels` and whose activations begin at q. Moves
+  // both and the prefetch addresses to the next group.
   template <int kRows, int kPanels>
   static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
                                    const uint8_t* (&panels)[kPanels],
@@ -106,8 +106,9 @@ struct QuantizedTiles : WholeTiles {
     constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
     const hn::Repartition<uint16_t, Floats> pairs;
-    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // of 32 numbers: a group is one or two such
-    const int64_t upper = group / 2 * kRows;         // from a byte's lower number to its upper one
+    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // groups of 32 numbers: a group has one or two
+    const int64_t upper = group / 2 * kRows;         // distance between a byte's lower and upper
+                                                     // number
     for (int64_t rest = group; rest > 0; rest -= 32) {
 #pragma GCC unroll 8
       for (int line = 0; line < kLines; ++line) {
@@ -193,15 +194,15 @@ struct QuantizedTiles : WholeTiles {
   }
 };
 
-// A group of x to whole numbers (packed_linear in kernels.h says how), and their sum. Returns the
-// scale.
+// Rounds a group of x to whole numbers (see packed_linear in kernels.h), and sets their sum.
+// Returns the scale.
 template <int64_t kGroup>
 HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
   Vector part[kVectors];
-  // Magnitudes compare as their bits do, and infinity and NaN come last. What is not finite has no
-  // whole number: the scale, by which all is multiplied, carries it on.
+  // Magnitudes compare like their bits, with infinity and NaN last. A non-finite number has no
+  // whole number; it is propagated by the scale, which multiplies the whole group.
   WholeVector largest = hn::Zero(Wholes());
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
@@ -211,7 +212,7 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   const float most = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), largest)));
   const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
   // Floats from 2^23 to 2^24 are the whole numbers: adding 1.5 * 2^23 rounds to the nearest, which
-  // then stands in the lowest bits.
+  // is then in the lowest bits.
   constexpr float kRound = 12582912;
   WholeVector sums = hn::Zero(Wholes());
 #pragma GCC unroll 8
@@ -219,7 +220,7 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
     const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
     const WholeVector near =
         hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
-    // Infinity and NaN leave the bounds, within which no sum overflows.
+    // Infinity and NaN exceed the limits; clamping keeps the sums from overflowing.
     const WholeVector whole =
         hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
     sums = hn::Add(sums, whole);
@@ -229,9 +230,9 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   return most * (1.0f / 127);
 }
 
-// The groups `groups` of row `row` of a tile of `rows`, as PackedJob has it: x, which begins with
-// them and ends with the row, to its places in the tile's q, scales and corrections. `offset` is
-// that of the weights.
+// Rounds the groups `groups` of row `row` of a tile of `rows` rows into the tile's q, scales and
+// corrections (see PackedJob). x begins with the first of these groups and ends with the row.
+// `offset` is the offset of the weights.
 template <int64_t kGroup>
 HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t offset, int64_t row,
                           int64_t rows, int8_t* q, float* scales, int32_t* corrections) {

@@ -16,13 +16,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// A counter per 64-bit lane. Only the lower halves of the lanes count while the rounds run: the
-// widening multiply ignores the upper ones, so its products need no cleaning.
+// A counter per 64-bit lane. Only the lower halves of the lanes matter during the rounds: the
+// widening multiply ignores the upper halves, so its products need no masking.
 using Counters = hwy::HWY_NAMESPACE::ScalableTag<uint64_t>;
 constexpr int64_t kCounters = HWY_LANES(uint64_t);
 
-// The words of counters [counter, counter + kCounters), four for each in turn, to
-// words[4 * kCounters].
+// words[4 * kCounters] = the words of counters [counter, counter + kCounters), four per counter.
 HWY_INLINE void philox_words(uint64_t seed, Stream stream, uint32_t substream, uint64_t counter,
                              uint32_t* words) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// y = x cosines + (the other of each pair) sines, for one head; sines are -sin for the first of a
-// pair and sin for the second.
+// y = x cosines + (the other element of each pair) sines, for one head; sines are -sin for the
+// first element of a pair and sin for the second.
 
 HWY_INLINE void rotate_halves(float* y, const float* x, const float* cosines, const float* sines,
                               int64_t rotated) {
@@ -35,7 +35,7 @@ HWY_INLINE void rotate_neighbours(float* y, const float* x, const float* cosines
   });
 }
 
-// One row's angles, laid out as the loops above read them: [rotated] each.
+// One row's angles in the layout that the loops above read: [rotated] each.
 void spread(float* cosines, float* sines, In cosines_in, In sines_in, int64_t row,
             const Rotation& r, float* room) {
   const int64_t half = r.rotated / 2;

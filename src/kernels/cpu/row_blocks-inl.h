@@ -1,6 +1,6 @@
-// Sums over rows, as the gradients of biases and norm weights need them: each block of 64 rows of a
-// unit has partial sums of its own. They are added in the order of the blocks, and those of the
-// units by their tree, so that the threads cannot change a bit.
+// Sums over rows for the gradients of biases and norm weights. Each block of 64 rows of a unit has
+// its own partial sums. They are added in the order of the blocks, and the units' sums by their
+// tree, so that the number of threads does not change a bit.
 
 #if defined(FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_
@@ -21,9 +21,9 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kRowBlock = 64;
 
-// A unit begins a new block.
+// Each unit begins a new block.
 struct RowBlocks {
-  std::vector<int64_t> rows;      // the first one of each block, then the end
+  std::vector<int64_t> rows;      // the first row of each block, then the end
   std::vector<int64_t> of_units;  // the first block of each unit, then the end
 
   explicit RowBlocks(const Rows& all) {

@@ -1,28 +1,30 @@
 #include "kernels/cpu/scratch.h"
 
+#include <array>
 #include <new>
 
-#include <hwy/aligned_allocator.h>
+#include "hwy/aligned_allocator.h"
 
 namespace fovea::cpu {
+namespace {
 
-Scratch::Scratch(int64_t floats) {
-  thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
-  thread_local int64_t capacity = 0;
-  if (capacity < floats) {
-    capacity = 0;
-    memory.reset();
-    memory = hwy::AllocateAligned<float>(static_cast<size_t>(floats));
-    if (memory == nullptr) throw std::bad_alloc();
-    capacity = floats;
+struct Buffer {
+  hwy::AlignedFreeUniquePtr<float[]> data;
+  int64_t floats = 0;
+};
+
+}  // namespace
+
+float* scratch(ScratchUse use, int64_t floats) {
+  thread_local std::array<Buffer, static_cast<size_t>(ScratchUse::count)> buffers;
+  Buffer& buffer = buffers[static_cast<size_t>(use)];
+  if (buffer.floats < floats) {
+    buffer.data.reset();
+    buffer.data = hwy::AllocateAligned<float>(static_cast<size_t>(floats));
+    buffer.floats = buffer.data ? floats : 0;
+    if (!buffer.data) throw std::bad_alloc();
   }
-  next_ = memory.get();
-}
-
-float* Scratch::take(int64_t floats) {
-  float* piece = next_;
-  next_ += size_of(floats);
-  return piece;
+  return buffer.data.get();
 }
 
 }  // namespace fovea::cpu

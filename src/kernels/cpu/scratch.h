@@ -4,13 +4,25 @@
 
 namespace fovea::cpu {
 
-// Scratch of the calling thread, kept from call to call: fresh memory for each task costs more in
-// page faults, or in looking for it, than a small task takes. Pieces start at cache lines, and what
-// they hold is undefined. One at a time in a thread: a second takes the first one's memory.
+// What a buffer of scratch is for. A thread has one of each.
+enum class ScratchUse { packed_a, packed_b, carry, bias, scales, corrections, pieces, count };
+
+// A buffer of the calling thread, aligned to cache lines. It lives as long as the thread and only
+// grows, so that training allocates nothing in its steady state. Its contents are undefined. Throws
+// std::bad_alloc.
+float* scratch(ScratchUse use, int64_t floats);
+
+// One buffer of the calling thread, cut into pieces that start at cache lines. A second Scratch of
+// the same thread takes the same memory, so a thread must have one at a time.
 class Scratch {
  public:
-  explicit Scratch(int64_t floats);  // of all pieces, each as size_of() has it
-  float* take(int64_t floats);
+  // `floats` is the sum of size_of() of all pieces.
+  explicit Scratch(int64_t floats) : next_(scratch(ScratchUse::pieces, floats)) {}
+  float* take(int64_t floats) {
+    float* piece = next_;
+    next_ += size_of(floats);
+    return piece;
+  }
   static constexpr int64_t size_of(int64_t floats) { return (floats + 15) / 16 * 16; }
 
  private:

@@ -1,4 +1,4 @@
-// The logistic function, the hyperbolic tangent and their slopes, of a vector.
+// The logistic function and the hyperbolic tangent of a vector, with their slopes.
 
 #if defined(FOVEA_KERNELS_CPU_SIGMOID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_SIGMOID_INL_H_
@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// s = 1 / (1 + exp(-x)) and its slope s (1 - s), both by exp(-|x|), which neither overflows nor
+// s = 1 / (1 + exp(-x)) and its slope s (1 - s), both from exp(-|x|), which neither overflows nor
 // cancels.
 struct Sigmoid {
   Vector value, slope;
@@ -25,8 +25,8 @@ struct Sigmoid {
   }
 };
 
-// Within 3 units in the last place. Below 0.625, where 1 - 2 / (exp(2|x|) + 1) would cancel, the
-// polynomial of Cephes' tanhf (Moshier 1992).
+// Within 3 units in the last place. Below 0.625, where 1 - 2 / (exp(2|x|) + 1) would cancel, uses
+// the polynomial of Cephes' tanhf (Moshier 1992).
 HWY_INLINE Vector tanh_of(Vector x) {
   const Vector size = hn::Abs(x), square = hn::Mul(x, x);
   Vector p = hn::MulAdd(all(-5.70498872745e-3f), square, all(2.06390887954e-2f));

@@ -1,6 +1,6 @@
-// What the kernels of one instruction set share: numbers as vectors of floats whatever their stored
-// type, and loops whose sums have the same bits for every vector width. Included once per target,
-// hence the toggled guard.
+// What the kernels of one instruction set share: vectors of floats from any stored type, and loops
+// whose sums have the same bits for every vector width. Included once per target, hence the toggled
+// guard.
 
 #if defined(FOVEA_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_SIMD_INL_H_
@@ -26,15 +26,15 @@ using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 constexpr int64_t kLanes = HWY_LANES(float);
 
-// A sum runs in this many partial sums on every target, combined in one order. 32 are two AVX-512
-// or four AVX2 accumulators: enough to hide most of an addition's latency.
+// A sum uses this many partial sums on every target, combined in one order. 32 are two AVX-512 or
+// four AVX2 accumulators: enough to hide most of an addition's latency.
 constexpr int64_t kPartialSums = 32;
 constexpr int64_t kParts = kPartialSums / kLanes;
 
 HWY_INLINE Vector all(float x) { return hn::Set(Floats(), x); }
 
-// How a step of a loop touches memory: a whole vector, or the first few lanes of one (others load
-// as 0).
+// How a step of a loop accesses memory: a whole vector, or the first few lanes of one (the others
+// load as 0).
 struct Whole {
   HWY_INLINE Vector load(const float* x) const { return hn::LoadU(Floats(), x); }
   HWY_INLINE void store(Vector v, float* y) const { hn::StoreU(v, Floats(), y); }
@@ -47,9 +47,9 @@ struct First {
   HWY_INLINE Vector keep(Vector next, Vector old) const { return hn::IfThenElse(mask, next, old); }
 };
 
-// Calls step(i, part, access) for consecutive vectors at i that cover [0, count), the remainder
-// through the same code so that a number's result does not depend on where it lies; `part` is the
-// vector's place among the partial sums.
+// Calls step(i, part, access) for consecutive vectors at i that cover [0, count). The remainder
+// uses the same code, so that a number's result does not depend on its position; `part` is the
+// vector's index among the partial sums.
 template <class Step>
 HWY_INLINE void each_vector(int64_t count, const Step& step) {
   int64_t i = 0;
@@ -106,7 +106,7 @@ HWY_INLINE Vector widen_half(hn::Vec<hn::Rebind<uint16_t, Floats>> bits) {
                      hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<Floats>(), bits)));
 }
 
-// As narrow() of base/dtype.h: to the nearest, ties to even, a NaN quiet.
+// Like narrow() of base/dtype.h: rounds to the nearest, ties to even; a NaN becomes quiet.
 HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Floats>> narrow_half(Vector x) {
   const hn::RebindToUnsigned<Floats> words;
   const auto bits = hn::BitCast(words, x);
@@ -135,17 +135,17 @@ inline void narrow_all(bf16* y, const float* x, int64_t count) {
   for (; i < count; ++i) y[i] = narrow(x[i]);
 }
 
-// Elements [begin, begin + count) of x as floats: where they lie, if they are floats, else widened
-// into `scratch`. A few KB at a time stay in the first-level cache, so this costs bf16 little and
-// spares each kernel a body per stored type.
+// Elements [begin, begin + count) of x as floats: in place if they are floats, else widened into
+// `scratch`. A few KB at a time stay in the first-level cache, so bf16 costs little and a kernel
+// needs no separate body per stored type.
 HWY_INLINE const float* widened(In x, int64_t begin, int64_t count, float* scratch) {
   if (x.dtype == DType::f32) return static_cast<const float*>(x.data) + begin;
   widen_all(scratch, static_cast<const bf16*>(x.data) + begin, count);
   return scratch;
 }
 
-// Where results for elements from `begin` on may be written: into y itself if it takes plain
-// floats, else `scratch`; narrow_into() then brings them to y.
+// Where to write results for elements from `begin` on: into y itself if it takes plain floats, else
+// into `scratch`; narrow_into() then moves them to y.
 HWY_INLINE float* room_for(Out y, int64_t begin, float* scratch) {
   return y.data != nullptr && y.dtype == DType::f32 && !y.add ? static_cast<float*>(y.data) + begin
                                                               : scratch;
@@ -156,8 +156,8 @@ inline void add_floats(float* y, const float* x, int64_t count) {
       y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
 }
 
-// y[begin, begin + count) (+)= the values, which room_for() placed; rounded once. A null y wants
-// nothing. `values` may be overwritten.
+// y[begin, begin + count) (+)= the values that were written to room_for(), rounded once. Does
+// nothing if y is null. May overwrite `values`.
 inline void narrow_into(Out y, int64_t begin, int64_t count, float* values) {
   if (y.data == nullptr) return;
   if (y.dtype == DType::f32) {

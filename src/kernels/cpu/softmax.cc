@@ -14,13 +14,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// For rows of a router or a head's classes, which are short enough to widen whole.
+// For rows of a router or of a classification head, which are short enough to widen at once.
 
 HWY_INLINE float largest(const float* x, int64_t width) {
   Vector most[kParts];
   std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));
   each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
-    // Of two numbers one of which is NaN, x86's max is the second.
+    // If one operand is NaN, x86's max returns the second.
     most[part] = access.keep(hn::Max(access.load(x + j), most[part]), most[part]);
   });
   for (int64_t part = 1; part < kParts; ++part) most[0] = hn::Max(most[0], most[part]);

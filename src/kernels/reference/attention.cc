@@ -17,7 +17,7 @@ struct Query {
   int64_t batch, head, position;
 };
 
-// Where the vectors of a query, or of a key that it sees, begin.
+// The index at which the vector of a query, or of a key that it sees, begins.
 int64_t query_at(const AttentionShape& shape, const Query& query) {
   return ((query.batch * shape.queries + query.position) * shape.heads + query.head) * shape.width;
 }
@@ -88,7 +88,7 @@ double weight(const AttentionShape& shape, const Query& query, int64_t key, cons
   return std::exp(score_of(shape, query, key, q, k) - log_sum);
 }
 
-// What dropout multiplies a weight by.
+// The factor by which dropout multiplies a weight.
 double kept(const AttentionShape& shape, const Query& query, int64_t key) {
   const Dropout& dropout = shape.dropout;
   if (dropout.probability == 0) return 1;
@@ -119,7 +119,7 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   });
 }
 
-// Keys or values of one sequence, in one piece.
+// The keys or values of one sequence, copied from its pages.
 std::vector<double> gathered(const void* const* pages, PagePart part, const PagedAttention& paged,
                              int64_t keys) {
   const PageLayout layout = pages_of(paged);

@@ -7,14 +7,14 @@
 namespace fovea::reference {
 namespace {
 
-// What normalising a row leaves behind: x_hat = (x - mean) * scale.
+// The statistics of a normalised row: x_hat = (x - mean) * scale.
 struct Statistics {
   double mean = 0, scale = 0;
 };
 
 // Row i's backward: with g = dy * weight, dx = scale * (g - centre - x_hat * slope), where centre =
-// mean(g) if the mean was subtracted, else 0, and slope = mean(g * x_hat) * steepness. dweight and
-// dbias collect dy * x_hat and dy.
+// mean(g) if the mean was subtracted, else 0, and slope = mean(g * x_hat) * steepness. Adds dy *
+// x_hat to dweight and dy to dbias.
 void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbias, In dy, In x,
                   In weight, Statistics saved, bool centred, double steepness, int64_t i,
                   int64_t width) {
@@ -35,8 +35,8 @@ void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbi
   }
 }
 
-// (deviation + epsilon) / deviation where epsilon stands outside the root. A row of equal numbers
-// has no slope.
+// (deviation + epsilon) / deviation where epsilon is outside the root. A row of equal numbers has
+// slope 0.
 double steepness(double scale, NormEpsilon epsilon) {
   if (!epsilon.outside) return 1;
   const double share = 1 - epsilon.value * scale;  // deviation / (deviation + epsilon)

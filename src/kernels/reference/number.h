@@ -1,6 +1,7 @@
 #pragma once
 
-// Any stored floating number as a double, and back: what makes one naive loop serve every dtype.
+// Reads and writes any stored floating-point type as a double, so that one naive loop serves every
+// dtype.
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -14,13 +15,12 @@ inline double get(In x, int64_t i) {
     case DType::bf16: return widen(static_cast<const bf16*>(x.data)[i]);
     case DType::f64: return static_cast<const double*>(x.data)[i];
     default:
-      fail(ErrorKind::Internal,
-           "reference kernel: {} is not computed with; expected fp32, bf16 or fp64",
+      fail(ErrorKind::Internal, "reference kernel: the dtype is {}; expected fp32, bf16 or fp64",
            name_of(x.dtype));
   }
 }
 
-// y[i] = value, or += where y wants it; rounded once. A null y wants nothing.
+// y[i] = value, or += if y.add; rounded once. Does nothing if y is null.
 inline void put(Out y, int64_t i, double value) {
   if (y.data == nullptr) return;
   if (y.add) value += get({y.data, y.dtype}, i);
@@ -29,8 +29,7 @@ inline void put(Out y, int64_t i, double value) {
     case DType::bf16: static_cast<bf16*>(y.data)[i] = narrow(static_cast<float>(value)); return;
     case DType::f64: static_cast<double*>(y.data)[i] = value; return;
     default:
-      fail(ErrorKind::Internal,
-           "reference kernel: {} is not computed with; expected fp32, bf16 or fp64",
+      fail(ErrorKind::Internal, "reference kernel: the dtype is {}; expected fp32, bf16 or fp64",
            name_of(y.dtype));
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // The entries of the reference table: naive loops, one template over the stored types, every sum in
-// double. Sums of units are added as if they were one: in double their order is of no account.
+// double. Sums of units are not kept apart: in double their order does not matter.
 
 #include "kernels/kernels.h"
 

@@ -6,8 +6,8 @@
 namespace fovea::reference {
 namespace {
 
-// Calls visit(place in y, place in x) for each element of each window that lies inside x, or with
-// -1 where it lies outside.
+// Calls visit(index in y, index in x) for each element of each window; the index in x is -1 outside
+// x.
 template <class Visit>
 void each_element(const Windows& w, const Visit& visit) {
   int64_t place = 0;

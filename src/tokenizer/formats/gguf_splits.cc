@@ -48,7 +48,7 @@ constexpr const char* kFirst =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr const char* kUntilPunctuation = " ?[^(\\s|.,!?…。，、।۔،)]+";
 
-// A part without what only places depend on; a sequence as its parts.
+// A part without the fields that only affect offsets; a sequence becomes its parts.
 std::string canonical(nlohmann::json part) {
   if (!part.is_object()) return "";
   part.erase("trim_offsets");

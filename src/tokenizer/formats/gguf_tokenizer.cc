@@ -71,7 +71,7 @@ class GgufReader {
     for (const char* name : {"bos", "eos", "unknown", "padding", "seperator", "mask", "cls"}) {
       const auto id = file_.integer(fmt::format("tokenizer.ggml.{}_token_id", name));
       if (!id) continue;
-      // llama.cpp passes over ids that are none.
+      // llama.cpp ignores invalid ids.
       if (*id >= 0 && *id < std::ssize(texts_)) ids_[name] = static_cast<size_t>(*id);
     }
     for (const auto& [ours, theirs] : kConfigNames)
@@ -84,7 +84,7 @@ class GgufReader {
 
   void check_length(const char* key, size_t size) const {
     if (size == texts_.size()) return;
-    fail(ErrorKind::BadFile, "{}: {} has {} elements; expected {}, as many as {}", file_.path(),
+    fail(ErrorKind::BadFile, "{}: {} has {} elements; expected {}, the number of {}", file_.path(),
          key, size, texts_.size(), kTokens);
   }
 
@@ -92,7 +92,7 @@ class GgufReader {
     return file_.boolean(fmt::format("tokenizer.ggml.{}", key)).value_or(otherwise);
   }
 
-  // Which tokens stand around a text, for the config and for the post-processor.
+  // Sets the tokens around a text, in the config and in the post-processor.
   void around(bool start, bool end) {
     start_ = flag("add_bos_token", start) && ids_.contains("bos");
     end_ = flag("add_eos_token", end) && ids_.contains("eos");
@@ -123,7 +123,7 @@ class GgufReader {
     source.remove_extra_whitespaces = flag("remove_extra_whitespaces", unigram);
     around(!unigram, unigram);
     ordered_json said = config_;
-    said["tokenizer_class"] = "";  // neither of those that another library's pieces need
+    said["tokenizer_class"] = "";  // not a class that implies another library's pieces
     said.erase("chat_template");
     return tokenizer_json_from_sentencepiece(source, file_.path(), said.dump(), file_.path());
   }
@@ -135,7 +135,7 @@ class GgufReader {
     if (split == nullptr) {
       std::vector<std::string> names;
       for (const GgufSplit& known : gguf_splits()) names.emplace_back(known.names[0]);
-      fail(ErrorKind::Unsupported, "{}: {} is {}; expected {} or the like", file_.path(), kPre,
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected {} or similar", file_.path(), kPre,
            brief(nlohmann::json(pre)), fmt::join(names, ", "));
     }
     TokenizerFile file;
@@ -161,7 +161,7 @@ class GgufReader {
     for (size_t id = 0; id < texts_.size(); ++id) {
       const auto [twin, fresh] = seen.emplace(texts_[id], id);
       if (!fresh && !texts_[id].empty()) {
-        fail(ErrorKind::BadFile, "{}: {} holds {} twice ({} and {}); expected distinct texts",
+        fail(ErrorKind::BadFile, "{}: {} contains {} twice ({} and {}); expected distinct texts",
              file_.path(), kTokens, brief(nlohmann::json(texts_[id])), twin->second, id);
       }
     }
@@ -203,7 +203,7 @@ class GgufReader {
     return template_processing(single, pair, tokens);
   }
 
-  // WordPiece marks what continues a word, this file what begins one.
+  // WordPiece marks the continuation of a word, this file the beginning of one.
   std::string words() {
     std::string lines;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -233,8 +233,8 @@ class GgufReader {
   const Gguf& file_;
   std::vector<std::string> texts_;
   std::vector<PieceType> types_;
-  std::map<std::string, size_t> ids_;  // of special tokens, by their part
-  bool start_ = false, end_ = false;   // whether they stand around a text
+  std::map<std::string, size_t> ids_;  // ids of special tokens, by their role
+  bool start_ = false, end_ = false;   // whether a text has them around it
   ordered_json config_;
 };
 

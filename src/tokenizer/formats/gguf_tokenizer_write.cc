@@ -16,13 +16,13 @@ using Json = nlohmann::json;
 using PieceType = SentencePieceFile::Type;
 
 constexpr const char* kName = "tokenizer.json";
-constexpr std::string_view kSpace = "▁";  // what stands for one in SentencePiece's tokens
+constexpr std::string_view kSpace = "▁";  // represents a space in SentencePiece's tokens
 
 std::string type_of(const Json& part) {
   return part.is_object() ? find_string(part, "type", kName).value_or("") : "";
 }
 
-// A part and, if it is a sequence, its parts.
+// A part, and the parts of a sequence.
 std::vector<Json> parts_of(const Json& part) {
   std::vector<Json> parts;
   for (const char* list : {"normalizers", "pretokenizers", "processors", "decoders"})
@@ -89,7 +89,7 @@ class Writer {
   void put(const std::string& text, int64_t id, PieceType type) {
     if (id < 0 || id >= vocabulary_) {
       fail(ErrorKind::Unsupported,
-           "tokenizer: {} has id {}; GGUF has as many tokens as the model has embeddings, {}",
+           "tokenizer: {} has id {}; GGUF has one token per embedding of the model, {}",
            brief(Json(text)), id, vocabulary_);
     }
     texts_[static_cast<size_t>(id)] = text;
@@ -137,7 +137,8 @@ class Writer {
     return merges;
   }
 
-  // SentencePiece merges what gives the token of the highest score: that of the earliest merge.
+  // SentencePiece merges the pair whose token has the highest score, which is that of the earliest
+  // merge.
   std::vector<float> scores_of_merges() const {
     std::vector<float> scores(texts_.size(), 0);
     float rank = 0;
@@ -173,7 +174,7 @@ class Writer {
     }
   }
 
-  // WordPiece marks what continues a word, llama.cpp what begins one.
+  // WordPiece marks the continuation of a word, llama.cpp the beginning of one.
   void begin_words() {
     const std::string continues = model_.value("continuing_subword_prefix", "##");
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -188,7 +189,7 @@ class Writer {
                         normalizer->value("lowercase", true));
   }
 
-  // The tokens around a text; "" for none.
+  // The tokens around a text; "" if there are none.
   std::pair<std::string, std::string> around() const {
     const std::vector<Json> parts = parts_of(tokenizer_.value("post_processor", Json()));
     for (const char* type : {"BertProcessing", "RobertaProcessing"})

@@ -9,14 +9,14 @@
 namespace fovea {
 namespace {
 
-// Far beyond what trainers make (16 characters each, 256,000 pieces), so that a hostile file can
-// ask for little time and memory.
+// Well above what trainers produce (16 characters each, 256,000 pieces); limits the time and memory
+// that a hostile file can cause.
 constexpr size_t kMostBytes = 1024, kMostPieces = size_t{4} << 20;
 
 // https://protobuf.dev/programming-guides/encoding
 enum class Wire { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-// The fields of a message, one after the other. Messages within are read from their own bytes.
+// Iterates over the fields of a message. Nested messages are parsed from their own bytes.
 class Fields {
  public:
   Fields(std::string_view file, std::string_view message, const std::string& path)
@@ -32,7 +32,7 @@ class Fields {
       case Wire::fixed64: bytes_ = take(8); break;
       case Wire::bytes: bytes_ = take(varint()); break;
       case Wire::fixed32: bytes_ = take(4); break;
-      default: bad(fmt::format("holds a field of type {}", tag & 7));
+      default: bad(fmt::format("contains a field of type {}", tag & 7));
     }
     return true;
   }
@@ -41,18 +41,18 @@ class Fields {
   std::string_view bytes() const { return expect(Wire::bytes), bytes_; }
   Fields message() const { return Fields(file_, bytes(), path_); }
   bool boolean() const { return expect(Wire::varint), value_ != 0; }
-  int32_t integer() const {  // negative ones are written with 64 bits
+  int32_t integer() const {  // negative numbers are written with 64 bits
     return expect(Wire::varint), static_cast<int32_t>(static_cast<uint32_t>(value_));
   }
   float number32() const {
     expect(Wire::fixed32);
     float number;
     std::memcpy(&number, bytes_.data(), sizeof(number));
-    if (!std::isfinite(number)) bad("holds a score that is not finite");
+    if (!std::isfinite(number)) bad("contains a score that is not finite");
     return number;
   }
   std::string text() const {
-    if (utf8::valid_prefix(bytes()) != bytes_.size()) bad("holds a text that is not UTF-8");
+    if (utf8::valid_prefix(bytes()) != bytes_.size()) bad("contains a text that is not UTF-8");
     return std::string(bytes_);
   }
 
@@ -63,7 +63,7 @@ class Fields {
 
  private:
   void expect(Wire wire) const {
-    if (wire_ != wire) bad(fmt::format("holds field {} with another type", number_));
+    if (wire_ != wire) bad(fmt::format("contains field {} with another type", number_));
   }
 
   std::string_view take(uint64_t count) {
@@ -80,7 +80,7 @@ class Fields {
       value |= uint64_t{byte & 0x7Fu} << shift;
       if (byte < 0x80) return value;
     }
-    bad("holds a number of more than 64 bits");
+    bad("contains a number of more than 64 bits");
   }
 
   std::string_view file_, rest_;
@@ -97,14 +97,14 @@ SentencePieceFile::Entry read_piece(Fields fields) {
     if (fields.number() == 2) entry.score = fields.number32();
     if (fields.number() == 3) {
       const int32_t type = fields.integer();
-      if (type < 1 || type > 6) fields.bad(fmt::format("holds a piece of type {}", type));
+      if (type < 1 || type > 6) fields.bad(fmt::format("contains a piece of type {}", type));
       entry.type = static_cast<SentencePieceFile::Type>(type);
     }
   }
-  if (entry.text.empty()) fields.bad("holds an empty piece");
+  if (entry.text.empty()) fields.bad("contains an empty piece");
   if (entry.text.size() > kMostBytes)
-    fields.bad(
-        fmt::format("holds a piece of {} bytes, of at most {}", entry.text.size(), kMostBytes));
+    fields.bad(fmt::format("contains a piece of {} bytes, above the limit of {}", entry.text.size(),
+                           kMostBytes));
   return entry;
 }
 
@@ -143,16 +143,16 @@ SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string&
   while (fields.next()) {
     if (fields.number() == 1) {
       if (file.pieces.size() == kMostPieces)
-        fields.bad(fmt::format("holds more than {} pieces", kMostPieces));
+        fields.bad(fmt::format("contains more than {} pieces", kMostPieces));
       file.pieces.push_back(read_piece(fields.message()));
     }
     if (fields.number() == 2) read_trainer(fields.message(), file);
     if (fields.number() == 3) read_normalizer(fields.message(), file);
   }
-  if (file.pieces.empty()) fields.bad("holds no pieces");
+  if (file.pieces.empty()) fields.bad("contains no pieces");
   if (file.unk_id < 0 || static_cast<size_t>(file.unk_id) >= file.pieces.size())
-    fields.bad(
-        fmt::format("names the piece {} as unknown, of {}", file.unk_id, file.pieces.size()));
+    fields.bad(fmt::format("names the piece {} as unknown, but has {} pieces", file.unk_id,
+                           file.pieces.size()));
   return file;
 }
 

@@ -28,7 +28,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// The pairs of pieces that make a piece, those of better pieces first.
+// The pairs of pieces that form a piece, ordered by the score of the piece.
 ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces) {
   std::vector<std::string> texts;
   for (const auto& piece : pieces) texts.push_back(piece.text);
@@ -57,7 +57,7 @@ void refuse_twins(const SentencePieceFile& source, const std::string& path) {
   const PieceTable table(texts);
   for (size_t id = 0; id < texts.size(); ++id) {
     if (table.find(texts[id]) != static_cast<int32_t>(id)) {
-      fail(ErrorKind::BadFile, "{}: holds {} twice (pieces {} and {}); expected distinct pieces",
+      fail(ErrorKind::BadFile, "{}: contains {} twice (pieces {} and {}); expected distinct pieces",
            path, brief(texts[id]), id, table.find(texts[id]));
     }
   }
@@ -100,7 +100,8 @@ class Converter {
     for (size_t id = 0; id < source_.pieces.size(); ++id) {
       if (source_.pieces[id].text == text) return id;
     }
-    fail(ErrorKind::BadFile, "{}: lacks the piece {}; expected it", path_, brief(text));
+    fail(ErrorKind::BadFile, "{}: lacks the piece {}; expected a vocabulary with it", path_,
+         brief(text));
   }
 
   void bpe() {
@@ -130,7 +131,7 @@ class Converter {
     file_.post_processor = start_and_end(config_.flag("add_bos_token", true));
   }
 
-  // The tokens of start and end, as far as the config asks for them; null for none.
+  // The start and end tokens that the config requires; null if there are none.
   ordered_json start_and_end(bool start) const {
     const std::string bos = config_.token("bos_token", source_.bos_piece),
                       eos = config_.token("eos_token", source_.eos_piece);
@@ -177,7 +178,7 @@ class Converter {
         sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, std::move(file_.pre_tokenizer)});
   }
 
-  // Sentinels for spans that were left out stand behind the pieces, the last one first.
+  // Sentinels for omitted spans follow the pieces, the last one first.
   void with_sentinels() {
     constexpr int64_t kMost = 10000;  // models have 100
     add_marks();
@@ -195,7 +196,7 @@ class Converter {
   void with_sentence_marks() {
     using Type = SentencePieceFile::Type;
     if (source_.pieces.size() < 3)
-      fail(ErrorKind::BadFile, "{}: holds {} pieces; expected more than its three marks", path_,
+      fail(ErrorKind::BadFile, "{}: contains {} pieces; expected more than its three marks", path_,
            source_.pieces.size());
     auto& pieces = source_.pieces;
     const std::vector<SentencePieceFile::Entry> marks = {{"<s>", 0, Type::control},
@@ -207,7 +208,7 @@ class Converter {
     pieces.push_back({"<mask>", 0, Type::control});
     source_.unk_id = 3;
     add_marks();
-    file_.added_tokens.back()["lstrip"] = true;  // the mask takes the space before it
+    file_.added_tokens.back()["lstrip"] = true;  // the mask absorbs the space before it
     file_.post_processor = template_processing(
         {{"<s>", 0}, {"$A", 0}, {"</s>", 0}},
         {{"<s>", 0}, {"$A", 0}, {"</s>", 0}, {"</s>", 0}, {"$B", 0}, {"</s>", 0}},
@@ -217,7 +218,7 @@ class Converter {
   SentencePieceFile source_;
   const TokenizerConfig& config_;
   const std::string& path_;
-  bool prefix_;  // a space is put before the text
+  bool prefix_;  // insert a space before the text
   TokenizerFile file_;
 };
 

@@ -8,8 +8,8 @@ namespace fovea {
 // The compiled normalisation rules as a normalizer.
 nlohmann::ordered_json precompiled(const SentencePieceFile& source);
 
-// How a Unigram model sees spaces: normalizer, pre_tokenizer and decoder. `prefix`: one is put
-// before the text.
+// Adds the treatment of spaces of a Unigram model: normalizer, pre_tokenizer and decoder. `prefix`:
+// insert a space before the text.
 void add_spaces(const SentencePieceFile& source, bool prefix, TokenizerFile& file);
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-// The tokenizers of a translation model: source.spm and target.spm cut the texts, vocab.json
+// The tokenizers of a translation model: source.spm and target.spm split the texts, and vocab.json
 // numbers the pieces of both.
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 using Type = SentencePieceFile::Type;
 
-// What a text may be cut into: the marks of start and end are no such pieces.
+// The pieces that a text may be split into, without the marks of start and end.
 std::map<std::string, double> scores_of(const SentencePieceFile& source) {
   std::map<std::string, double> scores;
   for (const auto& [text, score, type] : source.pieces) {
@@ -59,7 +59,7 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
   if (source.kind != SentencePieceFile::Kind::unigram) {
     fail(ErrorKind::Unsupported,
          "{}: its model is not of kind unigram (trainer_spec.model_type); "
-         "expected such a one beside a {}",
+         "expected a unigram model next to a {}",
          path, vocab_path);
   }
   const std::vector<std::string> texts = texts_of_vocabulary(vocab_json, vocab_path);
@@ -69,21 +69,22 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
     const std::string text = config.token(key, otherwise);
     const auto found = std::find(texts.begin(), texts.end(), text);
     if (found == texts.end())
-      fail(ErrorKind::BadFile, "{}: lacks {} ({}); expected it", vocab_path, brief(text), key);
+      fail(ErrorKind::BadFile, "{}: lacks {} ({}); expected a vocabulary with it", vocab_path,
+           brief(text), key);
     marks[key] = static_cast<size_t>(found - texts.begin());
   }
   TokenizerFile file;
   for (size_t id = 0; id < texts.size(); ++id) {
     const bool mark = std::any_of(marks.begin(), marks.end(),
                                   [&](const auto& each) { return each.second == id; });
-    // A code says which language to translate into and stands before a text. (Within one it counts
-    // too, which transformers leaves as text.)
+    // A language code before a text selects the target language. (Within a text it is also a token,
+    // unlike in transformers.)
     const bool language = texts[id].starts_with(">>") && texts[id].ends_with("<<");
     if (mark || language) file.added_tokens.push_back(added_token(texts[id], id, mark));
   }
   file.model = model_of(source, texts, marks["unk_token"]);
   add_spaces(source, source.add_dummy_prefix, file);
-  // What is said begins and ends without a space, whatever tokens were left out there.
+  // The decoded text begins and ends without spaces, even if tokens were omitted there.
   constexpr int spaces = 1000;
   file.decoder = sequence(
       "decoders", {std::move(file.decoder),

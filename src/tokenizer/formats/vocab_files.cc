@@ -22,7 +22,7 @@ void require_utf8(std::string_view text, const std::string& path) {
     fail(ErrorKind::BadFile, "{}: is not UTF-8 (byte {}); expected a text file", path, valid);
 }
 
-// Calls on_line(line, number from 1) without the ends of lines.
+// Calls on_line(line, number from 1), without the line ends.
 template <class OnLine>
 void for_each_line(std::string_view text, OnLine&& on_line) {
   for (size_t begin = 0, number = 1; begin < text.size(); ++number) {
@@ -38,7 +38,8 @@ size_t id_of(const std::vector<std::string>& texts, const std::string& text,
              const std::string& path) {
   const auto found = std::find(texts.begin(), texts.end(), text);
   if (found == texts.end())
-    fail(ErrorKind::BadFile, "{}: lacks the token {}; expected it", path, brief(text));
+    fail(ErrorKind::BadFile, "{}: lacks the token {}; expected a vocabulary with it", path,
+         brief(text));
   return static_cast<size_t>(found - texts.begin());
 }
 
@@ -51,23 +52,23 @@ std::vector<std::string> read_lines(std::string_view vocab_txt, const std::strin
       fail(ErrorKind::BadFile, "{}: an empty line (line {}); expected a token", path, number);
     texts.emplace_back(line.substr(0, end + 1));
   });
-  if (texts.empty()) fail(ErrorKind::BadFile, "{}: is empty; expected a token a line", path);
+  if (texts.empty()) fail(ErrorKind::BadFile, "{}: is empty; expected one token per line", path);
   const PieceTable table(texts);
   for (size_t id = 0; id < texts.size(); ++id) {
     if (const auto last = static_cast<size_t>(table.find(texts[id])); last != id) {
-      fail(ErrorKind::BadFile, "{}: holds {} twice (lines {} and {}); expected distinct tokens",
+      fail(ErrorKind::BadFile, "{}: contains {} twice (lines {} and {}); expected distinct tokens",
            path, brief(texts[id]), id + 1, last + 1);
     }
   }
   return texts;
 }
 
-// {"token": id, ...}; read straight from the text, since nlohmann's objects would sort it.
+// {"token": id, ...}; read as a stream, since nlohmann's objects would sort it.
 class VocabularyReader : public JsonReader {
  public:
   std::vector<std::string> texts(std::string_view text, const std::string& path) {
     read(text, path);
-    if (entries_.empty()) refuse("holds no tokens", "an object of tokens and ids");
+    if (entries_.empty()) refuse("contains no tokens", "an object of tokens and ids");
     std::vector<std::string> by_id(entries_.size());
     for (auto& [token, id] : entries_) {
       if (id < 0 || id >= static_cast<int64_t>(by_id.size()) ||
@@ -83,16 +84,16 @@ class VocabularyReader : public JsonReader {
   void scalar(Json&& value) override {
     if (!open_ || !value.is_number_integer())
       refuse(fmt::format("{} is {}", brief(key_), brief(value)), "an object of tokens and ids");
-    if (key_.empty()) refuse("holds an empty token", "a text");
+    if (key_.empty()) refuse("contains an empty token", "a text");
     entries_.emplace_back(std::move(key_), value.get<int64_t>());
   }
   void begin_object() override {
-    if (open_) refuse("holds an object within", "an object of tokens and ids");
+    if (open_) refuse("contains a nested object", "an object of tokens and ids");
     open_ = true;
   }
   void key(std::string&& key) override { key_ = std::move(key); }
   void end_object() override {}
-  void begin_array() override { refuse("holds a list", "an object of tokens and ids"); }
+  void begin_array() override { refuse("contains a list", "an object of tokens and ids"); }
   void end_array() override {}
 
   bool open_ = false;
@@ -125,7 +126,7 @@ ordered_json split_pattern(const char* regex, const char* behavior, bool invert)
 
 using Specials = std::vector<std::pair<const char*, std::string>>;
 
-// What surrounds a byte-level BPE: that is what the classes differ in.
+// The parts around a byte-level BPE, in which the classes differ.
 struct MergesFile {
   const TokenizerConfig& config;
   const std::string& path;
@@ -165,7 +166,9 @@ struct MergesFile {
                                                     {"pad_token", "<pad>"},
                                                     {"mask_token", "<mask>"}});
     for (ordered_json& token : file.added_tokens) {
-      if (token["content"] == "<mask>") token["lstrip"] = true;  // it takes the space before it
+      if (token["content"] == "<mask>")
+        token["lstrip"] = true;  // the mask absorbs the space
+                                 // before it
     }
     const bool prefix = config.flag("add_prefix_space", false);
     file.pre_tokenizer = byte_level(prefix, true, true);
@@ -218,7 +221,7 @@ std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std:
   const TokenizerConfig config(config_text, config_path);
   std::vector<std::string> texts = read_lines(vocab_txt, path);
   TokenizerFile file;
-  // One class has the tokens of another family around its sentences.
+  // This class uses another family's tokens around its sentences.
   const bool marks = config.tokenizer_class() == "MPNetTokenizer";
   const std::string unk = config.token("unk_token", "[UNK]");
   const std::string start = config.token("cls_token", marks ? "<s>" : "[CLS]");

@@ -6,20 +6,20 @@
 
 namespace fovea {
 
-// Vocabularies of the formats that came before tokenizer.json, as the text of the tokenizer.json
-// that Hugging Face's converters make of them, so that one reader remains. `config` is the text of
-// tokenizer_config.json; it may be empty. The paths are for messages. BadFile for damaged files.
+// Converts vocabularies of older formats to the tokenizer.json that Hugging Face's converters would
+// write, so that there is only one reader. `config` is the text of tokenizer_config.json; it may be
+// empty. The paths are for messages. Throws BadFile for damaged files.
 
 // Whether a folder has a tokenizer's files, of any of these formats or tokenizer.json.
 bool has_vocabulary(const std::string& folder);
 
-// vocab.txt of WordPiece: a token a line. The config's do_lower_case, tokenize_chinese_chars,
-// strip_accents and special tokens count.
+// vocab.txt of WordPiece: one token per line. Uses the config's do_lower_case,
+// tokenize_chinese_chars, strip_accents and special tokens.
 std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std::string& path,
                                           std::string_view config, const std::string& config_path);
 
-// vocab.json and merges.txt of byte-level BPE. The config's tokenizer_class decides what surrounds
-// the model.
+// vocab.json and merges.txt of byte-level BPE. The config's tokenizer_class determines the parts
+// around the model.
 std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::string& vocab_path,
                                        std::string_view merges_txt, const std::string& merges_path,
                                        std::string_view config, const std::string& config_path);
@@ -27,8 +27,8 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
 // The tokens of a vocab.json, by id.
 std::vector<std::string> texts_of_vocabulary(std::string_view vocab_json, const std::string& path);
 
-// source.spm or target.spm, and the vocabulary that has the ids of its pieces: a model of
-// translation cuts two languages with two SentencePiece models and numbers them in one list.
+// source.spm or target.spm, and the vocabulary with the ids of its pieces: a translation model
+// splits two languages with two SentencePiece models and numbers their pieces in one list.
 std::string tokenizer_json_from_translation(std::string_view model, const std::string& path,
                                             std::string_view vocab_json,
                                             const std::string& vocab_path, std::string_view config,

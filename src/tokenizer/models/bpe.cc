@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// Up to so many symbols the search for the lowest rank goes over all of them.
+// Up to this number of symbols, a linear search finds the lowest rank.
 constexpr size_t kFew = 48;
 
 }  // namespace
@@ -51,7 +51,7 @@ void BpeModel::read_merges(const std::vector<std::pair<std::string, std::string>
     const auto& [left, right] = merges[rank];
     if (right.size() < prefix_.size()) {
       fail(ErrorKind::BadFile,
-           "{}: \"{}\" lacks the prefix \"{}\" (model.merges[{}]); expected it there", name,
+           "{}: \"{}\" lacks the prefix \"{}\" (model.merges[{}]); expected the prefix", name,
            excerpt(utf8::repaired(right)), excerpt(prefix_), rank);
     }
     merged.assign(left).append(right, prefix_.size());
@@ -73,13 +73,13 @@ int32_t BpeModel::symbol(std::string_view character, bool first, bool last) cons
   return table_.find(text);
 }
 
-// Places are counted in the symbols' own lengths, as in Hugging Face's library: after a character
-// that was left out they lie before the text they stand for.
+// Positions count the symbols' own lengths, as in Hugging Face's library: after an omitted
+// character they are before the text of the symbol.
 struct BpeModel::Splitter {
   std::vector<Piece>& out;
-  uint32_t size;  // of the stretch
+  uint32_t size;  // size of the stretch
   uint32_t end = 0;
-  Piece unknown = {};  // waits for more of its kind; id and length
+  Piece unknown = {};  // collects adjacent unknown characters; id and length
   bool waiting = false;
 
   void push(int32_t id, uint32_t bytes) {
@@ -93,7 +93,7 @@ struct BpeModel::Splitter {
   }
 };
 
-// The usual case without its exceptions: false, with nothing done, where there may be one.
+// The fast path: returns false, without any change, if there may be an exception.
 bool BpeModel::split_bytes(std::string_view stretch, std::vector<Piece>& out) const {
   if (!bytes_ || !prefix_.empty() || !suffix_.empty()) return false;
   const size_t first = out.size();
@@ -147,7 +147,7 @@ void BpeModel::encode(std::string_view stretch, std::vector<Piece>& out, bool pa
 }
 
 size_t BpeModel::merge_few(Piece* pieces, size_t count) const {
-  std::array<PairMerge, kFew> merges;  // of a piece and the next one
+  std::array<PairMerge, kFew> merges;  // merges[i] joins piece i and the next one
   for (size_t i = 0; i + 1 < count; ++i) merges[i] = pairs_.find(pieces[i].id, pieces[i + 1].id);
   while (count > 1) {
     size_t best = 0;
@@ -166,8 +166,8 @@ size_t BpeModel::merge_few(Piece* pieces, size_t count) const {
   return count;
 }
 
-// A list of the pieces that are left, linked both ways, and a queue of merges by rank and place; an
-// entry is stale when its place holds another pair by now.
+// Keeps a doubly linked list of the remaining pieces, and a queue of merges by rank and position;
+// an entry is stale if its position now has another pair.
 void BpeModel::merge_many(std::vector<Piece>& pieces, size_t first) const {
   constexpr uint32_t kEnd = UINT32_MAX;
   constexpr int32_t kGone = -1;

@@ -15,26 +15,26 @@ namespace fovea {
 struct BpeOptions {
   std::vector<std::string> texts = {};                           // by id
   std::vector<std::pair<std::string, std::string>> merges = {};  // in the order of their ranks
-  bool bytes = false;    // texts and stretches are bytes, else UTF-8: what a first symbol is
-  std::string unk = {};  // of a character that is no piece; empty: such a character is left out
+  bool bytes = false;    // whether symbols are bytes; otherwise UTF-8 characters
+  std::string unk = {};  // for characters without a piece; empty: omit such characters
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
-  bool fuse_unk = false;       // unknown characters side by side become one token
-  bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces where all are there
-  bool ignore_merges = false;  // a stretch that is a piece is that piece
+  bool fuse_unk = false;       // adjacent unknown characters become one token
+  bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces if all of them exist
+  bool ignore_merges = false;  // a stretch that is a piece is not split
   SpecialIds special = {};
-  std::string name = "tokenizer";  // of the file, for errors
+  std::string name = "tokenizer";  // name of the file, for errors
 };
 
-// Merges the pair of neighbours of the lowest rank, the leftmost one first, until there is none
-// (https://arxiv.org/abs/1508.07909). n log n in the length of a stretch.
+// Merges the adjacent pair of the lowest rank, the leftmost one first, until there is none
+// (https://arxiv.org/abs/1508.07909). Takes n log n in the length of a stretch.
 struct BpeModel {
-  // BadFile for a merge whose parts or result are no pieces.
+  // Throws BadFile for a merge whose parts or result are not pieces.
   explicit BpeModel(BpeOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 
  private:
-  // What one encoding has at hand while it splits a stretch into its first symbols.
+  // The state of splitting a stretch into its first symbols.
   struct Splitter;
 
   void read_merges(const std::vector<std::pair<std::string, std::string>>& merges,
@@ -47,7 +47,7 @@ struct BpeModel {
 
   PieceTable table_;
   PairTable pairs_;
-  std::array<int32_t, 256> symbols_;  // of one byte (of ASCII, where symbols are characters)
+  std::array<int32_t, 256> symbols_;  // symbols of one byte (ASCII only, if symbols are characters)
   std::array<int32_t, 256> byte_ids_;
   std::string prefix_, suffix_;
   int32_t unk_id_;

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// What two neighbouring pieces become, and how early: the merge of a lower rank comes first.
+// The result of merging two adjacent pieces, and its rank: the lowest rank is merged first.
 struct PairMerge {
   static constexpr uint32_t none = UINT32_MAX;
   uint32_t rank;
@@ -22,7 +22,7 @@ class PairTable {
         mask_(slots_.size() - 1),
         shift_(64 - std::countr_zero(slots_.size())) {}
 
-  // At most as many pairs as were announced. The last one of a pair counts.
+  // Call it at most as often as announced. The last entry of a pair counts.
   void set(int32_t left, int32_t right, PairMerge merge) {
     const uint64_t key = key_of(left, right);
     Slot& slot = slots_[slot_of(key)];
@@ -42,7 +42,7 @@ class PairTable {
   static uint64_t key_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  // Fibonacci hashing; the halves are mixed first, so that neither is lost in the product.
+  // Fibonacci hashing; the halves are mixed first, so that both affect the upper bits.
   size_t slot_of(uint64_t key) const {
     const uint64_t mixed = key ^ key >> 29;
     size_t at = (mixed * 0x9E3779B97F4A7C15u) >> shift_;

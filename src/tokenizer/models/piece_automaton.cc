@@ -11,13 +11,14 @@ struct Edge {
   char byte;
 };
 
-// Those to nodes near the root first.
+// Edges to nodes near the root come first.
 std::vector<Edge> edges_by_depth(const PieceTrie& trie) {
-  std::vector<Edge> edges(trie.nodes() - 1);  // by the node it leads to: one for each but the root
+  std::vector<Edge> edges(trie.nodes() - 1);  // by its target node: one for each node except the
+                                              // root
   trie.for_each_edge([&](uint32_t from, char byte, uint32_t to) {
     edges[to - 1] = {from, to, byte};
   });
-  std::vector<uint32_t> depths(trie.nodes());  // a node has a larger number than the one before it
+  std::vector<uint32_t> depths(trie.nodes());  // a node has a larger number than its parent
   uint32_t deepest = 0;
   for (const Edge& edge : edges)
     deepest = std::max(deepest, depths[edge.to] = depths[edge.from] + 1);

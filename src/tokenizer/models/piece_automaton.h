@@ -9,23 +9,23 @@
 
 namespace fovea {
 
-// Which pieces of a vocabulary end at each byte of a text, in one pass over the text however long
-// the pieces are: a trie where each node knows the one of its longest proper suffix (Aho and
-// Corasick 1975, https://doi.org/10.1145/360825.360855).
+// Finds which pieces of a vocabulary end at each byte of a text, in one pass for any length of
+// pieces: a trie in which each node links to its longest proper suffix (Aho and Corasick 1975,
+// https://doi.org/10.1145/360825.360855).
 class PieceAutomaton {
  public:
   static constexpr uint32_t root = PieceTrie::root;
 
   explicit PieceAutomaton(const std::vector<std::string>& texts);
 
-  // The longest end of the text that begins a piece, after one more byte of it.
+  // The state of the longest suffix of the text that begins a piece, after one more byte.
   uint32_t step(uint32_t state, char byte) const {
     uint32_t next;
     while ((next = trie_.step(state, byte)) == PieceTrie::nowhere && state != root)
       state = suffix_[state];
     return next == PieceTrie::nowhere ? root : next;
   }
-  // The longest piece that ends in a state, as the state that is just this piece; root: none does.
+  // The longest piece that ends in a state, as the state of this piece; root if there is none.
   uint32_t longest(uint32_t state) const {
     return trie_.id_at(state) != PieceTrie::absent ? state : shorter_[state];
   }

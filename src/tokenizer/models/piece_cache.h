@@ -13,14 +13,12 @@
 
 namespace fovea {
 
-// Remembers the ids that short stretches of text became, in front of any model, for one thread:
-// 2 MB, no allocation after the first use; a newer stretch takes the place of an older one that
-// falls on the same entry.
+// A cache of the ids of short stretches of text, for any model and one thread: 2 MB, no allocation
+// after the first use. A newer stretch replaces an older one in the same entry.
 class PieceCache {
  public:
-  // Appends the ids of the pieces that model.encode(stretch, pieces) gives. `owner` tells models
-  // apart: a number of its own for each, not 0. Another owner than at the last call empties the
-  // cache, and so does another `parsed`.
+  // Appends the ids of the pieces of model.encode(stretch, pieces). `owner` identifies the model: a
+  // unique number, not 0. The cache is cleared if `owner` or `parsed` differ from the last call.
   template <class Model>
   void ids(uint64_t owner, const Model& model, std::string_view stretch, std::vector<int32_t>& out,
            bool parsed = false) {
@@ -40,16 +38,17 @@ class PieceCache {
   }
 
  private:
-  static constexpr size_t kMostBytes = 24;  // of a stretch: nearly every word of natural text
-  static constexpr size_t kMostIds = 9;     // so that an entry is one line of the CPU's cache
+  static constexpr size_t kMostBytes = 24;  // limit of a stretch: nearly every word of natural text
+                                            // is shorter
+  static constexpr size_t kMostIds = 9;     // so that an entry fits one cache line
   static constexpr size_t kEntries = size_t{1} << 15;
 
   using Key = std::array<uint64_t, 3>;
   struct alignas(64) Entry {
     Key key;
     std::array<int32_t, kMostIds> ids;
-    uint8_t bytes;  // of the stretch; 0: nothing is remembered here
-    uint8_t count;  // of ids
+    uint8_t bytes;  // bytes of the stretch; 0: empty entry
+    uint8_t count;  // number of ids
   };
   static_assert(sizeof(Entry) == 64);
 
@@ -60,8 +59,8 @@ class PieceCache {
     return word;
   }
 
-  // Together with the number of bytes this is the text: loads overlap where it is no multiple of
-  // their size.
+  // Together with the number of bytes the key is the text: loads overlap if the length is not a
+  // multiple of their size.
   static Key key_of(std::string_view text) {
     const char* data = text.data();
     const size_t bytes = text.size();
@@ -73,11 +72,11 @@ class PieceCache {
     return {load<uint8_t>(data), 0, 0};
   }
 
-  static bool same(const Key& one, const Key& other) {  // in line, which == is not
+  static bool same(const Key& one, const Key& other) {  // inlined, unlike ==
     return one[0] == other[0] && one[1] == other[1] && one[2] == other[2];
   }
 
-  // Odd constants of random bits; the best bits of a product are its upper ones.
+  // Odd random constants; the upper bits of a product are the best ones.
   static size_t slot_of(const Key& key, size_t bytes) {
     const uint64_t mixed = key[0] * 0x9E3779B97F4A7C15u ^
                            std::rotl(key[1] * 0xC2B2AE3D27D4EB4Fu, 23) ^

@@ -10,11 +10,11 @@ PieceTrie::PieceTrie(const std::vector<std::string>& texts) : ids_{absent} {
   uint64_t bytes = 0;
   for (const std::string& text : texts) bytes += text.size();
   if (bytes >= kMostNodes) {
-    fail(ErrorKind::BadFile, "vocabulary: holds {} bytes of text; expected fewer than {}", bytes,
+    fail(ErrorKind::BadFile, "vocabulary: contains {} bytes of text; expected fewer than {}", bytes,
          kMostNodes);
   }
-  // Pieces share beginnings, so most vocabularies need far fewer edges than they have bytes. The
-  // table is sized by a first count of the nodes, in a table that fits in any case.
+  // Pieces share prefixes, so most vocabularies need far fewer edges than bytes. A first pass
+  // counts the nodes with a table that is always large enough; then the final table gets its size.
   edges_.assign(std::bit_ceil(2 * bytes + 2), kFree);
   mask_ = edges_.size() - 1;
   shift_ = 64 - std::countr_zero(edges_.size());

@@ -7,9 +7,9 @@
 
 namespace fovea {
 
-// Which pieces of a vocabulary a text starts with: a trie of bytes whose edges lie in one hash
-// table, so that a step is one look-up. Of equal texts the last one counts; an empty text is no
-// piece.
+// Finds the pieces of a vocabulary that a text starts with: a trie of bytes whose edges are in one
+// hash table, so that a step is one lookup. Of equal texts the last one counts; empty texts are
+// ignored.
 class PieceTrie {
  public:
   static constexpr int32_t absent = -1;
@@ -21,12 +21,12 @@ class PieceTrie {
     const uint64_t key = key_of(node, byte);
     for (size_t at = slot_of(key);; at = (at + 1) & mask_) {
       const uint64_t edge = edges_[at];
-      if (edge == kFree) return nowhere;  // which a NUL from the root looks like as well
+      if (edge == kFree) return nowhere;  // a NUL from the root also has this key
       if (edge >> kNodeBits == key) return static_cast<uint32_t>(edge & (kMostNodes - 1));
     }
   }
   uint32_t walk(uint32_t node, std::string_view text) const;
-  int32_t id_at(uint32_t node) const { return ids_[node]; }  // of the piece that ends here
+  int32_t id_at(uint32_t node) const { return ids_[node]; }  // id of the piece that ends here
   size_t nodes() const { return ids_.size(); }  // each has a larger number than its parent
   // Calls on(parent, byte, node) for each node but the root.
   template <class On>
@@ -51,11 +51,11 @@ class PieceTrie {
   static uint64_t key_of(uint32_t node, char byte) {
     return uint64_t{node} << 8 | static_cast<uint8_t>(byte);
   }
-  // Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio.
+  // Fibonacci hashing: the upper bits of the product with 2^64 / golden ratio.
   size_t slot_of(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
   void insert(std::string_view text, int32_t id);
 
-  std::vector<uint64_t> edges_;  // key | node it leads to; a power of two, at most half full
+  std::vector<uint64_t> edges_;  // key | target node; a power of two, at most half full
   std::vector<int32_t> ids_;     // by node
   size_t mask_ = 0;
   int shift_ = 0;

@@ -9,34 +9,33 @@
 
 namespace fovea {
 
-// A token and the bytes [begin, end) of the encoded stretch that it stands for.
+// A token and the bytes [begin, end) of the encoded stretch that it covers.
 struct Piece {
   int32_t id;
   uint32_t begin, end;
 };
 
-// Which ids are special tokens. A model cuts a text into them as into any other where special
-// tokens of a text are parsed, as Hugging Face's does, and never where they are plain text.
+// Marks the ids of special tokens. If special tokens of a text are parsed, a model may produce
+// them, as in Hugging Face; never if the text is plain.
 class SpecialIds {
  public:
   SpecialIds() = default;
   explicit SpecialIds(std::vector<bool> special) : special_(std::move(special)) {}
-  // Whether the id is one that the text must not become.
+  // Whether the text must not become this id.
   bool hides(int32_t id, bool parsed) const {
     return !parsed && static_cast<size_t>(id) < special_.size() &&
            special_[static_cast<size_t>(id)];
   }
 
  private:
-  std::vector<bool> special_;  // by id; those beyond its end are not special
+  std::vector<bool> special_;  // by id; ids after its end are not special
 };
 
 // Each model is a struct with
 //   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 // which appends the tokens of a normalised stretch of text between two cuts of the pre-tokenizer.
-// `parsed`: the text may become special tokens.
-// It is safe to call from several threads. The headers are those of the names: whoever creates or
-// calls a model includes them all.
+// `parsed`: the text may become special tokens. Safe to call from several threads. Code that
+// creates or calls a model includes the header of its name.
 struct WordLevelModel;
 struct BpeModel;
 struct WordPieceModel;

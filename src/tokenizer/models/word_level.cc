@@ -19,7 +19,7 @@ void WordLevelModel::encode(std::string_view stretch, std::vector<Piece>& out, b
 }
 
 void fail_without_unknown(std::string_view stretch, std::string_view unk) {
-  constexpr size_t kShown = 40;  // bytes of the text, enough to find it
+  constexpr size_t kShown = 40;  // bytes of the text, enough to identify it
   std::string shown(stretch.substr(0, kShown));
   for (char& c : shown) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';

@@ -15,7 +15,8 @@ struct WordLevelOptions {
   SpecialIds special = {};
 };
 
-// A stretch is one token: its own, or the unknown one. BadFile where neither is in the vocabulary.
+// A stretch is one token: its own, or the unknown token. Throws BadFile if neither is in the
+// vocabulary.
 struct WordLevelModel {
   explicit WordLevelModel(WordLevelOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
@@ -27,7 +28,7 @@ struct WordLevelModel {
   SpecialIds special_;
 };
 
-// The error of a model that meets an unknown text and has no token for it.
+// Throws the error of a model that has no token for an unknown text.
 [[noreturn]] void fail_without_unknown(std::string_view stretch, std::string_view unk);
 
 }  // namespace fovea

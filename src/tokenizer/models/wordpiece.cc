@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Counted by the bytes that start one.
+// Counts the bytes that start a character.
 bool more_characters_than(std::string_view text, size_t limit) {
   if (text.size() <= limit) return false;
   size_t count = 0;
@@ -15,7 +15,7 @@ bool more_characters_than(std::string_view text, size_t limit) {
   return count > limit;
 }
 
-// The pieces that have the prefix, without it and from their last byte to the first.
+// The continuation pieces, without the prefix and reversed.
 std::vector<std::string> reversed_continuations(const std::vector<std::string>& texts,
                                                 std::string_view prefix) {
   std::vector<std::string> reversed(texts.size());
@@ -54,14 +54,14 @@ Piece WordPieceModel::first_piece(std::string_view stretch, bool parsed) const {
   return longest;
 }
 
-// Read backwards, the longest continuation that begins at a place is the longest piece that ends
-// there, so that one pass finds all of them.
+// In the reversed text, the longest continuation that begins at a position is the longest piece
+// that ends there, so one pass finds all of them.
 void WordPieceModel::encode(std::string_view stretch, std::vector<Piece>& out, bool parsed) const {
   if (stretch.empty()) return;
   if (more_characters_than(stretch, max_characters_)) return unknown(stretch, out);
   const Piece first = first_piece(stretch, parsed);
   if (first.id == PieceTrie::absent) return unknown(stretch, out);
-  constexpr size_t kShort = 128;  // bytes: nearly every word, and half a kilobyte of stack
+  constexpr size_t kShort = 128;  // bytes: nearly every word; takes half a kilobyte of stack
   std::array<uint32_t, kShort> few;
   std::vector<uint32_t> many;
   if (stretch.size() > kShort) many.resize(stretch.size());

@@ -17,9 +17,9 @@ struct WordPieceOptions {
   SpecialIds special = {};
 };
 
-// Takes the longest piece again and again. A word where this leads nowhere, or of more characters
-// than the limit, is the unknown token as a whole (https://arxiv.org/abs/1609.08144). BadFile where
-// the vocabulary lacks that one.
+// Takes the longest matching piece repeatedly. If that fails, or the word exceeds the limit of
+// characters, the whole word becomes the unknown token (https://arxiv.org/abs/1609.08144). Throws
+// BadFile if the vocabulary lacks that token.
 struct WordPieceModel {
   explicit WordPieceModel(WordPieceOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
@@ -30,7 +30,7 @@ struct WordPieceModel {
   Piece first_piece(std::string_view stretch, bool parsed) const;
 
   PieceTrie trie_;
-  PieceAutomaton continuing_;  // the pieces that have the prefix, without it and read backwards
+  PieceAutomaton continuing_;  // the continuation pieces, without the prefix and reversed
   int32_t unk_id_;
   std::string unk_;
   size_t max_characters_;

@@ -21,7 +21,7 @@ void replace_all(std::string& text, std::string_view old, std::string_view by) {
   text = std::move(replaced.append(text, done));
 }
 
-// One decoder at work.
+// The state of one decoder.
 class DecodingStream::Step {
  public:
   using Tokens = std::vector<std::string>;
@@ -35,7 +35,7 @@ namespace {
 using Tokens = DecodingStream::Step::Tokens;
 using Step = DecodingStream::Step;
 
-// What English text needs after its tokens were joined with spaces.
+// Cleans up English text whose tokens were joined with spaces.
 void clean_up(std::string& text) {
   constexpr std::pair<std::string_view, std::string_view> rules[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
@@ -44,7 +44,7 @@ void clean_up(std::string& text) {
   for (const auto& [old, by] : rules) replace_all(text, old, by);
 }
 
-// Whether a byte continues a sequence that starts so (Unicode 15, table 3-7).
+// Whether a byte continues a sequence with this start (Unicode 15, table 3-7).
 bool continues(std::string_view start, uint8_t next) {
   if ((next & 0xC0) != 0x80) return false;
   if (start.size() > 1) return true;
@@ -57,7 +57,7 @@ bool continues(std::string_view start, uint8_t next) {
   }
 }
 
-// U+FFFD for each longest start of a sequence that is cut off, and for each other bad byte.
+// U+FFFD for each longest truncated sequence, and for each other invalid byte.
 std::string with_replacements(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -97,7 +97,7 @@ class ByteLevelStep : public Step {
     for (size_t i = 0; i < token.size();) {
       const utf8::Character c = utf8::first(std::string_view(token).substr(i));
       const int byte = byte_of_printable(c.code_point);
-      if (byte < 0) {  // not of the alphabet: the token is its own text
+      if (byte < 0) {  // outside the alphabet: the token is its own text
         pending_.resize(before);
         pending_ += token;
         break;
@@ -151,7 +151,7 @@ class MetaspaceStep : public Step {
   bool first_ = true;
 };
 
-// The last token is treated differently, so that one is always held back.
+// The last token is treated differently, so one token is always held back.
 class BpeStep : public Step {
  public:
   explicit BpeStep(const BpeDecoder& decoder) : decoder_(decoder) {}
@@ -174,7 +174,7 @@ class BpeStep : public Step {
   bool holds_ = false;
 };
 
-// The byte that "<0x0A>" stands for, or -1. As Hugging Face reads it, "+5" is a number as well.
+// The byte of "<0x0A>", or -1. As in Hugging Face, "+5" is a valid number.
 int byte_of(std::string_view token) {
   if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
   const auto digit = [](char c) {
@@ -186,7 +186,7 @@ int byte_of(std::string_view token) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// Bytes side by side are text together or not at all.
+// Adjacent bytes are decoded together or not at all.
 class ByteFallbackStep : public Step {
  public:
   void add(std::string&& token, Tokens& out) override {
@@ -219,7 +219,8 @@ class FuseStep : public Step {
   void add(std::string&& token, Tokens& out) override { out.push_back(std::move(token)); }
 };
 
-// Strips the content's character from the start and the end of one token, which may come in parts.
+// Strips the content's character from the start and the end of one token, which may arrive in
+// parts.
 class Stripper {
  public:
   explicit Stripper(const StripDecoder& decoder) : decoder_(decoder), start_(decoder.start) {}
@@ -250,8 +251,8 @@ class Stripper {
   }
 
   const StripDecoder& decoder_;
-  size_t start_;     // how many may still go
-  size_t held_ = 0;  // characters that go if nothing follows
+  size_t start_;     // remaining characters to strip
+  size_t held_ = 0;  // characters to strip if nothing follows
 };
 
 class StripStep : public Step {
@@ -298,7 +299,7 @@ class ReplaceStep : public Step {
   GrowthLimit& limit_;
 };
 
-// A text that may be in two parts: what may be its start is held back.
+// Replaces a text that may be split over two parts: a possible beginning of it is held back.
 class FusedReplaceStep : public Step {
  public:
   FusedReplaceStep(const ReplaceDecoder& decoder, GrowthLimit& limit)
@@ -349,7 +350,7 @@ class CtcStep : public Step {
   bool any_ = false;
 };
 
-// Any other decoder of a token that comes in parts: nothing is certain before its end.
+// Any other decoder of a token that arrives in parts: no output before its end.
 class WholeStep : public Step {
  public:
   explicit WholeStep(std::unique_ptr<Step> step) : step_(std::move(step)) {}

@@ -1,7 +1,8 @@
 #pragma once
 
 // The decoders of tokenizer.json: from tokens to text. Each is a struct with the fields of its
-// JSON. All of them work on a stream, so that decoding at once and token by token are the same.
+// JSON. All of them process a stream, so that decoding at once and token by token give the same
+// text.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace fovea {
 
-struct JoinWithSpaces {};  // what Hugging Face does where there is no decoder
+struct JoinWithSpaces {};  // the behaviour of Hugging Face without a decoder
 struct ByteLevelDecoder {};
 struct WordPieceDecoder {
   std::string prefix;
@@ -36,7 +37,7 @@ struct StripDecoder {
 };
 struct ReplaceDecoder {
   Pattern pattern;
-  std::string text;  // what the pattern looks for, if it is a plain text
+  std::string text;  // the text to find, if the pattern is plain text
   std::string content;
 };
 struct CtcDecoder {
@@ -47,12 +48,12 @@ struct CtcDecoder {
 using Decoder =
     std::variant<JoinWithSpaces, ByteLevelDecoder, WordPieceDecoder, MetaspaceDecoder, BpeDecoder,
                  ByteFallback, Fuse, StripDecoder, ReplaceDecoder, CtcDecoder>;
-using Decoders = std::vector<Decoder>;  // one after the other; nested sequences are flat
+using Decoders = std::vector<Decoder>;  // applied in order; nested sequences are flattened
 
 void replace_all(std::string& text, std::string_view old, std::string_view by);
 
-// Tokens through a chain of decoders. After a decoder that joins its tokens into one text (Fuse,
-// ByteLevel), the next ones see the parts of a single token.
+// Passes tokens through a chain of decoders. After a decoder that joins its tokens into one text
+// (Fuse, ByteLevel), the following ones see the parts of a single token.
 class DecodingStream {
  public:
   explicit DecodingStream(const Decoders& decoders);
@@ -60,7 +61,7 @@ class DecodingStream {
   DecodingStream& operator=(DecodingStream&&) noexcept;
   ~DecodingStream();
 
-  void add(std::string_view token, std::string& text);  // appends the text that became certain
+  void add(std::string_view token, std::string& text);  // appends the text that is final
   void finish(std::string& text);
 
   class Step;

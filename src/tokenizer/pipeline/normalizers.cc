@@ -18,7 +18,7 @@ void for_each_character(std::string_view text, On&& on) {
   }
 }
 
-// Removes characters: the last one kept before them takes their place over.
+// Removes characters; the last kept character before them takes over their positions.
 template <class Keep>
 void filter(AlignedText& text, Keep&& keep) {
   Rewriter rewriter(text);
@@ -152,7 +152,7 @@ void apply(const Replace& replace, AlignedText& text) {
 
 void apply(const Charsmap& charsmap, AlignedText& text) { charsmap.normalize(text); }
 
-// BertNormalizer, step by step.
+// Applies BertNormalizer step by step.
 void apply_steps(const BertNormalizer& steps, AlignedText& text) {
   if (steps.clean_text) {
     filter(text, [](char32_t c) { return !unicode::is(c, unicode::control); });
@@ -175,7 +175,7 @@ void apply_steps(const BertNormalizer& steps, AlignedText& text) {
   if (steps.lowercase) apply(Lowercase{}, text);
 }
 
-// What the steps make of an ASCII character: a character, or 0 for none.
+// The results of the steps for an ASCII character: a character, or 0 for none.
 std::array<char, 128> bert_ascii(const BertNormalizer& steps) {
   std::array<char, 128> table;
   for (char32_t c = 0; c < 128; ++c) {
@@ -193,7 +193,7 @@ size_t run_length(std::string_view text, bool ascii) {
   return i;
 }
 
-// No step looks beyond an ASCII character, so that runs of ASCII go through a table.
+// No step looks beyond an ASCII character, so runs of ASCII use a table.
 void apply(const BertNormalizer& steps, AlignedText& text) {
   std::string_view rest = text.text();
   if (text.aligned() || (!steps.clean_text && rest.find('\0') != rest.npos))
@@ -222,7 +222,7 @@ void apply(const BertNormalizer& steps, AlignedText& text) {
   rewriter.finish();
 }
 
-// The bytes that print as themselves; the others print as the characters from U+0100 on.
+// The bytes that are printable themselves; the others become the characters from U+0100 on.
 bool prints_itself(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
 }
@@ -238,7 +238,7 @@ struct PrintableBytes {
     }
   }
   std::array<std::string, 256> texts;
-  std::array<int16_t, 0x144> byte_of;  // 0x100 and the 68 bytes that do not print
+  std::array<int16_t, 0x144> byte_of;  // 0x100 and the 68 bytes that are not printable
 };
 const PrintableBytes printable_bytes;
 

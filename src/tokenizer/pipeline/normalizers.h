@@ -1,8 +1,8 @@
 #pragma once
 
-// The normalizers of tokenizer.json: what a text becomes before it is cut. Each is a struct with
-// the fields of its JSON; `normalize` does what the part of that name in Hugging Face tokenizers
-// does.
+// The normalizers of tokenizer.json, which rewrite a text before it is split. Each is a struct with
+// the fields of its JSON; `normalize` behaves like the part of that name in Hugging Face
+// tokenizers.
 
 #include <optional>
 #include <string>
@@ -41,14 +41,14 @@ struct BertNormalizer {
 };
 using Normalizer = std::variant<UnicodeForm, Nmt, Lowercase, StripAccents, ByteLevelNormalizer,
                                 Strip, Prepend, Append, Replace, BertNormalizer, Charsmap>;
-using Normalizers = std::vector<Normalizer>;  // one after the other; nested sequences are flat
+using Normalizers = std::vector<Normalizer>;  // applied in order; nested sequences are flattened
 
 void normalize(const Normalizers& normalizers, AlignedText& text);
 
-// Each byte as the printable character that byte-level vocabularies write for it.
+// Writes each byte as its printable character of byte-level vocabularies.
 void print_bytes(Rewriter& rewriter, std::string_view text);
 std::string_view printable_byte(uint8_t byte);
-// The byte that a printable character stands for, or -1.
+// The byte of a printable character, or -1.
 int byte_of_printable(char32_t c);
 
 }  // namespace fovea

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Calls list(of one, of the other) for each kind of list.
+// Calls list(list of first, list of second) for each kind of list.
 template <class First, class Second, class List>
 void for_each_list(First& first, Second& second, List&& list) {
   list(first.ids, second.ids);
@@ -31,7 +31,7 @@ void append(TokenTexts& to, const TokenTexts& from) { to.append(from, 0, from.si
 void append_lists(Encoding& to, const Encoding& from) {
   for_each_list(to, from, [](auto& list, const auto& more) { append(list, more); });
 }
-// Each list goes as soon as it is there: together they may be most of the memory.
+// Each list is freed immediately after it is appended: together they may take most of the memory.
 void append_lists(Encoding& to, Encoding&& from) {
   for_each_list(to, from, [](auto& list, auto& more) {
     append(list, more);
@@ -55,7 +55,7 @@ Encoding part_of(const Encoding& all, size_t begin, size_t end) {
   return part;
 }
 
-size_t cost_of(const Encoding& encoding) {  // without what was cut off
+size_t cost_of(const Encoding& encoding) {  // without the overflowing parts
   return encoding.tokens.bytes() + kTokenCost * encoding.tokens.size();
 }
 
@@ -65,7 +65,7 @@ size_t cost_of_all(const Encoding& encoding) {
   return cost;
 }
 
-// Puts one encoding behind another. What was cut off goes with everything it could go with.
+// Appends one encoding to another. Overflowing parts are combined with each other.
 void merge(Encoding& to, Encoding&& next, GrowthLimit& limit) {
   std::vector<Encoding> overflowing;
   const auto joined = [&](const Encoding& first, const Encoding& second) {
@@ -109,7 +109,7 @@ void set_type(Encoding& encoding, int32_t type_id) {
   encoding.type_ids.assign(encoding.ids.size(), type_id);
 }
 
-// How many characters at the start, and at the end, are spaces or print one.
+// The number of characters at the start, and at the end, that are spaces or represent one.
 std::pair<uint32_t, uint32_t> spaces_around(std::string_view token) {
   constexpr char32_t printed_space = 0x120;
   uint32_t leading = 0, trailing = 0;
@@ -131,7 +131,7 @@ std::pair<uint32_t, uint32_t> spaces_around(std::string_view token) {
 void trim(Offsets& offsets, bool first, bool add_prefix_space, uint32_t leading,
           uint32_t trailing) {
   if (leading > 0) {
-    // A single space at the beginning is the one that was added.
+    // A single space at the beginning is the added one.
     if ((first || offsets.begin == 0) && add_prefix_space && leading == 1) leading = 0;
     offsets.begin = std::min(offsets.begin + leading, offsets.end);
   }
@@ -148,7 +148,7 @@ void trim(const TrimOffsets& processor, Encoding& encoding) {
   }
 }
 
-// Puts tokens before and behind an encoding and all that was cut off of it.
+// Puts tokens before and after an encoding and each of its overflowing parts.
 void surround(Encoding& encoding, const std::vector<AddedId>& before,
               const std::vector<AddedId>& behind, int32_t type_id, GrowthLimit& limit) {
   with_overflowing(encoding, [&](Encoding& one) {
@@ -189,7 +189,8 @@ void process(const RobertaProcessing& processing, Encodings& encodings, bool add
 void process(const TemplateProcessing& processor, Encodings& encodings, bool add_special_tokens,
              GrowthLimit& limit) {
   check(encodings.size() <= 2,
-        "post_processor: a template follows another one; expected one that gets one text or two");
+        "post_processor: a template follows another one; expected one that receives one or two "
+        "texts");
   const auto& parts = encodings.size() == 2 ? processor.pair : processor.single;
   Encodings made;
   for (const TemplateProcessing::Part& part : parts) {
@@ -221,7 +222,7 @@ size_t added_by(const TemplateProcessing& processor, bool pair) {
   return count;
 }
 
-// Cuts an encoding to a length; the rest stays in stretches that overlap by `stride`.
+// Cuts an encoding to a length; the rest becomes overflowing parts that overlap by `stride`.
 void cut(Encoding& encoding, size_t length, const Truncation& truncation, GrowthLimit& limit) {
   const size_t size = encoding.ids.size();
   if (length >= size) return;
@@ -231,7 +232,7 @@ void cut(Encoding& encoding, size_t length, const Truncation& truncation, Growth
     return;
   }
   check(truncation.stride < length,
-        "truncation: the stride {} leaves nothing of {} tokens; "
+        "truncation: the stride {} is too large for {} tokens; "
         "expected a smaller one",
         truncation.stride, length);
   const size_t step = length - truncation.stride;
@@ -316,11 +317,11 @@ void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, si
   }
   const bool of_second = truncation.strategy == TruncationStrategy::only_second;
   check(pair || !of_second,
-        "truncation: cuts only the second text, and there is none; expected a pair");
+        "truncation: cuts only the second text, but there is only one; expected a pair");
   Encoding& target = encodings[of_second ? 1 : 0];
   const size_t excess = first + second - max_length;
   check(target.ids.size() > excess,
-        "truncation: {} tokens must go of a text of {}; expected a "
+        "truncation: cannot remove {} tokens from a text of {}; expected a "
         "longer one",
         excess, target.ids.size());
   cut(target, target.ids.size() - excess, truncation, limit);

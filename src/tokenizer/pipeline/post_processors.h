@@ -1,6 +1,6 @@
 #pragma once
 
-// The post-processors of tokenizer.json: what is added around the tokens of a text or a pair.
+// The post-processors of tokenizer.json, which add tokens around the tokens of a text or a pair.
 
 #include <cstdint>
 #include <optional>
@@ -18,10 +18,10 @@ struct AddedId {
   int32_t id;
   std::string text;
 };
-struct TrimOffsets {  // leaves the spaces of byte-level tokens out of their offsets
+struct TrimOffsets {  // excludes the spaces of byte-level tokens from their offsets
   bool trim, add_prefix_space;
 };
-// Cls and sep around a text, and another sep behind a second one.
+// Cls and sep around a text, and another sep after a second text.
 struct BertProcessing {
   AddedId sep, cls;
 };
@@ -41,7 +41,7 @@ struct TemplateProcessing {
 
 using PostProcessor =
     std::variant<TrimOffsets, BertProcessing, RobertaProcessing, TemplateProcessing>;
-using PostProcessors = std::vector<PostProcessor>;  // one after the other
+using PostProcessors = std::vector<PostProcessor>;  // applied in order
 
 enum class TruncationStrategy { longest_first, only_first, only_second };
 struct Truncation {
@@ -50,28 +50,28 @@ struct Truncation {
   bool left;
 };
 struct Padding {
-  std::optional<size_t> length;  // none: the longest of a batch
-  size_t multiple_of;            // 0 or 1: of anything
+  std::optional<size_t> length;  // empty: the longest of a batch
+  size_t multiple_of;            // 0 or 1: no rounding
   bool left;
   int32_t id, type_id;
   std::string token;
 };
 
-// What a token of an encoding takes beside its text, as a GrowthLimit counts it.
+// The memory of a token of an encoding besides its text, as counted by a GrowthLimit.
 constexpr size_t kTokenCost = 16;
 
-// How many tokens they add.
+// The number of tokens that the processors add.
 size_t added_tokens(const PostProcessors& processors, bool pair);
 
-// The encodings of one text or two, together as one. What is added, here and below, is taken from
-// the limit before it is made.
+// Combines the encodings of one or two texts. Added memory, here and below, is charged to the limit
+// before it is allocated.
 Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
                       bool add_special_tokens, GrowthLimit& limit);
 
-// How many tokens of each of two texts stay so that they have `most` together: the longer is cut
-// first.
+// The number of tokens to keep of each of two texts so that they have `most` together: the longer
+// one is cut first.
 std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most);
-// Cuts the encodings of one text or two down to max_length tokens in all.
+// Truncates the encodings of one or two texts to max_length tokens in total.
 void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length,
               GrowthLimit& limit);
 void pad(std::vector<Encoding>& encodings, const Padding& padding, GrowthLimit& limit);

@@ -28,11 +28,11 @@ PostProcessor read_roberta(const JsonPart& json) {
   return RobertaProcessing{read_token(json, "sep"), read_token(json, "cls"), read_trim(json)};
 }
 
-// The tokens that a template's name stands for.
+// The tokens of a name in a template.
 std::vector<AddedId> read_special(const JsonPart& json, const std::string& name) {
   const JsonPart special = json.child("special_tokens").child(name);
   const auto &ids = special.list("ids"), &tokens = special.list("tokens");
-  if (ids.size() != tokens.size()) special.bad("ids and tokens differ in number", "as many");
+  if (ids.size() != tokens.size()) special.bad("ids and tokens differ in number", "equal numbers");
   std::vector<AddedId> added;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!tokens[i].is_string() || !ids[i].is_number_unsigned() ||
@@ -47,7 +47,7 @@ std::vector<AddedId> read_special(const JsonPart& json, const std::string& name)
 
 std::vector<TemplateProcessing::Part> read_template(const JsonPart& json, const char* key) {
   constexpr std::array<std::string_view, 2> sequences = {"A", "B"};
-  constexpr size_t kMostAdded = 4096;  // real ones add up to a dozen
+  constexpr size_t kMostAdded = 4096;  // real ones add at most a dozen
   size_t count = 0;
   std::vector<TemplateProcessing::Part> parts;
   for (size_t i = 0; i < json.list(key).size(); ++i) {
@@ -65,7 +65,7 @@ std::vector<TemplateProcessing::Part> read_template(const JsonPart& json, const 
     } else {
       const auto sequence = static_cast<int>(inner.choice("id", sequences));
       if (sequence == 1 && std::string_view(key) == "single")
-        inner.bad("id is \"B\", but there is one text only", "\"A\"");
+        inner.bad("id is \"B\", but there is only one text", "\"A\"");
       parts.push_back({sequence, type_id, {}});
     }
   }
@@ -131,7 +131,7 @@ std::optional<Padding> parse_padding(const nlohmann::json& json, const std::stri
                                      size_t size) {
   constexpr std::array<std::string_view, 2> directions = {"Left", "Right"};
   if (json.is_null()) return {};
-  constexpr int64_t most = int64_t{1} << 20;  // tokens; a context beyond that is refused
+  constexpr int64_t most = int64_t{1} << 20;  // tokens; above any context
   const JsonPart part(json, path, "padding");
   Padding padding;
   const auto strategy = json.find("strategy");

@@ -16,7 +16,8 @@ utf8::Character character(std::string_view text, size_t i) {
   return byte < 0x80 ? utf8::Character{byte, 1, true} : utf8::first(text.substr(i));
 }
 
-// Replaces each piece by those that push(begin, end), places in the piece, makes of it.
+// Replaces each piece by the pieces that cut_piece passes to push(begin, end), relative to the
+// piece.
 template <class CutPiece>
 void cut_each(CutText& cut, CutPiece&& cut_piece) {
   cut.next.clear();
@@ -31,7 +32,7 @@ void cut_each(CutText& cut, CutPiece&& cut_piece) {
   std::swap(cut.pieces, cut.next);
 }
 
-// Joins the stretches that a behaviour joins: each that is to be joined to the one before it.
+// Joins stretches by the behaviour: a stretch may be joined to the previous one.
 template <class Push>
 void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push) {
   bool open = false;
@@ -48,7 +49,7 @@ void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push)
   if (open) push(last.begin, last.end);
 }
 
-// A match goes to what follows it, unless that is a match as well.
+// Joins a match to the stretch after it, unless that is also a match.
 template <class Push>
 void join_next(const std::vector<Stretch>& stretches, Push&& push) {
   for (size_t i = 0; i < stretches.size(); ++i) {
@@ -93,7 +94,7 @@ void isolate(CutText& cut, Find&& find) {
   std::swap(cut.pieces, cut.next);
 }
 
-// Cuts at single characters.
+// Splits at single characters.
 template <class Matches>
 void cut_at(CutText& cut, Behavior behavior, Matches&& matches) {
   cut_each(cut, [&](std::string_view text, auto&& push) {
@@ -133,7 +134,7 @@ void cut_with(CutText& cut, const Pattern& pattern, Behavior behavior, bool inve
   });
 }
 
-// Rewrites each piece, which stays one piece.
+// Rewrites each piece, which remains one piece.
 template <class Rewrite>
 void rewrite_each(CutText& cut, Rewrite&& rewrite) {
   Rewriter rewriter(cut.text);
@@ -193,7 +194,7 @@ void apply(const Whitespace&, CutText& cut) {
   constexpr uint16_t words = unicode::plain_word, spaces = unicode::space;
   cut_each(cut, [&](std::string_view text, auto&& push) {
     size_t begin = 0;
-    uint16_t kind = spaces;  // of the piece that is open
+    uint16_t kind = spaces;  // kind of the current piece
     for (size_t i = 0; i < text.size();) {
       const utf8::Character c = character(text, i);
       const uint16_t classes = unicode::classes.of(c.code_point) & (words | spaces);
@@ -255,7 +256,8 @@ void apply(const CharDelimiterSplit& split, CutText& cut) {
   cut_at(cut, Behavior::removed, [&](char32_t c) { return c == split.delimiter; });
 }
 
-// As Hugging Face has it, characters of any script before the first of a certain one are lost.
+// As in Hugging Face, characters that fit any script are dropped before the first one with a
+// script.
 void apply(const UnicodeScripts&, CutText& cut) {
   cut_each(cut, [](std::string_view text, auto&& push) {
     size_t begin = text.size();

@@ -1,6 +1,6 @@
 #pragma once
 
-// The pre-tokenizers of tokenizer.json: where a normalised text is cut before the model sees it.
+// The pre-tokenizers of tokenizer.json, which split a normalised text before the model sees it.
 // Each is a struct with the fields of its JSON.
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace fovea {
 
-// What becomes of the matches that cut a text.
+// The treatment of the matches that split a text.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct ByteLevel {
   bool add_prefix_space, use_regex;
-  bool print;  // bytes as printable characters; false if the model takes them as they are
+  bool print;  // bytes as printable characters; false if the model takes raw bytes
 };
 enum class PrependScheme { always, first, never };
 struct Metaspace {
@@ -47,8 +47,8 @@ struct UnicodeScripts {};
 struct FixedLength {
   size_t length;
 };
-// Of no tokenizer.json: cuts before each mark that does not follow another one, for a model whose
-// tokens have the mark at their beginning only, so that the cut changes nothing but the speed.
+// Not part of tokenizer.json: splits before each mark that does not follow another one, for a model
+// whose tokens have the mark at their beginning only, so that the split only affects speed.
 struct WordStarts {
   std::string mark;
 };
@@ -56,14 +56,16 @@ struct WordStarts {
 using PreTokenizer =
     std::variant<ByteLevel, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, Split, Digits,
                  Punctuation, CharDelimiterSplit, UnicodeScripts, FixedLength, WordStarts>;
-using PreTokenizers = std::vector<PreTokenizer>;  // one after the other; nested sequences are flat
+using PreTokenizers = std::vector<PreTokenizer>;  // applied in order; nested sequences are
+                                                  // flattened
 
-// A text and the pieces that it is cut into, none empty. Kept between texts, it does not allocate.
+// A text and the pieces into which it is split, none empty. Reused between texts to avoid
+// allocation.
 struct CutText {
   AlignedText text;
   std::vector<Span> pieces;
-  std::vector<Span> next;          // while pieces are cut further
-  std::vector<Stretch> stretches;  // of one piece
+  std::vector<Span> next;          // the pieces of the next step
+  std::vector<Stretch> stretches;  // stretches of one piece
 };
 
 void pre_tokenize(const PreTokenizers& pre_tokenizers, CutText& cut);

@@ -14,14 +14,14 @@ namespace {
 
 using Pair = std::pair<int32_t, int32_t>;
 
-// Counts of pairs: open addressing that grows.
+// Counts of pairs: open addressing with growth.
 class PairCounts {
  public:
   struct Slot {
     Pair pair = {kFree, kFree};
     int64_t count = 0;
-    int64_t step = -1;  // the step that made the entry last
-    size_t entry = 0;   // where places of the pair are gathered in that step
+    int64_t step = -1;  // the step that last created the entry
+    size_t entry = 0;   // the entry that collects places of the pair in that step
   };
 
   PairCounts() : slots_(size_t{1} << 12) {}
@@ -61,7 +61,7 @@ class PairCounts {
   size_t used_ = 0;
 };
 
-// The tokens found so far.
+// The tokens so far.
 class Vocabulary {
  public:
   int32_t add(const std::string& text) {
@@ -101,9 +101,9 @@ std::vector<char32_t> alphabet_of(const WordCounts& words, const BpeTrainerOptio
   return alphabet;
 }
 
-// All words one after the other, each symbol at the place of its first character: ids, and how many
-// places a symbol takes, written at its first and at its last place, so that its neighbours on both
-// sides are found. Between words stands a boundary.
+// All words in sequence, with each symbol at the place of its first character. The id and the
+// length of a symbol are stored at its first and last place, so that both neighbours can be found.
+// A boundary separates words.
 class Symbols {
  public:
   static constexpr int32_t kBoundary = -1, kGone = -2;
@@ -111,7 +111,7 @@ class Symbols {
   void start(size_t places) {
     if (places >= UINT32_MAX) {
       fail(ErrorKind::OutOfMemory,
-           "tokenizer training: the distinct words hold {} characters; expected fewer than {}",
+           "tokenizer training: the distinct words contain {} characters; expected fewer than {}",
            places, UINT32_MAX);
     }
     ids_.reserve(places);
@@ -165,7 +165,8 @@ class BpeTrainer {
   }
 
  private:
-  // Places where a pair came about in one step. The count is the pair's when it was queued last.
+  // The places where a pair arose in one step. The count is that of the pair when it was last
+  // queued.
   struct Entry {
     Pair pair;
     std::vector<uint32_t> places;
@@ -238,7 +239,7 @@ class BpeTrainer {
     ++step_;
   }
 
-  // One merge; false when no pair is frequent enough any more.
+  // Performs one merge; returns false if no pair is frequent enough.
   bool step() {
     while (!queue_.empty()) {
       Queued top = queue_.top();
@@ -272,7 +273,7 @@ class BpeTrainer {
     queue_new_entries();
   }
 
-  // The merged pair itself keeps its count, as in Hugging Face's trainer: its places are gone.
+  // The merged pair keeps its count, as in Hugging Face's trainer, although its places are gone.
   void join(uint32_t place, uint32_t second, int32_t merged) {
     const int64_t count = count_of(place);
     const uint32_t previous = symbols_.previous(place), next = symbols_.next(second);
@@ -288,8 +289,8 @@ class BpeTrainer {
     symbols_.join(place, second, merged);
   }
 
-  // A text that two pairs can make may have been merged from one of them twice; the later rank is
-  // the one that Hugging Face keeps.
+  // A text that two pairs can form may have been merged twice; like Hugging Face, keeps the later
+  // rank.
   std::vector<std::pair<std::string, std::string>> merges() const {
     std::map<Pair, size_t> last;
     for (size_t i = 0; i < merged_.size(); ++i) last[merged_[i]] = i;

@@ -20,12 +20,12 @@ ordered_json special_token(const char* text, size_t id) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
-// A BPE without merges gives Hugging Face a token per character; its unknown token must be in the
-// vocabulary as well.
+// For Hugging Face, a BPE without merges has one token per character; its unknown token must be in
+// the vocabulary as well.
 std::string tokenizer_json(const std::vector<char32_t>& characters, bool separate_documents) {
   ordered_json vocabulary = ordered_json::object(), added = ordered_json::array();
   size_t count = 0;
-  // Straight into the list below the object, which would look for each key among all the others.
+  // Appends to the underlying list directly; the object would compare each key with all others.
   auto& entries = vocabulary.get_ref<ordered_json::object_t&>();
   for (const char32_t character : characters) {
     std::string text;

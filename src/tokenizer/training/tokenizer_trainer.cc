@@ -20,7 +20,8 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
-const std::string kMadeHere = "tokenizer.json";  // for messages about what is made here
+const std::string kMadeHere = "tokenizer.json";  // file name in messages about the trained
+                                                 // tokenizer
 
 nlohmann::json plain(const ordered_json& json) { return nlohmann::json::parse(json.dump()); }
 
@@ -49,8 +50,8 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
     file.post_processor = byte_level(false, false, true);
     file.decoder = byte_level(false, true, true);
   } else {
-    // Spaces belong to the word that follows; line ends stand alone. Nothing else changes, so that
-    // decoding gives the text back.
+    // Spaces belong to the word that follows; line ends are separate. Nothing else changes, so that
+    // decoding restores the text.
     const ordered_json lines = {{"type", "Split"},
                                 {"pattern", {{"String", "\n"}}},
                                 {"behavior", "Isolated"},
@@ -63,20 +64,20 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
   return config;
 }
 
-// How much memory training takes for each byte of the distinct words: places of pairs, or an array
-// of suffixes and the pieces found in it; and the words themselves.
+// The memory of training per byte of the distinct words: places of pairs, or a suffix array and the
+// pieces found in it; and the words themselves.
 uint64_t bytes_a_character(TokenizerKind kind) { return kind == TokenizerKind::unigram ? 64 : 40; }
 
 }  // namespace
 
-// What a kind of tokenizer is made of, the model apart.
+// The parts of a kind of tokenizer other than the model.
 struct TokenizerTrainer::Recipe {
   TokenizerFile file;
   ordered_json config;
   std::vector<std::string> special;
   Normalizers normalizers;
   PreTokenizers pre_tokenizers;
-  bool printed_bytes = false;  // the vocabulary has bytes as printable characters
+  bool printed_bytes = false;  // the vocabulary contains bytes as printable characters
 
   explicit Recipe(const TokenizerTraining& options) {
     config = parts_of(options.kind, options, file);
@@ -148,7 +149,7 @@ void TokenizerTrainer::end_document() { counter_.end_line(); }
 std::optional<Tokenizer> TokenizerTrainer::train(const std::function<bool(double)>& progress) {
   const WordCounts words = recipe_->printed(counter_.finish());
   words_ = static_cast<int64_t>(words.size());
-  check(!words.empty(), "tokenizer training: the text holds no words; expected some");
+  check(!words.empty(), "tokenizer training: the text contains no words; expected at least one");
   return options_.kind == TokenizerKind::unigram ? unigram(words, progress)
                                                  : merged(words, progress);
 }

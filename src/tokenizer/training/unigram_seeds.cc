@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kLongest = 16;  // characters of a piece, as in sentencepiece
 
-// Substrings that lie in the words as an array of suffixes, each cut at the end of its word.
+// A suffix array of the words, in which each suffix ends with its word.
 class Suffixes {
  public:
   explicit Suffixes(const WordCounts& words) : words_(words) {
@@ -18,25 +18,25 @@ class Suffixes {
     for (const auto& [word, count] : words) places += word.size();
     if (places >= UINT32_MAX) {
       fail(ErrorKind::OutOfMemory,
-           "tokenizer training: the distinct words hold {} bytes; expected fewer than {}", places,
-           UINT32_MAX);
+           "tokenizer training: the distinct words contain {} bytes; expected fewer than {}",
+           places, UINT32_MAX);
     }
     characters_.reserve(places);
     for (size_t i = 0; i < words.size(); ++i) add(words[i].first, static_cast<uint32_t>(i));
     sort();
   }
 
-  // Calls on_piece(place, length in characters, occurrences) for each.
+  // Calls on_piece(place, length in characters, occurrences) for each substring.
   template <class OnPiece>
   void for_each(OnPiece&& on_piece) const {
     struct Open {
       uint32_t length;
-      int64_t before;  // occurrences in front of its first suffix
+      int64_t before;  // occurrences before its first suffix
       uint32_t place;
     };
     std::vector<Open> open;
     int64_t occurrences = 0;
-    uint32_t shared = 0;  // of the suffix before and this one
+    uint32_t shared = 0;  // length of the common prefix of the previous suffix and this one
     for (size_t i = 0; i < order_.size(); ++i) {
       const uint32_t place = order_[i].place;
       const int64_t count = words_[word_[place]].second;
@@ -76,7 +76,8 @@ class Suffixes {
       word_.push_back(index);
       i += character.bytes;
     }
-    // One more than the longest, to tell a word of that length from a longer one.
+    // Counts up to one more than the longest, to distinguish a word of that length from a longer
+    // one.
     for (size_t place = begin; place < characters_.size(); ++place)
       length_.push_back(
           static_cast<uint8_t>(std::min<size_t>(characters_.size() - place, kLongest + 1)));
@@ -117,11 +118,11 @@ class Suffixes {
   }
 
   const WordCounts& words_;
-  // By place, one for each character of the words.
+  // By place, one per character of the words.
   std::vector<char32_t> characters_;
   std::vector<uint32_t> word_;
-  std::vector<uint8_t> length_;  // characters up to the end of the word
-  std::vector<bool> starts_;     // a word
+  std::vector<uint8_t> length_;  // characters to the end of the word
+  std::vector<bool> starts_;     // whether a word starts here
   std::vector<Suffix> order_;
 };
 

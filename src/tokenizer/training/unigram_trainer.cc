@@ -15,18 +15,18 @@
 namespace fovea {
 namespace {
 
-// The numbers are sentencepiece's.
+// The constants of sentencepiece.
 constexpr size_t kSeeds = 1000000;
-constexpr int kRounds = 2;        // of expectation maximisation between two prunings
-constexpr double kShrink = 0.75;  // of the pieces stay in a pruning
-constexpr double kLeast = 0.5;    // expected occurrences of a piece that stays
-constexpr double kSpare = 1.1;    // times the wanted pieces: where pruning ends
+constexpr int kRounds = 2;        // rounds of expectation maximisation between prunings
+constexpr double kShrink = 0.75;  // fraction of the pieces that a pruning keeps
+constexpr double kLeast = 0.5;    // least expected occurrences of a kept piece
+constexpr double kSpare = 1.1;    // pruning ends at this multiple of the wanted pieces
 
-constexpr double kApart = 1e-4;  // between scores of characters that were removed
+constexpr double kApart = 1e-4;  // between scores of removed characters
 
 constexpr double kGone = -std::numeric_limits<double>::infinity();  // score of a removed piece
 
-// Counts are added up as whole numbers of this size, so that their order does not matter.
+// Counts are summed as whole numbers of this unit, so that their order does not matter.
 constexpr double kUnit = 0x1p-20;
 
 // The derivative of the logarithm of the gamma function, by its asymptotic series.
@@ -62,7 +62,7 @@ struct Pieces {
   }
 };
 
-// All ways to put a word together from pieces.
+// All ways to compose a word from pieces.
 class Lattice {
  public:
   static constexpr int32_t kUnknown = -1;
@@ -70,10 +70,10 @@ class Lattice {
     uint32_t from, to;  // bytes of the word
     int32_t id;
     double score;
-    double weight = 0;  // relative to the best way to its end
+    double weight = 0;  // relative to the best path to its end
   };
 
-  // `but` is left out.
+  // Excludes the piece `but`.
   void build(const Pieces& pieces, std::string_view word, int32_t but = kUnknown - 1) {
     edges_.clear();
     for (uint32_t from = 0; from < word.size();) {
@@ -98,15 +98,15 @@ class Lattice {
 
   double best_score() const { return best_.back().score; }
 
-  // The ids of the best way, from its end.
+  // The ids of the best path, from its end.
   void best(std::vector<int32_t>& ids) const {
     ids.clear();
     for (size_t at = best_.size() - 1; at > 0; at = edges_[best_[at].edge].from)
       ids.push_back(edges_[best_[at].edge].id);
   }
 
-  // Calls on_piece(id, probability that the word is put together with it at this place). Sums over
-  // ways are kept relative to the best one, where they are near 1.
+  // Calls on_piece(id, probability that the word contains it at this position). Sums over paths are
+  // relative to the best one, so they stay near 1.
   template <class OnPiece>
   void posteriors(OnPiece&& on_piece) {
     const size_t end = best_.size() - 1;
@@ -141,7 +141,7 @@ class Lattice {
     }
   }
 
-  std::vector<Edge> edges_;  // in the order of where they start
+  std::vector<Edge> edges_;  // in the order of their starts
   std::vector<Best> best_;   // by byte
   std::vector<double> forward_, backward_;
 };
@@ -170,7 +170,7 @@ class UnigramTrainer {
  private:
   size_t wanted() const { return static_cast<size_t>(options_.pieces); }
 
-  // In longer words the number of ways exceeds what a double holds.
+  // The number of paths in longer words exceeds the range of a double.
   void cut(std::string_view word, int64_t count) {
     constexpr size_t kPieceBytes = 512;
     while (word.size() > kPieceBytes) {
@@ -195,19 +195,20 @@ class UnigramTrainer {
     pieces_.emplace(std::move(texts), std::move(scores));
   }
 
-  // The number of pieces falls by a factor, so its logarithm falls evenly.
+  // The number of pieces falls by a constant factor per pruning, so its logarithm falls evenly.
   bool report(double first, double left, double enough) const {
     if (!options_.progress) return true;
     const double all = first - math::log(enough);
     return options_.progress(all > 0 ? std::min(1.0, (first - math::log(left)) / all) : 1.0);
   }
 
-  // Adds use(lattice, count, counts of the pieces) over all words, whatever the threads.
+  // Sums use(lattice, count, counts of the pieces) over all words, independent of the number of
+  // threads.
   template <class Use>
   std::vector<int64_t> sum_over_words(Use&& use) const {
     std::vector<int64_t> sums(pieces_->scores.size());
     std::mutex mutex;
-    constexpr int64_t kGrain = 1024;  // words: well above what a thread costs
+    constexpr int64_t kGrain = 1024;  // words: well above the cost of a thread
     parallel_for(static_cast<int64_t>(words_.size()), kGrain, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> mine(sums.size());
       Lattice lattice;
@@ -221,7 +222,7 @@ class UnigramTrainer {
     return sums;
   }
 
-  // How often each piece is expected in the text, in units of kUnit.
+  // The expected number of occurrences of each piece, in units of kUnit.
   std::vector<int64_t> expected() const {
     return sum_over_words([](Lattice& lattice, int64_t count, std::vector<int64_t>& sums) {
       lattice.posteriors([&](int32_t id, double probability) {
@@ -231,7 +232,7 @@ class UnigramTrainer {
     });
   }
 
-  // digamma instead of the logarithm: a prior for few pieces
+  // Uses digamma instead of the logarithm: a prior for few pieces
   // (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
   void maximise(const std::vector<int64_t>& expected) {
     double sum = 0;
@@ -249,8 +250,8 @@ class UnigramTrainer {
     pieces_->set_unknown_score();
   }
 
-  // What takes the place of a piece that is removed; empty where nothing can, or where the best way
-  // to write it is another one already.
+  // The pieces that replace a removed piece; empty if there are none, or if the best path for its
+  // text is already another one.
   std::vector<int32_t> alternative(size_t id, Lattice& lattice, bool& best) const {
     std::vector<int32_t> ids;
     best = true;
@@ -271,7 +272,7 @@ class UnigramTrainer {
             if (id != Lattice::kUnknown) sums[static_cast<size_t>(id)] += count;
           }
         });
-    // The loss of likelihood for each piece; infinite for those that must stay.
+    // The loss of likelihood for each piece; infinite for those that must be kept.
     std::vector<double> losses(uses.size(), kGone);
     double sum = 0;
     for (const int64_t count : uses) sum += static_cast<double>(count);

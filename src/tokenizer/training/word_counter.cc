@@ -10,14 +10,14 @@
 namespace fovea {
 namespace {
 
-// Large enough that threads have a while to do, and that merging their tables is a small part of
-// it; small beside the memory that training needs.
+// Large enough that threads have enough work and merging their tables is cheap; small compared with
+// the memory of training.
 constexpr size_t kBlock = size_t{32} << 20;
 
-// Ends a line that has no line end of its own: no byte of UTF-8.
+// Ends a line without a line end; not a byte of UTF-8.
 constexpr char kLineEnd = '\xFF';
 
-// The end of the last line that ends before `end`; where there is none, of the last character.
+// The end of the last line that ends before `end`; if there is none, of the last character.
 size_t cut_before(std::string_view text, size_t end) {
   constexpr char ends[] = {'\n', kLineEnd};
   const size_t newline = text.substr(0, end).find_last_of(std::string_view(ends, 2));
@@ -126,7 +126,7 @@ void WordCounter::count_block(std::string_view block) {
   });
   for (const WordTable& table : tables) table_.add(table);
   if (table_.characters() <= most_characters_) return;
-  // Down to half, so that this is not needed again at once.
+  // Down to half, so that the next removal is not needed soon.
   for (int64_t rare = 1; table_.characters() > most_characters_ / 2; ++rare) {
     table_.remove_rare(rare);
     forgotten_ = std::max(forgotten_, rare);
@@ -135,7 +135,8 @@ void WordCounter::count_block(std::string_view block) {
 
 void WordCounter::count_lines(std::string_view text, WordTable& table) const {
   const OnWord on_word = [&](std::string_view word) { table.add(word, 1); };
-  size_t newline = 0;  // the next one; looked for once, however many other ends stand before it
+  size_t newline = 0;  // the next newline; searched once, for any number of other line ends before
+                       // it
   for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
     if (newline <= begin) newline = std::min(text.find('\n', begin), text.size() - 1);
     end = newline + 1;

@@ -13,7 +13,7 @@
 #include "fovea/embed.h"
 #include "fovea/engine.h"
 #include "fovea/generate.h"
-#include "unit/train/runs.h"
+#include "support/runs.h"
 
 namespace fovea {
 namespace {

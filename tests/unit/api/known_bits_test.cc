@@ -12,7 +12,7 @@
 #include "base/threads.h"
 #include "fovea/generate.h"
 #include "kernels/isa.h"
-#include "unit/train/runs.h"
+#include "support/runs.h"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -9,9 +9,9 @@
 #include <filesystem>
 
 #include "fovea/mapped_file.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/faulty_calls.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/faulty_calls.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

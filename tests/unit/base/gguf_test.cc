@@ -6,8 +6,8 @@
 #include <functional>
 #include <random>
 
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -133,32 +133,33 @@ TEST_F(HostileGguf, Sizes) {
   refused(header(UINT64_MAX, 0), {"claims 18446744073709551615 tensors"});
   refused(header(0, UINT64_MAX), {"claims 18446744073709551615 keys"});
   refused(header(0, 1) + bytes_of(UINT64_MAX), {"ends within a key that needs 1844674407370955"});
-  refused(header(0, 1) + text_of(std::string(2000, 'a')), {"a key of 2000 bytes that is no name"});
+  refused(header(0, 1) + text_of(std::string(2000, 'a')),
+          {"a key of 2000 bytes that is not a name"});
   const std::string array = header(0, 1) + text_of("a") + bytes_of(9u);
   refused(array + bytes_of(4u) + bytes_of(uint64_t{1} << 62), {"ends within a with its 46116860"});
   refused(array + bytes_of(8u) + bytes_of(UINT64_MAX), {"ends within a text that needs 8 bytes"});
   refused(array + bytes_of(9u) + bytes_of(uint64_t{1}), {"a is an array of arrays"},
           ErrorKind::Unsupported);
-  refused(header(1, 0) + tensor("w", UINT64_MAX, 0), {"gives w a dimension of 1844674407370955"});
+  refused(header(1, 0) + tensor("w", UINT64_MAX, 0), {"w has a dimension of 1844674407370955"});
   refused(header(1, 0) + tensor("w", uint64_t{1} << 62, 0), {"is too short for w: 46116860184"});
-  refused(header(1, 0) + tensor("w", 0, 0), {"gives w a dimension of 0"});
-  refused(header(1, 0) + tensor("w", 4, 0, 0, 5), {"gives w 5 dimensions", "expected 1 to 4"});
-  refused(header(1, 0) + tensor("w", 4, 0, 0, 0), {"gives w 0 dimensions"});
+  refused(header(1, 0) + tensor("w", 0, 0), {"w has a dimension of 0"});
+  refused(header(1, 0) + tensor("w", 4, 0, 0, 5), {"w has 5 dimensions", "expected 1 to 4"});
+  refused(header(1, 0) + tensor("w", 4, 0, 0, 0), {"w has 0 dimensions"});
 }
 
 TEST_F(HostileGguf, Names) {
-  refused(header(0, 1) + integer("a\nb", 1), {"a key of 3 bytes that is no name"});
-  refused(header(0, 1) + integer("", 1), {"a key of 0 bytes that is no name"});
-  refused(header(0, 2) + integer("a", 1) + integer("a", 2), {"model.gguf: holds a twice"});
-  refused(padded(header(2, 0) + tensor("w", 4, 0) + tensor("w", 4, 32), 64), {"holds w twice"});
+  refused(header(0, 1) + integer("a\nb", 1), {"a key of 3 bytes that is not a name"});
+  refused(header(0, 1) + integer("", 1), {"a key of 0 bytes that is not a name"});
+  refused(header(0, 2) + integer("a", 1) + integer("a", 2), {"model.gguf: contains a twice"});
+  refused(padded(header(2, 0) + tensor("w", 4, 0) + tensor("w", 4, 32), 64), {"contains w twice"});
 }
 
 TEST_F(HostileGguf, Types) {
-  refused(header(0, 1) + text_of("a") + bytes_of(13u), {"gives a the type 13", "expected 0 to 12"});
+  refused(header(0, 1) + text_of("a") + bytes_of(13u), {"a has the type 13", "expected 0 to 12"});
   refused(padded(header(1, 0) + tensor("w", 4, 0, 99), 64), {"w is of type 99, which is not known"},
           ErrorKind::Unsupported);
   refused(padded(header(1, 0) + tensor("w", 33, 0, 2), 64),
-          {"gives w rows of 33 elements", "expected a multiple of 32 for Q4_0"});
+          {"w has rows of 33 elements", "expected a multiple of 32 for Q4_0"});
 }
 
 TEST_F(HostileGguf, Places) {
@@ -168,10 +169,10 @@ TEST_F(HostileGguf, Places) {
   accepted(two(0, 32));
   accepted(two(32, 0));
   refused(two(0, 0), {"overlap at 0; expected each byte to be of one tensor"});
-  refused(two(0, 8), {"b lies at 8 with 32 bytes; expected a multiple of 32"});
-  refused(two(0, 64), {"b lies at 64 with 32 bytes", "within the 64 bytes of data"});
-  refused(two(0, UINT64_MAX - 31), {"b lies at 18446744073709551584"});
-  refused(two(0, 32, 63), {"b lies at 32 with 32 bytes", "within the 63 bytes of data"});
+  refused(two(0, 8), {"b is at 8 with 32 bytes; expected a multiple of 32"});
+  refused(two(0, 64), {"b is at 64 with 32 bytes", "within the 64 bytes of data"});
+  refused(two(0, UINT64_MAX - 31), {"b is at 18446744073709551584"});
+  refused(two(0, 32, 63), {"b is at 32 with 32 bytes", "within the 63 bytes of data"});
 }
 
 TEST_F(HostileGguf, Alignment) {

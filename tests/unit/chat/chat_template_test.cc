@@ -7,8 +7,8 @@
 #include "base/gguf.h"
 #include "base/json.h"
 #include "fovea/chat.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "base/json.h"
 #include "checkpoint/config.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 #include "checkpoint/config.h"
 
 #include "base/json.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

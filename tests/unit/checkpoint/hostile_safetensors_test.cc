@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "checkpoint/safetensors.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -49,7 +49,7 @@ TEST_F(HostileSafeTensors, Length) {
     refused(std::string(size, '\1'),
             {"model.safetensors: has " + std::to_string(size) + " bytes; expected a safetensors"});
   }
-  refused(with_length(1, ""), {"header length 1 goes beyond the end (file size 8)"});
+  refused(with_length(1, ""), {"header length 1 exceeds the file (file size 8)"});
   refused(with_length(0, ""), {"the header does not begin with {"});
   refused(with_length(3, "{}"), {"header length 3", "file size 10"});
   refused(with_length(uint64_t{1} << 63, "{}"),
@@ -74,7 +74,7 @@ TEST_F(HostileSafeTensors, HeaderText) {
   refused(file_of("{\"\xff\":1}"), {"UTF-8", "(byte "});
   refused(file_of("{}x"), {"header:", "(byte ", "expected end of input"});
   refused(file_of("{}{}"), {"expected end of input"});
-  refused(file_of("{}\n"), {"padded with something else (byte 2); expected spaces"});
+  refused(file_of("{}\n"), {"invalid padding (byte 2); expected spaces"});
   refused(file_of(std::string("{}\0", 3)), {"a NUL byte (byte 2"});
   refused(file_of(std::string("{\"a\0\":1}", 8)), {"a NUL byte (byte 3"});
   accepted(file_of("{}"));
@@ -145,11 +145,11 @@ TEST_F(HostileSafeTensors, Cover) {
           {"tensor b overlaps tensor a (data byte 4)"});
   refused(file_of("{" + a + "," + entry("b", "[2]", "[0,8]") + "}", 8), {"overlaps"});
   refused(file_of("{" + a + "," + entry("b", "[2]", "[12,20]") + "}", 20),
-          {"a hole of 4 bytes between the tensors a and b (data byte 8)"});
+          {"a gap of 4 bytes between the tensors a and b (data byte 8)"});
   refused(file_of("{" + entry("a", "[2]", "[4,12]") + "}", 12),
           {"4 bytes before the first tensor a"});
   refused(file_of("{" + a + "}", 9), {"1 bytes after the last tensor (data byte 8)"});
-  refused(file_of("{" + a + "}", 7), {"tensor a goes beyond the end (data byte 8 of 7)"});
+  refused(file_of("{" + a + "}", 7), {"tensor a ends after the file (data byte 8 of 7)"});
   refused(file_of("{}", 1), {"1 bytes after the last tensor"});
   accepted(file_of("{" + entry("b", "[2]", "[8,16]") + "," + a + "}", 16));  // in any order
 }
@@ -162,7 +162,7 @@ TEST_F(HostileSafeTensors, ZeroSizes) {
       "{" + a + "," + entry("z", "[0]", "[8,8]") + "," + entry("y", "[0]", "[8,8]") + "}", 8));
   refused(file_of("{" + a + "," + entry("z", "[0]", "[4,4]") + "}", 8),
           {"tensor z overlaps tensor a"});
-  refused(file_of("{" + a + "," + entry("z", "[0]", "[12,12]") + "}", 8), {"a hole of 4 bytes"});
+  refused(file_of("{" + a + "," + entry("z", "[0]", "[12,12]") + "}", 8), {"a gap of 4 bytes"});
   accepted(file_of("{" + entry("s", "[]", "[0,4]") + "}", 4));
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -114,17 +114,16 @@ TEST_F(Shards, HuggingFaceCacheIsFollowed) {
 
 TEST_F(Shards, AndTheIndexAgree) {
   index({{"a", kFirst}, {"b", kFirst}, {"c", kFirst}});
-  refused({"index.json: 1 tensors are listed but in no shard (b)"});
+  refused({"index.json: 1 tensors are in weight_map but in no shard (b)"});
   index({{"a", kFirst}, {"b", kFirst}, {"c", kSecond}});
-  refused(
-      {"index.json: 2 tensors are listed for another shard than the one that holds them (c, b)"});
+  refused({"index.json: 2 tensors are in another shard than weight_map says (c, b)"});
   index({{"a", kFirst}, {"b", kSecond}});
-  refused({"index.json: 1 tensors are in a shard but not listed (c)"});
+  refused({"index.json: 1 tensors are in a shard but not in weight_map (c)"});
   index({{"a", kFirst}, {"b", kSecond}, {"c", kFirst}, {"d", kFirst}});
-  refused({"index.json: 1 tensors are listed but in no shard (d)"});
+  refused({"index.json: 1 tensors are in weight_map but in no shard (d)"});
   write_safetensors(folder_ / kSecond, {{"b", zeros({1})}, {"a", zeros({1})}});
   index({{"a", kFirst}, {"b", kSecond}, {"c", kFirst}});
-  refused({"listed for another shard than the one that holds them (a)"});
+  refused({"in another shard than weight_map says (a)"});
 }
 
 TEST_F(Shards, TheIndexIsChecked) {
@@ -145,7 +144,7 @@ TEST_F(Shards, TheIndexIsChecked) {
 TEST(ModelFolder, RefusesPickleUnopened) {
   const TemporaryFolder folder;
   expect_error(ErrorKind::BadFile,
-               {"holds no model; expected model.safetensors or model.safetensors.index.json"},
+               {"contains no model; expected model.safetensors or model.safetensors.index.json"},
                [&] { SafeTensors::open_model(folder.path()); });
   expect_error(ErrorKind::BadFile, {"none: is missing"},
                [&] { SafeTensors::open_model(folder / "none"); });

@@ -10,9 +10,9 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/faulty_calls.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/faulty_calls.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -177,7 +177,7 @@ TEST_F(Snapshots, TornFilesAreRefusedAndTheOlderOneIsLoaded) {
       EXPECT_NE(said_[0].find("checkpoint-2/" + (name == "manifest.json" ? "" : name)),
                 std::string::npos)
           << said_[0];
-      EXPECT_NE(said_[0].find("checkpoint-2 is left out"), std::string::npos) << said_[0];
+      EXPECT_NE(said_[0].find("checkpoint-2 is skipped"), std::string::npos) << said_[0];
     };
     for (size_t size = 0; size < whole.size(); size += 4096) torn(whole.substr(0, size), "cut");
     torn(whole.substr(0, whole.size() - 2), "cut at the end");
@@ -214,7 +214,7 @@ TEST_F(Snapshots, ARunIsNotStartedOverDamagedOnes) {
   fs::remove(path(2, "manifest.json"));
   expect_error(
       ErrorKind::BadFile,
-      {"out: all 2 snapshots are damaged; expected a whole one (remove them to start anew)"},
+      {"out: all 2 snapshots are damaged; expected an intact one (remove them to start again)"},
       [&] { latest(); });
   EXPECT_EQ(said_.size(), 2u);
 }
@@ -233,7 +233,7 @@ TEST_F(Snapshots, TheManifestIsChecked) {
   refused(bad, "manifest.json: version is 2");
   bad = good;
   bad["files"].erase("state.json");
-  refused(bad, "files is not complete; expected state.safetensors and state.json");
+  refused(bad, "files is incomplete; expected state.safetensors and state.json");
   bad = good;
   bad["files"]["../x"] = good["files"]["state.json"];
   refused(bad, "files names \"../x\"; expected plain names");

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <string>
 
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -152,11 +152,12 @@ TEST_F(CorpusTest, RefusesWhatHoldsNoText) {
   write("empty.txt", "");
   refused("empty.txt", ": is empty; expected text");
   write("mark.txt", "\uFEFF");
-  refused("mark.txt", ": holds no text; expected at least one character");
+  refused("mark.txt", ": contains no text; expected at least one character");
   write("blank.jsonl", "{\"text\": \"\"}\n");
-  refused("blank.jsonl", ": holds no text; expected at least one character");
+  refused("blank.jsonl", ": contains no text; expected at least one character");
   write("folder/a.md", "x");
-  refused("folder", ": holds no text; expected files *.txt, *.jsonl or *.json that are not empty");
+  refused("folder",
+          ": contains no text; expected files *.txt, *.jsonl or *.json that are not empty");
   expect_error(ErrorKind::InvalidArgument, {"DATA: is missing"}, [] { Corpus corpus({}); });
 }
 

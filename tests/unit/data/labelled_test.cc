@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

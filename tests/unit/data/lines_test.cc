@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -59,14 +59,14 @@ TEST_F(Lines, OfATableHaveATabBetween) {
 
 TEST_F(Lines, ThatDoNotBelongTogetherAreRefused) {
   const std::string three = file("de", "a\nb\nc\n"), two = file("en", "a\nb\n");
-  expect_error(ErrorKind::BadFile, {"en: has 2 lines", "de has 3", "expected as many"}, [&] {
+  expect_error(ErrorKind::BadFile, {"en: has 2 lines", "de has 3", "expected equal numbers"}, [&] {
     pairs({three, two});
   });
   expect_error(ErrorKind::BadFile, {"en:1: has 1 column", "expected 2"}, [&] { pairs({two}); });
   const std::string wide = file("wide", "a\tb\na\tb\tc\n");
   expect_error(ErrorKind::BadFile, {"wide:2: has 3 columns"}, [&] { pairs({wide}); });
   const std::string blank = file("blank", " \n\n");
-  expect_error(ErrorKind::BadFile, {"holds no pair"}, [&] { pairs({blank, blank}); });
+  expect_error(ErrorKind::BadFile, {"contains no pair"}, [&] { pairs({blank, blank}); });
   expect_error(ErrorKind::InvalidArgument, {"--pairs: 3 files", "expected two"}, [&] {
     pairs({two, two, two});
   });

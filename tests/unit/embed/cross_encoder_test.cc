@@ -1,8 +1,8 @@
 #include "embed/cross_encoder.h"
 
 #include "embed/batching.h"
-#include "unit/base/expect_error.h"
-#include "unit/embed/golden_folder.h"
+#include "support/expect_error.h"
+#include "support/golden_folder.h"
 
 namespace fovea {
 namespace {

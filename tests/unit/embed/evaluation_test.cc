@@ -1,8 +1,8 @@
 #include "embed/correlation.h"
 #include "embed/example_files.h"
 #include "fovea/embed.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "embed/pooling.h"
-#include "unit/base/expect_error.h"
-#include "unit/ops/gradient_check.h"
+#include "support/expect_error.h"
+#include "support/gradient_check.h"
 
 namespace fovea {
 namespace {

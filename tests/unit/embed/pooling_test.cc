@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "unit/base/expect_error.h"
-#include "unit/ops/gradient_check.h"
+#include "support/expect_error.h"
+#include "support/gradient_check.h"
 
 namespace fovea {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "embed/batching.h"
-#include "unit/base/expect_error.h"
-#include "unit/embed/golden_folder.h"
+#include "support/expect_error.h"
+#include "support/golden_folder.h"
 
 namespace fovea {
 namespace {

@@ -1,8 +1,8 @@
 #include "embed/text_format.h"
 
 #include "embed/modules.h"
-#include "unit/base/expect_error.h"
-#include "unit/embed/golden_folder.h"
+#include "support/expect_error.h"
+#include "support/golden_folder.h"
 
 namespace fovea {
 namespace {

@@ -7,21 +7,14 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
 
-Spec small() {
-  Spec spec;
-  spec.vocabulary = 11;
-  spec.context = 8;
-  spec.width = 8;
-  spec.decoder->layers = 2;
-  spec.decoder->attention.heads = 2;
-  return validated(spec);
-}
+Spec small() { return validated(test::small_decoder({.width = 8})); }
 
 class Directory : public testing::Test {
  protected:

@@ -6,8 +6,9 @@
 #include <random>
 
 #include "checkpoint/gguf_tensors.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -21,13 +22,8 @@ struct GgufVariant {
 
 // A model without biases, RMSNorm, gated SiLU and rotary positions.
 Spec small_spec() {
-  Spec s;
-  s.vocabulary = 11;
-  s.context = 6;
-  s.width = 64;
+  Spec s = test::small_decoder({.context = 6, .width = 64, .heads = 4});
   StackSpec& d = *s.decoder;
-  d.layers = 2;
-  d.attention.heads = 4;
   d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
   d.norm.kind = NormKind::rms;
   d.position.kind = PositionKind::rotary;
@@ -300,7 +296,7 @@ TEST_F(GgufModelFiles, Architecture) {
   GgufMetadata odd;
   odd.text("general.architecture", "\x01\xff");
   alone(odd);
-  expect_error(ErrorKind::BadFile, {"general.architecture is no printable text"},
+  expect_error(ErrorKind::BadFile, {"general.architecture is not printable text"},
                [&] { open_model_files(path, Weights::mapped); });
   GgufMetadata bare;
   bare.text("general.architecture", "llama");
@@ -393,7 +389,7 @@ TEST_F(GgufModelFiles, EncodersHaveNoArchitecture) {
   Spec labels = small_spec();
   labels.head = {.kind = HeadKind::token, .labels = 3};
   Transformer tagger(validated(labels));
-  expect_error(ErrorKind::Unsupported, {"its head is no language model's"},
+  expect_error(ErrorKind::Unsupported, {"its head is not a language model"},
                [&] { GgufModel(tagger, nullptr, "F32"); });
 }
 

@@ -8,21 +8,18 @@
 #include "checkpoint/safetensors.h"
 #include "families/directory.h"
 #include "model/pack.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
+#include "support/temporary_folder.h"
 #include "tensor/tape.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {
 
 // GPT-2 transposes and fuses its matrices; a mixture of experts of our own has rules for experts.
 Spec gpt2(void (*change)(Spec&) = [](Spec&) {}) {
-  Spec s;
-  s.vocabulary = 77;
-  s.context = 16;
-  s.width = 72;  // no multiple of a group
-  s.decoder->layers = 2;
-  s.decoder->attention.heads = 3;
+  // A width that is not a multiple of a group.
+  Spec s = test::small_decoder({.vocabulary = 77, .context = 16, .width = 72, .heads = 3});
   change(s);
   return validated(s);
 }

@@ -3,8 +3,9 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/directory.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -18,12 +19,7 @@ struct Variant {
 class RoundTrip : public testing::TestWithParam<Variant> {
  protected:
   static Spec spec() {
-    Spec s;
-    s.vocabulary = 11;
-    s.context = 6;
-    s.width = 8;
-    s.decoder->layers = 2;
-    s.decoder->attention.heads = 2;
+    Spec s = test::small_decoder({.context = 6, .width = 8});
     GetParam().change(s);
     return validated(s);
   }

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "generate/scheduler.h"
+#include "support/expect_error.h"
 #include "tokenizer/training/character_trainer.h"
-#include "unit/base/expect_error.h"
 #include "unit/generate/small_models.h"
 
 namespace fovea {

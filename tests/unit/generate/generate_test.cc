@@ -7,8 +7,8 @@
 
 #include "base/threads.h"
 #include "generate/guesses.h"
+#include "support/expect_error.h"
 #include "tokenizer/training/character_trainer.h"
-#include "unit/base/expect_error.h"
 #include "unit/generate/small_models.h"
 
 namespace fovea {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/random.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

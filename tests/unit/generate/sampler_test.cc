@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

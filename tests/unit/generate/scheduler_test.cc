@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/random.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 #include "unit/generate/small_models.h"
 
 namespace fovea {

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "generate/generate.h"
+#include "support/mixtures.h"
+#include "support/small_spec.h"
 #include "tensor/tape.h"
-#include "unit/model/mixtures.h"
 
 namespace fovea::test {
 
@@ -15,25 +16,14 @@ using Ids = std::vector<int32_t>;
 using Floats = std::vector<float>;
 
 inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
-  Spec spec;
-  spec.vocabulary = vocabulary;
-  spec.context = context;
-  spec.width = 12;
-  spec.decoder->layers = 2;
-  spec.decoder->attention.heads = 2;
+  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
   spec.head.tied = false;  // else a random model says the same token over and over
   return made(validated(spec));
 }
 
 // Of an encoder-decoder.
 inline Transformer small_translator(int64_t context = 40) {
-  Spec spec;
-  spec.vocabulary = 11;
-  spec.context = context;
-  spec.width = 12;
-  spec.decoder->layers = 2;
-  spec.decoder->attention.heads = 2;
-  spec.encoder = spec.decoder;
+  Spec spec = small_encoder_decoder({.context = context});
   spec.head.tied = false;
   return made(validated(spec));
 }

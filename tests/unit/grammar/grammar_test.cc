@@ -9,7 +9,7 @@
 
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

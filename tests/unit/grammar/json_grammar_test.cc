@@ -12,8 +12,8 @@
 #include "fovea/train_tokenizer.h"
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -355,7 +355,7 @@ TEST_F(JsonConstraintTest, AnswersDoNotDisturbEachOther) {
 }
 
 TEST_F(JsonConstraintTest, RefusesWhatCannotBeWritten) {
-  expect_error(ErrorKind::InvalidArgument, {"no value satisfies"},
+  expect_error(ErrorKind::InvalidArgument, {"a value that satisfies"},
                [&] { json_constraint(vocabulary_, R"({"$ref": "#"})"); });
   expect_error(ErrorKind::InvalidArgument, {"end-of-text"},
                [&] { JsonVocabulary(tokenizer_, {}); });

@@ -7,20 +7,16 @@
 
 #include "families/directory.h"
 #include "inspect/trace.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
 #include "unit/inspect/ids.h"
 
 namespace fovea {
 namespace {
 
 Spec small() {
-  Spec spec;
-  spec.vocabulary = 13;
-  spec.context = 12;
-  spec.width = 16;
-  spec.decoder->layers = 3;
-  spec.decoder->attention.heads = 4;
-  return spec;
+  return test::small_decoder(
+      {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
 // Every axis that the walk or the maps treat by itself.
@@ -86,7 +82,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
       input.labels = row({target_[1], target_[2], target_[3], 1});
       input.start = target_[0];
     }
-    return trace_model(model_, own, input);
+    return trace_model(model_, fovea_format, input);
   }
 
   std::vector<Look> looks() const {
@@ -183,7 +179,7 @@ TEST_P(Inspecting, AskingChangesNoBit) {
 
 TEST_P(Inspecting, AMutedHeadGivesNothing) {
   const Inspection whole = inspected(), without = inspected({{Look::self, 1, 2}});
-  const Attended& here = without.attended(Look::self, 1);
+  const AttentionMap& here = without.attended(Look::self, 1);
   const int64_t D = here.heads.dim(3);
   for (int64_t t = 0; t < here.heads.dim(1); ++t)
     for (int64_t d = 0; d < D; ++d)
@@ -264,7 +260,7 @@ TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
   const Inspection here(model_, {}, ids_);
   TraceInput input;
   input.ids = input.labels = row(ids_);
-  const auto traced = trace_model(model_, own, input);
+  const auto traced = trace_model(model_, fovea_format, input);
   double sum = 0;
   const auto all = here.surprise();
   ASSERT_EQ(all.size(), 6u);
@@ -291,7 +287,7 @@ TEST_F(Questions, GradientsAreThoseOfTrace) {
   input.ids = input.labels = row(ids_);
   input.gradients = true;
   double squares = 0;
-  for (const auto& [name, value] : trace_model(model_, own, input))
+  for (const auto& [name, value] : trace_model(model_, fovea_format, input))
     if (name.starts_with("grad.decoder.1."))
       for (const float g : to_floats(value)) squares += double{g} * double{g};
   const auto sizes = gradient_sizes(model_, ids_);

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "families/directory.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 #include "unit/inspect/ids.h"
 
 namespace fovea {

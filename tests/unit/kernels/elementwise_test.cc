@@ -117,7 +117,7 @@ TEST(Elementwise, RefusesTypesThatItDoesNotComputeWith) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Internal);
-    EXPECT_STREQ(error.what(), "cpu kernel: int32 is not computed with; expected fp32 or bf16");
+    EXPECT_STREQ(error.what(), "cpu kernel: the dtype is int32; expected fp32 or bf16");
   }
 }
 

@@ -8,8 +8,9 @@
 
 #include "base/threads.h"
 #include "kernels/isa.h"
+#include "support/mixtures.h"
+#include "support/small_spec.h"
 #include "tensor/tape.h"
-#include "unit/model/mixtures.h"
 
 namespace fovea {
 namespace {
@@ -21,13 +22,7 @@ using test::some_ids;
 constexpr int64_t kTokens = 75;  // beyond a tile of keys
 
 Spec small() {
-  Spec s;
-  s.vocabulary = 37;
-  s.context = 80;
-  s.width = 36;
-  s.decoder->layers = 2;
-  s.decoder->attention.heads = 3;
-  return s;
+  return test::small_decoder({.vocabulary = 37, .context = 80, .width = 36, .heads = 3});
 }
 
 std::vector<float> row(const Tensor& x, int64_t i) {  // of [R, V]

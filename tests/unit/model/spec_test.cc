@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/random.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -5,9 +5,10 @@
 #include <cmath>
 #include <set>
 
-#include "unit/base/expect_error.h"
-#include "unit/model/mixtures.h"
-#include "unit/ops/gradient_check.h"
+#include "support/expect_error.h"
+#include "support/gradient_check.h"
+#include "support/mixtures.h"
+#include "support/small_spec.h"
 
 namespace fovea {
 namespace {
@@ -16,15 +17,7 @@ using test::causal_pass;
 using test::made;
 using test::some_ids;
 
-Spec tiny() {
-  Spec s;
-  s.vocabulary = 7;
-  s.context = 6;
-  s.width = 6;
-  s.decoder->layers = 2;
-  s.decoder->attention.heads = 2;
-  return s;
-}
+Spec tiny() { return test::small_decoder({.vocabulary = 7, .context = 6, .width = 6}); }
 
 std::vector<Tensor> values_of(Transformer& model) {
   std::vector<Tensor> values;

@@ -6,39 +6,18 @@
 #include <functional>
 
 #include "fovea/spec.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
 
 namespace fovea {
 namespace {
 
-StackSpec small_stack() {
-  StackSpec s;
-  s.layers = 2;
-  s.attention.heads = 6;
-  return s;
-}
+constexpr test::SmallSize kSize{.vocabulary = 10, .heads = 6};
 
-Spec small_decoder() {
-  Spec s;
-  s.vocabulary = 10;
-  s.context = 8;
-  s.width = 12;
-  s.decoder = small_stack();
-  return s;
-}
-
-Spec small_encoder() {
-  Spec s = small_decoder();
-  s.encoder = small_stack();
-  s.decoder.reset();
-  return s;
-}
-
-Spec small_both() {
-  Spec s = small_decoder();
-  s.encoder = small_stack();
-  return s;
-}
+StackSpec small_stack() { return test::small_stack(kSize); }
+Spec small_decoder() { return test::small_decoder(kSize); }
+Spec small_encoder() { return test::small_encoder(kSize); }
+Spec small_both() { return test::small_encoder_decoder(kSize); }
 
 struct Case {
   std::function<void(Spec&)> change;
@@ -198,8 +177,8 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
         },
         {"decoder.position.distance is 16", "more than 16"}},
        {rotary([](RotarySpec& r) { r.share = 0.5f; }),
-        {"decoder.position.rotary", "turns 1 of 2", "even"}},
-       {rotary([](RotarySpec& r) { r.share = 0; }), {"decoder.position.rotary", "turns 0"}},
+        {"decoder.position.rotary", "rotates 1 of 2", "even"}},
+       {rotary([](RotarySpec& r) { r.share = 0; }), {"decoder.position.rotary", "rotates 0"}},
        {rotary([](RotarySpec& r) { r.theta = 0.5f; }), {"decoder.position.rotary.theta is 0.5"}},
        {rotary([](RotarySpec& r) { r.scaling = RotaryScaling::longrope; }),
         {"decoder.position.rotary has 0 factors", "expected 1"}},
@@ -219,7 +198,7 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
         }),
         {"decoder.position.rotary.original_context is 1", "attention_factor"}},
        {rotary([](RotarySpec& r) { r.scaling = RotaryScaling::dynamic; }),
-        {"decoder.position.rotary turns 2 numbers", "at least 4 for dynamic"}},
+        {"decoder.position.rotary rotates 2 numbers", "at least 4 for dynamic"}},
        {rotary([](RotarySpec& r) {
           r.scaling = RotaryScaling::llama3;
           r.low_frequency = r.high_frequency = 2;

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "nn/stack.h"
-#include "unit/base/expect_error.h"
-#include "unit/nn/random_parameters.h"
+#include "support/expect_error.h"
+#include "support/random_parameters.h"
 
 namespace fovea {
 namespace {
@@ -176,12 +176,12 @@ TEST(Layers, DrawDropoutFromPlacesOfTheirOwn) {
   }
   EXPECT_EQ(places.size(), 3u * (1 + 3 * 4096));
   Pass pass;
-  EXPECT_EQ(pass.drop(0.5f, 3).probability, 0);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).probability, 0);
   pass.training = true;
   pass.dropout.step = 7;
-  EXPECT_EQ(pass.drop(0.5f, 3).probability, 0.5f);
-  EXPECT_EQ(pass.drop(0.5f, 3).substream, 3u);
-  EXPECT_EQ(pass.drop(0.5f, 3).step, 7u);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).probability, 0.5f);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).substream, 3u);
+  EXPECT_EQ(pass.dropout_at(0.5f, 3).step, 7u);
 }
 
 TEST(Norms, ThatAreAbsentChangeNothing) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/ops.h"
-#include "unit/ops/gradient_check.h"
+#include "support/gradient_check.h"
 
 namespace fovea::test {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "model/transformer.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

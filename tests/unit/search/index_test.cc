@@ -6,8 +6,8 @@
 #include "search/index_files.h"
 #include "search/text_files.h"
 #include "search/word_matches.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -163,7 +163,7 @@ TEST_F(IndexFolder, TakesThePlaceOfAnIndexOnly) {
   EXPECT_FALSE(is_index(folder_ / "mine"));
   write_file_atomically(folder_ / "mine/photo", "x");
   for (const char* name : {"mine", "mine/photo"})
-    expect_error(ErrorKind::InvalidArgument, {name, "no search index"},
+    expect_error(ErrorKind::InvalidArgument, {name, "not a search index"},
                  [&] { is_index(folder_ / name); });
 }
 

@@ -1,6 +1,6 @@
 #include "search/passages.h"
 
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

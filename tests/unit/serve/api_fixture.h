@@ -8,7 +8,7 @@
 
 #include "fovea/train_tokenizer.h"
 #include "serve/api.h"
-#include "unit/base/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "unit/http/fake_exchange.h"
 
 namespace fovea::serve {
@@ -44,8 +44,8 @@ class ApiTest : public testing::Test {
     }};
     TextEngine engine;
     engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                           Engine::Sink sink, const Watch& watch) {
-      watch_ = watch;
+                           Engine::Sink sink, const AttentionTraceOptions& trace) {
+      trace_options_ = trace;
       return submit(ids, options, sink);
     };
     engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
@@ -99,7 +99,7 @@ class ApiTest : public testing::Test {
       event.id = 65;
       event.text = piece;
       if (logprobs >= 0) event.logprob = &logprob;
-      if (watch_.attention || watch_.hidden) event.watched = &watched_;
+      if (trace_options_.attention || trace_options_.hidden) event.trace = &traced_;
       whole.ids.push_back(65);
       whole.text += piece;
       if (logprobs >= 0) whole.logprobs.push_back(logprob);
@@ -194,8 +194,8 @@ class ApiTest : public testing::Test {
   std::deque<std::function<void()>> pending_;
   std::vector<std::vector<int32_t>> prompts_;
   GenerateOptions options_;
-  Watch watch_;
-  Watched watched_{{{0, 0.75f}}, {1.5f, -2}};
+  AttentionTraceOptions trace_options_;
+  AttentionTrace traced_{{{0, 0.75f}}, {1.5f, -2}};
   ChatRequest conversation_;
   std::vector<uint64_t> cancelled_;
   std::vector<Engine::Sink> sinks_;

@@ -259,10 +259,10 @@ TEST_F(ApiTest, ShowsWhatTheModelLooksAt) {
   const Json asked = {{"attention", attention}, {"hidden_states", {{"layer", 3}}}};
   const Json choice = parsed(post(
       kCompletionPath, {{"prompt", {83, 111}}, {"fovea", asked}, {"max_tokens", 3}}))["choices"][0];
-  EXPECT_EQ(watch_.attention->layer, 2);
-  EXPECT_EQ(watch_.attention->head, 1);
-  EXPECT_EQ(watch_.attention->top_k, 2);
-  EXPECT_EQ(watch_.hidden, 3);
+  EXPECT_EQ(trace_options_.attention->layer, 2);
+  EXPECT_EQ(trace_options_.attention->head, 1);
+  EXPECT_EQ(trace_options_.attention->top_k, 2);
+  EXPECT_EQ(trace_options_.hidden, 3);
   const Json shown = choice["fovea"];
   EXPECT_EQ(shown["attention"]["layer"], 2);
   ASSERT_EQ(shown["attention"]["tokens"].size(), 3u);
@@ -285,9 +285,9 @@ TEST_F(ApiTest, RefusesToShowWhatTheModelLacks) {
     return post(kCompletionPath, {{"prompt", "a"}, {"fovea", asked}});
   };
   EXPECT_EQ(ask_for({{"attention", Json::object()}})->answer.status, 200);
-  EXPECT_EQ(watch_.attention->top_k, 8);
+  EXPECT_EQ(trace_options_.attention->top_k, 8);
   EXPECT_EQ(ask_for({{"attention", nullptr}})->answer.status, 200);
-  EXPECT_FALSE(watch_.attention);
+  EXPECT_FALSE(trace_options_.attention);
   refused(ask_for({{"attention", {{"layer", 3}}}}), 400, "fovea.attention.layer", "at most 2");
   refused(ask_for({{"attention", {{"head", 2}}}}), 400, "fovea.attention.head", "at most 1");
   refused(ask_for({{"attention", {{"top_k", 0}}}}), 400, "fovea.attention.top_k");

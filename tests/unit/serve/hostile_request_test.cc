@@ -61,12 +61,12 @@ TEST_F(HostileRequestTest, ManyKeysAreReadInTimeAndTooManyRefused) {
 TEST_F(HostileRequestTest, AnswersAreCountedBeforeTheyAreBegun) {
   model_->facts.context = 4096;
   model_->facts.width = 1024;
-  const Json watch = {{"attention", {{"top_k", 1024}}}, {"hidden_states", {{"layer", 2}}}};
+  const Json trace = {{"attention", {{"top_k", 1024}}}, {"hidden_states", {{"layer", 2}}}};
   const Json asked = {{"prompt", std::vector<std::string>(32, "the fox")},
                       {"n", 16},
                       {"max_tokens", 500},
                       {"logprobs", 20},
-                      {"fovea", watch}};
+                      {"fovea", trace}};
   refused(post(kCompletionPath, asked), 400, "max_tokens", "at most 64 MiB");
   EXPECT_TRUE(prompts_.empty());
   Json less = asked;

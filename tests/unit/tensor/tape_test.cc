@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "fovea/tokenizer.h"
-#include "shared_folder.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/shared_folder.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -109,10 +109,11 @@ TEST_F(GgufTokenizer, Refused) {
           ErrorKind::Unsupported);
   refused(pieces({"a", "\xff"}, {0, 0}, {1, 1}),
           {"tokenizer.ggml.tokens[1] is not UTF-8 (byte 0)"});
-  refused(pieces({"a", "b"}, {0}, {1, 1}),
-          {"tokenizer.ggml.scores has 1 elements; expected 2, as many as tokenizer.ggml.tokens"});
+  refused(
+      pieces({"a", "b"}, {0}, {1, 1}),
+      {"tokenizer.ggml.scores has 1 elements; expected 2, the number of tokenizer.ggml.tokens"});
   refused(pieces({"a", "b"}, {0, 0}, {1}), {"tokenizer.ggml.token_type has 1 elements"});
-  refused(pieces({"a", "a"}, {0, 0}, {1, 1}), {"holds \"a\" twice (pieces"});
+  refused(pieces({"a", "a"}, {0, 0}, {1, 1}), {"contains \"a\" twice (pieces"});
   refused(pieces({}, {}, {}), {"tokenizer.ggml.tokens is empty"});
   GgufMetadata merges = GgufMetadata();
   merges.text("tokenizer.ggml.model", "gpt2");

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 #include "unit/tokenizer/tokenizer_cases.h"
 
 namespace fovea {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/state.h"
-#include "unit/base/temporary_folder.h"
 #include "unit/tokenizer/tokenizer_cases.h"
 
 namespace fovea {

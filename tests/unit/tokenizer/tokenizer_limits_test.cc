@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/expect_error.h"
 #include "tokenizer/state.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {
@@ -38,8 +38,8 @@ json replace(const json& pattern, const std::string& content) {
 void refused(const json& file, const char* part, const std::string& text = "a b") {
   SCOPED_TRACE(part);
   const Tokenizer tokenizer = open_text(file);
-  const std::string named = std::string("makes too much of a text of ") +
-                            std::to_string(text.size()) + " bytes (" + part + ")";
+  const std::string named = std::string("expands a text of ") + std::to_string(text.size()) +
+                            " bytes too much (" + part + ")";
   expect_error(ErrorKind::BadFile, {named.c_str()}, [&] { tokenizer.encoding(text); });
 }
 
@@ -97,7 +97,7 @@ TEST(TokenizerLimits, AddedTokensShareTheLimit) {
   }
   expect_error(ErrorKind::BadFile, {"(normalizer)"}, [&] { open_text(file); });
   file["normalizer"]["append"] = std::string(2000, 'b');
-  expect_error(ErrorKind::BadFile, {"the normalizers make 2003 bytes of <0> (added_tokens)"},
+  expect_error(ErrorKind::BadFile, {"the normalizers produce 2003 bytes from <0> (added_tokens)"},
                [&] { open_text(file); });
 }
 

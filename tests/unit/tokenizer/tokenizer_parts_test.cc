@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/expect_error.h"
 #include "tokenizer/state.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {
@@ -57,7 +57,7 @@ TEST(TokenizerParts, CutOneTextOfAPair) {
   EXPECT_EQ(tokenizer.encoding("a b c", "d d d").ids, (Ids{0, 1, 2, 3}));
   expect_error(ErrorKind::InvalidArgument, {"truncation: cuts only the second text"},
                [&] { tokenizer.encoding("a b c d a b"); });
-  expect_error(ErrorKind::InvalidArgument, {"truncation: 2 tokens must go of a text of 1"},
+  expect_error(ErrorKind::InvalidArgument, {"truncation: cannot remove 2 tokens from a text of 1"},
                [&] { tokenizer.encoding("a b c d a", "d"); });
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/training/character_trainer.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -196,7 +196,7 @@ TEST_F(TokenizerFile, SaysWhatIsDamaged) {
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 2147483647; }),
             "\"a\" has id 2147483647 (model.vocab); expected an id below 4, the number of tokens");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 1; }),
-            "\"a\" and \"b\" both have id 1 (model.vocab); expected an id for each");
+            "\"a\" and \"b\" both have id 1 (model.vocab); expected distinct ids");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"].erase("a"); }),
             "no token has id 0 (model.vocab); expected ids without holes");
   EXPECT_EQ(refused([](auto& file) { file["model"]["unk_token"] = "[UNK]"; }),

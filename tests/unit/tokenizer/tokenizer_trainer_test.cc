@@ -6,10 +6,10 @@
 
 #include "base/json.h"
 #include "base/threads.h"
+#include "support/expect_error.h"
 #include "tokenizer/training/bpe_trainer.h"
 #include "tokenizer/training/unigram_trainer.h"
 #include "unicode/utf8.h"
-#include "unit/base/expect_error.h"
 
 namespace fovea {
 namespace {
@@ -134,7 +134,7 @@ TEST(TokenizerTrainer, RefusesAVocabularyWithoutRoomForCharacters) {
                [] { trained({.vocabulary = 100}, "text"); });
   expect_error(ErrorKind::InvalidArgument, {"--vocab-size: is 3", "2 special tokens and 4 char"},
                [] { trained({.kind = TokenizerKind::unigram, .vocabulary = 3}, "abcd"); });
-  expect_error(ErrorKind::InvalidArgument, {"holds no words"},
+  expect_error(ErrorKind::InvalidArgument, {"contains no words"},
                [] { trained({.vocabulary = 300}, ""); });
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "fovea/tokenizer.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "base/json.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/formats/sentencepiece.h"
 #include "tokenizer/state.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/temporary_folder.h"
 
 namespace fovea {
 namespace {

@@ -1,36 +1,21 @@
 #include "unit/train/all_mixtures.h"
 
+#include "support/small_spec.h"
+
 namespace fovea::test {
 namespace {
 
-StackSpec stack() {
-  StackSpec s;
-  s.layers = 2;
-  s.attention.heads = 2;
-  s.ffn.width = 6;
-  return s;
+constexpr SmallSize kSize{.vocabulary = 7, .context = 12, .width = 8};
+
+Spec narrow(Spec spec) {
+  for (auto* stack : {&spec.encoder, &spec.decoder})
+    if (*stack) (*stack)->ffn.width = 6;
+  return spec;
 }
 
-Spec decoder() {
-  Spec s;
-  s.vocabulary = 7;
-  s.context = 12;
-  s.width = 8;
-  s.decoder = stack();
-  return s;
-}
-
-Spec encoder() {
-  Spec s = decoder();
-  s.encoder.swap(s.decoder);
-  return s;
-}
-
-Spec both() {
-  Spec s = decoder();
-  s.encoder = stack();
-  return s;
-}
+Spec decoder() { return narrow(small_decoder(kSize)); }
+Spec encoder() { return narrow(small_encoder(kSize)); }
+Spec both() { return narrow(small_encoder_decoder(kSize)); }
 
 class List {
  public:

@@ -6,9 +6,9 @@
 
 #include "families/directory.h"
 #include "kernels/kernels.h"
-#include "unit/base/expect_error.h"
-#include "unit/base/faulty_calls.h"
-#include "unit/train/runs.h"
+#include "support/expect_error.h"
+#include "support/faulty_calls.h"
+#include "support/runs.h"
 
 namespace fovea {
 namespace {

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "families/directory.h"
+#include "support/gradient_check.h"
+#include "support/random_parameters.h"
+#include "support/temporary_folder.h"
 #include "train/optimizer.h"
-#include "unit/base/temporary_folder.h"
-#include "unit/nn/random_parameters.h"
-#include "unit/ops/gradient_check.h"
 #include "unit/train/all_mixtures.h"
 
 namespace fovea {
@@ -186,7 +186,7 @@ TEST_P(Mixtures, LearnABatch) {
       Transformer model(spec);
       initialise(model, 1);
       const TextBatch batch(spec);
-      Optimizer optimizer(model, {});
+      Optimizer optimizer(parameters_of(model), {});
       float first = 0, last = 0;
       for (int step = 1; step <= 12; ++step) {
         const Tensor loss = loss_of(model, batch, compute);

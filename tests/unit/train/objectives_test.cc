@@ -4,11 +4,11 @@
 
 #include "base/json.h"
 #include "families/directory.h"
+#include "support/expect_error.h"
+#include "support/runs.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
-#include "train/job.h"
-#include "unit/base/expect_error.h"
-#include "unit/train/runs.h"
+#include "train/prepare.h"
 
 namespace fovea {
 namespace {

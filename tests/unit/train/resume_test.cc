@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "kernels/isa.h"
+#include "support/expect_error.h"
+#include "support/runs.h"
 #include "train/settings.h"
-#include "unit/base/expect_error.h"
-#include "unit/train/runs.h"
 
 namespace fovea {
 namespace {
@@ -227,6 +227,22 @@ TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
   EXPECT_EQ(state["numeric_class"], "amx");
 }
 
+// A snapshot holds the trainable parameters only; the run was refused for want of the others.
+TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
+  Spec spec = small_spec();
+  spec.decoder->position.kind = PositionKind::sinusoidal;
+  spec.decoder->position.stored = true;
+  options_.average = 2;
+  train(spec, options_);
+  TrainOptions stopped = options_;
+  stopped.out = runs_ / "stopped";
+  train(spec, stopped, {}, stop_after(11));
+  EXPECT_EQ(train(spec, stopped).step, options_.steps);
+  EXPECT_EQ(state_bytes(stopped, 20), state_bytes(options_, 20));
+  EXPECT_EQ(read_file(stopped.out + "/model.safetensors"),
+            read_file(options_.out + "/model.safetensors"));
+}
+
 TEST_F(Resume, FallsBackToTheOlderSnapshot) {
   stop_at(20);
   const std::string last = read_file(file(20));
@@ -241,7 +257,7 @@ TEST_F(Resume, FallsBackToTheOlderSnapshot) {
     EXPECT_EQ(plan.first_step, 16);
     EXPECT_NE(plan.from.find("checkpoint-16"), std::string::npos) << plan.from;
     ASSERT_FALSE(plan.notes.empty());
-    EXPECT_NE(plan.notes[0].find("checkpoint-20 is left out"), std::string::npos) << plan.notes[0];
+    EXPECT_NE(plan.notes[0].find("checkpoint-20 is skipped"), std::string::npos) << plan.notes[0];
     EXPECT_EQ(read_file(file(20)), last);  // made again
     expect_whole_log();
   }

@@ -7,8 +7,8 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
+#include "support/runs.h"
 #include "train/trainer.h"
-#include "unit/train/runs.h"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "unit/base/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 

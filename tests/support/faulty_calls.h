@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "base/files.h"
-#include "unit/base/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "generate/watching.h"
+#include "generate/attention_trace.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,14 +11,14 @@ namespace {
 
 Tensor in_f32(const Tensor& x) { return x.dtype() == DType::f32 ? x : cast(x, DType::f32); }
 
-// One head's query of one row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
+// The query of one head and row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
 Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
   const int64_t H = q.dim(-2), D = q.dim(-1);
   const Tensor heads = q.view({q.size() / D, D});
   return in_f32(heads.rows(row * H + head, row * H + head + 1)).view({1, 1, 1, D});
 }
 
-// One group's keys of a text, out of its pages -> f32 [1, S, 1, D]
+// The keys of one group of a text, copied from its pages -> f32 [1, S, 1, D]
 Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptions& options) {
   const Tensor keys = empty({1, text.keys, 1, D});
   const PageLayout layout{options.kv_heads, D, options.pages};
@@ -32,7 +32,7 @@ Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptio
   return keys;
 }
 
-// What is added to the scores of a query at `place` -> [1, S]
+// The bias of the scores of a query at `place` -> [1, S]
 Tensor bias_of(const PagedOptions& options, int64_t head, int64_t place, int64_t S) {
   const Tensor bias = empty({1, S});
   std::copy_n(
@@ -71,30 +71,31 @@ std::vector<std::pair<int32_t, float>> strongest(const std::vector<float>& weigh
 
 }  // namespace
 
-void check_watch(const Watch& watch, const StackSpec& decoder) {
-  if (watch.attention) {
-    const auto& [layer, head, top_k] = *watch.attention;
+void check_attention_trace(const AttentionTraceOptions& trace, const StackSpec& decoder) {
+  if (trace.attention) {
+    const auto& [layer, head, top_k] = *trace.attention;
     check(layer >= 0 && layer < decoder.layers, "attention: layer {}; expected 0 to {}", layer,
           decoder.layers - 1);
     check(head >= 0 && head < decoder.attention.heads, "attention: head {}; expected 0 to {}", head,
           decoder.attention.heads - 1);
     check(top_k >= 1, "attention: top_k {}; expected at least 1", top_k);
   }
-  const int64_t hidden = watch.hidden.value_or(0);
+  const int64_t hidden = trace.hidden.value_or(0);
   check(hidden >= 0 && hidden <= decoder.layers, "hidden states: layer {}; expected 0 to {}",
         hidden, decoder.layers);
 }
 
-void Watching::want(const Watch& watch, size_t member, int64_t first, int64_t rows) {
-  if (!watch.attention && !watch.hidden) return;
-  members_[member] = {watch, first, std::vector<Watched>(static_cast<size_t>(rows))};
+void AttentionTracer::want(const AttentionTraceOptions& trace, size_t member, int64_t first,
+                           int64_t rows) {
+  if (!trace.attention && !trace.hidden) return;
+  members_[member] = {trace, first, std::vector<AttentionTrace>(static_cast<size_t>(rows))};
 }
 
-void Watching::see(const std::string& name, const Tensor& value) {
+void AttentionTracer::see(const std::string& name, const Tensor& value) {
   for (auto& [number, member] : members_) {
-    if (!member.watch.hidden) continue;
-    // The decoder alone runs, by whichever name.
-    const std::string wanted = fmt::format("hidden.{}", *member.watch.hidden);
+    if (!member.trace.hidden) continue;
+    // Only the decoder runs; its names may have a prefix.
+    const std::string wanted = fmt::format("hidden.{}", *member.trace.hidden);
     if (name != wanted && name != "decoder_" + wanted) continue;
     const int64_t C = value.dim(-1);
     for (size_t i = 0; i < member.rows.size(); ++i) {
@@ -106,21 +107,21 @@ void Watching::see(const std::string& name, const Tensor& value) {
   }
 }
 
-void Watching::attend(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
-                      const PagedOptions& options) {
+void AttentionTracer::attend(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
+                             const PagedOptions& options) {
   for (auto& [number, member] : members_) {
-    if (!member.watch.attention || member.watch.attention->layer != layer) continue;
+    if (!member.trace.attention || member.trace.attention->layer != layer) continue;
     for (size_t i = 0; i < member.rows.size(); ++i) {
       const int64_t row = member.first + static_cast<int64_t>(i);
-      const auto weights = weights_of(q, texts[number], row, member.watch.attention->head, options);
-      member.rows[i].keys = strongest(weights, member.watch.attention->top_k);
+      const auto weights = weights_of(q, texts[number], row, member.trace.attention->head, options);
+      member.rows[i].keys = strongest(weights, member.trace.attention->top_k);
     }
   }
 }
 
-std::vector<Watched> Watching::take(size_t member) {
+std::vector<AttentionTrace> AttentionTracer::take(size_t member) {
   const auto found = members_.find(member);
-  return found == members_.end() ? std::vector<Watched>() : std::move(found->second.rows);
+  return found == members_.end() ? std::vector<AttentionTrace>() : std::move(found->second.rows);
 }
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-#include "tensor/blocks.h"
+#include "tensor/allocator.h"
 
 #include <sys/mman.h>
 
@@ -11,11 +11,11 @@ namespace fovea {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
-// Smaller blocks are many and soon used again as they are; larger ones are what memory consists of.
+// Smaller blocks are many and are reused at their size; larger ones take most of the memory.
 constexpr size_t kLarge = size_t{1} << 20;
 constexpr size_t kLargeUnit = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kSegment = size_t{64} << 20;  // what is not written in it takes no memory
+constexpr size_t kSegment = size_t{64} << 20;  // pages that are never written take no memory
 
 size_t rounded(size_t bytes) {
   const size_t unit = bytes >= kLarge ? kLargeUnit : kAlignment;
@@ -24,21 +24,22 @@ size_t rounded(size_t bytes) {
 
 }  // namespace
 
-void Segments::insert(char* begin, size_t bytes) {
+void FreeList::insert(char* begin, size_t bytes) {
   free_[begin] = bytes;
   free_size_.emplace(bytes, begin);
 }
 
-void Segments::erase(char* begin, size_t bytes) {
+void FreeList::erase(char* begin, size_t bytes) {
   free_.erase(begin);
   free_size_.erase({bytes, begin});
 }
 
-bool Segments::grow(size_t bytes) {
+bool FreeList::grow(size_t bytes) {
   const size_t size = std::max(kSegment, (bytes + kHugePage - 1) / kHugePage * kHugePage);
   auto* const begin = static_cast<char*>(std::aligned_alloc(kHugePage, size));
   if (begin == nullptr) return false;
-  // Huge pages: a weight gradient walks thousands of rows, one page table entry each otherwise.
+  // Huge pages: a weight gradient walks thousands of rows, each of which would need a page table
+  // entry.
   madvise(begin, size, MADV_HUGEPAGE);
   segments_[begin] = size;
   held_ += size;
@@ -46,7 +47,7 @@ bool Segments::grow(size_t bytes) {
   return true;
 }
 
-void* Segments::take(size_t bytes) {
+void* FreeList::allocate(size_t bytes) {
   auto found = free_size_.lower_bound({bytes, nullptr});
   if (found == free_size_.end()) {
     if (!grow(bytes)) return nullptr;
@@ -58,7 +59,7 @@ void* Segments::take(size_t bytes) {
   return begin;
 }
 
-void Segments::give(void* block, size_t bytes) {
+void FreeList::free(void* block, size_t bytes) {
   auto* begin = static_cast<char*>(block);
   const auto next = free_.lower_bound(begin);
   const bool joins_next =
@@ -77,7 +78,7 @@ void Segments::give(void* block, size_t bytes) {
   insert(begin, bytes);
 }
 
-void Segments::release() {
+void FreeList::release() {
   for (auto at = segments_.begin(); at != segments_.end();) {
     const auto [begin, size] = *at;
     const auto found = free_.find(begin);
@@ -90,17 +91,17 @@ void Segments::release() {
   }
 }
 
-Blocks& Blocks::all() {
-  static auto* const instance = new Blocks;
+Allocator& Allocator::all() {
+  static auto* const instance = new Allocator;
   return *instance;
 }
 
-// A block at most a quarter larger does as well.
-void* Blocks::take_small(size_t& bytes) {
+// Accepts a block that is at most a quarter larger.
+void* Allocator::allocate_small(size_t& bytes) {
   const size_t most = bytes + bytes / 4;
   for (auto at = small_.lower_bound(bytes); at != small_.end() && at->first <= most; ++at) {
     if (at->second.empty()) continue;
-    void* block = at->second.back();  // the last one freed is the one that caches still hold
+    void* block = at->second.back();  // freed last, so it is most likely still cached
     at->second.pop_back();
     bytes = at->first;
     return block;
@@ -110,48 +111,50 @@ void* Blocks::take_small(size_t& bytes) {
   return block;
 }
 
-void* Blocks::take(size_t& bytes) {
+void* Allocator::allocate(size_t& bytes) {
   const std::lock_guard lock(mutex_);
   bytes = rounded(bytes);
-  const auto attempt = [&] { return bytes >= kLarge ? large_.take(bytes) : take_small(bytes); };
+  const auto attempt = [&] {
+    return bytes >= kLarge ? large_.allocate(bytes) : allocate_small(bytes);
+  };
   void* block = attempt();
   if (block == nullptr) {
     release_unused();
     block = attempt();
   }
   if (block == nullptr) {
-    fail(ErrorKind::OutOfMemory, "memory: {} bytes for a tensor are not there ({} in use)", bytes,
+    fail(ErrorKind::OutOfMemory, "memory: cannot allocate {} bytes for a tensor ({} in use)", bytes,
          use_.live);
   }
   count(bytes);
   return block;
 }
 
-void Blocks::give(void* block, size_t bytes) {
+void Allocator::free(void* block, size_t bytes) {
   const std::lock_guard lock(mutex_);
   use_.live -= bytes;
-  if (bytes >= kLarge) return large_.give(block, bytes);
+  if (bytes >= kLarge) return large_.free(block, bytes);
   small_[bytes].push_back(block);
 }
 
-MemoryUse Blocks::use() {
+MemoryUse Allocator::use() {
   const std::lock_guard lock(mutex_);
   MemoryUse use = use_;
   use.held += large_.held();
   return use;
 }
 
-void Blocks::reset_peak() {
+void Allocator::reset_peak() {
   const std::lock_guard lock(mutex_);
   use_.peak = use_.live;
 }
 
-void Blocks::release() {
+void Allocator::release() {
   const std::lock_guard lock(mutex_);
   release_unused();
 }
 
-void Blocks::release_unused() {
+void Allocator::release_unused() {
   for (auto& [bytes, blocks] : small_) {
     for (void* block : blocks) std::free(block);
     use_.held -= bytes * blocks.size();
@@ -160,7 +163,7 @@ void Blocks::release_unused() {
   large_.release();
 }
 
-void Blocks::count(size_t bytes) {
+void Allocator::count(size_t bytes) {
   use_.live += bytes;
   use_.peak = std::max(use_.peak, use_.live);
 }

@@ -1,14 +1,14 @@
 // What is shown of the model at each token is what a pass over the whole text has there, and
 // showing it changes nothing.
 
-#include "generate/watching.h"
+#include "generate/attention_trace.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "generate/scheduler.h"
-#include "unit/base/expect_error.h"
+#include "support/expect_error.h"
 #include "unit/generate/small_models.h"
 
 namespace fovea {
@@ -48,7 +48,7 @@ struct Traced {
 
 struct Shown {
   Ids ids;
-  std::vector<Watched> watched;
+  std::vector<AttentionTrace> trace;
 };
 
 GenerateOptions options_of(size_t i) {
@@ -67,21 +67,21 @@ Ids prompt_of(size_t i) {
   return prompt;
 }
 
-// The first answer of each of some requests; every second one is watched if at all.
-std::vector<Shown> answers(const Transformer& model, bool watch) {
+// The first answer of each of some requests; if `trace`, every second one is traced.
+std::vector<Shown> answers(const Transformer& model, bool trace) {
   std::vector<Shown> all(8);
   Scheduler scheduler(model, {}, nullptr, {.pages = 40, .most_sequences = 16, .step_tokens = 32});
   for (size_t i = 0; i < all.size(); ++i) {
     Task task{i + 1, prompt_of(i), options_of(i), {}, false, {}};
     task.sink = [&all, i](const Event& event) {
       if (event.answer != 0) return true;
-      if (event.watched != nullptr) all[i].watched.push_back(*event.watched);
+      if (event.trace != nullptr) all[i].trace.push_back(*event.trace);
       if (event.finished != nullptr) all[i].ids = event.finished->ids;
       return true;
     };
-    if (watch && i % 2 == 0) {
-      task.watch.attention = {1, static_cast<int64_t>(i / 2) % 2, i < 4 ? 1000 : 2};
-      task.watch.hidden = static_cast<int64_t>(i / 2) % 3;
+    if (trace && i % 2 == 0) {
+      task.trace.attention = {1, static_cast<int64_t>(i / 2) % 2, i < 4 ? 1000 : 2};
+      task.trace.hidden = static_cast<int64_t>(i / 2) % 3;
     }
     scheduler.add(scheduler.request(std::move(task)));
   }
@@ -94,33 +94,33 @@ void expect_traced(const Transformer& model, const std::string& name) {
   const std::vector<Shown> plain = answers(model, false), shown = answers(model, true);
   for (size_t i = 0; i < shown.size(); ++i) {
     EXPECT_EQ(shown[i].ids, plain[i].ids) << name;
-    ASSERT_EQ(shown[i].watched.size(), i % 2 == 0 ? shown[i].ids.size() : 0) << name;
+    ASSERT_EQ(shown[i].trace.size(), i % 2 == 0 ? shown[i].ids.size() : 0) << name;
     Ids whole = prompt_of(i);
     const int64_t first = std::ssize(whole) - 1;
     whole.insert(whole.end(), shown[i].ids.begin(), shown[i].ids.end());
     const Traced traced(model, whole);
-    for (size_t t = 0; t < shown[i].watched.size(); ++t) {
+    for (size_t t = 0; t < shown[i].trace.size(); ++t) {
       const int64_t place = first + static_cast<int64_t>(t), head = static_cast<int64_t>(i / 2) % 2;
-      const Watched& watched = shown[i].watched[t];
-      EXPECT_EQ(watched.hidden, traced.hidden(static_cast<int64_t>(i / 2) % 3, place)) << name;
+      const AttentionTrace& trace = shown[i].trace[t];
+      EXPECT_EQ(trace.hidden, traced.hidden(static_cast<int64_t>(i / 2) % 3, place)) << name;
       const auto all = traced.weights(1, head, place);
-      const std::map<int32_t, float> found(watched.keys.begin(), watched.keys.end());
+      const std::map<int32_t, float> found(trace.keys.begin(), trace.keys.end());
       if (i < 4) {
         EXPECT_EQ(found, all) << name;
       } else {
         ASSERT_EQ(found.size(), std::min<size_t>(2, all.size())) << name;
-        EXPECT_EQ(watched.keys[0].second,
+        EXPECT_EQ(trace.keys[0].second,
                   std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
                     return a.second < b.second;
                   })->second);
-        EXPECT_GE(watched.keys[0].second, watched.keys.back().second) << name;
+        EXPECT_GE(trace.keys[0].second, trace.keys.back().second) << name;
         for (const auto& [key, weight] : found) EXPECT_EQ(weight, all.at(key)) << name;
       }
     }
   }
 }
 
-TEST(Watching, ShowsWhatAPassOverTheWholeTextHas) {
+TEST(AttentionTracer, ShowsWhatAPassOverTheWholeTextHas) {
   Spec base = test::small_model(150).spec;
   for (const auto& [name, spec] : test::mixtures(base)) expect_traced(test::made(spec), name);
   base.decoder->position.kind = PositionKind::rotary;
@@ -130,17 +130,17 @@ TEST(Watching, ShowsWhatAPassOverTheWholeTextHas) {
   expect_traced(test::made(validated(base)), "alibi");
 }
 
-TEST(Watching, OfAnEncoderDecoderCountsFromTheAnswer) {
+TEST(AttentionTracer, OfAnEncoderDecoderCountsFromTheAnswer) {
   const Transformer model = test::small_translator();
   Scheduler scheduler(model, {.start = 2}, nullptr, {.pages = 40});
-  std::vector<Watched> all;
+  std::vector<AttentionTrace> all;
   Task task{1, {3, 4, 5}, test::greedy(6), {}, false, {}};
   task.sink = [&](const Event& event) {
-    if (event.watched != nullptr) all.push_back(*event.watched);
+    if (event.trace != nullptr) all.push_back(*event.trace);
     return true;
   };
-  task.watch.attention = {0, 1, 100};
-  task.watch.hidden = 2;
+  task.trace.attention = {0, 1, 100};
+  task.trace.hidden = 2;
   scheduler.add(scheduler.request(std::move(task)));
   while (scheduler.step()) {
   }
@@ -151,20 +151,20 @@ TEST(Watching, OfAnEncoderDecoderCountsFromTheAnswer) {
   }
 }
 
-TEST(Watching, RefusesWhatIsNotThere) {
+TEST(AttentionTracer, RefusesWhatIsNotThere) {
   const Transformer model = test::small_model();
   Scheduler scheduler(model, {}, nullptr, {.pages = 40});
-  const auto ask = [&](const Watch& watch, int64_t beams = 1) {
+  const auto ask = [&](const AttentionTraceOptions& trace, int64_t beams = 1) {
     GenerateOptions options = test::greedy(3);
     options.beams = beams;
-    scheduler.request({1, {1}, options, {}, false, watch});
+    scheduler.request({1, {1}, options, {}, false, trace});
   };
   const auto attention = [](int64_t layer, int64_t head, int64_t top_k) {
-    Watch watch;
-    watch.attention = {layer, head, top_k};
-    return watch;
+    AttentionTraceOptions trace;
+    trace.attention = {layer, head, top_k};
+    return trace;
   };
-  Watch hidden;
+  AttentionTraceOptions hidden;
   hidden.hidden = 3;
   const auto wrong = ErrorKind::InvalidArgument;
   expect_error(wrong, {"layer 2", "0 to 1"}, [&] { ask(attention(2, 0, 1)); });

@@ -12,7 +12,7 @@
 #include "checkpoint/safetensors.h"
 #include "fovea/engine.h"
 #include "fovea/trace.h"
-#include "shared_folder.h"
+#include "support/shared_folder.h"
 
 namespace fovea {
 namespace {
@@ -30,16 +30,16 @@ Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t laye
   options.max_tokens = 4;
   options.ignore_end = true;
   const auto sink = [&](const Event& event) {
-    if (event.watched != nullptr) {
+    if (event.trace != nullptr) {
       shown.ids.push_back(event.id);
-      shown.states.push_back(event.watched->hidden);
+      shown.states.push_back(event.trace->hidden);
     }
     if (event.finished != nullptr || event.error != nullptr) done.set_value();
     return true;
   };
-  Watch watch;
-  watch.hidden = layer;
-  engine.submit(prompt, options, sink, watch);
+  AttentionTraceOptions trace;
+  trace.hidden = layer;
+  engine.submit(prompt, options, sink, trace);
   done.get_future().wait();
   return shown;
 }

@@ -7,26 +7,26 @@
 
 namespace fovea {
 
-// How open_model_files() is asked for weights of a precision.
+// The Weights for open_model_files() of a precision.
 Weights weights_of(WeightPrecision precision);
 Packing packing_of(WeightPrecision precision);
 
 struct Model::Parts {
   Transformer transformer;
   Origin origin;
-  // Of what is read, and of what is written: two where the model translates between two.
+  // For the input and the generated text: two for a model that translates.
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
-  DType cache = DType::f32;  // of keys and values while it writes
+  DType cache = DType::f32;  // dtype of keys and values during generation
 };
 
-// What stands in front of every source: as the options say, or the checkpoint for their task.
+// The text before every source: from the options, or from the checkpoint for their task.
 std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
-// InvalidArgument where the draft cannot guess for the model: its vocabulary is another one.
+// Throws InvalidArgument if the draft cannot guess for the model: its vocabulary differs.
 void check_draft(const Model& model, const Model& draft);
 
-// Whether there is a tokenizer beside the weights, or in the .gguf file.
+// Whether there is a tokenizer next to the weights, or in the .gguf file.
 bool comes_with_tokenizer(const std::string& path);
 
 }  // namespace fovea

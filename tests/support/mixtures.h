@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/transformer.h"
-#include "unit/nn/random_parameters.h"
+#include "support/random_parameters.h"
 
 namespace fovea::test {
 

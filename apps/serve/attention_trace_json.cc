@@ -1,4 +1,4 @@
-#include "serve/watched_json.h"
+#include "serve/attention_trace_json.h"
 #include "base/ordered_json.h"
 
 #include <fmt/format.h>
@@ -9,22 +9,23 @@
 
 namespace fovea::serve {
 
-WatchedList::WatchedList(const Watch& watch, std::optional<Tokenizer> tokenizer,
-                         const std::vector<int32_t>& prompt)
-    : watch_(watch), tokenizer_(std::move(tokenizer)) {
-  if (watch_.attention) ids_ = prompt;
+AttentionTraceList::AttentionTraceList(const AttentionTraceOptions& trace,
+                                       std::optional<Tokenizer> tokenizer,
+                                       const std::vector<int32_t>& prompt)
+    : trace_options_(trace), tokenizer_(std::move(tokenizer)) {
+  if (trace_options_.attention) ids_ = prompt;
 }
 
-// As JSON.
-std::string WatchedList::text(int32_t id) const {
+// Returns the text of a token as JSON.
+std::string AttentionTraceList::text(int32_t id) const {
   if (id < 0) return "\"\"";
   return json_line(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));
 }
 
-void WatchedList::add(int32_t id, const Watched& watched) {
-  if (watch_.attention) {
+void AttentionTraceList::add(int32_t id, const AttentionTrace& trace) {
+  if (trace_options_.attention) {
     std::string keys;
-    for (const auto& [place, weight] : watched.keys) {
+    for (const auto& [place, weight] : trace.keys) {
       if (!keys.empty()) keys += ',';
       keys += fmt::format("{{\"place\":{},\"token\":{},\"weight\":{}}}", place,
                           text(ids_[static_cast<size_t>(place)]), json_number(weight));
@@ -33,9 +34,9 @@ void WatchedList::add(int32_t id, const Watched& watched) {
     attention_ += fmt::format("{{\"token\":{},\"keys\":[{}]}}", text(id), keys);
     ids_.push_back(id);
   }
-  if (!watch_.hidden) return;
+  if (!trace_options_.hidden) return;
   std::string values;
-  for (const float value : watched.hidden) {
+  for (const float value : trace.hidden) {
     if (!values.empty()) values += ',';
     values += json_number(value);
   }
@@ -43,17 +44,17 @@ void WatchedList::add(int32_t id, const Watched& watched) {
   hidden_ += fmt::format("{{\"token\":{},\"values\":[{}]}}", text(id), values);
 }
 
-std::string WatchedList::take() {
+std::string AttentionTraceList::take() {
   Members members;
   if (!attention_.empty()) {
-    members.emplace_back(
-        "attention",
-        json_object({{"layer", watch_.attention->layer}, {"head", watch_.attention->head}},
-                    {{"tokens", "[" + std::exchange(attention_, {}) + "]"}}));
+    members.emplace_back("attention",
+                         json_object({{"layer", trace_options_.attention->layer},
+                                      {"head", trace_options_.attention->head}},
+                                     {{"tokens", "[" + std::exchange(attention_, {}) + "]"}}));
   }
   if (!hidden_.empty()) {
     members.emplace_back("hidden_states",
-                         json_object(Json{{"layer", *watch_.hidden}},
+                         json_object(Json{{"layer", *trace_options_.hidden}},
                                      {{"tokens", "[" + std::exchange(hidden_, {}) + "]"}}));
   }
   return members.empty() ? "" : json_object(Json::object(), members);

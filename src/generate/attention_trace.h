@@ -8,23 +8,23 @@
 
 namespace fovea {
 
-// What requests want to see of one pass over a ragged batch: attention weights and hidden states of
-// the rows behind which tokens are drawn, and of no others.
-class Watching {
+// Records what requests want to see of one pass over a ragged batch: attention weights and hidden
+// states of the rows from which tokens are drawn.
+class AttentionTracer {
  public:
-  // The last `rows` rows of the pass's text number `member`, which are rows [first, first + rows)
-  // of the pass.
-  void want(const Watch& watch, size_t member, int64_t first, int64_t rows);
-  // For the pass; null where nothing is wanted.
+  // Requests the last `rows` rows of the pass's text number `member`, which are rows [first, first
+  // + rows) of the pass.
+  void want(const AttentionTraceOptions& trace, size_t member, int64_t first, int64_t rows);
+  // The probe for the pass; null if nothing is requested.
   const Probe* probe() const { return members_.empty() ? nullptr : &probe_; }
-  // Of each of the rows; none where the member wants nothing.
-  std::vector<Watched> take(size_t member);
+  // One entry per requested row; empty if the member requested nothing.
+  std::vector<AttentionTrace> take(size_t member);
 
  private:
   struct Member {
-    Watch watch;
+    AttentionTraceOptions trace;
     int64_t first = 0;
-    std::vector<Watched> rows;
+    std::vector<AttentionTrace> rows;
   };
   void see(const std::string& name, const Tensor& value);
   void attend(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
@@ -37,7 +37,7 @@ class Watching {
                              const PagedOptions& options) { attend(layer, q, texts, options); }};
 };
 
-// InvalidArgument where the decoder has no such layer or head.
-void check_watch(const Watch& watch, const StackSpec& decoder);
+// Throws InvalidArgument if the decoder has no such layer or head.
+void check_attention_trace(const AttentionTraceOptions& trace, const StackSpec& decoder);
 
 }  // namespace fovea

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace fovea {
+
+// Large blocks of memory, cut from segments of the system. A freed block is merged with the free
+// ranges around it, so that batches of varying shapes take no more memory than the largest of them:
+// a backward frees the blocks of its forward in reverse order.
+class FreeList {
+ public:
+  // Best fit, at the lowest address among equal sizes. Returns null if the system has no memory.
+  void* allocate(size_t bytes);
+  void free(void* block, size_t bytes);
+  void release();  // returns unused segments to the system
+  size_t held() const { return held_; }
+
+ private:
+  bool grow(size_t bytes);
+  void insert(char* begin, size_t bytes);
+  void erase(char* begin, size_t bytes);
+
+  std::map<char*, size_t> segments_, free_;       // ranges by address
+  std::set<std::pair<size_t, char*>> free_size_;  // the free ranges by size
+  size_t held_ = 0;
+};
+
+// Allocates the memory of tensors and reuses freed blocks. One mutex is enough, since an op
+// allocates once and its kernel then runs for microseconds at least.
+class Allocator {
+ public:
+  static Allocator& all();  // never destroyed: tensors may outlive main
+
+  // Sets `bytes` to the block's actual size. Throws OutOfMemory.
+  void* allocate(size_t& bytes);
+  void free(void* block, size_t bytes);
+  MemoryUse use();
+  void reset_peak();
+  void release();  // returns unused memory to the system
+
+ private:
+  void* allocate_small(size_t& bytes);
+  void release_unused();
+  void count(size_t bytes);
+
+  std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> small_;  // freed blocks by size
+  FreeList large_;
+  MemoryUse use_;
+};
+
+}  // namespace fovea

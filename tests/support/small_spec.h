@@ -1,0 +1,40 @@
+#pragma once
+
+#include "fovea/spec.h"
+
+namespace fovea::test {
+
+// A model that takes microseconds. Everything else is as in a default Spec.
+struct SmallSize {
+  int64_t vocabulary = 11, context = 8, width = 12, layers = 2, heads = 2;
+};
+
+inline StackSpec small_stack(const SmallSize& size = {}) {
+  StackSpec stack;
+  stack.layers = size.layers;
+  stack.attention.heads = size.heads;
+  return stack;
+}
+
+inline Spec small_decoder(const SmallSize& size = {}) {
+  Spec spec;
+  spec.vocabulary = size.vocabulary;
+  spec.context = size.context;
+  spec.width = size.width;
+  spec.decoder = small_stack(size);
+  return spec;
+}
+
+inline Spec small_encoder(const SmallSize& size = {}) {
+  Spec spec = small_decoder(size);
+  spec.encoder.swap(spec.decoder);
+  return spec;
+}
+
+inline Spec small_encoder_decoder(const SmallSize& size = {}) {
+  Spec spec = small_decoder(size);
+  spec.encoder = spec.decoder;
+  return spec;
+}
+
+}  // namespace fovea::test
