@@ -82,8 +82,8 @@ class Request {
   // Applies the rules to the logits, and draws from them.
   int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
                  TokenCounts& counts, Sampler& sampler) const;
-  bool draw_one(Branch& branch, const float* logits, const int32_t* guess, const AttentionTrace* trace,
-                int32_t& id);
+  bool draw_one(Branch& branch, const float* logits, const int32_t* guess,
+                const AttentionTrace* trace, int32_t& id);
   void advance_beams();
   void finish_beams();
   void commit(Branch& branch, int32_t id);
