@@ -2,58 +2,12 @@
 
 #include <utility>
 
-#include "fovea/error.h"
-#include "fovea/excerpt.h"
-#include "fovea/read_file.h"
-
 namespace fovea::serve {
 namespace {
-
-constexpr size_t kTemplateBytes = size_t{1} << 20;  // the limit of ChatTemplate
 
 template <class Value, class Flag>
 void take(const std::optional<Flag>& flag, Value& value) {
   if (flag) value = static_cast<Value>(*flag);
-}
-
-std::string token_text(const std::optional<Tokenizer>& tokenizer, bool begin) {
-  if (!tokenizer) return {};
-  const auto id = begin ? tokenizer->bos_id() : tokenizer->eos_id();
-  return id ? std::string(tokenizer->text_of(*id)) : std::string();
-}
-
-// Returns the variables that ModelChat passes to the templates of a directory.
-std::string variables_of(const ChatRequest& request, const std::string& bos,
-                         const std::string& eos) {
-  Json variables = request.variables.empty() ? Json::object()
-                                             : parse_ordered_json(request.variables, "variables");
-  variables["messages"] = parse_ordered_json(request.messages, "messages");
-  if (!request.tools.empty()) variables["tools"] = parse_ordered_json(request.tools, "tools");
-  if (!request.documents.empty()) {
-    variables["documents"] = parse_ordered_json(request.documents, "documents");
-  }
-  variables["add_generation_prompt"] = request.add_generation_prompt;
-  variables["bos_token"] = bos;
-  variables["eos_token"] = eos;
-  return variables.dump();
-}
-
-ChatFormat format_of(std::function<std::string(const ChatRequest&)> render,
-                     const std::string& source, const std::string& source_with_tools) {
-  const auto names = [](const std::string& text, const char* word) {
-    return text.find(word) != std::string::npos;
-  };
-  return {std::move(render), names(source, "developer"), names(source_with_tools, "tools"),
-          names(source, "documents")};
-}
-
-// Removes the path of the template file from an error, since clients must not see it.
-std::string without_path(std::string message, const std::string& path) {
-  const size_t end = message.find(": line ");
-  if (message.starts_with(path) && end != std::string::npos) {
-    message.replace(0, end, "the chat template");
-  }
-  return excerpt(message, 400);
 }
 
 }  // namespace
@@ -119,41 +73,6 @@ void set_defaults(ServedModel& model, const GenerateOptions& of_model, const Sam
   take(flags.typical_p, sampling.typical_p);
   take(flags.repetition_penalty, sampling.repetition_penalty);
   if (flags.max_tokens) model.max_tokens = flags.max_tokens;
-}
-
-std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
-                                      const std::optional<Tokenizer>& tokenizer) {
-  const auto told = [](const std::string& path, const auto& render) {
-    try {
-      return render().text;
-    } catch (const Error& error) {
-      throw Error(error.kind(), without_path(error.what(), path));
-    }
-  };
-  if (!template_file.empty()) {
-    const std::string source = read_file(template_file, kTemplateBytes);
-    const ChatTemplate program = ChatTemplate::parse(source, template_file);
-    const std::string bos = token_text(tokenizer, true), eos = token_text(tokenizer, false);
-    return format_of(
-        [=](const ChatRequest& request) {
-          return told(template_file,
-                      [&] { return program.render(variables_of(request, bos, eos)); });
-        },
-        source, source);
-  }
-  try {
-    const ModelChat chat = ModelChat::open(folder);
-    ChatRequest with_tools;
-    with_tools.tools = "[]";
-    return format_of(
-        [=](const ChatRequest& request) {
-          return told(folder, [&] { return chat.render(request); });
-        },
-        chat.choose({}).source(), chat.choose(with_tools).source());
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Unsupported) throw;
-    return std::nullopt;
-  }
 }
 
 }  // namespace fovea::serve

@@ -32,13 +32,6 @@ struct TextEngine {
   bool full() const { return status().waiting >= most_waiting; }
 };
 
-// Converts a conversation to the text format that the model was trained on.
-struct ChatFormat {
-  std::function<std::string(const ChatRequest&)> render;
-  bool knows_developer = false;  // the template has the role "developer"; others get "system"
-  bool knows_tools = true, knows_documents = true;
-};
-
 // An encoder-decoder that translates.
 struct Translator {
   // Returns the engine's request for one line, with `hypotheses` results.
@@ -100,10 +93,5 @@ struct SamplingFlags {
 GenerateOptions program_defaults();
 // Applies generation_config.json's options, then the program's options, to the model.
 void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags);
-
-// Returns the chat format of a model directory, or of `template_file`; unset if the directory has
-// no chat template.
-std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
-                                      const std::optional<Tokenizer>& tokenizer);
 
 }  // namespace fovea::serve

@@ -84,6 +84,9 @@ class ModelChat {
  public:
   // Throws Unsupported if the model has no chat template; there is no default template.
   static ModelChat open(const std::filesystem::path& folder);
+  // The template of a file, with the special tokens of `tokenizer`. Throws BadFile if the file
+  // cannot be read or is not a template.
+  static ModelChat open_file(const std::string& path, const std::optional<Tokenizer>& tokenizer);
 
   ChatTemplate::Result render(const ChatRequest& request, const RenderLimits& limits = {},
                               const std::function<std::tm()>& now = {}) const;
@@ -95,5 +98,18 @@ class ModelChat {
   std::map<std::string, ChatTemplate> templates_;
   std::string special_tokens_;  // a JSON object
 };
+
+// Converts a conversation to the text format that the model was trained on.
+struct ChatFormat {
+  // The text of a conversation. Errors of the template name its line, not where its file is.
+  std::function<std::string(const ChatRequest&)> render;
+  bool knows_developer = false;  // the template has the role "developer"; others get "system"
+  bool knows_tools = true, knows_documents = true;
+};
+
+// The format of `template_file` with the special tokens of `tokenizer`, or of the model in `folder`
+// if that is empty; nothing if the model has no template. Throws as ModelChat::open_file and open.
+std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
+                                      const std::optional<Tokenizer>& tokenizer);
 
 }  // namespace fovea

@@ -135,6 +135,20 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
   return chat;
 }
 
+ModelChat ModelChat::open_file(const std::string& path, const std::optional<Tokenizer>& tokenizer) {
+  const FloatMode mode;
+  ModelChat chat;
+  chat.folder_ = path;
+  const auto text_of = [&](std::optional<int32_t> id) {
+    return id ? std::string(tokenizer->text_of(*id)) : std::string();
+  };
+  chat.templates_.emplace("default", ChatTemplate::parse(read_file(path, kTemplateBytes), path));
+  chat.special_tokens_ = Json{{"bos_token", tokenizer ? text_of(tokenizer->bos_id()) : ""},
+                              {"eos_token", tokenizer ? text_of(tokenizer->eos_id()) : ""}}
+                             .dump();
+  return chat;
+}
+
 const ChatTemplate& ModelChat::choose(const ChatRequest& request) const {
   std::string name = request.template_name;
   if (name.empty()) {

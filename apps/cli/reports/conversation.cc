@@ -9,7 +9,7 @@
 
 namespace fovea::cli {
 
-Conversation::Conversation(const Model& model, serve::ChatFormat format, std::string system)
+Conversation::Conversation(const Model& model, ChatFormat format, std::string system)
     : model_(model), format_(std::move(format)) {
   if (!system.empty()) say("system", std::move(system));
 }

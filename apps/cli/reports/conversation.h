@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/chat.h"
 #include "fovea/model.h"
-#include "serve/served_model.h"
 
 namespace fovea::cli {
 
@@ -14,7 +14,7 @@ namespace fovea::cli {
 class Conversation {
  public:
   // An empty `system` means no system message.
-  Conversation(const Model& model, serve::ChatFormat format, std::string system);
+  Conversation(const Model& model, ChatFormat format, std::string system);
 
   void say(const char* role, std::string text);
   void clear();  // removes all messages but the system message
@@ -39,7 +39,7 @@ class Conversation {
   std::vector<int32_t> encoded() const;
 
   const Model model_;
-  serve::ChatFormat format_;
+  ChatFormat format_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
 };
 

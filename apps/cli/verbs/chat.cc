@@ -118,8 +118,8 @@ class ChatCommand : public Command {
   }
 
  private:
-  serve::ChatFormat format_of(const Model& model) const {
-    auto format = serve::chat_format(model_, template_, model.tokenizer());
+  ChatFormat format_of(const Model& model) const {
+    auto format = chat_format(model_, template_, model.tokenizer());
     if (format) return *format;
     throw Error(ErrorKind::Unsupported,
                 model_ +

@@ -327,6 +327,26 @@ TEST(ModelChat, TheTemplateOfADirectory) {
                [&] { answer(request); });
 }
 
+TEST(ChatFormatTest, IsOfADirectoryOrOfAFile) {
+  const TemporaryFolder model;
+  EXPECT_FALSE(chat_format(model.path(), "", std::nullopt));
+  write_file_atomically(model / "chat_template.jinja",
+                        "{{ messages[0].content }}{{ developer }}{% if 0 %}{{ tools }}{% endif %}");
+  const auto of_model = chat_format(model.path(), "", std::nullopt);
+  ASSERT_TRUE(of_model);
+  EXPECT_EQ(of_model->render(hello()), "Hi");
+  EXPECT_TRUE(of_model->knows_developer);
+  EXPECT_TRUE(of_model->knows_tools);
+  EXPECT_FALSE(of_model->knows_documents);
+  const std::string file = model / "other.jinja";
+  write_file_atomically(file, "{{ bos_token }}\n{{ raise_exception('no') }}");
+  const auto of_file = chat_format(model.path(), file, std::nullopt);
+  ASSERT_TRUE(of_file);
+  expect_error(ErrorKind::InvalidArgument, {"the chat template: line 2, column ", ": no"},
+               [&] { of_file->render(hello()); });
+  EXPECT_THROW(chat_format(model.path(), model / "none.jinja", std::nullopt), Error);
+}
+
 TEST(ModelChatTest, ReadsTheTemplateOfAGguf) {
   GgufMetadata metadata;
   metadata.text("tokenizer.ggml.model", "llama");
