@@ -1,5 +1,4 @@
-// Trains a small character-level GPT on a text file, then lets it write: the whole library in one
-// page.
+// Trains a small character-level GPT on a text file and prints a generated sample.
 //
 //   cmake: find_package(fovea REQUIRED)  target_link_libraries(train_and_write fovea::fovea)
 //   usage: train_and_write TEXT DIRECTORY [STEPS]
@@ -17,7 +16,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    // A model is a value: start from a preset, or fill in every field yourself.
+    // A Spec describes the model: start from a preset, or set every field.
     fovea::Spec spec = fovea::preset("tiny");
     spec.decoder->norm.kind = fovea::NormKind::rms;
     spec.context = 32;
@@ -28,7 +27,7 @@ int main(int argc, char** argv) {
     options.steps = argc > 3 ? std::atoi(argv[3]) : 200;
     fovea::train(spec, options, {}, [](const fovea::TrainProgress& now) {
       if (now.step % 50 == 0) std::cerr << "step " << now.step << ": loss " << now.loss << "\n";
-      return true;  // false would save and leave
+      return true;  // false saves a snapshot and stops
     });
 
     const fovea::Model model = fovea::Model::open(options.out);

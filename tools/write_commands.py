@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Puts `fovea VERB --help` into docs/commands.md, between its markers. With --check it writes nothing and fails where they differ.
+"""Writes `fovea VERB --help-all` into docs/commands.md between its markers. With --check it writes nothing and exits 1 if they differ.
 
-FOVEA_BIN names the program; else build/release/fovea."""
+The program is $FOVEA_BIN, by default build/release/fovea."""
 import os
 import pathlib
 import re
@@ -16,7 +16,7 @@ MARKED = re.compile(r"(<!-- help: fovea ?(\w*) -->\n).*?(<!-- end -->)", re.DOTA
 def help_of(*verb):
     program = os.environ.get("FOVEA_BIN", str(ROOT / "build/release/fovea"))
     environment = dict(os.environ, COLUMNS="100")
-    return subprocess.run([program, *verb, "--help"], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run([program, *verb, "--help-all" if verb else "--help"], env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def verbs():
@@ -28,12 +28,12 @@ def main():
     described = {match[1] for match in MARKED.findall(page)}
     missing = [verb for verb in verbs() if verb not in described]
     if missing:
-        print(f"{PAGE.relative_to(ROOT)}: says nothing about {', '.join(missing)}; expected a section with its markers")
+        print(f"{PAGE.relative_to(ROOT)}: has no section for {', '.join(missing)}; expected one with its markers")
         return 1
     fresh = MARKED.sub(lambda m: f"{m[1]}```text\n{help_of(*filter(None, [m[2]])).rstrip()}\n```\n{m[3]}", page)
     if "--check" in sys.argv[1:]:
         if fresh != page:
-            print(f"{PAGE.relative_to(ROOT)}: is not what --help says; expected a run of tools/write_commands.py")
+            print(f"{PAGE.relative_to(ROOT)}: differs from --help-all; run tools/write_commands.py")
         return int(fresh != page)
     PAGE.write_text(fresh, encoding="utf-8")
     return 0

@@ -8,8 +8,8 @@
 
 namespace fovea::cli {
 
-// One verb. It declares its options, is handed what was typed, and runs; what it returns is the
-// exit code.
+// One verb of the program. It declares its options, applies the typed ones, and runs; run()
+// returns the exit code.
 class Command {
  public:
   Command(std::string usage, std::string summary)
@@ -19,7 +19,7 @@ class Command {
   virtual void declare(OptionTable& table) = 0;
   virtual void apply(OptionTable& table) { table.apply(); }
   virtual int run(const OptionTable& table) = 0;
-  // Whether the ranks that mpirun started can share its work.
+  // Whether the ranks started by mpirun can share the work.
   virtual bool runs_on_ranks(const OptionTable&) const { return false; }
 
   const std::string& usage() const { return usage_; }

@@ -1,4 +1,4 @@
-// fovea: the command line. Each verb parses, calls the library and prints; nothing else lives here.
+// The program fovea. Each verb parses its options, calls the library and prints the result.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "jobs/ranks.h"
+#include "options/help.h"
 #include "options/open_model.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -24,21 +25,22 @@ namespace fovea::cli {
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"train", "train a Transformer on text", make_train},
-      {"generate", "let a model write on", make_generate},
-      {"chat", "talk with a model", make_chat},
+      {"generate", "generate text with a model", make_generate},
+      {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},
-      {"eval", "loss, perplexity and bits per byte of a model on text", make_eval},
-      {"trace", "write down what a model computes, layer by layer", make_trace},
-      {"inspect", "see inside a model: a page, a map in the terminal, or files", make_inspect},
-      {"plan", "parameters, arithmetic, memory and cost of a model of any size", make_plan},
-      {"serve", "answer many clients over HTTP, as OpenAI's API", make_serve},
-      {"tokenize", "text to token ids and back", make_tokenize},
-      {"embed", "texts to vectors of their meaning", make_embed},
-      {"rerank", "lines sorted by how well they answer a query", make_rerank},
-      {"search", "find passages of text files by their meaning", make_search},
-      {"convert", "write a model in another dtype, or quantised", make_convert},
-      {"doctor", "what this machine offers, and whether a model is whole", make_doctor},
-      {"bench", "measure the speed of a model, or of training", make_bench},
+      {"eval", "measure loss, perplexity and other figures of a model on data", make_eval},
+      {"trace", "write the intermediate results of a model to a file", make_trace},
+      {"inspect", "show a model's attention: as a web page, in the terminal, or as files",
+       make_inspect},
+      {"plan", "estimate parameters, compute, memory and cost of a model", make_plan},
+      {"serve", "serve models over HTTP with OpenAI's API", make_serve},
+      {"tokenize", "convert text to token ids and back, or train a tokenizer", make_tokenize},
+      {"embed", "compute embedding vectors of texts, or train an embedder", make_embed},
+      {"rerank", "sort lines by relevance to a query", make_rerank},
+      {"search", "search text files by meaning", make_search},
+      {"convert", "convert a model to another format or precision", make_convert},
+      {"doctor", "check this machine, or a model directory", make_doctor},
+      {"bench", "measure the speed of a model or of training", make_bench},
   };
   return all;
 }
@@ -48,7 +50,7 @@ namespace {
 std::string overview() {
   std::string out = "usage: fovea VERB [OPTIONS]\n\n";
   for (const Verb& verb : verbs()) out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
-  return out + "\n'fovea VERB --help' tells more; 'fovea --version' says which fovea this is.\n";
+  return out + "\n'fovea help VERB' describes a verb; 'fovea --version' prints the version.\n";
 }
 
 int unknown_verb(const std::string& typed) {
@@ -60,7 +62,7 @@ int unknown_verb(const std::string& typed) {
 }
 
 struct Common {
-  bool help = false, list = false;
+  bool help = false, help_all = false;
   int64_t threads = 0;
 };
 
@@ -69,13 +71,12 @@ OptionTable table_of(Command& command, Common& common) {
   command.declare(table);
   table.section("Common");
   table.add(integer("--threads", {"-t", "--cpu-threads"},
-                    "compute threads; 0 = as many as the cores given to us", common.threads, 0,
-                    1024));
-  table.add(flag("--json", {}, "print one JSON object as the result", command.json));
+                    "compute threads; 0 = the number of available cores", common.threads, 0, 1024));
+  table.add(flag("--json", {}, "print the result as one JSON object", command.json));
   table.add(flag("--strict", {},
-                 "refuse to run a model whose files are odd (NaN in a weight, ...), not only warn",
-                 strict));
-  table.add(flag("--help", {"-h"}, "show this", common.help));
+                 "treat warnings about a model's files as errors (NaN in a weight, ...)", strict));
+  table.add(flag("--help", {"-h"}, "print this help", common.help));
+  table.add(flag("--help-all", {}, "print all options, with ranges and aliases", common.help_all));
   return table;
 }
 
@@ -90,7 +91,7 @@ int list_options() {
   return 0;
 }
 
-// The team that --threads or OMP_NUM_THREADS asks for, and a word where it is smaller.
+// Sets the number of threads; warns if fewer are available than requested.
 void settle_threads(int64_t option) {
   if (option > 0) set_threads(static_cast<int>(option));
   const char* variable = std::getenv("OMP_NUM_THREADS");
@@ -98,7 +99,7 @@ void settle_threads(int64_t option) {
                         : variable == nullptr ? 0
                                               : std::strtol(variable, nullptr, 10);
   if (asked > 0 && threads() < asked) {
-    note(fmt::format("warning: {}: {} threads; {} compute, as many as there can be\n",
+    note(fmt::format("warning: {}: {} threads requested, but only {} are available\n",
                      option > 0 ? "--threads" : "OMP_NUM_THREADS", asked, threads()));
   }
 }
@@ -107,14 +108,18 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
   const std::unique_ptr<Command> command = verb.make();
   Common common;
   OptionTable table = table_of(*command, common);
+  HelpRequest help;
+  help.section = take_section(arguments, table);
   table.parse(arguments);
-  if (table.given("--help")) {
-    print(help_text(command->usage(), command->summary(), table, terminal_width()));
+  help.all = table.given("--help-all");
+  if (help.all || table.given("--help")) {
+    print(help_text(command->usage(), command->summary(), table, help, terminal_width()));
     return 0;
   }
   if (Ranks::current() != nullptr && !command->runs_on_ranks(table))
     throw UsageError(
-        fmt::format("{}: mpirun started {} of it; expected one, or embed or translate of lines",
+        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed or "
+                    "translate on lines",
                     verb.name, Ranks::current()->size()));
   command->arguments = std::move(arguments);
   command->apply(table);
@@ -128,6 +133,12 @@ int dispatch(const std::vector<std::string>& arguments) {
     return 2;
   }
   const std::string& first = arguments.front();
+  if (first == "help" && arguments.size() > 1) {
+    std::vector<std::string> help = arguments;  // "help train model" -> "train --help model"
+    help[0] = arguments[1];
+    help[1] = "--help";
+    return dispatch(help);
+  }
   if (first == "-h" || first == "--help" || first == "help") {
     print(overview());
     return 0;
@@ -155,7 +166,7 @@ int exit_code(ErrorKind kind) {
   return 1;
 }
 
-// One line of readable length, whatever a message quotes.
+// Prints an error as one line of limited length and returns `code`.
 int complain(const std::string& message, int code) {
   constexpr size_t kMost = 2000;
   std::string line = printable(message);
@@ -179,7 +190,7 @@ int guarded(const std::vector<std::string>& arguments) {
   } catch (const Error& error) {
     return complain(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {
-    return complain("memory: none left; expected a smaller model, batch or context", 3);
+    return complain("memory: out of memory; expected a smaller model, batch or context", 3);
   } catch (const std::exception& error) {
     return complain(error.what(), 1);
   }
@@ -190,25 +201,25 @@ int guarded(const std::vector<std::string>& arguments) {
 
 namespace {
 
-// On a machine with other work to do, a thread that spins at each barrier costs whole slices of
-// the scheduler's time: steps were measured 20 times slower. OpenMP's runtime reads its setting
-// when it is loaded, so the program starts itself again with one: up to some 250 us of spinning,
-// longer than one thread works alone between two barriers. With 50 us a thread fell asleep 55 times
-// for each token written, which cost a fifth of the speed.
+// On a busy machine, threads that spin at every barrier waste the scheduler's time slices: steps
+// were measured 20 times slower. OpenMP reads the limit of spinning when its runtime is loaded, so
+// the program sets the limit and restarts itself. The limit of about 250 us exceeds the serial work
+// between two barriers; at 50 us threads slept 55 times per generated token, at a fifth less speed.
 void wait_politely(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "5000", 1);
-  execv("/proc/self/exe", argv);  // if that fails, go on as we are
+  execv("/proc/self/exe", argv);  // if this fails, continue without the limit
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  fovea::cli::Ranks::take_cores();  // before OpenMP's runtime counts them
+  fovea::cli::Ranks::take_cores();  // must precede OpenMP, which counts the cores
   wait_politely(argv);
   const std::string missing = fovea::missing_cpu_features();
   if (!missing.empty()) {
-    fovea::cli::note("fovea: error: this CPU: lacks " + missing + "; expected an x86-64-v3 CPU\n");
+    fovea::cli::note("fovea: error: this CPU: missing " + missing +
+                     "; expected an x86-64-v3 CPU\n");
     return 2;
   }
   fovea::cli::start_signals();

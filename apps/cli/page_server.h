@@ -9,11 +9,11 @@
 
 namespace fovea::cli {
 
-// The inspector's page on the loopback address, for as long as this lives. The directories need
-// not hold a model yet: a training may be about to write it.
+// Serves the inspector's page on the loopback address during its lifetime. The directories may
+// still be empty: a training run may create the models later.
 class PageServer {
  public:
-  // Port 0: one that is free.
+  // Port 0 = any free port.
   PageServer(std::vector<std::string> folders, int64_t port);
   ~PageServer();
   std::string address() const;

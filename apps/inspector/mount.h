@@ -7,8 +7,7 @@
 
 namespace fovea::inspector {
 
-// Adds the page and its questions under `prefix`, which ends in '/'. `routes` must outlive the
-// router.
+// Adds the page and its routes under `prefix`, which ends in '/'. `routes` must outlive the router.
 void mount(serve::Router& router, const std::string& prefix, Routes& routes);
 
 }  // namespace fovea::inspector

@@ -16,8 +16,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Modules import one another as "./name.js", which means nothing inside a data: address; there an
-// import map tells where "fovea/name.js" is.
+// Modules import one another as "./name.js", which does not resolve in a data: URL. There an import
+// map resolves "fovea/name.js".
 std::string import_map() {
   nlohmann::ordered_json imports;
   for (const auto& [name, bytes] : page_files()) {
@@ -29,7 +29,7 @@ std::string import_map() {
   return nlohmann::ordered_json({{"imports", imports}}).dump();
 }
 
-// All modules are asked for at once, instead of one import after another.
+// Preloads all modules at once instead of one import after another.
 std::string front_page() {
   constexpr std::string_view kMain = R"(<script type="module" src="main.js"></script>)";
   std::string page(page_files().at("index.html")), preloads;
@@ -45,7 +45,7 @@ std::string captured(const std::map<std::string, Answer>& answers, const std::st
     all[address] = {{"type", answer.type}, {"body", json ? answer.body : base64(answer.body)}};
   }
   std::string text = nlohmann::ordered_json({{"hash", hash}, {"answers", all}}).dump();
-  replace_all(text, "<", "\\u003c");  // so that no text of the user's ends the script
+  replace_all(text, "<", "\\u003c");  // keeps the user's text from closing the script element
   return text;
 }
 
@@ -70,7 +70,7 @@ Answer page_file(const std::string& path) {
   const std::string& name = path;
   const auto found = page_files().find(name);
   if (found == page_files().end())
-    return {404, "application/json", R"({"error":{"message":"there is no such page here"}})"};
+    return {404, "application/json", R"({"error":{"message":"unknown page"}})"};
   return {200, std::string(type_of(name)), std::string(found->second)};
 }
 

@@ -8,15 +8,15 @@
 
 namespace fovea::inspector {
 
-// The files of apps/web by name, as they lie in the program.
+// The files of apps/web, embedded in the program, by name.
 const std::map<std::string, std::string_view>& page_files();
 
-// One of them, "" for the page itself and "saved.html" for one that holds no answers yet; 404 where
-// there is none.
+// Returns one of these files: "" is the page itself, "saved.html" is the page without captured
+// responses. 404 if it does not exist.
 Answer page_file(const std::string& path);
 
-// The whole page as one HTML file that asks nobody: `answers` are what it would be told, by the
-// addresses that it would ask ("api/models"). `hash` is the view, as in the page's address.
+// Returns the page as one HTML file that needs no server. `answers` maps request paths
+// ("api/models") to the captured responses; `hash` is the view, as in the page's URL.
 std::string saved_page(const std::map<std::string, Answer>& answers, const std::string& hash);
 
 std::string base64(std::string_view bytes);

@@ -8,17 +8,17 @@
 
 namespace fovea::inspector {
 
-// Reads what a client wrote behind the question mark. InvalidArgument names the part that is wrong.
+// Parses the query string of a URL. Throws InvalidArgument, naming the parameter that is invalid.
 class Query {
  public:
   explicit Query(const std::map<std::string, std::string>& parts) : parts_(parts) {}
 
-  std::string text(const std::string& name) const;  // must be there
-  int64_t number(const std::string& name) const;    // must be there
+  std::string text(const std::string& name) const;  // required
+  int64_t number(const std::string& name) const;    // required
   int64_t number(const std::string& name, int64_t otherwise) const;
   std::vector<int64_t> numbers(const std::string& name) const;      // "0,3,5"
-  std::pair<int64_t, int64_t> span(const std::string& name) const;  // "0-256"; absent: {0, -1}
-  Look look() const;                                                // absent: self
+  std::pair<int64_t, int64_t> span(const std::string& name) const;  // "0-256"; missing: {0, -1}
+  Look look() const;                                                // missing: self
 
  private:
   const std::map<std::string, std::string>& parts_;

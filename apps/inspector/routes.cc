@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "binary answers are little-endian");
 
-constexpr size_t kRunsKept = 8;  // two views side by side, with and without some heads
+constexpr size_t kRunsKept = 8;  // for two views side by side, with and without muted heads
 constexpr size_t kModelsKept = 4;
 
 Answer binary(std::string bytes) { return {200, "application/octet-stream", std::move(bytes)}; }
@@ -51,7 +51,8 @@ Json strongest_json(const Inspector& run, const Query& query) {
   map.layer = query.number("layer");
   map.heads = query.numbers("heads");
   Json rows = Json::array();
-  const int64_t count = std::min<int64_t>(query.number("count", 3), 64);  // more than a page shows
+  const int64_t count =
+      std::min<int64_t>(query.number("count", 3), 64);  // more than the page shows
   for (const auto& row : run.strongest(map, count)) {
     Json& keys = rows.emplace_back(Json::array());
     for (const Looked& looked : row) keys.push_back({looked.key, looked.weight});
@@ -96,7 +97,7 @@ Json lens_json(const Inspector& run, const Query& query) {
 }
 
 Json walk_json(const Inspector& run, const Query& query) {
-  // Enough to see a whole head; a row of a wide model would be a page of digits.
+  // Enough for a whole head; more would be a page of digits.
   const int64_t values = std::min<int64_t>(query.number("values", 8), 128);
   Json steps = Json::array();
   for (const Step& step : run.walk({query.look(), query.number("token"), query.number("layer"),
@@ -139,7 +140,7 @@ Json tokens_json(const std::vector<InspectedToken>& tokens) {
   return all;
 }
 
-// JSON's own conversion would take 1.5 for 1, and 2^32 for 0.
+// The implicit conversion of JSON would accept 1.5 as 1 and 2^32 as 0.
 int64_t whole_number(const Json& value, const char* name) {
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT32_MAX});
@@ -176,7 +177,7 @@ Answer failure(int status, const std::string& message) {
   return {status, "application/json", json_line({{"error", {{"message", message}}}})};
 }
 
-// When a model was last written; 0 where there is none yet, as at the start of a training.
+// Returns when a model was last written; 0 if there is none yet, as at the start of a training run.
 int64_t written(const std::string& folder) {
   const std::filesystem::path path(folder);
   std::error_code none;
@@ -188,7 +189,7 @@ int64_t written(const std::string& folder) {
   return 0;
 }
 
-// A number and a step, as a client names a model.
+// Splits a client's model name into number and step.
 std::pair<size_t, int64_t> parts_of(const std::string& name) {
   const size_t at = name.find('@');
   const std::map<std::string, std::string> parts{
@@ -230,7 +231,7 @@ Model Routes::model(const std::string& name) {
   const auto [number, step] = parts_of(name);
   if (number >= folders_.size())
     throw Error(ErrorKind::InvalidArgument,
-                "model: " + name + "; expected one of those that were given at the start");
+                "model: " + name + "; expected one of the models given at the start");
   const std::string& folder = folders_[number];
   const int64_t time = step < 0 && !given_ ? written(folder) : 0;
   const std::lock_guard lock(mutex_);
@@ -253,7 +254,7 @@ std::string Routes::spec(const std::string& name) {
                     {"tokenizer", model.has_tokenizer()}});
 }
 
-// What was asked before is answered from what is kept.
+// Reuses the run of an identical earlier request.
 std::string Routes::start(const std::string& body) {
   const Json asked = parse_ordered_json(body, "request");
   const Model model = this->model(asked.value("model", "0"));
@@ -277,7 +278,7 @@ std::string Routes::start(const std::string& body) {
                     {"source", tokens_json(inspector->source())}});
 }
 
-// Null where it was forgotten for newer ones.
+// Returns null if the run was evicted.
 std::shared_ptr<const Inspector> Routes::run(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found =
@@ -292,7 +293,7 @@ Answer Routes::dispatch(const Question& question) {
   const std::string& path = question.path;
   if (question.method == "POST") {
     if (path == "api/run") return {200, "application/json", start(question.body)};
-    return failure(404, excerpt(path) + ": there is no such question");
+    return failure(404, excerpt(path) + ": unknown route");
   }
   if (path == "api/models") return {200, "application/json", models()};
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
@@ -302,7 +303,7 @@ Answer Routes::dispatch(const Question& question) {
     return {200, "application/json", sample_json(model(query.text("model")), query)};
   if (path == "api/training") {
     const auto number = static_cast<size_t>(query.number("model"));
-    if (number >= folders_.size()) return failure(404, "model: there is no such model");
+    if (number >= folders_.size()) return failure(404, "model: unknown model");
     return {200, "application/json", training_log(folders_[number])};
   }
   if (path == "api/texts") {
@@ -322,7 +323,7 @@ Answer Routes::dispatch(const Question& question) {
   const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits";
   if (!known) return page_file(path);
   const std::shared_ptr<const Inspector> inspector = run(query.text("run"));
-  if (!inspector) return failure(410, "run: forgotten for newer ones; ask for it again");
+  if (!inspector) return failure(410, "run: evicted by newer runs; request it again");
   if (path == "api/map") return map_answer(*inspector, query);
   if (path == "api/logits") {
     const std::vector<float> logits = inspector->logits(query.number("place"));
@@ -336,7 +337,7 @@ Answer Routes::dispatch(const Question& question) {
 Answer Routes::answer(const Question& question) {
   if (question.method != "GET" && question.method != "POST")
     return failure(405, question.method + ": expected GET or POST");
-  // JSON can write a byte as six.
+  // JSON escapes may use six bytes per byte.
   if (question.body.size() > 6 * kInspectedBytes)
     return failure(413, "text: " + std::to_string(question.body.size()) +
                             " bytes; expected at most " + std::to_string(kInspectedBytes));
@@ -345,9 +346,9 @@ Answer Routes::answer(const Question& question) {
   } catch (const Error& error) {
     return failure(error.kind() == ErrorKind::Internal ? 500 : 400, error.what());
   } catch (const Json::exception&) {
-    return failure(400, "request: it is not the JSON that was expected; see docs/inspect.md");
+    return failure(400, "request: not the expected JSON; see docs/inspect.md");
   } catch (const std::bad_alloc&) {
-    return failure(503, "memory: none left for this; expected a shorter text");
+    return failure(503, "memory: out of memory; expected a shorter text");
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The questions that the page asks, answered: from a path, a query and a body to bytes. No network
-// here, so that every answer can be tested; docs/inspect.md lists the routes.
+// Handles the requests of the page: path, query and body in, bytes out. Independent of the network,
+// so that every route can be tested. docs/inspect.md lists the routes.
 
 #include <cstdint>
 #include <list>
@@ -16,7 +16,7 @@
 namespace fovea::inspector {
 
 struct Question {
-  std::string method, path;  // relative to where the page lies: "api/run"
+  std::string method, path;  // relative to the page's path: "api/run"
   std::map<std::string, std::string> query;
   std::string body;
 };
@@ -27,25 +27,25 @@ struct Answer {
   std::string body;
 };
 
-// Which models may be looked at is fixed here; a client names them by number ("0"), and snapshots
-// of a training in their directories by number and step ("0@500").
+// The models are fixed at construction. A client refers to them by number ("0"), and to snapshots
+// in their directories by number and step ("0@500").
 class Routes {
  public:
   explicit Routes(std::vector<std::string> folders);
-  Routes(std::string name, const Model& model);  // one that is open already
+  Routes(std::string name, const Model& model);  // an opened model
 
-  // Safe from several threads. Never throws for what a client may send.
+  // Safe from several threads. Does not throw for invalid requests.
   Answer answer(const Question& question);
 
  private:
   struct Run {
-    std::string id, wanted;  // the request, to find an equal one again
-    const Model::Parts* of;  // the model, which a training may have written anew since
+    std::string id, wanted;  // the request, to find an identical one
+    const Model::Parts* of;  // the model; a training run may have replaced it since
     std::shared_ptr<const Inspector> inspector;
   };
   struct Opened {
     std::string name;
-    int64_t written;  // when, as a training writes its model again and again
+    int64_t written;  // time of the files, which a training run rewrites
     Model model;
   };
 
@@ -57,14 +57,14 @@ class Routes {
   std::shared_ptr<const Inspector> run(const std::string& id);
 
   std::vector<std::string> folders_;
-  bool given_ = false;      // the model came opened; its folder is a name only
-  std::mutex mutex_;        // of all below
-  std::list<Opened> open_;  // the last one used first
-  std::list<Run> runs_;     // the same
+  bool given_ = false;      // the model was passed in; its folder is only a name
+  std::mutex mutex_;        // protects the following members
+  std::list<Opened> open_;  // most recently used first
+  std::list<Run> runs_;     // most recently used first
   int64_t started_ = 0;
 };
 
-// The lines of a training's log that a chart needs: {"steps", "evaluations"}.
+// Returns the parts of a training log that a chart needs: {"steps", "evaluations"}.
 std::string training_log(const std::string& folder);
 
 }  // namespace fovea::inspector

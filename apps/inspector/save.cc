@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kWholeWeights = int64_t{2} << 20;  // of all layers together: 11 MB as base64
+constexpr int64_t kWholeWeights = int64_t{2} << 20;  // over all layers: 11 MB in base64
 constexpr int64_t kThumbnail = 32;                   // as in thumbnails.js
 
 const char* name_of(Look look) {
@@ -30,7 +30,7 @@ std::string encoded(const std::string& text) {
   return out;
 }
 
-// As the page writes what it asks for, key by key in its order.
+// Writes the request exactly as the page does: compact, with keys in the page's order.
 std::string run_request(const InspectInput& input) {
   return Json({{"model", "0"},
                {"text", input.text},
@@ -52,7 +52,7 @@ class Saving {
   void add(const std::string& path) { ask(path, {"GET", path, {}, ""}); }
   void add_spec() { ask("api/spec?model=0", {"GET", "api/spec", {{"model", "0"}}, ""}); }
 
-  // Every head of a layer, under the name that a saved page looks for.
+  // Captures every head of a layer under the path that a saved page requests.
   void add_map(Look look, int64_t layer, const std::string& heads, int64_t step) {
     std::string name = fmt::format("api/map?look={}&layer={}", name_of(look), layer);
     if (step > 1) name += fmt::format("&step={}", step);

@@ -1,4 +1,4 @@
-// A training seen from outside, by the files that it writes.
+// Reads the progress of a training run from the files that it writes.
 
 #include <algorithm>
 #include <filesystem>
@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPoints = 1000;  // of a curve: more than a screen has columns for
+constexpr size_t kPoints = 1000;  // points per curve: more than a screen shows
 constexpr size_t kLogBytes = size_t{1} << 28;
 
-// Points of a curve that is read from its begin. Of neighbours one is kept, always the same one as
-// the log grows by less than a factor of 2, so that no log takes more than a few thousand.
+// Thins a curve while it is read from the start. The kept points stay the same while the log grows
+// by less than a factor of 2, and there are at most a few thousand.
 class Curve {
  public:
   void add(Json point) {
@@ -45,7 +45,7 @@ Json number_in(const Json& entry, const char* key) {
   return found != entry.end() && found->is_number() ? *found : Json();
 }
 
-// The line is somebody else's, and the last one may be half written.
+// The log may be written concurrently, so its last line may be incomplete.
 void add_line(std::string_view line, Curve& steps, Curve& evaluations) {
   Json entry;
   try {

@@ -13,15 +13,15 @@ bool strict = false;
 
 void warn(const std::vector<std::string>& warnings) {
   if (strict && !warnings.empty())
-    throw Error(ErrorKind::BadFile, warnings[0] + "; expected nothing odd (--strict)");
+    throw Error(ErrorKind::BadFile, warnings[0] + "; expected no warnings (--strict)");
   if (Ranks::only_helps()) return;
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
 }
 
 Option cache_option(int& value) {
   return choice("--cache-dtype", {"--kv-cache-dtype", "--cache-type"},
-                "of keys and values; automatic = fp32 where the weights are, else bf16", value,
-                {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
+                "precision of cached keys and values; automatic = fp32 for fp32 weights, else bf16",
+                value, {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
 }
 
 Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache) {

@@ -9,18 +9,18 @@
 
 namespace fovea::cli {
 
-// Tells on standard error what is odd about a model's files; if `strict`, the first of it is a
-// BadFile.
+// Prints warnings about a model's files on standard error. If `strict`, throws BadFile for the
+// first one.
 void warn(const std::vector<std::string>& warnings);
 extern bool strict;  // --strict
 
-// Opens a model and tells on standard error what is odd about its files.
+// Opens a model and prints the warnings about its files.
 Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                  CachePrecision cache = CachePrecision::automatic);
 
 Embedder open_embedder(const std::string& folder, WeightPrecision precision);
 
-// The choices of --dtype where it names the precision of a model's weights, and what they mean.
+// The choices of --dtype for the precision of a model's weights, and their values.
 extern const std::vector<std::string> kWeightPrecisions;
 inline WeightPrecision weight_precision(int choice) {
   return static_cast<WeightPrecision>(choice + static_cast<int>(WeightPrecision::stored));

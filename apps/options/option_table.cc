@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,7 +13,7 @@ namespace {
 
 bool is_place(const Option& option) { return option.kind == Kind::positional; }
 
-// Every spelling: the name, the aliases, and both again with '_' for the inner '-'.
+// All accepted spellings: the name, the aliases, and both with '_' instead of inner '-'.
 std::vector<std::string> spellings(const Option& option) {
   std::vector<std::string> all;
   if (!is_place(option)) all.push_back(option.name);
@@ -42,7 +41,7 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
     if (argument.size() < 2 || argument[0] != '-') continue;
     const std::string typed = long_form(argument);
     std::string near = typed.size() > 2 ? nearest(typed, names) : "";
-    // Of an alias, show the name that the help shows.
+    // For an alias, suggest the option's main name.
     for (const Option& option : options) {
       const auto all = spellings(option);
       const bool its = std::find(all.begin(), all.end(), near) != all.end();
@@ -52,12 +51,11 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
     throw UsageError(fmt::format("{}: unknown option; {}", typed, hint));
   }
   if (!rest.empty()) {
-    throw UsageError(fmt::format("\"{}\": one argument too many; see --help", rest.front()));
+    throw UsageError(fmt::format("\"{}\": unexpected argument; see --help", rest.front()));
   }
 }
 
-// Declares one option to CLI11, which is told to gather strings: what they mean is the table's
-// business.
+// Declares an option to CLI11, which only collects strings; Option::set parses them.
 CLI::Option* declare(CLI::App& app, const Option& option) {
   std::string names;
   if (is_place(option)) names = option.name;
@@ -72,54 +70,6 @@ CLI::Option* declare(CLI::App& app, const Option& option) {
   }
   if (option.most > 1) declared->expected(1, option.most)->allow_extra_args();
   return declared;
-}
-
-std::string spelling_line(const Option& option) {
-  std::string line;
-  for (const std::string& alias : option.aliases) {
-    if (alias.size() == 2) line += alias + ", ";
-  }
-  line += option.name;
-  static const std::map<Kind, std::string> values = {
-      {Kind::boolean, " true|false"}, {Kind::integer, " N"}, {Kind::number, " X"},
-      {Kind::bytes, " SIZE"},         {Kind::text, " TEXT"}, {Kind::list, " TEXT"}};
-  const auto found = values.find(option.kind);
-  if (found != values.end()) line += found->second;
-  if (option.kind == Kind::choice) line += " NAME";
-  return line;
-}
-
-std::string described(const Option& option) {
-  std::string line = option.help;
-  std::string extra;
-  const auto say = [&](const std::string& part) { extra += (extra.empty() ? "" : "; ") + part; };
-  const bool numeric = option.kind == Kind::integer || option.kind == Kind::number;
-  if (numeric || option.kind == Kind::choice) say(option.expected);
-  if (!option.initial.empty() && option.kind != Kind::flag && !is_place(option)) {
-    say("default " + option.initial);
-  }
-  std::string also;
-  for (const std::string& alias : option.aliases) {
-    if (alias.size() > 2) also += (also.empty() ? "" : " ") + alias;
-  }
-  if (!also.empty()) say("also " + also);
-  return extra.empty() ? line : line + " (" + extra + ")";
-}
-
-std::string wrapped(const std::string& words, int indent, int width) {
-  std::string out, line;
-  size_t begin = 0;
-  while (begin < words.size()) {
-    const size_t end = std::min(words.find(' ', begin), words.size());
-    const std::string word = words.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.empty() && indent + static_cast<int>(line.size() + 1 + word.size()) > width) {
-      out += line + "\n" + std::string(static_cast<size_t>(indent), ' ');
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return out + line + "\n";
 }
 
 }  // namespace
@@ -149,10 +99,14 @@ bool OptionTable::given(const std::string& name) const {
   throw std::logic_error("no option is named " + name);
 }
 
+void OptionTable::show_only(const std::vector<std::string>& names) {
+  for (Option& option : options_)
+    option.advanced = std::find(names.begin(), names.end(), option.name) == names.end();
+}
+
 void OptionTable::refuse_training(std::span<const char* const> names) const {
   for (const char* name : names) {
-    if (given(name))
-      throw UsageError(fmt::format("{}: is for training; expected --train with it", name));
+    if (given(name)) throw UsageError(fmt::format("{}: requires --train", name));
   }
 }
 
@@ -163,9 +117,9 @@ void OptionTable::parse(const std::vector<std::string>& arguments) {
   std::vector<CLI::Option*> declared;
   for (const Option& option : options_) declared.push_back(declare(app, option));
 
-  std::vector<std::string> reversed;  // as CLI11 wants them
+  std::vector<std::string> reversed;  // CLI11 expects the last argument first
   for (const std::string& argument : arguments) {
-    // CLI11 takes "--batch=" for a "--batch" whose value follows.
+    // CLI11 reads "--batch=" as "--batch" with its value in the next argument.
     const bool bare = argument.size() > 3 && argument.back() == '=' && find(long_form(argument));
     reversed.push_back(bare ? long_form(argument) : argument);
     if (bare) reversed.emplace_back();
@@ -174,7 +128,7 @@ void OptionTable::parse(const std::vector<std::string>& arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::ArgumentMismatch&) {
-    // Only the last argument can lack its value: any other took the one after it.
+    // Only the last argument can lack its value: any other one consumes the next argument.
     throw UsageError(fmt::format("{}: the value is missing", arguments.back()));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
@@ -192,27 +146,6 @@ void OptionTable::apply() {
   for (const Option& option : options_) {
     for (const std::string& value : option.given) option.set(value);
   }
-}
-
-std::string help_text(const std::string& usage, const std::string& summary,
-                      const OptionTable& table, int width) {
-  std::string out = "usage: fovea " + usage + "\n\n" + wrapped(summary, 0, width);
-  constexpr size_t kColumn = 28;  // where descriptions begin: most names fit before it
-  std::string section = "none yet";
-  for (const Option& option : table.all()) {
-    if (option.section != section) {
-      section = option.section;
-      out += section.empty() ? "\n" : "\n" + section + ":\n";
-    }
-    std::string line = "  " + spelling_line(option);
-    if (line.size() + 2 > kColumn) {
-      out += line + "\n";
-      line.clear();
-    }
-    line.resize(kColumn, ' ');
-    out += line + wrapped(described(option), kColumn, std::max(width, 60));
-  }
-  return out;
 }
 
 std::string table_json(const OptionTable& table) {

@@ -23,12 +23,28 @@ using Names = std::vector<std::string>;
   throw UsageError(fmt::format("{}: \"{}\" {}; expected {}", name, value, wrong, expected));
 }
 
+const char* placeholder(Kind kind) {
+  switch (kind) {
+    case Kind::boolean: return "true|false";
+    case Kind::integer: return "N";
+    case Kind::number: return "X";
+    case Kind::bytes: return "SIZE";
+    case Kind::choice: return "NAME";
+    case Kind::text:
+    case Kind::list: return "TEXT";
+    case Kind::flag:
+    case Kind::positional: return "";
+  }
+  return "";
+}
+
 Option make(std::string name, Names aliases, std::string help, Kind kind, std::string expected) {
   Option option;
   option.name = std::move(name);
   option.aliases = std::move(aliases);
   option.help = std::move(help);
   option.kind = kind;
+  option.placeholder = placeholder(kind);
   option.expected = std::move(expected);
   return option;
 }
@@ -101,7 +117,7 @@ uint64_t parse_bytes(const std::string& name, const std::string& value,
     }
     shift = 10 * (static_cast<int>(power) + 1);
   }
-  // Beyond 2^62 bytes no sum of sizes would be safe from overflow.
+  // The limit of 2^62 bytes keeps sums of sizes from overflowing.
   if (error != std::errc() || count > (uint64_t{1} << 62) >> shift) {
     refuse(name, value, "is out of range", expected);
   }
@@ -180,6 +196,7 @@ Option integers(std::string name, Names aliases, std::string help, std::vector<i
                 int64_t least, int64_t most) {
   Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::text,
                        range(least, most) + ", or several, separated by commas");
+  option.placeholder = "N,...";
   option.set = [=, &values, title = option.name,
                 expected = option.expected](const std::string& typed) {
     std::vector<int64_t> read;
@@ -254,6 +271,11 @@ Option files(std::string name, Names aliases, std::string help, std::vector<std:
              int most) {
   Option option = list(std::move(name), std::move(aliases), std::move(help), values);
   option.most = most;
+  return option;
+}
+
+Option as(std::string placeholder, Option option) {
+  option.placeholder = std::move(placeholder);
   return option;
 }
 

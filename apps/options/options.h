@@ -10,7 +10,7 @@
 
 namespace fovea::cli {
 
-// Wrong use of the program: exit code 2. The message has no "fovea: error:" in front.
+// A usage error: exit code 2. The message excludes the prefix "fovea: error:".
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,21 +18,22 @@ class UsageError : public std::runtime_error {
 
 enum class Kind { flag, boolean, integer, number, bytes, choice, text, list, positional };
 
-// One option of a verb: help, checking and the list that the tests are made from all come from
-// here.
+// One option of a verb. Parsing, checks, help and generated tests all use this description.
 struct Option {
-  std::string name;                  // "--learning-rate"; "MODEL" if it is given by its place
-  std::vector<std::string> aliases;  // "--lr", "-l"; every '-' inside may also be typed '_'
+  std::string name;                  // "--learning-rate", or "MODEL" for a positional argument
+  std::vector<std::string> aliases;  // "--lr", "-l"; inner '-' may also be typed as '_'
   std::string help;
   Kind kind = Kind::text;
   std::string expected;                         // "1 to 65536"
+  std::string placeholder;                      // of the value in the help: "N", "FILE"
   std::string initial;                          // the default, as text
   std::function<void(const std::string&)> set;  // throws UsageError
-  std::function<std::string()> get;             // the value, as it would be typed
-  std::string section;                          // the heading in the help under which it stands
-  bool in_config = false;                       // may stand under "train" in --config
-  int most = 1;                                 // values that may follow one mention of it
-  bool of_spec = false;                         // describes the model rather than its training
+  std::function<std::string()> get;             // the current value as text
+  std::string section;                          // heading in the help
+  bool advanced = false;                        // hidden from the short help
+  bool in_config = false;                       // allowed under "train" in --config
+  int most = 1;                                 // most values per occurrence
+  bool of_spec = false;                         // a field of the Spec
   std::vector<std::string> given;
 };
 
@@ -40,7 +41,7 @@ Option flag(std::string name, std::vector<std::string> aliases, std::string help
 Option boolean(std::string name, std::vector<std::string> aliases, std::string help, bool& value);
 Option integer(std::string name, std::vector<std::string> aliases, std::string help, int64_t& value,
                int64_t least, int64_t most);
-// Whole numbers, separated by commas.
+// Integers separated by commas.
 Option integers(std::string name, std::vector<std::string> aliases, std::string help,
                 std::vector<int64_t>& values, int64_t least, int64_t most);
 Option number(std::string name, std::vector<std::string> aliases, std::string help, double& value,
@@ -49,38 +50,42 @@ Option number(std::string name, std::vector<std::string> aliases, std::string he
               double least, double most);
 // A size such as 300000000, 512M or 2GB (powers of 1024).
 Option bytes(std::string name, std::vector<std::string> aliases, std::string help, uint64_t& value);
-// `value` is an index into `names`; of a name with bars ("fp32|float32") every part may be typed.
+// `value` is an index into `names`. A name may list alternatives: "fp32|float32".
 Option choice(std::string name, std::vector<std::string> aliases, std::string help, int& value,
               const std::vector<std::string>& names);
 Option text(std::string name, std::vector<std::string> aliases, std::string help,
             std::string& value);
 Option list(std::string name, std::vector<std::string> aliases, std::string help,
             std::vector<std::string>& values);
-// Of which several may follow: "--pairs train.de train.en".
+// Accepts up to `most` values per occurrence: "--pairs train.de train.en".
 constexpr int kMostFiles = 10'000;
 Option files(std::string name, std::vector<std::string> aliases, std::string help,
              std::vector<std::string>& values, int most);
-// Given by their place, or by one of the aliases.
+// Positional arguments. They may also be given by one of the aliases.
 Option place(std::string name, std::vector<std::string> aliases, std::string help,
              std::string& value);
 Option places(std::string name, std::vector<std::string> aliases, std::string help,
               std::vector<std::string>& values);
+// Returns `option` with another placeholder for its value: as("FILE", text(...)).
+Option as(std::string placeholder, Option option);
 
 // The options of one verb.
 class OptionTable {
  public:
-  void section(std::string title) {
-    section_ = std::move(title);
-  }  // of the options added from now on
+  // Sets the section of options added afterwards.
+  void section(std::string title) { section_ = std::move(title); }
   void add(Option option);
-  void add_config(Option option);  // one that --config may hold too
+  void add_config(Option option);  // also allowed in --config
+  // Hides all options added so far except these from the short help.
+  void show_only(const std::vector<std::string>& names);
+  // Throws UsageError for unknown options and missing values.
   void parse(const std::vector<std::string>& arguments);
-  void apply(const std::string& name);  // hands what was typed to one option
-  void apply();                         // to all
+  void apply(const std::string& name);  // sets one option to its typed values
+  void apply();                         // sets all options
   bool given(const std::string& name) const;
-  // For a verb that was not told to --train: UsageError where one of these was given.
+  // Throws UsageError if one of these options was given. For verbs without --train.
   void refuse_training(std::span<const char* const> names) const;
-  Option* find(const std::string& name);  // also by alias; null if there is none
+  Option* find(const std::string& name);  // by name or alias; null if unknown
   const std::vector<Option>& all() const { return options_; }
 
  private:
@@ -88,13 +93,10 @@ class OptionTable {
   std::string section_;
 };
 
-// The help of a verb, wrapped to `width` columns.
-std::string help_text(const std::string& usage, const std::string& summary,
-                      const OptionTable& table, int width);
-// The table as JSON: what the tests are generated from.
+// Returns the table as JSON, from which tests are generated.
 std::string table_json(const OptionTable& table);
 
-// The options that were typed, without those that do not change a byte of the result.
+// Returns the given options, except those in `indifferent`, which do not affect the result.
 nlohmann::ordered_json decisive_options(const OptionTable& table,
                                         const std::vector<std::string>& indifferent);
 

@@ -24,8 +24,8 @@ std::vector<std::string> aliases_of(const std::string& flag) {
   return found == aliases.end() ? std::vector<std::string>{} : found->second;
 }
 
-// Shows each field as an Option, which lives only during the visit. The fields of a stack that is
-// not there are shown if `wanted` is one of them, or empty.
+// Passes each field as an Option that is valid only during the visit. The fields of an absent stack
+// are visited if `wanted` is one of them, or empty.
 class Fields : public SpecVisitor {
  public:
   using Use = std::function<void(Option field)>;
@@ -39,10 +39,10 @@ class Fields : public SpecVisitor {
     use_(cli::integers(flag, aliases_of(flag), help, values, least, most));
   }
   void number(Text, Text flag, Text help, float& value, float least, float most) override {
-    // Through text, so that 0.95f reads 0.95 as a double too.
+    // Converting through text makes 0.95f read as 0.95 in double.
     use_(cli::number(flag, aliases_of(flag), help, value, widened(least), widened(most)));
   }
-  // Tables of factors belong in a file.
+  // Lists of factors are set in a file, not by options.
   void numbers(Text, Text, Text, std::vector<float>&, float, float) override {}
   void boolean(Text, Text flag, Text help, bool& value) override {
     use_(cli::boolean(flag, aliases_of(flag), help, value));
@@ -68,8 +68,8 @@ double Fields::widened(float value) {
   return result;
 }
 
-// A visited value may be a passing copy of the field, so each reading and each writing is a visit
-// of its own.
+// A visited value may be a temporary copy of the field, so each read and each write is a separate
+// visit.
 void with_field(Spec& spec, const std::string& name, const Fields::Use& use) {
   bool found = false;
   Fields fields(name, [&](Option field) {
@@ -79,8 +79,9 @@ void with_field(Spec& spec, const std::string& name, const Fields::Use& use) {
   });
   visit(spec, fields);
   if (!found)
-    throw Error(ErrorKind::InvalidArgument,
-                name + ": the model has no decoder; expected one, or --encoder-" + name.substr(2));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        name + ": the model has no decoder; expected a decoder, or --encoder-" + name.substr(2));
 }
 
 }  // namespace

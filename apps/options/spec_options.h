@@ -5,7 +5,7 @@
 
 namespace fovea::cli {
 
-// Every field of `spec` becomes an option of the table; --config holds them outside of "train".
+// Adds every field of `spec` as an option. In --config these are outside of "train".
 void add_spec_options(OptionTable& table, Spec& spec);
 
 }  // namespace fovea::cli

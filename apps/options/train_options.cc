@@ -20,45 +20,50 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-constexpr int64_t kSteps = 1'000'000'000;  // more would take years anywhere
-constexpr size_t kConfigBytes = 1 << 20;   // far above what a Spec needs
-constexpr int kConfigDepth = 64;           // JSON nested deeper is an attack on the stack
+constexpr int64_t kSteps = 1'000'000'000;  // a higher number would take years
+constexpr size_t kConfigBytes = 1 << 20;   // far above the size of any Spec
+constexpr int kConfigDepth = 64;           // deeper nesting could overflow the stack
 
 void declare_data(OptionTable& table, TrainRequest& request) {
   TrainOptions& o = request.options;
+  table.section("Data");
   table.add(places("DATA", {"--data", "--train-file"},
-                   "text files, folders or JSON lines to learn from", o.data));
-  table.add(files("--pairs", {},
-                  "instead of DATA, to learn to translate: a file of sources and one of targets, "
-                  "line by line, or one with a tab between the two",
-                  o.pairs, 2));
-  table.add(files("--validation-pairs", {}, "the same, to measure with", o.validation_pairs, 2));
+                   "text files, directories or JSON lines to train on", o.data));
+  table.add(as("FILE...", files("--pairs", {},
+                                "instead of DATA, for translation: a file of source lines and a "
+                                "file of target lines, or one file of lines source<TAB>target",
+                                o.pairs, 2)));
+  table.add(as("FILE...", files("--validation-pairs", {}, "validation data in the same format",
+                                o.validation_pairs, 2)));
   table.add(text("--source-prefix", {},
-                 "--pairs: in front of every source, for models of many tasks", o.source_prefix));
-  table.add(files("--labels", {},
-                  "instead of DATA, to learn to classify: lines of a text, a tab and its label, or "
-                  "JSON lines with \"text\" and \"label\"",
-                  o.labels, kMostFiles));
-  table.add(files("--validation-labels", {}, "the same, to measure with", o.validation_labels,
-                  kMostFiles));
+                 "--pairs: text prepended to every source, for multi-task models",
+                 o.source_prefix));
+  table.add(as("FILE...", files("--labels", {},
+                                "instead of DATA, for classification: lines text<TAB>label, or "
+                                "JSON lines with \"text\" and \"label\"",
+                                o.labels, kMostFiles)));
+  table.add(as("FILE...", files("--validation-labels", {}, "validation data in the same format",
+                                o.validation_labels, kMostFiles)));
   table.add_config(choice("--objective", {},
-                          "what is learnt of a text: its next token, tokens that were masked, or "
-                          "spans that were cut out; automatic: what suits the model",
+                          "objective on text: predict the next token, masked tokens, or spans cut "
+                          "out of the text; automatic = what fits the model",
                           request.objective,
                           {"automatic|auto", "next_token|next-token|text|clm", "masked|mlm",
                            "spans", "pairs|translation", "labels|classification"}));
-  table.add(text("--out", {"-o", "--output", "--out-dir", "--output-dir"},
-                 "directory for the model; a run that was interrupted there is resumed", o.out));
-  table.add(text("--from", {"--pretrained-model", "--model-name-or-path"},
-                 "model directory to start from instead of random weights", o.from));
+  table.add(as("DIR", text("--out", {"-o", "--output", "--out-dir", "--output-dir"},
+                           "output directory; an interrupted run in it is resumed", o.out)));
+  table.add(as("DIR", text("--from", {"--pretrained-model", "--model-name-or-path"},
+                           "model directory with the initial weights", o.from)));
   table.add_config(number("--validation", {"--validation-split"},
-                          "the text's last part, held out to measure with", o.validation, 0, 0.9));
-  table.add_config(text("--tokenizer", {"--tokenizer-name"},
-                        "char, bpe:SIZE, wordpiece:SIZE, unigram:SIZE, or a model or "
-                        "tokenizer.json to take it from",
-                        o.tokenizer));
+                          "fraction of the text, from its end, held out for validation",
+                          o.validation, 0, 0.9));
+  table.add_config(as(
+      "NAME",
+      text("--tokenizer", {"--tokenizer-name"},
+           "char, bpe:SIZE, wordpiece:SIZE, unigram:SIZE, or the path of a model or tokenizer.json",
+           o.tokenizer)));
   table.add_config(integer("--max-vocabulary", {},
-                           "char: keep the most frequent characters only; 0 = all",
+                           "char: keep only the N most frequent characters; 0 = all",
                            o.max_vocabulary, 0, 10'000'000));
 }
 
@@ -69,89 +74,91 @@ void declare_length(OptionTable& table, TrainOptions& o) {
   table.add_config(integer("--batch",
                            {"-b", "--batch-size", "--mini-batch", "--device-batch-size",
                             "--per-device-train-batch-size"},
-                           "sequences in one forward pass", o.batch, 1, 65536));
+                           "sequences per forward pass", o.batch, 1, 65536));
   table.add_config(integer("--length", {},
-                           "tokens of a text read at once; 0 = the context, with --from at most "
-                           "1024",
+                           "tokens per sequence of text; 0 = the context, with --from at most 1024",
                            o.length, 0, kSteps));
   table.add_config(integer("--batch-tokens", {"--max-tokens"},
-                           "pairs: tokens of the longer side in one forward pass", o.batch_tokens,
-                           1, 1 << 24));
+                           "pairs: most tokens per forward pass, counted on the longer side",
+                           o.batch_tokens, 1, 1 << 24));
   table.add_config(integer("--accumulate", {"--gradient-accumulation-steps"},
-                           "forward passes in one optimiser step", o.accumulate, 1, 65536));
+                           "forward passes per optimiser step", o.accumulate, 1, 65536));
   table.add_config(integer("--patience", {"--early-stopping"},
-                           "evaluations without improvement before it stops; 0 = never", o.patience,
-                           0, kSteps));
-  table.add_config(text("--best-by", {"--metric-for-best-model"},
-                        "what the best model and --patience go by: loss, bleu or chrf (of pairs), "
-                        "accuracy or f1 (of labels); automatic: bleu of pairs, else loss",
-                        o.best_by));
+                           "stop after N evaluations without improvement; 0 = never", o.patience, 0,
+                           kSteps));
+  table.add_config(
+      as("NAME", text("--best-by", {"--metric-for-best-model"},
+                      "figure that selects the best model: loss, bleu or chrf (pairs), accuracy or "
+                      "f1 (labels); automatic = bleu for pairs, else loss",
+                      o.best_by)));
   table.add_config(integer("--bad-steps", {},
-                           "steps in a row with a non-finite loss before it stops", o.bad_steps, 1,
+                           "stop after N consecutive steps with a non-finite loss", o.bad_steps, 1,
                            kSteps));
 }
 
 void declare_optimizer(OptionTable& table, TrainRequest& request) {
   TrainOptions& o = request.options;
   table.section("Optimiser (AdamW)");
-  table.add_config(number("--learning-rate", {"--lr", "--learn-rate", "-l"}, "at its peak",
+  table.add_config(number("--learning-rate", {"--lr", "--learn-rate", "-l"}, "peak learning rate",
                           o.learning_rate, 0, 1000));
   table.add_config(number("--final-rate", {"--min-lr-ratio"},
-                          "the last step's rate as a fraction of the peak", o.final_rate, 0, 1));
+                          "learning rate of the last step, as a fraction of the peak", o.final_rate,
+                          0, 1));
   table.add_config(integer("--warmup", {"--warmup-steps", "--warmup-iters", "--lr-warmup"},
-                           "steps from rate 0 to the peak", o.warmup, 0, kSteps));
-  table.add_config(choice("--schedule", {"--lr-scheduler-type"}, "how the rate falls",
-                          request.schedule,
+                           "steps of linear warm-up from 0 to the peak rate", o.warmup, 0, kSteps));
+  table.add_config(choice("--schedule", {"--lr-scheduler-type"},
+                          "learning-rate schedule after the warm-up", request.schedule,
                           {"cosine", "trapezoid", "constant", "inverse_root|inverse_sqrt"}));
   table.add_config(number("--decay-fraction", {"--warmdown-ratio"},
-                          "trapezoid: the last part of the steps, in which the rate falls",
+                          "trapezoid: final fraction of the steps, in which the rate falls",
                           o.decay_fraction, 0, 1));
-  table.add_config(number("--beta1", {"--adam-beta1"}, "AdamW's first decay", o.beta1, 0, 0.99999));
   table.add_config(
-      number("--beta2", {"--adam-beta2"}, "AdamW's second decay", o.beta2, 0, 0.99999));
+      number("--beta1", {"--adam-beta1"}, "decay rate of the first moment", o.beta1, 0, 0.99999));
   table.add_config(
-      number("--epsilon", {"--adam-epsilon"}, "AdamW's divisor floor", o.epsilon, 0, 1));
-  table.add_config(number("--weight-decay", {}, "of the matrices", o.weight_decay, 0, 1000));
+      number("--beta2", {"--adam-beta2"}, "decay rate of the second moment", o.beta2, 0, 0.99999));
+  table.add_config(number("--epsilon", {"--adam-epsilon"}, "constant added to the denominator",
+                          o.epsilon, 0, 1));
+  table.add_config(number("--weight-decay", {}, "weight decay of matrices and token embeddings",
+                          o.weight_decay, 0, 1000));
   table.add_config(number("--clip", {"--grad-clip", "--clip-norm", "--max-grad-norm"},
-                          "the gradient's norm at most; 0 = off", o.clip, 0, 1e6));
-  table.add_config(number("--label-smoothing", {},
-                          "weight of all labels together beside the right one", o.label_smoothing,
-                          0, 0.99));
+                          "maximum gradient norm; 0 = off", o.clip, 0, 1e6));
+  table.add_config(number("--label-smoothing", {}, "probability spread over all labels",
+                          o.label_smoothing, 0, 0.99));
   table.add_config(number("--mask", {"--mlm-probability"},
-                          "masked, spans: the part of the tokens that is asked for", o.mask, 0.001,
-                          0.9));
+                          "masked, spans: fraction of tokens to mask", o.mask, 0.001, 0.9));
   table.add_config(
-      number("--mean-span", {}, "spans: tokens in one, on the average", o.mean_span, 1, 100));
+      number("--mean-span", {}, "spans: mean number of tokens per span", o.mean_span, 1, 100));
   table.add_config(integer("--average", {},
-                           "evaluate and write the mean of the weights at so many evaluations",
-                           o.average, 1, 100));
-  table.add_config(choice("--average-of", {}, "which evaluations these are: the last or the best",
+                           "evaluate and write the mean of the weights at N evaluations", o.average,
+                           1, 100));
+  table.add_config(choice("--average-of", {},
+                          "average the weights of the last or of the best evaluations",
                           request.average_of, {"last", "best"}));
 }
 
 void declare_cadence(OptionTable& table, TrainRequest& request) {
   TrainOptions& o = request.options;
-  table.section("Evaluating, sampling, saving");
+  table.section("Evaluation, samples and snapshots");
   table.add_config(integer(
       "--evaluate-every",
       {"--eval-every", "--eval-interval", "--eval-steps", "--steps-per-eval", "--valid-freq"},
       "steps between evaluations; 0 = only at the end", o.evaluate_every, 0, kSteps));
-  table.add_config(integer("--evaluate-windows", {}, "windows that one evaluation reads; 0 = all",
+  table.add_config(integer("--evaluate-windows", {}, "windows of text per evaluation; 0 = all",
                            o.evaluate_windows, 0, kSteps));
   table.add_config(integer("--bleu-lines", {},
-                           "held-out pairs that one evaluation translates, for BLEU and chrF; 0 = "
-                           "none",
+                           "held-out pairs translated per evaluation, for BLEU and chrF; 0 = none",
                            o.bleu_lines, 0, kSteps));
-  table.add_config(integer("--sample-every", {}, "steps between samples of its writing; 0 = never",
+  table.add_config(integer("--sample-every", {}, "steps between generated samples; 0 = never",
                            o.sample_every, 0, kSteps));
-  table.add_config(integer("--sample-tokens", {}, "length of a sample", o.sample_tokens, 1, 65536));
+  table.add_config(integer("--sample-tokens", {}, "tokens per sample", o.sample_tokens, 1, 65536));
   table.add_config(integer("--save-every", {"--save-steps", "--save-freq"},
                            "steps between snapshots; 0 = only at the end", o.save_every, 0,
                            kSteps));
-  table.add_config(integer("--keep", {"--save-total-limit"}, "snapshots kept", o.keep, 1, 10000));
+  table.add_config(
+      integer("--keep", {"--save-total-limit"}, "number of snapshots to keep", o.keep, 1, 10000));
   table.add(flag("--inspect", {},
-                 "serve the inspector's page meanwhile: curves, samples, and the heads of each "
-                 "snapshot as they form",
+                 "serve the inspector's page during training: curves, samples, and the attention "
+                 "heads of each snapshot",
                  request.inspect));
 }
 
@@ -161,13 +168,14 @@ void declare_machine(OptionTable& table, TrainRequest& request) {
   table.add_config(choice("--dtype", {"--precision"}, "precision of matrix products",
                           request.precision,
                           {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16"}));
-  table.add_config(
-      integer("--seed", {"-s"}, "of weights, data order and dropout", request.seed, 0, kAny));
-  table.add(bytes("--memory-limit", {}, "refuse a run that needs more; 0 = what is free",
+  table.add_config(integer("--seed", {"-s"},
+                           "random seed of initial weights, data order and dropout", request.seed,
+                           0, kAny));
+  table.add(bytes("--memory-limit", {}, "refuse a run that needs more memory; 0 = the free memory",
                   o.memory_limit));
   table.add(
-      bytes("--token-cache", {}, "more tokens than this go through a mapped file", o.token_cache));
-  table.add(flag("--allow-change", {}, "resume although data or options differ from the snapshot's",
+      bytes("--token-cache", {}, "tokenise larger texts into a memory-mapped file", o.token_cache));
+  table.add(flag("--allow-change", {}, "resume even if data or options differ from the snapshot's",
                  o.allow_change));
 }
 
@@ -175,26 +183,27 @@ Json read_config(const std::string& path) {
   const std::string content = read_text(path, kConfigBytes);
   const auto depth_guard = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > kConfigDepth)
-      throw UsageError(path + ": JSON nested deeper than 64 levels; expected a Spec");
+      throw UsageError(path + ": nested deeper than 64 levels; expected a Spec");
     return true;
   };
   try {
     Json config = Json::parse(content, depth_guard);
     if (!config.is_object())
-      throw UsageError(path + ": not a JSON object; expected a Spec such as --dump-config prints");
+      throw UsageError(path + ": not a JSON object; expected a Spec as printed by --dump-config");
     return config;
   } catch (const Json::parse_error& error) {
-    throw UsageError(fmt::format(
-        "{}: not JSON (byte {}); expected a Spec such as --dump-config prints", path, error.byte));
+    throw UsageError(
+        fmt::format("{}: not valid JSON (byte {}); expected a Spec as printed by --dump-config",
+                    path, error.byte));
   } catch (const Json::out_of_range&) {
     throw UsageError(path +
-                     ": a number is out of range; expected a Spec such as --dump-config prints");
+                     ": a number is out of range; expected a Spec as printed by --dump-config");
   }
 }
 
 void apply_training(const std::string& path, const Json& values, OptionTable& table) {
   if (!values.is_object())
-    throw UsageError(path + ": \"train\" is not an object; expected options of training");
+    throw UsageError(path + ": \"train\" is not an object; expected training options");
   std::vector<std::string> names;
   for (const Option& option : table.all()) {
     if (option.in_config) names.push_back(option.name);
@@ -222,8 +231,7 @@ void refuse_change_of_model(const TrainOptions& options, const OptionTable& tabl
   for (const Option& option : table.all()) {
     const bool dropout = option.name.find("dropout") != std::string::npos;
     if (!option.of_spec || option.given.empty() || dropout) continue;
-    throw UsageError(option.name +
-                     ": given beside --from, whose model decides it; expected one of them");
+    throw UsageError(option.name + ": cannot be combined with --from, whose model determines it");
   }
 }
 
@@ -240,7 +248,7 @@ void apply_config(TrainRequest& request, OptionTable& table) {
 
 void TrainRequest::take_preset() {
   spec = fovea::preset(preset);
-  spec.vocabulary = 0;  // the text's, not the published model's
+  spec.vocabulary = 0;  // of the text, not of the published model
   options = preset_training(preset);
   objective = static_cast<int>(options.objective);
   seed = static_cast<int64_t>(options.seed);
@@ -254,20 +262,44 @@ void TrainRequest::declare(OptionTable& table) {
   declare_data(table, *this);
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-  table.add(text("--preset", {}, "model and training to begin with: " + presets, preset));
+  table.add(as(
+      "NAME", text("--preset", {}, "model architecture and training options: " + presets, preset)));
   table.add(
-      text("--config", {}, "JSON file: a Spec, and options of training under \"train\"", config));
+      as("FILE", text("--config", {},
+                      "JSON file with a Spec, and with training options under \"train\"", config)));
   declare_length(table, options);
   declare_optimizer(table, *this);
   declare_cadence(table, *this);
   declare_machine(table, *this);
   table.section("Model (overrides the preset)");
   add_spec_options(table, spec);
-  table.add(number("--dropout", {}, "all three dropouts at once", dropout, 0, 0.95));
-  table.section("Instead of training");
-  table.add(flag("--dry-run", {}, "print the plan and stop", dry_run));
-  table.add(flag("--dump-config", {}, "print what --config would hold for this run, and stop",
-                 dump_config));
+  table.add(number("--dropout", {}, "probability of embedding, attention and residual dropout",
+                   dropout, 0, 0.95));
+  table.section("Other actions");
+  table.add(flag("--dry-run", {}, "print the plan of the run and exit", dry_run));
+  table.add(flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
+  table.show_only({"DATA",
+                   "--pairs",
+                   "--labels",
+                   "--out",
+                   "--from",
+                   "--tokenizer",
+                   "--preset",
+                   "--steps",
+                   "--batch",
+                   "--learning-rate",
+                   "--warmup",
+                   "--sample-every",
+                   "--inspect",
+                   "--dtype",
+                   "--seed",
+                   "--context",
+                   "--width",
+                   "--layers",
+                   "--heads",
+                   "--dropout",
+                   "--evaluate-every",
+                   "--dry-run"});
 }
 
 void TrainRequest::apply(OptionTable& table) {

@@ -8,7 +8,7 @@
 
 namespace fovea::cli {
 
-// What `fovea train` is told: a preset, overridden by --config, overridden by the other options.
+// The options of `fovea train`: a preset, overridden by --config, overridden by other options.
 struct TrainRequest {
   Spec spec;
   TrainOptions options;
@@ -16,7 +16,7 @@ struct TrainRequest {
   std::string config;
   float dropout = 0;
   int64_t seed = 0;
-  // indices of the enums, for `choice`
+  // indices of enum values, for `choice`
   int schedule = 0, precision = 0, objective = 0, average_of = 0;
   bool dry_run = false, dump_config = false, inspect = false;
 
@@ -27,7 +27,7 @@ struct TrainRequest {
   void take_preset();
 };
 
-// What --config would hold to ask for the same run.
+// Returns the contents of a --config file that requests the same run.
 std::string config_of(const TrainRequest& request, const OptionTable& table);
 
 }  // namespace fovea::cli

@@ -11,14 +11,14 @@
 namespace fovea::serve {
 namespace {
 
-// JSON knows no infinity: what cannot be has the log-probability that OpenAI's API gives it.
+// JSON has no infinity: impossible tokens get the log-probability that OpenAI's API uses.
 float finite(float logprob) { return std::isfinite(logprob) ? logprob : -9999.0f; }
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
-// A comma in front of all but the first entry.
+// Writes a comma before every element but the first.
 std::string& next(std::string& list) {
   if (!list.empty()) list += ',';
   return list;
@@ -67,7 +67,7 @@ void LogprobList::add(int32_t id, const TokenLogprob& logprob) {
     return;
   }
   const std::string token = text(id);
-  Json likeliest = Json::object();  // two tokens may have the same text
+  Json likeliest = Json::object();  // different tokens may have the same text
   for (const auto& [other, value] : logprob.top) likeliest[text(other)] = finite(value);
   next(tokens_) += json_line(Json(token));
   next(logprobs_) += fmt::format("{}", finite(logprob.logprob));

@@ -9,7 +9,7 @@
 
 namespace fovea::serve {
 
-// What all objects of one answer have in common.
+// Members that all objects of one response share.
 struct AnswerHead {
   std::string id;
   int64_t created = 0;
@@ -22,33 +22,34 @@ struct AnswerHead {
 
 struct TokenCounts {
   int64_t prompt = 0, cached = 0, written = 0;
-  Json json() const;  // "usage"
+  Json json() const;  // the value of "usage"
 };
 
-// The log-probabilities of some tokens of one choice, in the form of chats or of completions. As
-// text: a tree of values would take five times the memory.
+// The log-probabilities of the tokens of one choice, in the format of chats or of completions. Kept
+// as text, since a tree of JSON values would take five times the memory.
 class LogprobList {
  public:
   LogprobList(std::optional<Tokenizer> tokenizer, bool chat);
   void add(int32_t id, const TokenLogprob& logprob);
   bool empty() const { return tokens_.empty(); }
   size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
-  std::string take();  // JSON; null if empty. Leaves the list empty.
+  std::string take();  // returns the JSON, null if empty, and clears the list
 
  private:
   std::string text(int32_t id) const;
-  std::string entry(int32_t id, float logprob) const;  // of a chat, without its last brace
+  // in the chat format, without the closing brace
+  std::string entry(int32_t id, float logprob) const;
 
   std::optional<Tokenizer> tokenizer_;
   bool chat_;
   size_t offset_ = 0;
   std::string tokens_, logprobs_, top_,
-      offsets_;  // parts of JSON arrays; a chat has the first only
+      offsets_;  // contents of JSON arrays; chats use only the first
 };
 
-// null for NaN and infinity, which JSON lacks.
+// Returns null for NaN and infinity, which JSON lacks.
 std::string json_number(float number);
-// An object with more members, whose values are JSON texts: large ones are never trees.
+// Adds members whose values are already JSON text, so that large ones are never parsed.
 using Members = std::vector<std::pair<const char*, std::string>>;
 std::string json_object(const Json& object, const Members& members);
 // "data: ...\n\n"

@@ -7,25 +7,25 @@
 namespace fovea::serve {
 namespace {
 
-// Bytes of JSON, rounded up from answers of usual vocabularies.
-constexpr int64_t kText = 16;      // of a token, and its id
+// Bytes of JSON, rounded up, as measured with common vocabularies.
+constexpr int64_t kText = 16;      // of a token's text and its id
 constexpr int64_t kLogprob = 100;  // {"token", "logprob", "bytes"}
 constexpr int64_t kKey = 64;       // {"place", "token", "weight"}
-constexpr int64_t kNumber = 14;    // of a vector
+constexpr int64_t kNumber = 14;    // of a vector's element
 
 }  // namespace
 
 void check_answer_bytes(int64_t bytes, const std::string& param, const std::string& instead) {
   if (bytes <= kMostAnswerBytes) return;
   throw ApiError{400,
-                 fmt::format("{}: the answer may take {} MiB; expected at most {} MiB, {}", param,
+                 fmt::format("{}: the response may take {} MiB; expected at most {} MiB, {}", param,
                              bytes >> 20, kMostAnswerBytes >> 20, instead),
                  param, "answer_too_large"};
 }
 
 void check_vectors(int64_t count, int64_t width, bool as_base64, const std::string& param) {
-  constexpr int64_t kBase64 = 6;  // of a number; rounded up
-  check_answer_bytes(count * width * (as_base64 ? kBase64 : kNumber), param, "of fewer texts");
+  constexpr int64_t kBase64 = 6;  // per number, rounded up
+  check_answer_bytes(count * width * (as_base64 ? kBase64 : kNumber), param, "with fewer texts");
 }
 
 int64_t bytes_of_token(const ApiRequest& request, int64_t width, int64_t context) {
@@ -43,10 +43,10 @@ std::atomic<int64_t> HeldBytes::all_ = 0;
 void HeldBytes::set(int64_t bytes) {
   all_ += bytes - held_;
   held_ = bytes;
-  // A vocabulary may have longer tokens than were counted on.
-  check_answer_bytes(bytes, "body", "by a smaller request");
+  // A vocabulary may have longer tokens than estimated.
+  check_answer_bytes(bytes, "body", "with a smaller request");
   if (all_ <= kMostHeldBytes) return;
-  throw ApiError{503, "too many large answers are being written; try again", "", "overloaded"};
+  throw ApiError{503, "too many large responses are in progress; try again", "", "overloaded"};
 }
 
 }  // namespace fovea::serve

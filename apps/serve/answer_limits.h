@@ -8,20 +8,20 @@
 
 namespace fovea::serve {
 
-// Of one answer's JSON. What a request may cause is counted before it is taken on, since a few
-// hundred bytes can ask for gigabytes.
+// Most bytes of one response's JSON. Checked before a request is accepted, since a request of a few
+// hundred bytes could cause gigabytes of output.
 constexpr int64_t kMostAnswerBytes = int64_t{64} << 20;
-// Of all answers that are being put together.
+// Most bytes of all responses that are being assembled.
 constexpr int64_t kMostHeldBytes = int64_t{256} << 20;
 
-// Throws ApiError 400 that names `param` where `bytes` are over the limit.
+// Throws ApiError 400, naming `param`, if `bytes` exceeds the limit of one response.
 void check_answer_bytes(int64_t bytes, const std::string& param, const std::string& instead);
 void check_vectors(int64_t count, int64_t width, bool as_base64, const std::string& param);
 
-// What the tokens of one answer may take as JSON, each about so many bytes.
+// Estimated JSON bytes per token of a response.
 int64_t bytes_of_token(const ApiRequest& request, int64_t width, int64_t context);
 
-// The JSON of one answer that is held in memory until it is whole.
+// Accounts for the JSON of one response that is held in memory until it is complete.
 class HeldBytes {
  public:
   HeldBytes() = default;
@@ -29,8 +29,8 @@ class HeldBytes {
   HeldBytes(const HeldBytes&) = delete;
   HeldBytes& operator=(const HeldBytes&) = delete;
 
-  // That so many are held now. Throws ApiError: 400 where one answer has more than it may, 503
-  // where all have together.
+  // Sets the number of bytes held. Throws ApiError 400 if this response exceeds its limit, 503 if
+  // all responses together exceed theirs.
   void set(int64_t bytes);
 
  private:

@@ -21,7 +21,7 @@ Response json_response(const Json& json) {
   return response;
 }
 
-// What a handler throws becomes an answer.
+// Converts exceptions of a handler to error responses.
 Handler guarded(Handler handler, ErrorShape shape) {
   return [handler = std::move(handler), shape](Request request,
                                                const std::shared_ptr<Exchange>& exchange) {
@@ -68,7 +68,7 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
   for (const auto& model : models_) {
     if (model->facts.name == name->get_ref<const std::string&>()) return model;
   }
-  throw ApiError{404, "model: there is no such model here; GET /v1/models lists them", "model",
+  throw ApiError{404, "model: unknown model; GET /v1/models lists the models", "model",
                  "model_not_found"};
 }
 
@@ -98,10 +98,10 @@ Api::Asked Api::read(const Request& request, Able able, unsigned route,
 
 void Api::generate(const Request& request, const Answer& answer, bool chat) {
   auto [served, asked] = read(request, writes, chat ? kChat : kCompletion, [&](ServedModel& model) {
-    if (model.needs_engine().full()) throw too_busy();  // before its text is read
+    if (model.needs_engine().full()) throw too_busy();  // checked before the text is tokenised
     ApiRequest defaults;
     defaults.options = model.defaults;
-    constexpr int64_t kCompletionTokens = 16;  // as OpenAI's API has it; a chat fills the context
+    constexpr int64_t kCompletionTokens = 16;  // OpenAI's default; a chat may fill the context
     defaults.options.max_tokens = model.max_tokens.value_or(chat ? -1 : kCompletionTokens);
     return defaults;
   });
@@ -133,7 +133,7 @@ void Api::rerank(const Request& request, const Answer& answer) {
 void Api::translate(const Request& request, const Answer& answer) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
-                    request.body.substr(0, 1) != "{";  // curl -d calls everything a form
+                    request.body.substr(0, 1) != "{";  // curl -d sends everything as a form
   ApiRequest asked;
   read_fields(parse_body(form ? json_of_form(request.body) : request.body), kTranslate, 0, asked);
   answer_translation(asked, models_, answer);
@@ -153,7 +153,7 @@ void Api::tokenize(const Request& request, const Answer& answer) {
   const std::vector<int32_t> ids = asked.add_special
                                        ? tokenizer.encoding(asked.text, options).ids
                                        : tokenizer.encode(asked.text, options.special);
-  // As text here, without a tree of values: a text may have a million tokens.
+  // Written as text without a tree of JSON values, since a text may have a million tokens.
   std::string body = "{\"tokens\":[";
   for (const int32_t id : ids) {
     if (body.back() != '[') body += ',';
@@ -162,7 +162,7 @@ void Api::tokenize(const Request& request, const Answer& answer) {
     } else {
       body += std::to_string(id);
     }
-    check_answer_bytes(std::ssize(body), "content", "of a shorter text");
+    check_answer_bytes(std::ssize(body), "content", "with a shorter text");
   }
   body += fmt::format("],\"count\":{},\"max_model_len\":{}}}\n", ids.size(), served->facts.context);
   answer->send({200, "application/json", {}, std::move(body)});
@@ -173,7 +173,7 @@ void Api::detokenize(const Request& request, const Answer& answer) {
   const Tokenizer& tokenizer = served->needs_tokenizer();
   int64_t bytes = 0;
   for (const int32_t id : asked.ids) bytes += std::ssize(tokenizer.text_of(id));
-  check_answer_bytes(bytes, "tokens", "by fewer tokens");
+  check_answer_bytes(bytes, "tokens", "with fewer tokens");
   const std::string text = tokenizer.decode(asked.ids, asked.skip_special);
   answer->send(json_response({{"content", text}}));
 }

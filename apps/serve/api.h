@@ -11,7 +11,8 @@
 
 namespace fovea::serve {
 
-// OpenAI's API and its neighbours over some models. Handlers of the router refer to it.
+// OpenAI's API and related routes over a list of models. The router's handlers refer to this
+// object.
 class Api {
  public:
   explicit Api(std::vector<std::shared_ptr<ServedModel>> models);
@@ -35,7 +36,7 @@ class Api {
   void detokenize(const Request& request, const Answer& answer);
   void generate(const Request& request, const Answer& answer, bool chat);
 
-  // What a body of a route asks of which model; fields that it lacks are as `defaults` has them.
+  // Parses the body of a route into a request and its model. Missing fields keep their `defaults`.
   struct Asked {
     std::shared_ptr<ServedModel> model;
     ApiRequest request;
@@ -44,8 +45,8 @@ class Api {
   Asked read(const Request& request, Able able, unsigned route,
              const Defaults& defaults = {}) const;
 
-  // The one that the request names; where it names none the first that is able to, or the first of
-  // all. Throws ApiError 404.
+  // Returns the model that the request names; without a name, the first model with the required
+  // capability, or else the first model. Throws ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
   std::vector<std::shared_ptr<ServedModel>> models_;

@@ -8,7 +8,7 @@
 namespace fovea::serve {
 namespace {
 
-// The types of text-embeddings-inference, and the status that each has there.
+// Error types and statuses of text-embeddings-inference.
 Response embeddings_response(const ApiError& error) {
   const auto response = [&](int status, const char* type) {
     return Response{status,
@@ -60,8 +60,8 @@ ApiError api_error(const std::exception_ptr& thrown) {
   } catch (const Error& error) {
     return {status_of(error.kind()), error.what(), "", ""};
   } catch (const std::bad_alloc&) {
-    return {503, "no memory is left for this request", "", ""};
-  } catch (const std::exception& error) {  // a mistake of ours; others are served on
+    return {503, "out of memory for this request", "", ""};
+  } catch (const std::exception& error) {  // a bug; the server continues
     return {500, error.what(), "", ""};
   }
 }

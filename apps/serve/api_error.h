@@ -9,19 +9,19 @@
 
 namespace fovea::serve {
 
-// How the clients of a route read errors.
+// The error format of a route.
 enum class ErrorShape {
   openai,  // {"error": {"message", "type", "param", "code"}}
-  // text-embeddings-inference: {"error", "error_type"}, with 422 for what does not validate
+  // text-embeddings-inference: {"error", "error_type"}, with 422 for validation errors
   embeddings,
   translate,  // LibreTranslate: {"error"}
 };
 
 Response error_response(ErrorShape shape, const ApiError& error);
-// What an exception of the API or of the library means to a client.
+// Converts an exception of the API or of the library to the client's error.
 ApiError api_error(const std::exception_ptr& thrown);
 int status_of(ErrorKind kind);
-// 429 with Retry-After, by error_response.
+// Status 429; error_response adds Retry-After.
 ApiError too_busy();
 
 }  // namespace fovea::serve

@@ -16,7 +16,7 @@ AttentionTraceList::AttentionTraceList(const AttentionTraceOptions& trace,
   if (trace_options_.attention) ids_ = prompt;
 }
 
-// As JSON.
+// Returns the text of a token as JSON.
 std::string AttentionTraceList::text(int32_t id) const {
   if (id < 0) return "\"\"";
   return json_line(Json(tokenizer_ ? tokenizer_->bytes_of(id) : std::to_string(id)));

@@ -7,7 +7,7 @@
 
 namespace fovea::serve {
 
-// Which requests have a field; bits.
+// The kinds of requests that have a field, as bits.
 enum : unsigned {
   kChat = 1,
   kCompletion = 2,
@@ -29,28 +29,29 @@ enum class FieldType {
   integer,
   number,
   text,
-  stops,     // a string, or an array of strings, all short
+  stops,     // a string or an array of short strings
   strings,   // an array of strings
-  texts,     // a string, or an array of strings
+  texts,     // a string or an array of strings
   ids,       // an array of token ids
-  prompts,   // a string or token ids, or an array of such
-  biases,    // an object from token ids to numbers
+  prompts,   // a string, token ids, or an array of either
+  biases,    // an object that maps token ids to numbers
   messages,  // an array of objects with a role
   array,
   object,
   any,
 };
 
-// One field of a request's JSON: all that validation, its tests and the documentation need. An
-// absent field and null leave the default.
+// One field of a request, as used by validation, tests and documentation. A missing or null field
+// keeps its default.
 struct Field {
-  const char* name;  // "a.b": the field b of the object a, which has a row of its own before
+  const char* name;  // "a.b" is the field b of the object a, whose own row precedes it
   unsigned of;       // kChat | ...
   FieldType type;
-  // Of a number its value, of a list its length, of a text its bytes; both included. Of biases
-  // `least` and `most` bound the values.
+  // Inclusive bounds: of a number's value, a list's length, a text's bytes, or the values of
+  // biases.
   double least, most;
-  const char* initial;  // the default, for people; "model" = flag, generation_config.json, program
+  // the default, for people; "model" = option, generation_config.json or program default
+  const char* initial;
   const char* help;
   void (*put)(const Json& value, ApiRequest& request);
   bool required = false;
@@ -58,11 +59,11 @@ struct Field {
 
 const std::vector<Field>& fields();
 
-// Reads what `body` says of the fields of `of`. Fields that the table lacks are ignored: old
+// Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since older
 // clients send many. `vocabulary` bounds token ids. Throws ApiError with the field as `param`.
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request);
 
-// The table as JSON, for tests and documentation.
+// Returns the table as JSON, for tests and documentation.
 std::string fields_json();
 
 }  // namespace fovea::serve

@@ -36,7 +36,8 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
 
 void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
   find_calls_ = find_calls;
-  const std::vector<int32_t> start = {-1};  // what a decoder behind an encoder begins with
+  // the decoder of an encoder-decoder starts with no prompt
+  const std::vector<int32_t> start = {-1};
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
   for (size_t i = 0; i < open_; ++i) {
     const auto& prompt = prompts[i / static_cast<size_t>(request_.options.answers)];
@@ -56,7 +57,7 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
   }
 }
 
-// False where the request is over before it began.
+// Returns false if the request ended before it was submitted.
 bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
   const uint64_t number = model_->needs_engine().submit(
       ids, request_.options,
@@ -77,7 +78,7 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
     return false;
   }
   if (model_->most_seconds > 0 && seconds() > model_->most_seconds) {
-    fail({503, "the answer takes longer than --max-time", "", ""});
+    fail({503, "the request took longer than --max-time", "", ""});
     return false;
   }
   if (!any_token_ && event.id >= 0) {

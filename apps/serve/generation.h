@@ -14,14 +14,14 @@
 
 namespace fovea::serve {
 
-// One chat or completion on its way: gives its prompts to the engine and turns what comes back into
-// one JSON object or a stream of them.
+// A running chat or completion. Submits its prompts to the engine and converts the events to one
+// JSON object or to a stream of them.
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
                 std::shared_ptr<Exchange> exchange, Metrics& metrics);
 
-  // Throws ApiError 429 where the engine takes no more. `find_calls`: the answer may call tools.
+  // `find_calls`: parse tool calls in the text. Throws ApiError 429 if the engine is full.
   void start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls);
 
  private:
@@ -37,12 +37,12 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   bool submit(size_t prompt, const std::vector<int32_t>& ids);
   bool take(size_t prompt, const Event& event);
   void finish_choice(size_t index, const Event& event);
-  double seconds() const;  // since it began
+  double seconds() const;  // since the request started
   void stream_event(size_t index, const Event& event);
   void stream_piece(size_t index, const std::string& text);
   void stream_end(size_t index, const Generation& generation);
   void send_chunk(const std::string& choice);
-  // What a choice says beside its text: log-probabilities, token ids and what was traced.
+  // Returns the members of a choice besides its text: log-probabilities, token ids and traces.
   Members extras(Choice& choice, const std::vector<int32_t>& ids) const;
   void begin_choice(size_t index);
   std::string whole_choice(size_t index, const Generation& generation);
@@ -60,14 +60,14 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   bool find_calls_ = false;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
-  // What follows belongs to the engine's thread.
+  // The following members are used on the engine's thread only.
   std::vector<Choice> choices_;
-  std::vector<std::string> whole_;  // of an answer that is not streamed
+  std::vector<std::string> whole_;  // texts of a response that is not streamed
   HeldBytes held_;
-  size_t held_bytes_ = 0;  // of whole_, and of choices_ so far
+  size_t held_bytes_ = 0;  // bytes of whole_ and of the finished choices_
   Json timings_;
   TokenCounts counts_;
-  size_t open_ = 0;  // choices that have not ended
+  size_t open_ = 0;  // number of unfinished choices
   bool streaming_ = false, failed_ = false, any_token_ = false;
 
   const std::shared_ptr<Submissions> submissions_;

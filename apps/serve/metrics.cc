@@ -25,28 +25,29 @@ struct Gauge {
 };
 
 constexpr Gauge<EngineStatus> kEngineGauges[] = {
-    {"fovea_sequences_running", "gauge", "Answers being written.", &EngineStatus::running},
-    {"fovea_requests_waiting", "gauge", "Requests that wait for their turn.",
-     &EngineStatus::waiting},
-    {"fovea_cache_bytes", "gauge", "Room for keys and values.", &EngineStatus::cache_bytes},
-    {"fovea_cache_used_bytes", "gauge", "Keys and values held.", &EngineStatus::cache_used_bytes},
-    {"fovea_generations_total", "counter", "Prompts that were taken on.", &EngineStatus::requests},
-    {"fovea_prompt_tokens_total", "counter", "Tokens of prompts.", &EngineStatus::prompt_tokens},
-    {"fovea_cached_tokens_total", "counter", "Tokens of prompts that were not computed again.",
+    {"fovea_sequences_running", "gauge", "Sequences that are being generated.",
+     &EngineStatus::running},
+    {"fovea_requests_waiting", "gauge", "Requests that wait.", &EngineStatus::waiting},
+    {"fovea_cache_bytes", "gauge", "Size of the key-value cache.", &EngineStatus::cache_bytes},
+    {"fovea_cache_used_bytes", "gauge", "Used bytes of the key-value cache.",
+     &EngineStatus::cache_used_bytes},
+    {"fovea_generations_total", "counter", "Accepted prompts.", &EngineStatus::requests},
+    {"fovea_prompt_tokens_total", "counter", "Prompt tokens.", &EngineStatus::prompt_tokens},
+    {"fovea_cached_tokens_total", "counter", "Prompt tokens found in the cache.",
      &EngineStatus::cached_tokens},
-    {"fovea_generated_tokens_total", "counter", "Tokens written.", &EngineStatus::written_tokens},
-    {"fovea_steps_total", "counter", "Passes through the model.", &EngineStatus::steps},
-    {"fovea_guessed_tokens_total", "counter", "Guesses that were checked.",
+    {"fovea_generated_tokens_total", "counter", "Generated tokens.", &EngineStatus::written_tokens},
+    {"fovea_steps_total", "counter", "Forward passes.", &EngineStatus::steps},
+    {"fovea_guessed_tokens_total", "counter", "Speculative tokens checked.",
      &EngineStatus::guessed_tokens},
-    {"fovea_accepted_tokens_total", "counter", "Guesses that were right.",
+    {"fovea_accepted_tokens_total", "counter", "Speculative tokens accepted.",
      &EngineStatus::accepted_tokens},
 };
 
-// Of models that make vectors or scores.
+// Metrics of models that compute vectors or scores.
 constexpr Gauge<QueueStatus> kQueueGauges[] = {
-    {"fovea_queue_waiting", "gauge", "Requests whose texts wait.", &QueueStatus::waiting},
+    {"fovea_queue_waiting", "gauge", "Requests that wait.", &QueueStatus::waiting},
     {"fovea_queue_waiting_tokens", "gauge", "Tokens that wait.", &QueueStatus::waiting_tokens},
-    {"fovea_queue_requests_total", "counter", "Requests taken on.", &QueueStatus::requests},
+    {"fovea_queue_requests_total", "counter", "Accepted requests.", &QueueStatus::requests},
     {"fovea_queue_tokens_total", "counter", "Tokens computed.", &QueueStatus::tokens},
     {"fovea_queue_batches_total", "counter", "Batches computed.", &QueueStatus::batches},
 };
@@ -86,7 +87,7 @@ void Histogram::write(std::string& out, const std::string& name) const {
 
 void Metrics::request(const AccessRecord& record) {
   const std::lock_guard lock(mutex_);
-  // Paths that nobody serves would grow the table without end.
+  // Unknown paths would let the table grow without limit.
   ++requests_[{record.route.empty() ? "other" : record.route, record.status}];
   durations_.add(record.seconds);
 }
@@ -114,9 +115,11 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
     out += fmt::format("fovea_http_requests_total{{path=\"{}\",status=\"{}\"}} {}\n",
                        escaped(key.first), key.second, count);
   }
-  head(out, "fovea_http_request_seconds", "histogram", "From a request to the end of its answer.");
+  head(out, "fovea_http_request_seconds", "histogram",
+       "Time from a request to the end of its response.");
   durations_.write(out, "fovea_http_request_seconds");
-  head(out, "fovea_time_to_first_token_seconds", "histogram", "From a request to its first token.");
+  head(out, "fovea_time_to_first_token_seconds", "histogram",
+       "Time from a request to its first token.");
   first_tokens_.write(out, "fovea_time_to_first_token_seconds");
   return out;
 }

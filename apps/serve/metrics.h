@@ -11,7 +11,7 @@
 
 namespace fovea::serve {
 
-// Counts of seconds in buckets, as Prometheus wants them.
+// A histogram of seconds in Prometheus' bucket format.
 class Histogram {
  public:
   void add(double seconds);
@@ -24,7 +24,7 @@ class Histogram {
   double sum_ = 0;
 };
 
-// What /metrics tells. Safe from any thread.
+// The counters of /metrics. Safe from any thread.
 class Metrics {
  public:
   void request(const AccessRecord& record);

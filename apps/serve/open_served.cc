@@ -28,17 +28,17 @@ TextEngine text_engine(const Model& model, const EngineOptions& engine_options) 
   return text;
 }
 
-// "de-en" as {"de", "en"}
+// Splits "de-en" into {"de", "en"}.
 TranslationDirection direction_of(const std::string& languages) {
   const size_t dash = languages.find('-');
   if (dash == std::string::npos || dash == 0 || dash + 1 == languages.size()) {
     throw Error(ErrorKind::InvalidArgument,
-                "--languages: " + languages + "; expected source-target, such as de-en");
+                "--languages: \"" + languages + "\"; expected source-target, such as de-en");
   }
   return {languages.substr(0, dash), languages.substr(dash + 1), ""};
 }
 
-// What tokenizer_config.json says, as Marian's does.
+// Reads the languages from tokenizer_config.json, as in Marian's files.
 TranslationDirection direction_in(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   constexpr size_t kMostBytes = size_t{16} << 20;
@@ -52,7 +52,8 @@ TranslationDirection direction_in(const std::string& folder) {
   return {named("source_lang"), named("target_lang"), ""};
 }
 
-// `languages` chooses among what the model's files tell, or says what they do not.
+// `languages` selects one of the directions in the model's files, or sets it if the files have
+// none.
 std::vector<TranslationDirection> directions_of(const Model& model, const std::string& folder,
                                                 const std::string& languages) {
   std::vector<TranslationDirection> told = translation_directions(model);
@@ -143,7 +144,7 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
                                          const std::function<void(const std::string&)>& warn) {
   auto served = std::make_shared<ServedModel>();
   std::vector<std::string> warnings;
-  // Of a sentence-transformers directory the Transformer may lie in a folder of its own.
+  // In a sentence-transformers directory the Transformer may be in a subdirectory.
   const bool sentences = std::filesystem::exists(folder + "/modules.json");
   std::optional<Spec> spec;
   if (!sentences || std::filesystem::exists(folder + "/config.json")) {
@@ -159,11 +160,12 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
   if (!options.languages.empty() && !served->translator) {
     throw Error(ErrorKind::InvalidArgument,
                 "--languages: " + options.languages + " for " + folder +
-                    ", which does not translate; expected an empty one");
+                    ", which is not a translation model; expected an empty value");
   }
   if (!options.draft.empty() && !served->engine) {
-    throw Error(ErrorKind::InvalidArgument, "--draft: " + options.draft + " for " + folder +
-                                                ", which writes no text; expected an empty one");
+    throw Error(ErrorKind::InvalidArgument,
+                "--draft: " + options.draft + " for " + folder +
+                    ", which does not generate text; expected an empty value");
   }
   for (const std::string& warning : warnings) warn(warning);
   return served;

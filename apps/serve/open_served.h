@@ -10,19 +10,19 @@ namespace fovea::serve {
 
 struct ServedOptions {
   std::string name;           // in the API
-  std::string template_file;  // a chat template instead of the model's own
-  std::string languages;      // "de-en", of a translation model; empty = as its files say
-  std::string draft;          // a smaller model that guesses ahead; empty = none
-  int64_t draft_tokens = 0;   // that it guesses at a time
+  std::string template_file;  // chat template to use instead of the model's
+  std::string languages;      // "de-en", for a translation model; empty = as in its files
+  std::string draft;          // directory of a draft model for speculative tokens; empty = none
+  int64_t draft_tokens = 0;   // speculative tokens per pass
   WeightPrecision precision = WeightPrecision::stored;
   CachePrecision cache = CachePrecision::automatic;
   EngineOptions engine;
-  double most_seconds = 0;  // see ServedModel
+  double most_seconds = 0;  // as in ServedModel
   SamplingFlags flags;
 };
 
-// Opens a model for what it can do: a cross-encoder scores pairs, a decoder with a language head
-// writes, and everything else makes vectors. `warn` receives what is odd about its files.
+// Opens a model by its capability: a cross-encoder scores pairs, a decoder with a language-model
+// head generates text, any other model computes vectors. `warn` receives warnings about its files.
 std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
                                          const std::function<void(const std::string&)>& warn);
 

@@ -16,7 +16,8 @@ namespace {
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
 }
 
-// Parts of a text become one text, and the arguments of calls objects, as templates expect them.
+// Joins the parts of a content into one text and parses the arguments of calls to objects, as
+// templates expect.
 Json template_message(Json message, bool knows_developer) {
   if (message["role"] == "developer" && !knows_developer) message["role"] = "system";
   if (const auto content = message.find("content");
@@ -39,8 +40,8 @@ Json template_message(Json message, bool knows_developer) {
   return message;
 }
 
-// Messages that only call tools may have no content. Templates of models that call tools know that;
-// the others add nothing to a text.
+// A message that only calls tools may have no content. Templates without tool calls expect a
+// string.
 std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages) {
   try {
     return model.chat->render(guarded(chat, model.needs_tokenizer()));
@@ -57,12 +58,11 @@ std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages
   return model.chat->render(guarded(chat, model.needs_tokenizer()));
 }
 
-// A template that does not know of something leaves it out without a word.
+// Rejects fields that the template would silently ignore.
 void check_shown(const ApiRequest& request, bool with_tools, const ChatFormat& chat) {
   const auto refuse = [](const char* param, const char* more) {
     throw ApiError{400,
-                   fmt::format("{0}: the model's chat template does not know {0}; expected "
-                               "none{1}",
+                   fmt::format("{0}: not supported by the model's chat template; expected none{1}",
                                param, more),
                    param, "unsupported_by_template"};
   };
@@ -98,7 +98,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
 
 struct ToolChoice {
   bool none = false, required = false;
-  std::string name = {};  // of the one that must be called
+  std::string name = {};  // of the function that must be called
 };
 
 ToolChoice tool_choice(const ApiRequest& request) {
@@ -117,7 +117,7 @@ ToolChoice tool_choice(const ApiRequest& request) {
   return {false, true, function["name"]};
 }
 
-// The schema that a response_format asks for: nothing for text, "" for any object.
+// Returns the JSON Schema required by response_format: unset for text, "" for any object.
 std::optional<std::string> format_schema(const Json& format) {
   if (format.is_null() || format.empty()) return std::nullopt;
   const Json type = format.value("type", Json());
@@ -157,17 +157,18 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) 
   bad_value("prompt", "at least one character or token");
 }
 
-// Room for the answer behind a prompt.
+// Returns the most tokens that fit after a prompt.
 int64_t room_behind(const std::vector<int32_t>& ids, const ServedModel& model, bool chat) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;
   if (context == 0 || length < context) return context - length;
   const char* const param = chat ? "messages" : "prompt";
-  throw ApiError{400,
-                 fmt::format("{}: {} tokens; the model's context holds {}, and the answer needs "
-                             "room in it",
-                             param, length, context),
-                 param, "context_length_exceeded"};
+  throw ApiError{
+      400,
+      fmt::format(
+          "{}: {} tokens leave no room for an answer; expected fewer than {}, the model's context",
+          param, length, context),
+      param, "context_length_exceeded"};
 }
 
 void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const ServedModel& model,
@@ -176,7 +177,8 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   for (const std::vector<int32_t>& ids : prompts.ids) {
     int64_t room = room_behind(ids, model, chat);
     if (model.facts.context == 0) continue;
-    // The cache may have room for less than the context; for nothing at all it says so itself.
+    // A cache smaller than the context limits the answer; submit() reports a cache that is too
+    // small for any answer.
     const auto length = model.facts.encoder ? 1 : static_cast<int64_t>(ids.size());
     const int64_t cached = model.needs_engine().room(length, request.options.answers);
     if (cached > 0) room = std::min(room, cached);
@@ -184,8 +186,8 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   }
 }
 
-// Bytes of JSON that the answers may take. A length that the client did not ask for is shortened,
-// one that it asked for is refused.
+// Limits the JSON bytes of the response. An implicit length is shortened; a length that the client
+// set is refused.
 void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const ModelFacts& facts) {
   const auto answers = std::ssize(prompts.ids) * request.options.answers;
   int64_t echoed = 0;
@@ -197,15 +199,15 @@ void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const Mo
         text ? std::ssize(*text) : kTokenBytes * std::ssize(std::get<std::vector<int32_t>>(prompt));
   }
   echoed *= request.options.answers;
-  check_answer_bytes(echoed, "echo", "of fewer or shorter prompts, or without echo");
+  check_answer_bytes(echoed, "echo", "with fewer or shorter prompts, or without echo");
   const int64_t token = answers * bytes_of_token(request, facts.width, facts.context);
-  check_answer_bytes(echoed + token, "n", "of fewer answers");
+  check_answer_bytes(echoed + token, "n", "with fewer choices");
   const int64_t most = (kMostAnswerBytes - echoed) / token;
   int64_t& tokens = request.options.max_tokens;
   if (request.max_tokens_given && tokens > most) {
     const double bytes = static_cast<double>(token) * static_cast<double>(tokens);
     check_answer_bytes(static_cast<int64_t>(std::min(bytes, 1e18)), "max_tokens",
-                       fmt::format("such as {} tokens for each of {} answers", most, answers));
+                       fmt::format("such as {} tokens for each of {} choices", most, answers));
   }
   tokens = tokens < 0 ? most : std::min(tokens, most);
   request.options.min_tokens = std::min(request.options.min_tokens, tokens);
@@ -214,8 +216,9 @@ void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const Mo
 void check_attention_trace(const AttentionTraceOptions& trace, const ModelFacts& facts) {
   const auto check = [](const char* param, int64_t value, int64_t most) {
     if (value <= most) return;
-    throw ApiError{400, fmt::format("{}: expected at most {}, the model's last", param, most),
-                   param, "out_of_range"};
+    throw ApiError{
+        400, fmt::format("{}: expected at most {}, the model's last layer or head", param, most),
+        param, "out_of_range"};
   };
   if (trace.attention) {
     check("fovea.attention.layer", trace.attention->layer, facts.layers - 1);
@@ -226,12 +229,12 @@ void check_attention_trace(const AttentionTraceOptions& trace, const ModelFacts&
 
 void check_combinations(ApiRequest& request, bool chat) {
   if (request.best_of != 0 && request.best_of != request.options.answers) {
-    bad_value("best_of", "the same as n");
+    bad_value("best_of", "the value of n");
   }
-  if (request.echo && request.options.logprobs >= 0) bad_value("echo", "false beside logprobs");
+  if (request.echo && request.options.logprobs >= 0) bad_value("echo", "false with logprobs");
   if (!chat) return;
   if (request.options.logprobs > 0 && !request.logprobs)
-    bad_value("logprobs", "true for top_logprobs");
+    bad_value("logprobs", "true with top_logprobs");
   if (!request.logprobs) request.options.logprobs = -1;
   if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
 }
@@ -253,7 +256,7 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
     if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
   } else {
     for (const Prompt& prompt : request.prompts) {
-      if (exchange.gone()) throw ApiError{503, "nobody waits for the answer", "", ""};
+      if (exchange.gone()) throw ApiError{503, "the client has disconnected", "", ""};
       prompts.ids.push_back(prompt_ids(prompt, model));
     }
   }

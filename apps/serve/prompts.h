@@ -8,11 +8,11 @@
 
 namespace fovea::serve {
 
-// What a request wants to be answered, as token ids; and what its fields mean for its model:
-// max_tokens within the context, response_format and tool_choice as a constraint. Throws ApiError.
+// The prompts of a request as token ids, and its options for the model: max_tokens limited by the
+// context, response_format and tool_choice as a constraint. Throws ApiError.
 struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;
-  bool find_calls = false;  // the answer may call tools
+  bool find_calls = false;  // parse tool calls in the text
 };
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
                         const Exchange& exchange);

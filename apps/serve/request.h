@@ -13,7 +13,7 @@ namespace fovea::serve {
 
 using Json = nlohmann::ordered_json;
 
-// What is wrong with a request, as the client is told.
+// An error of a request, as reported to the client.
 struct ApiError {
   int status = 400;
   std::string message, param, code;
@@ -21,13 +21,13 @@ struct ApiError {
 
 using Prompt = std::variant<std::string, std::vector<int32_t>>;
 
-// The values of one request's fields. `options` begins as the model's own defaults.
+// The field values of one request. `options` starts with the model's defaults.
 struct ApiRequest {
   std::string model;
   GenerateOptions options;
   bool seed_given = false;
-  bool max_tokens_given = false;  // by the client, and not as -1
-  bool logprobs = false;          // of a chat; `options.logprobs` counts the alternatives
+  bool max_tokens_given = false;  // true if the client set it to a value other than -1
+  bool logprobs = false;          // of a chat; `options.logprobs` is the number of alternatives
   int64_t best_of = 0;
   bool stream = false, include_usage = false, return_ids = false;
 
@@ -42,15 +42,15 @@ struct ApiRequest {
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
   bool base64 = false;
   int64_t dimensions = 0;
-  std::optional<bool> normalise;  // absent: as the model says
+  std::optional<bool> normalise;  // unset: the model's setting
   std::string prompt_name;
   bool truncate = true;
 
   std::string query;               // of /rerank
-  std::vector<std::string> texts;  // and of /translate
+  std::vector<std::string> texts;  // of /rerank and /translate
   bool raw_scores = false, return_text = false;
 
-  bool many = false;  // of /translate: the texts came as an array
+  bool many = false;  // of /translate: the texts were sent as an array
   std::string source, target;
   int64_t alternatives = 0;
 
@@ -59,7 +59,7 @@ struct ApiRequest {
   bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;
 };
 
-// Throws ApiError 400 for what is no JSON object.
+// Parses a JSON object. Throws ApiError 400 if it is not one.
 Json parse_body(const std::string& body);
 
 }  // namespace fovea::serve

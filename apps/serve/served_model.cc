@@ -9,7 +9,7 @@
 namespace fovea::serve {
 namespace {
 
-constexpr size_t kTemplateBytes = size_t{1} << 20;  // ChatTemplate takes no more
+constexpr size_t kTemplateBytes = size_t{1} << 20;  // the limit of ChatTemplate
 
 template <class Value, class Flag>
 void take(const std::optional<Flag>& flag, Value& value) {
@@ -22,7 +22,7 @@ std::string token_text(const std::optional<Tokenizer>& tokenizer, bool begin) {
   return id ? std::string(tokenizer->text_of(*id)) : std::string();
 }
 
-// What ModelChat gives the templates of a directory.
+// Returns the variables that ModelChat passes to the templates of a directory.
 std::string variables_of(const ChatRequest& request, const std::string& bos,
                          const std::string& eos) {
   Json variables = request.variables.empty() ? Json::object()
@@ -47,7 +47,7 @@ ChatFormat format_of(std::function<std::string(const ChatRequest&)> render,
           names(source, "documents")};
 }
 
-// What a template refuses is the client's business, where its file lies is not.
+// Removes the path of the template file from an error, since clients must not see it.
 std::string without_path(std::string message, const std::string& path) {
   const size_t end = message.find(": line ");
   if (message.starts_with(path) && end != std::string::npos) {
@@ -66,21 +66,22 @@ const Tokenizer& ServedModel::needs_tokenizer() const {
 
 const TextEngine& ServedModel::needs_engine() const {
   if (engine) return *engine;
-  throw ApiError{400,
-                 "model: " + facts.name + " has no language head, so it writes no text; expected " +
-                     "a model that does",
-                 "model", "wrong_model"};
+  throw ApiError{
+      400,
+      "model: " + facts.name + ": has no language-model head; expected a model that generates text",
+      "model", "wrong_model"};
 }
 
 const Embedder& ServedModel::needs_embedder() const {
   if (embedder) return *embedder;
-  throw ApiError{400, "model: " + facts.name + " makes no vectors; expected a model for embeddings",
-                 "model", "wrong_model"};
+  throw ApiError{
+      400, "model: " + facts.name + ": does not compute embeddings; expected an embedding model",
+      "model", "wrong_model"};
 }
 
 RerankQueue& ServedModel::needs_reranker() const {
   if (rerank_queue) return *rerank_queue;
-  throw ApiError{400, "model: " + facts.name + " is no re-ranker; expected a cross-encoder",
+  throw ApiError{400, "model: " + facts.name + ": is not a re-ranker; expected a cross-encoder",
                  "model", "wrong_model"};
 }
 

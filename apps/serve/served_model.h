@@ -18,8 +18,8 @@
 
 namespace fovea::serve {
 
-// What the API needs of an Engine; a test gives one of its own. Sinks are called on the engine's
-// thread, later than submit() returns.
+// The part of Engine that the API uses; tests implement their own. Sinks are called on the engine's
+// thread, after submit() has returned.
 struct TextEngine {
   std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
                          const AttentionTraceOptions&)>
@@ -32,20 +32,20 @@ struct TextEngine {
   bool full() const { return status().waiting >= most_waiting; }
 };
 
-// Puts a conversation into the text that the model was trained on.
+// Converts a conversation to the text format that the model was trained on.
 struct ChatFormat {
   std::function<std::string(const ChatRequest&)> render;
-  bool knows_developer = false;  // the role, which is "system" elsewhere
+  bool knows_developer = false;  // the template has the role "developer"; others get "system"
   bool knows_tools = true, knows_documents = true;
 };
 
-// Of an encoder-decoder that reads one language and writes another.
+// An encoder-decoder that translates.
 struct Translator {
-  // One line as the engine has to be asked for it, with so many hypotheses.
+  // Returns the engine's request for one line, with `hypotheses` results.
   std::function<TranslationRequest(const std::string& line, const std::string& source_prefix,
                                    int64_t hypotheses)>
       request;
-  std::vector<TranslationDirection> directions;  // at least one; empty languages are any
+  std::vector<TranslationDirection> directions;  // at least one; empty codes mean any language
   int64_t most_hypotheses = 1;
 };
 
@@ -54,34 +54,35 @@ struct ModelFacts {
   int64_t created = 0;  // seconds since 1970
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
   int64_t layers = 0, heads = 0;  // of the decoder
-  bool encoder = false;           // reads the prompt
+  bool encoder = false;           // an encoder reads the prompt
 };
 
-// One model behind the API.
+// One model of the API.
 class ServedModel {
  public:
   ModelFacts facts;
   std::optional<Tokenizer> tokenizer;
-  std::optional<ChatFormat> chat;     // none: the model has no chat template
-  GenerateOptions defaults;           // flags over generation_config.json over the program's
-  std::vector<int32_t> ends;          // the tokens that end a text
-  std::optional<int64_t> max_tokens;  // where a flag or generation_config.json says
-  double most_seconds = 0;            // that an answer may take; 0 = as long as it likes
-  // One of these: a model that writes (and perhaps translates), one that turns texts into vectors,
-  // or one that scores pairs of texts.
+  std::optional<ChatFormat> chat;  // unset: the model has no chat template
+  // options override generation_config.json, which overrides the program's defaults
+  GenerateOptions defaults;
+  std::vector<int32_t> ends;          // end-of-text tokens
+  std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
+  double most_seconds = 0;            // limit per request; 0 = unlimited
+  // Exactly one of: a model that generates (and may translate), one that computes vectors, or one
+  // that scores pairs of texts.
   std::optional<TextEngine> engine;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;
-  std::shared_ptr<EmbedQueue> embed_queue;  // beside embedder
+  std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
   std::shared_ptr<RerankQueue> rerank_queue;
 
-  // Throw ApiError 400 where the model has none.
+  // Throw ApiError 400 if the model lacks the capability.
   const Tokenizer& needs_tokenizer() const;
   const TextEngine& needs_engine() const;
   const Embedder& needs_embedder() const;
   RerankQueue& needs_reranker() const;
-  void end_work();  // no answer is under way afterwards
-  // Made at the first request that asks for JSON.
+  void end_work();  // cancels all requests and stops the engines
+  // Built at the first request that requires JSON.
   std::shared_ptr<const JsonVocabulary> json_vocabulary();
 
  private:
@@ -89,20 +90,19 @@ class ServedModel {
   std::shared_ptr<const JsonVocabulary> json_vocabulary_;
 };
 
-// Flags of the program that stand over generation_config.json.
+// Sampling options of the program; they override generation_config.json.
 struct SamplingFlags {
   std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
   std::optional<int64_t> top_k, max_tokens;
 };
 
-// The program's options, where flags and generation_config.json say nothing: max_tokens = -1 tells
-// that they do not.
+// The program's defaults, with max_tokens = -1 as the mark of an unset value.
 GenerateOptions program_defaults();
-// What generation_config.json made of them, then flags.
+// Applies generation_config.json's options, then the program's options, to the model.
 void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags);
 
-// The chat format of a model's directory, or of a template's own file; nothing where the directory
-// has none.
+// Returns the chat format of a model directory, or of `template_file`; unset if the directory has
+// no chat template.
 std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
                                       const std::optional<Tokenizer>& tokenizer);
 

@@ -10,15 +10,16 @@
 
 namespace fovea::serve {
 
-// What one HTTP request gave to an engine or a queue, which is called off once its client goes.
+// The submissions of one HTTP request to an engine or a queue. They are cancelled when the client
+// disconnects.
 class Submissions : public std::enable_shared_from_this<Submissions> {
  public:
-  // `cancel` calls one off by its number.
+  // `cancel` cancels a submission by its number.
   explicit Submissions(std::function<void(uint64_t)> cancel) : cancel_(std::move(cancel)) {}
 
-  // Calls all off when the client of the exchange goes.
+  // Cancels all submissions when the client of the exchange disconnects.
   void follow(Exchange& exchange);
-  // One more was taken on. False where the client went meanwhile: it is called off.
+  // Adds a submission. Returns false, and cancels it, if the client has already disconnected.
   bool add(uint64_t number);
   void cancel();
   bool cancelled() const;

@@ -22,7 +22,7 @@ std::string_view without_space(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Appends one call; false where the JSON is none.
+// Appends one call. Returns false if `json` is not a call.
 bool add_call(const Json& json, Json& calls) {
   if (!json.is_object()) return false;
   const auto name = json.find("name");
@@ -87,7 +87,7 @@ std::string ToolCallFilter::add(std::string_view text) {
   size_t keep = held_.find(kOpen);
   inside_ = keep != std::string::npos;
   if (!inside_) {
-    // The longest end that may become the mark.
+    // The longest suffix that may be the start of the mark.
     size_t tail = std::min(held_.size(), kOpen.size() - 1);
     while (held_.compare(held_.size() - tail, tail, kOpen, 0, tail) != 0) --tail;
     keep = held_.size() - tail;
@@ -111,7 +111,8 @@ std::string call_schema(const Json& tools, const std::string& name) {
          {"additionalProperties", false}});
   }
   if (any.empty()) {
-    throw ApiError{400, "tool_choice: names no function of tools", "tool_choice", "invalid_value"};
+    throw ApiError{400, "tool_choice: not a function in tools; expected one of its names",
+                   "tool_choice", "invalid_value"};
   }
   return Json{{"anyOf", any}}.dump();
 }

@@ -7,33 +7,33 @@
 
 namespace fovea::serve {
 
-// The calls in an answer: <tool_call>{...}</tool_call> as Hermes and Qwen write them, or nothing
-// but a JSON object, or array of objects, with "name" and "arguments" (or "parameters"), as Llama
-// and Mistral do. Other text is left as it is.
+// Parses tool calls in an answer: <tool_call>{...}</tool_call> as written by Hermes and Qwen, or a
+// whole answer that is a JSON object or array of objects with "name" and "arguments" (or
+// "parameters"), as written by Llama and Mistral. Other text is kept.
 struct ToolCalls {
-  std::string text;            // what stands before them
+  std::string text;            // the text before the calls
   Json calls = Json::array();  // [{"id", "type": "function", "function": {"name", "arguments"}}]
 };
 ToolCalls find_tool_calls(const std::string& answer);
 
-// JSON that a model wrote, here or in a conversation that a client sends. Discarded where it is not
-// JSON or is over the limits of parse_ordered_json.
+// Parses JSON written by a model. Returns a discarded value if it is invalid or exceeds the limits
+// of parse_ordered_json.
 Json json_or_discarded(std::string_view text);
 
-// Of a streamed answer, lets through what certainly belongs to no call.
+// Passes on the streamed text that certainly belongs to no tool call.
 class ToolCallFilter {
  public:
   std::string add(std::string_view text);
-  const std::string& held() const { return held_; }  // the rest, to be looked at in the end
+  const std::string& held() const { return held_; }  // the withheld rest, to be parsed at the end
 
  private:
   std::string held_;
-  bool began_ = false;   // something other than white space came
-  bool inside_ = false;  // all that follows belongs to calls
+  bool began_ = false;   // something other than white space arrived
+  bool inside_ = false;  // everything that follows belongs to calls
 };
 
-// The schema of what a model must write that has to call one of `tools`; `name` = "" for any.
-// Throws ApiError where there is none of that name.
+// Returns the JSON Schema of a call of the tool `name`, or of any tool if `name` is empty. Throws
+// ApiError if there is no such tool.
 std::string call_schema(const Json& tools, const std::string& name);
 
 }  // namespace fovea::serve

@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
 }
 
-// The texts of one request on their way through the engine.
+// The texts of one request while they are translated.
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
   TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
@@ -65,28 +65,29 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  private:
   struct Asked {
     size_t text, line;
-    size_t left;  // hypotheses that are to come
+    size_t left;  // hypotheses that are still missing
     TranslationRequest request;
   };
-  // Each translation of a line is held until the last one is there.
+  // The translations of a line are held until the last one arrives.
   void check_lines() const {
     size_t lines = 0;
     for (const std::string& text : request_.texts) {
       lines += 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
     }
     if (lines * ranks_ <= kMostTranslations) return;
-    throw ApiError{400,
-                   fmt::format("q: {} lines with {} translations each; expected at most {} "
-                               "translations",
-                               lines, ranks_, kMostTranslations),
-                   "q", "out_of_range"};
+    throw ApiError{
+        400,
+        fmt::format("q: {} lines with {} translations each; expected at most {} translations",
+                    lines, ranks_, kMostTranslations),
+        "q", "out_of_range"};
   }
 
   static constexpr size_t kMostTranslations = 65'536;
-  // Lines that one request has in the engine's queue: a long text leaves room for others.
+  // Most lines of one request in the engine's queue, so that a long text leaves room for others.
   static constexpr size_t kAtOnce = 32;
 
-  // False where the engine takes nothing more and none of the lines is under way. `mutex_` is held.
+  // Submits further lines. Returns false if the engine is full and no line is running. Requires
+  // `mutex_`.
   bool submit_more() {
     while (under_way_ < kAtOnce && next_ < asked_.size()) {
       const uint64_t number = model_->needs_engine().submit(
@@ -103,7 +104,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     return true;
   }
 
-  // On the engine's thread.
+  // Called on the engine's thread.
   bool take(Asked& line, const Event& event) {
     const std::lock_guard lock(mutex_);
     if (failed_ || submissions_->cancelled()) return false;
@@ -128,7 +129,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     return false;
   }
 
-  // Of each line its hypothesis of this rank, as one text.
+  // Joins the hypotheses of rank `rank` of all lines of a text.
   std::string joined(size_t text, size_t rank) const {
     std::string out;
     for (size_t i = 0; i < lines_[text].size(); ++i) {
@@ -138,7 +139,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     return out;
   }
 
-  // Those that differ from the translation and from each other.
+  // Returns the hypotheses that differ from the translation and from one another.
   Json alternatives(size_t text) const {
     std::vector<std::string> found = {joined(text, 0)};
     for (size_t rank = 1; rank < ranks_; ++rank) {
@@ -153,7 +154,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     for (size_t i = 0; i < lines_.size(); ++i) {
       texts.push_back(joined(i, 0));
       others.push_back(alternatives(i));
-      // Nothing is detected: it is the language that the model reads.
+      // Languages are not detected: the source is the language that the model reads.
       languages.push_back({{"confidence", 0.0}, {"language", direction_.source}});
     }
     const auto put = [&](Json& all) { return request_.many ? std::move(all) : std::move(all[0]); };
@@ -168,14 +169,14 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   const TranslationDirection direction_;
   const std::shared_ptr<Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
-  const size_t ranks_;  // hypotheses of each line
+  const size_t ranks_;  // hypotheses per line
 
-  std::mutex mutex_;                                          // of what follows
+  std::mutex mutex_;                                          // protects the following members
   std::vector<Asked> asked_;                                  // the lines that are not empty
   std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
   HeldBytes held_;
   int64_t held_bytes_ = 0;           // of lines_
-  size_t next_ = 0, under_way_ = 0;  // of asked_
+  size_t next_ = 0, under_way_ = 0;  // indices into asked_
   bool failed_ = false;
 };
 
@@ -189,8 +190,8 @@ struct Chosen {
   TranslationDirection direction;
 };
 
-// The first that translates from the request's source into its target; a model that does not tell
-// its languages takes any. Throws ApiError.
+// Returns the first model that translates from the request's source into its target. A model with
+// unknown languages accepts any. Throws ApiError if there is none.
 Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const ApiRequest& request) {
   bool any = false;
   for (const auto& model : models) {
@@ -203,12 +204,12 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const Api
     }
   }
   if (!any) {
-    throw ApiError{400, "model: no model here translates; expected an encoder-decoder", "model",
-                   "wrong_model"};
+    throw ApiError{400, "model: no translation model is served; expected an encoder-decoder",
+                   "model", "wrong_model"};
   }
   throw ApiError{400,
-                 "source: no model here translates from this language into that one; GET "
-                 "/languages lists them",
+                 "source: no model translates from this language into the target; GET /languages "
+                 "lists the directions",
                  "source", "unknown_language"};
 }
 
@@ -228,7 +229,7 @@ void answer_translation(const ApiRequest& request,
 }
 
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
-  std::map<std::string, std::set<std::string>> targets;  // of each source
+  std::map<std::string, std::set<std::string>> targets;  // by source language
   for (const auto& model : models) {
     if (!model->translator) continue;
     for (const auto& [source, target, prefix] : model->translator->directions) {

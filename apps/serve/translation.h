@@ -8,17 +8,17 @@
 
 namespace fovea::serve {
 
-// /translate as LibreTranslate has it: {"translatedText", "alternatives"?, "detectedLanguage"?}, or
-// arrays of these for an array of texts. Lines of a text are translated one by one. Throws
-// ApiError.
+// Handles /translate in LibreTranslate's format: {"translatedText", "alternatives"?,
+// "detectedLanguage"?}, or arrays of these for an array of texts. The lines of a text are
+// translated separately. Throws ApiError.
 void answer_translation(const ApiRequest& request,
                         const std::vector<std::shared_ptr<ServedModel>>& models,
                         const std::shared_ptr<Exchange>& exchange);
 
-// /languages: [{"code", "name", "targets"}]
+// Handles /languages: [{"code", "name", "targets"}].
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models);
 
-// A form, as pages send it, as the JSON that it stands for.
+// Converts an HTML form to the equivalent JSON.
 std::string json_of_form(const std::string& form);
 
 }  // namespace fovea::serve

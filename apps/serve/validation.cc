@@ -114,7 +114,7 @@ void check_biases(const Json& value, const Field& field, int64_t vocabulary) {
   }
 }
 
-// One message; its content may be a text, or parts of which all are text.
+// Checks one message. Its content is a text, or an array of text parts.
 void check_message(const Json& message, const std::string& name) {
   if (!message.is_object()) wrong(name, "an object with role and content");
   const auto role = message.find("role");
@@ -126,7 +126,7 @@ void check_message(const Json& message, const std::string& name) {
   if (!content->is_array()) wrong(name + ".content", "a string or an array of parts");
   for (const Json& part : *content) {
     const bool text = part.is_object() && part.contains("text") && part["text"].is_string();
-    if (!text) wrong(name + ".content", "parts of type text; this model reads nothing else");
+    if (!text) wrong(name + ".content", "parts of type text; other types are not supported");
   }
 }
 
@@ -181,7 +181,7 @@ Json parse_body(const std::string& body) {
 
 namespace {
 
-// "a.b" is the field b of the object a. Null where it or one of its holders is absent.
+// Returns the value at "a.b", or null if it or its parent is missing.
 const Json* value_of(const Json& body, std::string_view name) {
   const Json* value = &body;
   while (true) {

@@ -14,7 +14,7 @@
 namespace fovea::serve {
 namespace {
 
-// Ids become the text that they stand for: the model adds its own special tokens.
+// Decodes ids to text; the model adds its own special tokens.
 std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char* param,
                                   const Tokenizer& tokenizer) {
   std::vector<std::string> texts;
@@ -52,7 +52,8 @@ EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, con
   return options;
 }
 
-// As text here, without a tree of values: vectors are long, and their shortest form is exact.
+// Written as text without a tree of JSON values: vectors are long, and their shortest decimal form
+// is exact.
 void add_vector(std::string& out, const float* values, int64_t width, bool as_base64) {
   const auto count = static_cast<size_t>(width);
   if (as_base64) {
@@ -107,8 +108,8 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
   return json_line(ranks);
 }
 
-// Gives work to a queue and answers with what comes of it. submit(done) is the queue's; render
-// makes the body of its result.
+// Submits work to a queue and responds with its result. `submit(done)` submits to the queue;
+// `render` converts the result to a body.
 template <class Result, class Queue, class Submit, class Render>
 void answer_from(const std::shared_ptr<Queue>& queue, const std::shared_ptr<Exchange>& exchange,
                  ErrorShape shape, const Submit& submit, Render render) {

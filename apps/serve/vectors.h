@@ -8,8 +8,8 @@
 
 namespace fovea::serve {
 
-// Routes that turn texts into numbers. Each gives its texts to the model's queue and answers when
-// they are through it; throws ApiError for texts that cannot be.
+// Routes of embedding and re-ranking models. Each submits its texts to the model's queue and
+// responds when they are done. Throws ApiError for invalid texts.
 
 // /v1/embeddings: {"object": "list", "data": [{"object", "index", "embedding"}], "model", "usage"}
 void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,

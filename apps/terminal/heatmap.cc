@@ -10,9 +10,9 @@
 namespace fovea::cli {
 namespace {
 
-constexpr int kLabel = 14;  // columns in front of a row
+constexpr int kLabel = 14;  // width of row labels
 
-// Letters, not bytes; too long is cut, white space is shown.
+// Cuts by characters, not bytes, and shows white space.
 std::string label(const std::string& token, size_t most) {
   std::string text;
   size_t letters = 0;
@@ -38,11 +38,11 @@ size_t letters_of(const std::string& text) {
   }));
 }
 
-// Of viridis, in the 256 colours of terminals: dark violet to yellow.
+// The viridis colours, dark violet to yellow, in the 256-colour palette.
 constexpr int kColours[] = {53, 54, 60, 61, 25, 31, 30, 36, 35, 71, 77, 113, 149, 185, 220, 226};
 
 std::string cell(float weight, Shades shades) {
-  // The root, so that weights of 0.01 are seen beside 1.
+  // The square root makes weights of 0.01 visible next to 1.
   const float share = std::sqrt(std::clamp(weight, 0.0f, 1.0f));
   const auto of = [&](int count) {
     return std::min(count - 1, static_cast<int>(share * static_cast<float>(count)));
@@ -59,10 +59,10 @@ std::string cell(float weight, Shades shades) {
   return "";
 }
 
-// Key names run downwards, so that each has its column.
+// Key names are printed vertically, so that each fits in its column.
 std::string key_names(const std::vector<std::string>& keys, size_t step, size_t count) {
   constexpr size_t kLongest = 8;
-  size_t most = 1;  // of the letters of any name, up to the longest that is shown
+  size_t most = 1;  // longest name, up to the limit
   for (size_t k = 0; k < count; ++k)
     most = std::max(most, std::min(kLongest, letters_of(keys[k * step])));
   std::vector<std::vector<std::string>> letters;
@@ -105,7 +105,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// Smith and van der Walt's viridis at eight places, between which SVG needs no more.
+// Eight colours of viridis (Smith and van der Walt) for interpolation.
 std::string svg_colour(float weight) {
   constexpr int kScale[][3] = {{68, 1, 84},    {70, 51, 127},  {54, 92, 141},  {39, 127, 142},
                                {31, 161, 135}, {74, 194, 109}, {159, 218, 58}, {253, 231, 37}};
@@ -163,7 +163,7 @@ std::string draw_svg(const Map& map, const std::vector<std::string>& rows,
                          y + size - 5, escaped(label(rows[r], 12)));
     for (size_t k = 0; k < K; ++k) {
       const float weight = map.weights[r * K + k];
-      if (weight <= 0) continue;  // hidden by the mask: blank
+      if (weight <= 0) continue;  // masked: stays blank
       out += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" "
           "fill=\"{}\"><title>{}</title></rect>\n",

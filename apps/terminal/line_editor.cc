@@ -15,10 +15,10 @@
 namespace fovea::cli {
 namespace {
 
-constexpr int kRemembered = 1000;  // lines that the arrow keys bring back
+constexpr int kRemembered = 1000;  // lines in the history
 
-// libedit's own reading of a character goes on after a signal. Looks now and then whether one came:
-// it may come at any moment, and to any thread.
+// libedit's own reader continues after a signal. This reader checks for an interrupt periodically,
+// since a signal may arrive at any moment and on any thread.
 int read_character(EditLine*, wchar_t* character) {
   constexpr int kLook = 50;  // milliseconds
   std::mbstate_t state = {};
@@ -48,7 +48,7 @@ char* prompt_of(EditLine* editor) {
 
 LineEditor::LineEditor() {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return;
-  std::setlocale(LC_CTYPE, "");  // or letters beyond ASCII could not be typed
+  std::setlocale(LC_CTYPE, "");  // without it, non-ASCII letters could not be typed
   editor_ = el_init("fovea", stdin, stderr, stderr);
   if (editor_ == nullptr) return;
   history_ = history_init();

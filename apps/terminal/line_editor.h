@@ -8,8 +8,7 @@ struct history;
 
 namespace fovea::cli {
 
-// Lines that a person types: on a terminal they can be edited and called back, elsewhere they are
-// read as they come.
+// Reads lines that a person types. On a terminal they can be edited and recalled from a history.
 class LineEditor {
  public:
   LineEditor();
@@ -17,10 +16,10 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // One line without its end; nothing at the end of the input, or where Ctrl-C ended the line (see
-  // interrupted()). `prompt` is shown on a terminal alone.
+  // Returns one line without its line break; nothing at the end of the input, or if Ctrl-C ended
+  // the line, see interrupted(). `prompt` is shown on terminals only.
   std::optional<std::string> read(const std::string& prompt);
-  // Whether it was Ctrl-C that ended the last read().
+  // Whether Ctrl-C ended the last read().
   bool interrupted() const { return interrupted_; }
   bool on_terminal() const { return editor_ != nullptr; }
 

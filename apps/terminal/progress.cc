@@ -16,7 +16,7 @@ ProgressLine::~ProgressLine() { clear(); }
 
 void ProgressLine::show(double fraction, const std::string& details, const std::string& plain,
                         bool now) {
-  // Often enough to look alive; seldom enough not to fill a log.
+  // Frequent enough to show progress, rare enough for logs.
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   const Clock::time_point time = Clock::now();
   if (!now && time - last_ < pause) return;

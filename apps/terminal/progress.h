@@ -5,8 +5,8 @@
 
 namespace fovea::cli {
 
-// The state of long work on standard error: on a terminal one line that is rewritten, elsewhere a
-// plain line now and then.
+// Progress of a long task on standard error: one line that is redrawn on a terminal, occasional
+// plain lines elsewhere.
 class ProgressLine {
  public:
   ProgressLine();
@@ -14,17 +14,17 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // `details` is what stands beside the bar; `plain` is the whole line where there is no terminal.
+  // `details` is printed next to the bar; `plain` is the whole line without a terminal.
   void show(double fraction, const std::string& details, const std::string& plain,
             bool now = false);
-  // A message that stays, above the line.
+  // Prints a permanent message above the progress line.
   void above(const std::string& text);
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
   const bool terminal_;
-  std::string shown_;  // on the terminal now
+  std::string shown_;  // currently on the terminal
   Clock::time_point last_;
 };
 

@@ -11,9 +11,9 @@
 namespace fovea::cli {
 namespace {
 
-// A handler may touch nothing but lock-free atomics and write(2).
+// A handler may only use lock-free atomics and write(2).
 std::atomic<int> received{0};
-std::atomic<const char*> gentle{nullptr};  // what is said to the first signal
+std::atomic<const char*> gentle{nullptr};  // message printed on the first signal
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
@@ -24,7 +24,7 @@ void say(std::string_view text) {
 void handle(int signal) {
   const char* const notice = gentle;
   if (notice == nullptr || received.exchange(signal) != 0) {
-    say("\nfovea: stopped at once\n");
+    say("\nfovea: stopped immediately\n");
     _exit(128 + signal);
   }
   if (*notice == 0) return;
@@ -33,8 +33,8 @@ void handle(int signal) {
   say("\n");
 }
 
-// A mapped file has lost the page that was read. Anything else is a bug, and ends as it always
-// does.
+// SIGBUS: reports a mapped file that was truncated. Any other address is a bug and gets the default
+// action.
 void handle_lost_page(int, siginfo_t* info, void*) {
   const char* const path = mapped_file_at(info->si_addr);
   if (path == nullptr) {
@@ -43,7 +43,7 @@ void handle_lost_page(int, siginfo_t* info, void*) {
   }
   say("\nfovea: error: ");
   say(path);
-  say(": became shorter while it was read; expected a file that nobody changes\n");
+  say(": truncated by another process while it was read; expected an unchanged file\n");
   _exit(1);
 }
 
@@ -51,7 +51,7 @@ void handle_lost_page(int, siginfo_t* info, void*) {
 
 void start_signals() {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file over `ulimit -f` is then an error of write()
+  signal(SIGXFSZ, SIG_IGN);  // writes beyond `ulimit -f` then return an error
   struct sigaction action = {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;

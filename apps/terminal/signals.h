@@ -2,16 +2,17 @@
 
 namespace fovea::cli {
 
-// SIGPIPE is ignored from the start, and a file that shrinks while it is mapped ends the program
-// with one line and 1; until catch_signals() is called, SIGINT and SIGTERM leave at once with 130
-// and 143.
+// Installs the signal handling. SIGPIPE is ignored. If a mapped file is truncated, the program ends
+// with one line and exit code 1. Until catch_signals() is called, SIGINT and SIGTERM end the
+// program immediately with 130 and 143.
 void start_signals();
 
-// From now on the first SIGINT or SIGTERM only asks to stop, which `notice` tells (nothing if it
-// is empty); a second one leaves at once.
-void catch_signals(const char* notice = "stopping after this step (once more: at once)");
+// After this call the first SIGINT or SIGTERM only requests a stop and prints `notice` (unless it
+// is empty); a second one ends the program immediately.
+void catch_signals(
+    const char* notice = "stopping after this step (press again to stop immediately)");
 bool asked_to_stop();
-// Whether SIGINT asked to stop; forgets it, so that the next one only asks again.
+// Returns whether SIGINT requested a stop, and resets the request.
 bool take_interrupt();
 int stop_code();  // 130 or 143
 

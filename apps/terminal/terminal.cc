@@ -15,7 +15,7 @@
 namespace fovea::cli {
 namespace {
 
-// 0, or the error number.
+// Returns 0 or the error number.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
@@ -41,14 +41,15 @@ void print(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, text);
   if (error == EPIPE) throw OutputClosed();
   if (error != 0) {
-    throw Error(ErrorKind::Failed,
-                fmt::format("standard output: cannot be written ({}); expected a "
-                            "file or pipe with space left",
-                            std::strerror(error)));
+    throw Error(
+        ErrorKind::Failed,
+        fmt::format(
+            "standard output: cannot be written ({}); expected a file or pipe with free space",
+            std::strerror(error)));
   }
 }
 
-// A lost note is no reason to stop the work.
+// Failures are ignored: a lost note must not stop the work.
 void note(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 bool is_terminal(Channel channel) {

@@ -47,7 +47,7 @@ class Chat(FoveaTest):
         typed = "Hello\nAnd now?\nMore\n"
         said = self.chat(typed, "--draft", self.talker(), "--draft-tokens", 3)
         self.assertEqual(said.stdout, self.chat(typed).stdout)
-        self.assertEqual(said.stderr.decode().count("right (100%)"), 3)
+        self.assertEqual(said.stderr.decode().count("accepted (100%)"), 3)
 
     def test_commands_and_several_lines(self):
         said = self.messages('one\\\ntwo\n"""a\n\nb"""\n/new\n/system Short.\nHi\n/nonsense\n/again\n/help\n\n')
@@ -55,7 +55,7 @@ class Chat(FoveaTest):
         self.assertEqual((said[0]["content"], said[1]["content"]), ("Short.", "Hi"))
         self.assertEqual(self.messages('one\\\ntwo\n')[0]["content"], "one\ntwo")
         self.assertEqual(self.messages('"""a\n\nb"""\n')[0]["content"], "a\n\nb")
-        self.assertIn("/nonsense: no such command", self.chat("/nonsense\n").stderr.decode())
+        self.assertIn("/nonsense: unknown command", self.chat("/nonsense\n").stderr.decode())
 
     def test_bytes_that_are_no_text_become_a_sign(self):
         """One such byte ended the conversation."""
@@ -76,7 +76,7 @@ class Chat(FoveaTest):
         result = self.chat(typed, context=160)
         self.assertIn("the context is full", result.stderr.decode())
         too_long = fovea("chat", self.talker(160), "-n", 2, input=b"much too long " * 90 + b"\n")
-        self.refused(too_long, (2, 3), "the model's context holds 160")
+        self.refused(too_long, (2, 3), "expected at most 160")
 
     def test_a_model_without_a_template_is_refused(self):
         (self.talker() / "chat_template.jinja").unlink()

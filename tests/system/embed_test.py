@@ -100,7 +100,7 @@ class Embed(FoveaTest):
 
     def test_lines_of_too_many_tokens(self):
         done = fovea("embed", MODEL, input=LINES)
-        self.assertIn(b"1 line of more than 12 tokens", done.stderr)
+        self.assertIn(b"1 line truncated to 12 tokens", done.stderr)
         self.assertIn(b"line 6", done.stderr)
         out = self.folder / "out.npy"
         self.refused(fovea("embed", MODEL, "--no-truncate", "--out", out, input=LINES), 2, "standard input: line 6", "12")

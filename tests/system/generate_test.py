@@ -81,7 +81,7 @@ class Generate(FoveaTest):
         self.assertEqual(r["accepted_tokens"], r["guessed_tokens"])
         self.assertEqual(r["acceptance_rate"], 1)
         self.assertGreater(r["guessed_tokens"], 12)
-        self.assertRegex(self.write(*asked).stderr.decode(), r"; guesses: (\d+) of \1 right \(100%\)")
+        self.assertRegex(self.write(*asked).stderr.decode(), r"; speculative tokens: (\d+) of \1 accepted \(100%\)")
         self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json")))
 
     def test_refused_drafts(self):
@@ -90,7 +90,7 @@ class Generate(FoveaTest):
         model = self.model(60)
         self.refused(fovea("generate", model, "--draft", other), 2, "--draft", "expected the model's vocabulary, which has")
         self.refused(fovea("generate", model, "--draft", self.folder / "none"), 2, "none")
-        self.refused(fovea("generate", model, "--draft", model, "--guess", 3), 2, "--draft, --guess")
+        self.refused(fovea("generate", model, "--draft", model, "--guess", 3), 2, "--draft", "--guess")
         self.refused(fovea("generate", model, "--draft", model, "--beams", 3), 2, "--draft", "--beams 1")
         self.refused(fovea("generate", model, "--draft-tokens", 3), 2, "--draft-tokens")
 

@@ -13,7 +13,7 @@ class LostFile(ServeTest):
         with self.assertRaises(OSError):
             self.post("/v1/completions", {"prompt": "The eye", "max_tokens": 3})
         self.assertEqual(server.wait(timeout=30), 1)
-        self.assertRegex(self.log(), r"fovea: error: .*model\.safetensors: became shorter while it was read")
+        self.assertRegex(self.log(), r"fovea: error: .*model\.safetensors: truncated by another process")
 
 
 if __name__ == "__main__":

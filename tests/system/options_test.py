@@ -109,10 +109,24 @@ class Help(FoveaTest):
     def test_help_of_every_verb_names_every_option(self):
         for verb, table in TABLES.items():
             before = time.monotonic()
-            result = self.ok(fovea(verb, "--help"))
-            print(f"fovea {verb} --help: {1e3 * (time.monotonic() - before):.0f} ms")
+            result = self.ok(fovea(verb, "--help-all"))
+            print(f"fovea {verb} --help-all: {1e3 * (time.monotonic() - before):.0f} ms")
             for option in table:
                 self.assertIn(option["name"], result.stdout.decode())
+
+    def test_short_help_of_every_verb_fits_a_screen(self):
+        for verb in TABLES:
+            text = self.ok(fovea(verb, "--help", env={"COLUMNS": "100"})).stdout.decode()
+            self.assertLess(len(text.splitlines()), 50, verb)
+            self.assertNotRegex(text, r"\d\.\d{7}", verb)
+
+    def test_help_of_a_section(self):
+        text = self.ok(fovea("help", "train", "model")).stdout.decode()
+        self.assertIn("--rope-theta", text)
+        self.assertNotIn("--learning-rate", text)
+        self.assertEqual(self.ok(fovea("train", "--help", "model")).stdout.decode(), text)
+        self.assertEqual(self.ok(fovea("help", "eval")).stdout, self.ok(fovea("eval", "--help")).stdout)
+        self.refused(fovea("help", "trian"), 2, "trian: unknown verb; did you mean train?")
 
     def test_help_fits_the_columns(self):
         for columns in (60, 80, 120):

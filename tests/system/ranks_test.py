@@ -103,8 +103,8 @@ class Ranks(FoveaTest):
         self.told_once(self.mpirun(3, "embed", self.folder / "none"), "rank ", "none")
         self.told_once(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank ", "--format")
         self.told_once(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank ", "none")
-        self.told_once(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "mpirun started 2")
-        self.told_once(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "mpirun started 2")
+        self.told_once(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "2 ranks of mpirun")
+        self.told_once(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "2 ranks of mpirun")
 
     def different_ranks(self, *commands):
         """Each rank a command of its own, as on machines with other files."""

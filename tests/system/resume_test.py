@@ -28,7 +28,7 @@ class Resume(FoveaTest):
         self.wait_for(process, "saved")
         code, rest = self.end(process)
         self.assertEqual(code, 130, rest)
-        self.assertIn("Go on with:", rest)
+        self.assertIn("Resume with:", rest)
         self.assertIn("fovea train", rest)
         again = self.ok(fovea(*self.arguments(out)))
         self.assertRegex(again.stderr.decode(), r"from .*step [1-9]")

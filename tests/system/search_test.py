@@ -31,7 +31,7 @@ class Search(FoveaTest):
 
     def test_finds_passages_with_file_and_line(self):
         done = self.build()
-        self.assertIn(b"data.bin: no text", done.stderr)
+        self.assertIn(b"data.bin: not a text file", done.stderr)
         self.assertEqual(done.stdout, b"2 files, 3 passages, 3 of them new\n")
         best = self.found("light falls on the eye in the day .", "--top", "3")
         self.assertEqual(len(best), 3)
@@ -56,7 +56,7 @@ class Search(FoveaTest):
         (self.texts / "out.txt").symlink_to("../secret.txt")
         (self.texts / "again.txt").symlink_to("fox.txt")
         done = self.build()
-        self.assertIn(b"out.txt: a link out of the folder, left out", done.stderr)
+        self.assertIn(b"out.txt: a link out of the directory, skipped", done.stderr)
         self.assertTrue(done.stdout.startswith(b"3 files, "), done.stdout)
         self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.index.iterdir()))
 

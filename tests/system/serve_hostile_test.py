@@ -164,7 +164,7 @@ class Hostile(ServeTest):
                 victim.close()
             self.assertEqual(self.good("/v1/completions", ask)["choices"][0]["text"], expected)
             self.wait_until(lambda: self.metric("fovea_sequences_running") == 0 and self.metric("fovea_requests_waiting") == 0)
-        self.assertIn("(client left)", self.log())
+        self.assertIn("(client disconnected)", self.log())
 
     def test_half_closed_clients_get_quick_answers(self):
         self.serve()

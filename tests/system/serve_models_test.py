@@ -48,7 +48,7 @@ class ServeModels(ServeTest):
         self.assertEqual([rank["text"] for rank in ranks], [texts[rank["index"]] for rank in ranks])
         status, _, answer = self.post("/embed", {"inputs": []})
         self.assertEqual((status, answer["error_type"]), (400, "Empty"))
-        self.assertEqual(self.good("/v1/embeddings", {"input": "a"})["model"], "sentence_model", "the first that can")
+        self.assertEqual(self.good("/v1/embeddings", {"input": "a"})["model"], "sentence_model", "the first capable model")
 
     def test_vectors_of_many_clients_are_those_of_one(self):
         self.serve(SENTENCES)

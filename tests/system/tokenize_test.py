@@ -60,7 +60,7 @@ class Tokenize(FoveaTest):
     def test_check_says_the_first_difference(self):
         good = {"text": "Äh be", "ids": [0, 1, 3], "offsets": [[0, 2], [3, 5], [0, 0]], "decoded": "äh be"}
         cases = self.file("cases.jsonl", json.dumps(good) + "\n" + json.dumps({**good, "ids": [0, 2, 3]}) + "\n")
-        self.refused(fovea("tokenize", self.tokenizer, "--check", cases), 1, "line 2: ids is 1 at place 1; expected 2")
+        self.refused(fovea("tokenize", self.tokenizer, "--check", cases), 1, "line 2: ids is 1 at position 1; expected 2")
         cases.write_text(json.dumps(good))
         self.assertEqual(json.loads(self.ok(fovea("tokenize", self.tokenizer, "--check", cases, "--json")).stdout),
                          {"cases": 1, "equal": True})

@@ -108,7 +108,7 @@ class TranslateTest(FoveaTest):
         self.train_translator()
         text = self.file("long.de", "red dog\n" + "red dog " * 400 + "\nsun\n")
         done = self.ok(fovea("translate", self.out, text, "--beams", "1", "--max-tokens", "4"))
-        self.assertIn(b"1 line of more than ", done.stderr)
+        self.assertIn(b"1 line truncated to ", done.stderr)
         self.assertIn(b"long.de: line 2", done.stderr)
         self.assertEqual(done.stdout.count(b"\n"), 3)
         self.refused(fovea("translate", self.out, text, "--refuse-long"), 2, "long.de: line 2: has ")

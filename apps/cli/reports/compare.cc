@@ -15,11 +15,9 @@ namespace {
 
 std::string as_text(const Comparison& r) {
   return fmt::format(
-      "perplexity     {:.4f}, of the full weights {:.4f}\n"
-      "divergence     {:.6f} nats per token, KL(full || model)\n"
-      "flips          {:.3f}% of the likeliest next tokens\n"
-      "weights        {}, full {}\n"
-      "tokens         {}\n",
+      "perplexity     {:.4f}; reference {:.4f}\ndivergence     {:.6f} nats per token, KL(reference "
+      "|| model)\nflips          {:.3f}% of the most likely next tokens\nweights        {}; "
+      "reference {}\ntokens         {}\n",
       r.perplexity, r.full_perplexity, r.divergence, 100 * r.flips,
       memory(static_cast<double>(r.weight_bytes)), memory(static_cast<double>(r.full_weight_bytes)),
       r.tokens);

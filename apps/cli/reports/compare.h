@@ -7,7 +7,7 @@
 
 namespace fovea::cli {
 
-// `fovea eval MODEL DATA --against FULL`: returns the exit code.
+// Runs `fovea eval MODEL DATA --against FULL` and returns the exit code.
 int run_compare(const Model& model, const std::string& against,
                 const std::vector<std::string>& data, bool json);
 

@@ -48,18 +48,19 @@ std::vector<int32_t> Conversation::encoded() const {
 Conversation::Prompt Conversation::prompt() {
   const int64_t context = model_.spec().context;
   if (model_.spec().encoder) return {encoded(), context - 1};
-  // An answer that has no room would be cut off in its first sentence.
+  // With less room the answer would be cut off in its first sentence.
   const int64_t least_room = std::clamp<int64_t>(context / 4, 1, 256);
   Prompt prompt{encoded()};
   while (context - std::ssize(prompt.ids) < least_room) {
     const auto oldest = messages_.begin() + (has_system() ? 1 : 0);
-    // The last question stays, and a conversation begins with a question.
+    // A conversation must begin with a question, and the last question must stay.
     auto next = std::find_if(std::min(oldest + 1, messages_.end()), messages_.end(),
                              [](const auto& message) { return message["role"] == "user"; });
     if (next == messages_.end()) {
       if (context > std::ssize(prompt.ids)) break;
       throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("message: {} tokens with its template; the model's context holds {}",
+                  fmt::format("message: too long: {} tokens with its template; expected at most "
+                              "{}, the model's context",
                               prompt.ids.size(), context));
     }
     prompt.dropped += next - oldest;

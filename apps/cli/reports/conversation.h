@@ -10,26 +10,26 @@
 
 namespace fovea::cli {
 
-// What was said so far, and how the model reads it.
+// The messages of a chat, and the prompt that the model reads for them.
 class Conversation {
  public:
-  // `system` may be empty: no such message.
+  // An empty `system` means no system message.
   Conversation(const Model& model, serve::ChatFormat format, std::string system);
 
   void say(const char* role, std::string text);
-  void clear();  // all but the system's message
+  void clear();  // removes all messages but the system message
   void set_system(std::string text);
-  // Takes back what was answered last, and with `question` what was asked too; false where nothing
-  // was.
+  // Removes the last answer and, with `question`, also the last question. Returns false if there is
+  // none.
   bool take_back(bool question);
 
   struct Prompt {
     std::vector<int32_t> ids;
-    int64_t room = 0;     // tokens that the answer may have
-    int64_t dropped = 0;  // messages that the context has no more room for
+    int64_t room = 0;     // most tokens of the answer
+    int64_t dropped = 0;  // messages removed because the context is full
   };
-  // The oldest questions and answers go where the context is full. InvalidArgument where the last
-  // question alone is too long.
+  // Removes the oldest questions and answers if the context is full. Throws InvalidArgument if the
+  // last question alone is too long.
   Prompt prompt();
 
   std::string as_json() const;  // [{"role": ..., "content": ...}, ...]

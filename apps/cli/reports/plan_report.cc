@@ -22,7 +22,7 @@ std::string grouped(int64_t value) {
   return digits;
 }
 
-// 1.5e9 -> "1.5 billion"; beyond the words, 3.14e23.
+// 1.5e9 -> "1.5 billion"; larger than the named powers: 3.14e23.
 std::string large(double value) {
   constexpr std::array<const char*, 4> kWords = {" thousand", " million", " billion", " trillion"};
   if (value < 1e4) return fmt::format("{:.4g}", value);
@@ -43,7 +43,7 @@ std::string size(double bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KB", "MB", "GB", "TB"};
   size_t unit = 0;
   for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
-  const bool short_enough = bytes < 1000;  // always but for the last unit
+  const bool short_enough = bytes < 1000;  // false only for the largest unit
   return (short_enough ? fmt::format("{:.3g} ", bytes) : fmt::format("{:.0f} ", bytes)) +
          kUnits[unit];
 }
@@ -58,7 +58,7 @@ std::string stack_words(const char* kind, const StackSpec& s) {
   if (s.attention.kv_heads != s.attention.heads)
     words += fmt::format(" over {} key-value heads", s.attention.kv_heads);
   if (s.ffn.experts.count > 0)
-    words += fmt::format(", {} of {} experts a token", s.ffn.experts.chosen, s.ffn.experts.count);
+    words += fmt::format(", {} of {} experts per token", s.ffn.experts.chosen, s.ffn.experts.count);
   return words;
 }
 
@@ -72,7 +72,7 @@ std::string headline(const std::string& name, const Spec& s) {
 
 std::string parts_table(const Spec& spec, const Plan& p) {
   std::string table =
-      fmt::format("\n{:<20}{:>20}{:>9}{:>20}\n", "Part", "parameters", "share", "FLOPs a token");
+      fmt::format("\n{:<20}{:>20}{:>9}{:>20}\n", "Part", "parameters", "share", "FLOPs per token");
   const auto tokens = p.flops / p.flops_per_token;
   for (const Part& part : p.parts) {
     const double share = static_cast<double>(part.parameters) / static_cast<double>(p.parameters);
@@ -81,29 +81,29 @@ std::string parts_table(const Spec& spec, const Plan& p) {
                          part.parameters > 0 ? fmt::format("{:.1f} %", 100 * share) : "-",
                          part.flops > 0 ? grouped(std::llround(part.flops / tokens)) : "-");
   }
-  table += fmt::format("  {:<18}{:>20}{:>9}{:>20}\n", "together", grouped(p.parameters), "100 %",
+  table += fmt::format("  {:<18}{:>20}{:>9}{:>20}\n", "total", grouped(p.parameters), "100 %",
                        grouped(std::llround(p.flops_per_token)));
   if (p.active != p.parameters)
-    table += fmt::format("  {:<18}{:>20}{:>9}\n", "active a token", grouped(p.active),
+    table += fmt::format("  {:<18}{:>20}{:>9}\n", "active per token", grouped(p.active),
                          fmt::format("{:.1f} %", 100 * static_cast<double>(p.active) /
                                                      static_cast<double>(p.parameters)));
-  if (spec.head.tied) table += "  The head multiplies by the token embedding, counted there.\n";
+  if (spec.head.tied)
+    table += "  The head shares the matrix of the token embedding, which is counted there.\n";
   if (p.source_length > 0)
     table +=
-        "  A token goes through one of the two stacks: the rule of 6 below takes it for both.\n";
+        "  Each token passes through one of the two stacks; the 6 N D rule below counts both.\n";
   return table;
 }
 
 std::string work_rows(const Plan& p) {
   const std::string source =
       p.source_length > 0 ? fmt::format(" and {} of the source", grouped(p.source_length)) : "";
-  std::string rows = "\nArithmetic (FLOPs: additions and multiplications of the matrix products)\n";
+  std::string rows = "\nCompute (FLOPs: additions and multiplications in matrix products)\n";
   rows += row("forward",
-              fmt::format("{} a token, {} a sequence of {} tokens{}", large(p.flops_per_token),
+              fmt::format("{} per token, {} per sequence of {} tokens{}", large(p.flops_per_token),
                           large(p.flops), grouped(p.length), source));
   rows += row("training",
-              fmt::format("three times that: {} a token; the rule of 6 a parameter "
-                          "says {}",
+              fmt::format("three times as much: {} per token; by the rule of 6 per parameter {}",
                           large(3 * p.flops_per_token), large(6 * static_cast<double>(p.active))));
   std::string shares;
   for (const AttentionShare& a : p.attention)
@@ -138,16 +138,18 @@ std::string training_rows(const Plan& p, const PlanOptions& o) {
   const bool chosen = o.tokens > 0;
   std::string rows = fmt::format("\nTraining on {} tokens{}\n", large(t.tokens),
                                  chosen       ? ""
-                                 : t.loss > 0 ? ", the best number for this size: 20 a parameter"
-                                              : ": 20 a parameter, for --tokens is not given");
+                                 : t.loss > 0 ? ", the compute-optimal number: 20 per parameter"
+                                              : ": 20 per parameter, since --tokens is unset");
   rows += row("FLOPs", fmt::format("{:.3g}; by the rule 6 N D: {:.3g}", t.flops, t.rule_flops));
   if (chosen && t.loss > 0)
-    rows += row("best number", fmt::format("{} tokens, 20 a parameter", large(t.optimal_tokens)));
+    rows +=
+        row("optimal number", fmt::format("{} tokens, 20 per parameter", large(t.optimal_tokens)));
   if (t.loss > 0)
-    rows += row("expected loss", fmt::format("{:.2f} nats a token, were it the text and tokens of "
-                                             "Hoffmann et al. 2022",
-                                             t.loss));
-  if (o.speed == 0) return rows + row("time", "unknown; --speed says how fast a device is");
+    rows += row(
+        "expected loss",
+        fmt::format("{:.2f} nats per token, with the text and tokenizer of Hoffmann et al. 2022",
+                    t.loss));
+  if (o.speed == 0) return rows + row("time", "unknown; set --speed, the FLOP/s of one device");
   rows += row("time",
               fmt::format("{} on {} device{}, {} device hours", long_time(t.seconds),
                           grouped(o.devices), o.devices == 1 ? "" : "s", large(t.device_hours)));

@@ -6,7 +6,7 @@
 
 namespace fovea::cli {
 
-// What a plan says: as tables for people, as one JSON object for programs.
+// Formats a plan as tables for people, or as one JSON object for programs.
 std::string plan_text(const std::string& name, const Spec& spec, const Plan& plan,
                       const PlanOptions& options);
 std::string plan_json(const std::string& name, const Spec& spec, const Plan& plan,

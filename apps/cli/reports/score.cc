@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 struct Scored {
   std::string text;
   int64_t tokens = 0;
-  double logprob = 0;      // of all of them together
+  double logprob = 0;      // sum over the candidate's tokens
   double probability = 0;  // among the candidates
 };
 
@@ -69,7 +69,7 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
   const std::vector<TokenLogprob> scores = score(model, ids);
   double sum = 0;
   for (const TokenLogprob& each : scores) sum += static_cast<double>(each.logprob);
-  const auto told = std::ssize(ids) - 1;  // nothing stands before the first
+  const auto told = std::ssize(ids) - 1;  // the first token has no prediction
   if (json) {
     Json tokens = Json::array();
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -87,7 +87,7 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
     out += i == 0 ? fmt::format("{:>12}  {:7}  {}\n", "-", ids[i], shown)
                   : fmt::format("{:12.4f}  {:7}  {}\n", scores[i].logprob, ids[i], shown);
   }
-  return out + fmt::format("{:12.4f}  in all, perplexity {:.4g} over {} tokens\n", sum,
+  return out + fmt::format("{:12.4f}  total, perplexity {:.4g} over {} tokens\n", sum,
                            perplexity(sum, told), told);
 }
 

@@ -7,8 +7,8 @@
 
 namespace fovea::cli {
 
-// Prints how likely a model finds a text, token by token; or, with candidates, each of these
-// behind the text.
+// Prints the log-probability of a text, token by token; with `candidates`, of each candidate as a
+// continuation of the text.
 void print_scores(const Model& model, const std::string& text,
                   const std::vector<std::string>& candidates, bool json);
 

@@ -36,18 +36,18 @@ std::string data_row(const TrainPlan& plan) {
   const auto count = [](int64_t n) { return amount(static_cast<double>(n)); };
   if (plan.training_sequences == 0) {
     return plan_row("text",
-                    fmt::format("{} tokens to learn from, {} held out", count(plan.training_tokens),
+                    fmt::format("{} tokens for training, {} held out", count(plan.training_tokens),
                                 count(plan.validation_tokens)));
   }
   return plan_row(
       plan.objective.c_str(),
-      fmt::format("{} to learn from ({} tokens), {} held out", count(plan.training_sequences),
+      fmt::format("{} for training ({} tokens), {} held out", count(plan.training_sequences),
                   count(plan.training_tokens), count(plan.validation_sequences)));
 }
 
 std::string memory_row(const TrainPlan& plan) {
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
-  return fmt::format("{} of {}: weights {}, optimiser {}, activations {}, the process itself {}",
+  return fmt::format("{} of {}: weights {}, optimiser {}, activations {}, process {}",
                      size(plan.total_bytes), size(plan.available_bytes), size(plan.weight_bytes),
                      size(plan.optimizer_bytes), size(plan.activation_bytes),
                      size(plan.process_bytes));
@@ -120,7 +120,7 @@ std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
   return json_line(json) + "\n";
 }
 
-// Most texts are read before anybody wonders.
+// Short reading times show no progress line.
 void TrainReport::reading(double fraction) {
   if (std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
   line_.show(fraction, "reading", fmt::format("reading {:.0f}%", 100 * fraction));
@@ -129,7 +129,7 @@ void TrainReport::reading(double fraction) {
 void TrainReport::step(const TrainProgress& p) {
   if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
   if (!p.sample.empty())
-    line_.above(fmt::format("step {} writes:\n{}", p.step, sample_block(p.sample)));
+    line_.above(fmt::format("sample at step {}:\n{}", p.step, sample_block(p.sample)));
   if (!p.saved.empty()) line_.above(fmt::format("step {}: saved {}", p.step, printable(p.saved)));
 
   const bool measured = p.validation_loss && *p.validation_loss != validation_;
@@ -149,16 +149,16 @@ void TrainReport::end() { line_.clear(); }
 
 std::string result_text(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
   std::string best;
-  if (r.best_loss > 0) best = fmt::format(", best on held-out text {:.4f}", r.best_loss);
+  if (r.best_loss > 0) best = fmt::format(", best held-out loss {:.4f}", r.best_loss);
   if (r.best_loss > 0 && r.bits_per_byte > 0)
     best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
   for (const auto& [name, value] : r.figures) best += fmt::format(", {} {:.4g}", name, value);
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
   return fmt::format(
-      "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\n"
-      "Memory: {} at most, {} were planned\nThe model is in {}\n",
+      "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nPeak memory: {}; planned: {}\nThe "
+      "model is in {}\n",
       r.interrupted     ? "Interrupted"
-      : r.stopped_early ? "Stopped early, as it no longer improved,"
+      : r.stopped_early ? "Stopped early, since the loss no longer improved,"
                         : "Done",
       r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best, size(r.peak_bytes),
       size(plan.total_bytes), printable(options.out));
@@ -204,7 +204,7 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
       ++i;  // its value
     }
   }
-  // The schedule stretches over all steps, so more of them change the run.
+  // The schedule depends on the number of steps, so changing it changes the run.
   return resume_command(kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
 }
 

@@ -9,14 +9,14 @@
 
 namespace fovea::cli {
 
-// What a run will be, as a table for people and as JSON.
+// Formats the plan of a run as a table for people, and as JSON.
 std::string plan_table(const TrainPlan& plan, const TrainOptions& options);
 std::string plan_json(const TrainPlan& plan, const TrainOptions& options);
 
-// The run as it goes, on standard error.
+// Reports the progress of a run on standard error.
 class TrainReport {
  public:
-  void reading(double fraction);  // of the texts, before the plan
+  void reading(double fraction);  // fraction of the text read, before the plan
   void step(const TrainProgress& progress);
   void end();
 
@@ -31,12 +31,12 @@ std::string result_text(const TrainResult& result, const TrainOptions& options,
 std::string result_json(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 
-// The command that goes on with an interrupted run, and the one that trains twice as long.
+// Return the command that resumes an interrupted run, and the one that trains twice as long.
 std::string resume_command(const std::vector<std::string>& arguments);
 std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
                            const std::vector<std::string>& steps_spellings);
 
-// Fit for pasting into a POSIX shell.
+// Quotes a word for a POSIX shell.
 std::string shell_quoted(const std::string& word);
 
 }  // namespace fovea::cli

@@ -5,7 +5,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kHeaderBytes = 128;  // of a .npy file: a multiple of 64 with room for any shape
+constexpr size_t kHeaderBytes = 128;  // of a .npy file: a multiple of 64 that fits any shape
 
 bool is_float(VectorPrecision precision) { return precision == VectorPrecision::float32; }
 bool is_signed(VectorPrecision precision) {
@@ -14,7 +14,7 @@ bool is_signed(VectorPrecision precision) {
 
 }  // namespace
 
-// NEP 1: magic, version 1.0, the length of what follows, a Python literal padded by spaces.
+// NEP 1: magic, version 1.0, header length, and a Python literal padded with spaces.
 std::string VectorLayout::header(int64_t count, int64_t width) const {
   const char* type = is_float(precision_) ? "<f4" : is_signed(precision_) ? "|i1" : "|u1";
   const int64_t columns = is_float(precision_) ? width : bytes_of_vector(width, precision_);

@@ -6,19 +6,18 @@
 
 namespace fovea::cli {
 
-// npy: NumPy's format, one array. json_lines: an object for each text. text: the numbers of each
-// vector on a line.
+// npy: NumPy's format, one array. json_lines: one object per text. text: one vector per line.
 enum class VectorFormat { npy, json_lines, text };
 
-// How vectors stand in a file.
+// Converts vectors to the bytes of an output file.
 class VectorLayout {
  public:
   VectorLayout(VectorFormat format, VectorPrecision precision)
       : format_(format), precision_(precision) {}
   bool has_header() const { return format_ == VectorFormat::npy; }
-  // Of an array of so many vectors; as long for any number.
+  // The header of an array of `count` vectors. Its length does not depend on `count`.
   std::string header(int64_t count, int64_t width) const;
-  // The vectors of texts, before which there were `first`.
+  // The bytes of some vectors; `first` = number of vectors written before them.
   std::string bytes(const Embeddings& embeddings, int64_t first) const;
 
  private:

@@ -19,42 +19,44 @@ namespace {
 class BenchCommand : public Command {
  public:
   BenchCommand()
-      : Command(
-            "bench [MODEL | --train PRESET] [--dtype NAME] [OPTIONS]",
-            "Times how fast a model reads a prompt and writes; without MODEL, training steps of "
-            "a preset on made-up text, and how near they come to the fastest matrix product "
-            "measured on this machine.") {}
+      : Command("bench [MODEL | --train PRESET] [--dtype NAME] [OPTIONS]",
+                "Measures how fast a model reads a prompt and generates tokens. Without MODEL: "
+                "measures training steps of a preset on random text, and compares them with the "
+                "fastest matrix product measured on this machine.") {}
 
   void declare(OptionTable& table) override {
-    table.add(text("--train", {"--preset"}, "preset to train: tiny, nano, baby, gpt2", preset_));
+    table.add(as("NAME", text("--train", {"--preset"}, "preset to train: tiny, nano, baby or gpt2",
+                              preset_)));
     table.add(place("MODEL", {"-m", "--model"}, "model directory", model_));
     table.add(
         choice("--dtype", {"--precision"},
-               "precision of matrix products; of MODEL: of its weights, automatic = as stored",
+               "precision of matrix products; with MODEL: of its weights, automatic = as stored",
                precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
-    table.add(integer("--prompt", {}, "with MODEL: tokens of the prompt", prompt_, 1, 1 << 20));
-    table.add(integer("--decode", {}, "with MODEL: tokens to write", decode_, 1, 1 << 20));
-    table.add(text("--embed", {}, "with MODEL: times embedding the lines of this file", lines_));
-    table.add(
-        text("--translate", {}, "with MODEL: times translating the lines of this file", sources_));
+    table.add(integer("--prompt", {}, "with MODEL: tokens in the prompt", prompt_, 1, 1 << 20));
+    table.add(integer("--decode", {}, "with MODEL: tokens to generate", decode_, 1, 1 << 20));
+    table.add(as("FILE", text("--embed", {}, "with MODEL: measure embedding the lines of this file",
+                              lines_)));
+    table.add(as("FILE", text("--translate", {},
+                              "with MODEL: measure translating the lines of this file", sources_)));
     table.add(integer("--beams", {"--beam", "--beam-size", "--num-beams"},
-                      "--translate: hypotheses kept at a time", translation_.beams, 1, 1024));
+                      "--translate: hypotheses of the beam search", translation_.beams, 1, 1024));
     table.add(integer("--tokens", {},
-                      "--translate: write exactly so many tokens for each line; 0 = to its end",
-                      exact_, 0, 1 << 20));
-    table.add(integer("--runs", {}, "--embed, --translate: the median of so many counts", runs_, 1,
-                      10000));
-    table.add(integer("--steps", {"--iters"}, "steps to time", steps_, 1, 1'000'000));
+                      "--translate: generate exactly N tokens per line; 0 = to the end", exact_, 0,
+                      1 << 20));
+    table.add(
+        integer("--runs", {}, "--embed, --translate: runs to take the median of", runs_, 1, 10000));
+    table.add(integer("--steps", {"--iters"}, "steps to measure", steps_, 1, 1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
-                      "sequences in a step; 0 = the benchmark's own", batch_, 0, 65536));
+                      "sequences per step; 0 = the preset's benchmark batch", batch_, 0, 65536));
   }
 
   int run(const OptionTable&) override {
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
     if (!model_.empty()) return run_model();
-    if (precision_ > 2) throw UsageError("--dtype: int8 and int4 are for a MODEL's weights");
+    if (precision_ > 2)
+      throw UsageError("--dtype: int8 and int4 require a MODEL; expected automatic, fp32 or bf16");
     const TrainBench r =
         bench_training(preset_, static_cast<Precision>(precision_), steps_, batch_);
     print(json ? as_json(r) : as_text(r));
@@ -63,7 +65,7 @@ class BenchCommand : public Command {
 
  private:
   int run_embedding() {
-    if (model_.empty()) throw UsageError("--embed: needs a MODEL; expected a model directory");
+    if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
     const std::vector<std::string> texts = all_lines(lines_);
     const Embedder embedder = open_embedder(model_, weight_precision(precision_));
     const EmbedBench r = bench_embedding(embedder, texts, runs_);
@@ -83,7 +85,8 @@ class BenchCommand : public Command {
   }
 
   int run_translation() {
-    if (model_.empty()) throw UsageError("--translate: needs a MODEL; expected a model directory");
+    if (model_.empty())
+      throw UsageError("--translate: requires a MODEL; expected a model directory");
     translation_.min_tokens = translation_.max_tokens = exact_;
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
@@ -122,9 +125,9 @@ class BenchCommand : public Command {
 
   static std::string as_text(const GenerationBench& r, double open_seconds) {
     return fmt::format(
-        "open    {:.2f} s, {} of weights\nfirst   {:.3f} s, 16 tokens read and one written\n"
-        "prompt  {:.1f} tokens/s, {} tokens\ndecode  {:.1f} tokens/s, {} x {} tokens\n"
-        "memory  {} resident ({}, {} threads)\n",
+        "open    {:.2f} s, {} of weights\nfirst   {:.3f} s, 16 tokens read and one "
+        "generated\nprompt  {:.1f} tokens/s, {} tokens\ndecode  {:.1f} tokens/s, {} x {} "
+        "tokens\nmemory  {} resident ({}, {} threads)\n",
         open_seconds, memory(static_cast<double>(r.weight_bytes)), r.first_token_seconds,
         r.prompt_tokens_per_second, r.prompt, r.decode_tokens_per_second, r.batch, r.decode,
         memory(static_cast<double>(r.peak_bytes)), r.isa, r.threads);
@@ -157,9 +160,8 @@ class BenchCommand : public Command {
 
   static std::string as_text(const TrainBench& r) {
     return fmt::format(
-        "train {} ({}, {}, {} threads): {:.0f} tokens/s, {:.2f} ms a step of {} x {} tokens, "
-        "{:.0f}% of the measured "
-        "peak, {} resident\n",
+        "train {} ({}, {}, {} threads): {:.0f} tokens/s, {:.2f} ms per step of {} x {} tokens, "
+        "{:.0f}% of the measured peak, {} resident\n",
         r.preset, r.precision, r.isa, r.threads, r.tokens_per_second, r.milliseconds_per_step,
         r.batch, r.context, 100 * share(r), memory(static_cast<double>(r.peak_bytes)));
   }

@@ -19,14 +19,12 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "  /new            forget the conversation\n"
-    "  /again          another answer to the last question\n"
-    "  /system [TEXT]  what the model is told before everything else\n"
-    "  /exit           end (also Ctrl-D)\n"
-    "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a text of several "
-    "lines.\nCtrl-C ends an answer that is being written.\n";
+    "  /new            start a new conversation\n  /again          generate another answer to the "
+    "last question\n  /system [TEXT]  set the system message\n  /exit           exit (also "
+    "Ctrl-D)\nA line that ends with \\ continues on the next line; \"\"\" begins and ends a "
+    "message of several lines.\nCtrl-C stops the current answer.\n";
 
-// An answer on its way from the engine's thread to the terminal's.
+// Passes an answer from the engine's thread to the terminal's thread.
 class AnswerStream {
  public:
   bool receive(const Event& event) {
@@ -39,7 +37,7 @@ class AnswerStream {
     return !stopped_;
   }
 
-  // Hands over the text as it comes until the answer is whole; `stop` is asked now and then.
+  // Prints the text as it arrives until the answer is complete; polls `stop`.
   template <class Take, class Stop>
   Generation follow(Take&& take, Stop&& stop) {
     std::unique_lock lock(mutex_);
@@ -77,21 +75,24 @@ class ChatCommand : public Command {
  public:
   ChatCommand()
       : Command("chat MODEL [OPTIONS]",
-                "Talks with a model that was trained for conversations. Only its answers go to "
-                "standard output; /help in the conversation says what else can be typed.") {}
+                "Chats with a model trained for conversations. Only the answers are written to "
+                "standard output. /help in the conversation lists its commands.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
                     "model directory or .gguf file", model_));
-    table.add(text("--system", {"--system-prompt"}, "what the model is told before everything else",
-                   system_));
-    table.add(text("--chat-template", {"--chat-template-file"},
-                   "file with a chat template, instead of the model's own", template_));
-    table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
+    table.add(text("--system", {"--system-prompt"},
+                   "system message at the start of the conversation", system_));
+    table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
+                              "chat template to use instead of the model's", template_)));
+    table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     generation_.options.max_tokens = -1;
     generation_.declare(table);
+    table.show_only({"MODEL", "--system", "--chat-template", "--dtype", "--cache-dtype",
+                     "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
+                     "--seed", "--draft", "--guess"});
   }
 
   void apply(OptionTable& table) override {
@@ -109,7 +110,7 @@ class ChatCommand : public Command {
     Engine engine(model, {.most_sequences = 1, .draft = generation_.draft});
     catch_signals("");
     editor_.emplace();
-    if (editor_->on_terminal()) note(dim("/help says what can be typed; Ctrl-D ends") + "\n");
+    if (editor_->on_terminal()) note(dim("/help lists the commands; Ctrl-D exits") + "\n");
     while (!asked_to_stop() && turn(conversation, engine)) {
     }
     if (json) print("{\"messages\":" + conversation.as_json() + "}\n");
@@ -122,11 +123,11 @@ class ChatCommand : public Command {
     if (format) return *format;
     throw Error(ErrorKind::Unsupported,
                 model_ +
-                    ": the model has no chat template; expected a model for conversations, "
-                    "or --chat-template FILE (fovea generate writes on from any text)");
+                    ": the model has no chat template; expected a chat model, or --chat-template "
+                    "FILE (fovea generate continues any text)");
   }
 
-  // One line of input and what it asks for; false at the end.
+  // Processes one line of input. Returns false at the end.
   bool turn(Conversation& conversation, Engine& engine) {
     const std::optional<std::string> typed = message();
     if (!typed) return editor_->interrupted() && !asked_to_stop();
@@ -147,7 +148,7 @@ class ChatCommand : public Command {
     return true;
   }
 
-  // Several lines where the first one asks for it.
+  // Reads one message, which may span several lines.
   std::optional<std::string> message() {
     std::optional<std::string> line = editor_->read("> ");
     if (!line) return line;
@@ -170,7 +171,7 @@ class ChatCommand : public Command {
     return text + line.value_or("");
   }
 
-  // What stands behind a slash; true where an answer is wanted.
+  // Runs a slash command. Returns true if it requires an answer.
   bool command(const std::string& typed, Conversation& conversation) {
     const size_t space = typed.find(' ');
     const std::string name = typed.substr(0, space);
@@ -179,7 +180,7 @@ class ChatCommand : public Command {
         ++generation_.options.sampling.seed;
         return true;
       }
-      note("nothing was asked yet\n");
+      note("there is no question yet\n");
     } else if (name == "/new") {
       conversation.clear();
     } else if (name == "/system") {
@@ -187,7 +188,7 @@ class ChatCommand : public Command {
     } else if (name == "/help") {
       note(kHelp);
     } else {
-      note(fmt::format("{}: no such command; /help names them\n", printable(name)));
+      note(fmt::format("{}: unknown command; /help lists the commands\n", printable(name)));
     }
     return false;
   }
@@ -195,7 +196,7 @@ class ChatCommand : public Command {
   void answer(Conversation& conversation, Engine& engine) {
     const Conversation::Prompt prompt = conversation.prompt();
     if (prompt.dropped > 0) {
-      note(dim(fmt::format("the context is full: the oldest {} messages are forgotten",
+      note(dim(fmt::format("the context is full: the oldest {} messages are dropped",
                            prompt.dropped)) +
            "\n");
     }
@@ -223,13 +224,12 @@ class ChatCommand : public Command {
       return amount(seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
     };
     const int64_t read = answer.prompt_tokens - answer.cached_tokens;
-    note(dim(fmt::format("prompt: {} tokens ({} read before), {} tokens/s; answer: {} tokens, {} "
-                         "tokens/s{}{}",
-                         answer.prompt_tokens, answer.cached_tokens,
-                         rate(read, answer.prompt_seconds), answer.ids.size(),
-                         rate(std::ssize(answer.ids), answer.generation_seconds),
-                         guesses_line(answer.guessed_tokens, answer.accepted_tokens),
-                         answer.finish == "length" ? "; cut off at its longest" : "")) +
+    note(dim(fmt::format(
+             "prompt: {} tokens ({} cached), {} tokens/s; answer: {} tokens, {} tokens/s{}{}",
+             answer.prompt_tokens, answer.cached_tokens, rate(read, answer.prompt_seconds),
+             answer.ids.size(), rate(std::ssize(answer.ids), answer.generation_seconds),
+             guesses_line(answer.guessed_tokens, answer.accepted_tokens),
+             answer.finish == "length" ? "; cut off at the length limit" : "")) +
          "\n");
   }
 

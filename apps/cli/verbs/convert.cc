@@ -15,26 +15,25 @@ namespace {
 class ConvertCommand : public Command {
  public:
   ConvertCommand()
-      : Command(
-            "convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
-            "Writes a model to another directory or .gguf file: in another dtype, or quantised, "
-            "so that it takes a half to a quarter of the memory of bf16 and writes that much "
-            "faster. A directory gets full weights unless --quantize asks for int8 or int4, which "
-            "fovea alone reads there; a .gguf file is stored as the model is.") {}
+      : Command("convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
+                "Converts a model to another directory or .gguf file: to another dtype, or "
+                "quantised, which takes a half to a quarter of the memory of bf16 and generates "
+                "that much faster. A directory gets full weights unless --quantize is int8 or "
+                "int4, which only fovea reads; a .gguf file keeps the precision of the model.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
     table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
-    table.add(choice("--dtype", {"--precision"},
-                     "dtype of what is not quantised; automatic = as it is, of decoded blocks fp32",
-                     dtype_,
-                     {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}));
+    table.add(choice(
+        "--dtype", {"--precision"},
+        "dtype of unquantised tensors; automatic = as in the source, fp32 for dequantised ones",
+        dtype_, {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}));
     table.add(choice("--quantize", {"-q"},
-                     "weights of layers and head as whole numbers with scales; in a .gguf file "
-                     "int8 is Q8_0 (or type q8_0) and int4 Q4_0 (or q4_0); none = decode all",
+                     "integer weights with scales for layers and head; in a .gguf file int8 is "
+                     "Q8_0 and int4 is Q4_0; none = dequantise all",
                      quantize_, {"automatic|auto", "none", "int8|q8|q8_0", "int4|q4|q4_0"}));
-    table.add(
-        choice("--group", {"--group-size"}, "weights that share a scale", group_, {"32", "64"}));
+    table.add(choice("--group", {"--group-size"}, "number of weights that share a scale", group_,
+                     {"32", "64"}));
   }
 
   int run(const OptionTable&) override {

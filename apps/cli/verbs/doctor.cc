@@ -14,9 +14,8 @@ class DoctorCommand : public Command {
  public:
   DoctorCommand()
       : Command("doctor [DIR]",
-                "Says what this machine offers and what is wrong with it; with a model directory, "
-                "also whether "
-                "the model is whole. The exit code is 1 if something is wrong.") {}
+                "Checks this machine; with DIR, also whether the model in that directory is "
+                "complete. The exit code is 1 if a problem is found.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("DIR", {"-m", "--model"}, "model directory to check", folder_));

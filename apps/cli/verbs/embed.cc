@@ -19,37 +19,41 @@ class EmbedCommand : public Command {
  public:
   EmbedCommand()
       : Command("embed MODEL [FILE...] [--out FILE] [OPTIONS]",
-                "Turns each line of files, or of standard input, into a vector, so that lines of "
-                "like meaning have vectors of like direction. MODEL is a sentence-transformers "
-                "directory, or any encoder's; files of any size pass through. With --evaluate: how "
-                "well the vectors' similarity agrees with people's.") {}
+                "Computes a vector for each line of files or of standard input; lines of similar "
+                "meaning have vectors of similar direction. MODEL is a sentence-transformers "
+                "directory, or the directory of any encoder. Files may be of any size. With "
+                "--evaluate: measures how well similarities of vectors agree with human scores.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
-    table.add(text("--out", {"-o", "--output"},
-                   "file to write, over as many runs as it takes; else standard output", out_));
-    table.add(choice("--format", {}, "automatic: by the end of --out (.npy, .jsonl), else text",
-                     format_, {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
-    table.add(choice("--precision", {}, "numbers of the vectors; binary = one bit each", precision_,
-                     {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
-    table.add(text("--prompt-name", {},
-                   "the model's prompt of this name goes in front of each line",
-                   options_.prompt_name));
-    table.add(text("--prompt", {}, "this goes in front of each line", prompt_));
+    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
+    table.add(
+        as("FILE",
+           text("--out", {"-o", "--output"},
+                "output file, which an interrupted run continues; unset: standard output", out_)));
+    table.add(choice("--format", {},
+                     "automatic = by the extension of --out (.npy, .jsonl), else text", format_,
+                     {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
+    table.add(choice("--precision", {}, "type of vector elements; binary = one bit each",
+                     precision_, {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
+    table.add(
+        as("NAME", text("--prompt-name", {}, "prepend the model's prompt of this name to each line",
+                        options_.prompt_name)));
+    table.add(text("--prompt", {}, "prepend this text to each line", prompt_));
     table.add(integer("--dimensions", {"--truncate-dim"},
-                      "keep so many elements of each vector; 0 = all", options_.dimensions, 0,
+                      "keep the first N elements of each vector; 0 = all", options_.dimensions, 0,
                       1 << 20));
-    table.add(boolean("--normalize", {"--normalise"}, "vectors of length 1; else as the model says",
-                      normalise_));
-    table.add(flag("--no-truncate", {}, "refuse lines of too many tokens; else their end is cut",
-                   whole_));
-    table.add(choice("--dtype", {}, "precision of the model's weights; automatic = as stored",
-                     weights_, kWeightPrecisions));
-    table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
+    table.add(boolean("--normalize", {"--normalise"},
+                      "normalise vectors to unit length; unset: the model's setting", normalise_));
+    table.add(flag("--no-truncate", {},
+                   "refuse lines with too many tokens instead of truncating them", whole_));
+    table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
+                     kWeightPrecisions));
+    table.add(integer("--batch-tokens", {}, "tokens per batch; 0 = the fastest number",
                       options_.batch_tokens, 0, 1 << 24));
     table.add(
-        text("--evaluate", {}, "pairs of sentences with scores (CSV, TSV or JSON lines)", pairs_));
+        as("FILE", text("--evaluate", {},
+                        "file of sentence pairs with scores (CSV, TSV or JSON lines)", pairs_)));
     training_.declare(table);
   }
 
@@ -62,11 +66,11 @@ class EmbedCommand : public Command {
     EmbedderTrainRequest::refuse_without_train(table);
     if (table.given("--prompt")) options_.prompt = prompt_;
     if (table.given("--prompt") && table.given("--prompt-name"))
-      throw UsageError("--prompt: given beside --prompt-name; expected one of them");
+      throw UsageError("--prompt: cannot be combined with --prompt-name");
     if (table.given("--normalize")) options_.normalise = normalise_;
     options_.truncate = !whole_;
     if (table.given("--evaluate") && !files_.empty())
-      throw UsageError("--evaluate: reads its pairs only; expected no other files");
+      throw UsageError("--evaluate: cannot be combined with FILE arguments");
     const Embedder embedder = open();
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
   }
@@ -76,8 +80,8 @@ class EmbedCommand : public Command {
   }
 
  private:
-  // Lines that are sorted by length together, for batches of almost one length each. So many are
-  // lost at most when a run is killed.
+  // Lines that are sorted by length together, so that batches have almost uniform lengths. At most
+  // this many lines are lost if a run is killed.
   static constexpr size_t kLinesAtOnce = 512;
 
   Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }
@@ -107,11 +111,10 @@ class EmbedCommand : public Command {
         job, [&](const LineBlock& block) { return embed_block(embedder, layout, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
     if (done->cut > 0)
-      note(
-          fmt::format("warning: {} of more than {} tokens lost their end, the first at {}; "
-                      "--no-truncate refuses such lines\n",
-                      done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut),
-                      embedder.max_tokens(), printable(done->first_cut)));
+      note(fmt::format(
+          "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
+          done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut), embedder.max_tokens(),
+          printable(done->first_cut)));
     return 0;
   }
 

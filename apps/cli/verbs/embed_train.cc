@@ -12,7 +12,7 @@
 namespace fovea::cli {
 namespace {
 
-// Without --train these mean nothing.
+// Options that require --train.
 constexpr std::array kEmbedderTraining = {
     "--validation",   "--epochs",      "--batch",      "--learning-rate",  "--warmup",
     "--weight-decay", "--temperature", "--matryoshka", "--evaluate-every", "--seed"};
@@ -27,24 +27,26 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
   EmbedderTraining& t = training_;
   constexpr int64_t kMost = 1'000'000'000;
   table.section("Training an embedder");
-  table.add(text("--train", {},
-                 "examples: pairs, triplets or scored pairs of texts (CSV, TSV or "
-                 "JSON lines); --out is then the new model's directory",
-                 t.data));
-  table.add(text("--validation", {}, "scored pairs to measure with", t.validation));
-  table.add(integer("--epochs", {}, "times that all examples are read", t.epochs, 1, kMost));
-  table.add(integer("--batch", {"-b", "--batch-size"}, "examples in a step", t.batch, 1, 1 << 20));
-  table.add(number("--learning-rate", {"--lr"}, "at its peak", t.learning_rate, 0, 1));
-  table.add(number("--warmup", {"--warmup-ratio"}, "part of the steps in which the rate rises",
+  table.add(as("FILE", text("--train", {},
+                            "training examples: pairs, triplets or scored pairs of texts (CSV, TSV "
+                            "or JSON lines); --out is the directory of the new model",
+                            t.data)));
+  table.add(as("FILE", text("--validation", {}, "scored pairs for validation", t.validation)));
+  table.add(integer("--epochs", {}, "passes over the examples", t.epochs, 1, kMost));
+  table.add(integer("--batch", {"-b", "--batch-size"}, "examples per step", t.batch, 1, 1 << 20));
+  table.add(number("--learning-rate", {"--lr"}, "peak learning rate", t.learning_rate, 0, 1));
+  table.add(number("--warmup", {"--warmup-ratio"}, "fraction of the steps in which the rate rises",
                    t.warmup, 0, 1));
-  table.add(number("--weight-decay", {}, "of matrices and token embeddings", t.weight_decay, 0, 1));
-  table.add(number("--temperature", {}, "what cosines are divided by (pairs, triplets)",
-                   t.temperature, 1e-4, 100));
-  table.add(integers("--matryoshka", {}, "vectors cut to these widths learn too", t.dimensions, 1,
-                     1 << 20));
-  table.add(integer("--evaluate-every", {}, "steps between measurements; 0 = before and after",
+  table.add(number("--weight-decay", {}, "weight decay of matrices and token embeddings",
+                   t.weight_decay, 0, 1));
+  table.add(number("--temperature", {}, "divisor of the cosines (pairs, triplets)", t.temperature,
+                   1e-4, 100));
+  table.add(integers("--matryoshka", {}, "also train vectors truncated to these widths",
+                     t.dimensions, 1, 1 << 20));
+  table.add(integer("--evaluate-every", {},
+                    "steps between evaluations; 0 = only before and after training",
                     t.evaluate_every, 0, kMost));
-  table.add(integer("--seed", {}, "of the order of examples", seed_, 0, INT64_MAX));
+  table.add(integer("--seed", {}, "random seed of the order of examples", seed_, 0, INT64_MAX));
 }
 
 void EmbedderTrainRequest::refuse_without_train(const OptionTable& table) {
@@ -80,7 +82,8 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
   } else {
     print(fmt::format("{} steps over {} examples, loss {:.4f}\n", r.steps, r.examples, r.loss));
     if (r.spearman)
-      print(fmt::format("Spearman {:.2f}, before {:.2f}\n", *r.spearman, *r.spearman_before));
+      print(fmt::format("Spearman {:.2f}, before training {:.2f}\n", *r.spearman,
+                        *r.spearman_before));
   }
   return asked_to_stop() ? stop_code() : 0;
 }

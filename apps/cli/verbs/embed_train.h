@@ -5,11 +5,11 @@
 
 namespace fovea::cli {
 
-// fovea embed --train: teaches an embedder by examples.
+// Trains an embedder: fovea embed --train.
 class EmbedderTrainRequest {
  public:
   void declare(OptionTable& table);
-  // Whether an option was typed that means nothing without --train.
+  // Throws UsageError if an option was given that requires --train.
   static void refuse_without_train(const OptionTable& table);
   int run(const std::string& model, const std::string& out, bool json);
 

@@ -24,48 +24,54 @@ class EvalCommand : public Command {
  public:
   EvalCommand()
       : Command("eval MODEL DATA... [OPTIONS]",
-                "Measures a model by what its head is for. On text: loss (nats per token), "
-                "perplexity and bits per byte (comparable across tokenizers) of a decoder, the "
-                "loss of hidden tokens of an encoder (--one-by-one: its pseudo-perplexity); on "
-                "--pairs the loss of a translator, and BLEU and chrF of what it writes; on "
-                "--labels accuracy and F1 of a classifier. With "
-                "--hypotheses and --references: the scores of translations that are there.") {}
+                "Evaluates a model on data that fits its head. On text: loss (nats per token), "
+                "perplexity and bits per byte (comparable across tokenizers) of a decoder; the "
+                "loss of masked tokens of an encoder (--one-by-one: pseudo-perplexity). On "
+                "--pairs: the loss of an encoder-decoder, and BLEU and chrF of its translations. "
+                "On --labels: accuracy and F1 of a classifier. With --hypotheses and --references: "
+                "the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(places("DATA", {"--data", "-f", "--file"}, "text files, folders or JSON lines",
+    table.add(places("DATA", {"--data", "-f", "--file"}, "text files, directories or JSON lines",
                      data_.text));
-    table.add(files("--pairs", {},
-                    "instead of DATA: a file of sources and one of targets, line by line, or one "
-                    "with a tab between the two",
-                    data_.pairs, 2));
+    table.add(as("FILE...", files("--pairs", {},
+                                  "instead of DATA: a file of source lines and a file of target "
+                                  "lines, or one file of lines source<TAB>target",
+                                  data_.pairs, 2)));
     table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
-                      "--pairs: hypotheses kept at a time when their sources are translated; 0 = "
-                      "they are not",
-                      beams_, 0, 1024));
-    table.add(text("--source-prefix", {}, "--pairs: in front of every source",
+                      "--pairs: hypotheses of the beam search; 0 = do not translate", beams_, 0,
+                      1024));
+    table.add(text("--source-prefix", {}, "--pairs: text prepended to every source",
                    translation_.source_prefix));
-    table.add(text("--task", {}, "--pairs: instead: a task of the checkpoint's, with its prefix",
-                   translation_.task));
-    table.add(text("--hypotheses", {"--hyp", "-i"},
-                   "instead of MODEL and DATA: a file of translations, to be scored", hypotheses_));
-    table.add(text("--references", {"--ref"}, "and how they should be, line by line", references_));
-    table.add(files("--labels", {},
-                    "instead of DATA: lines of a text, a tab and its label, or JSON lines with "
-                    "\"text\" and \"label\"",
-                    data_.labels, kMostFiles));
+    table.add(
+        as("NAME", text("--task", {},
+                        "--pairs: task of the checkpoint whose prefix is prepended to every source",
+                        translation_.task)));
+    table.add(
+        as("FILE", text("--hypotheses", {"--hyp", "-i"},
+                        "instead of MODEL and DATA: file of translations to score", hypotheses_)));
+    table.add(as("FILE",
+                 text("--references", {"--ref"},
+                      "--hypotheses: file of reference translations, line by line", references_)));
+    table.add(
+        as("FILE...",
+           files("--labels", {},
+                 "instead of DATA: lines text<TAB>label, or JSON lines with \"text\" and \"label\"",
+                 data_.labels, kMostFiles)));
     table.add(flag("--one-by-one", {"--pseudo-perplexity"},
-                   "encoders: hide each token alone, one pass for each (slow)", data_.one_by_one));
-    table.add(text("--score", {}, "instead of DATA: tell how likely this text is, token by token",
+                   "encoders: mask one token at a time, with one pass per token (slow)",
+                   data_.one_by_one));
+    table.add(text("--score", {},
+                   "instead of DATA: print the log-probability of each token of this text",
                    score_));
     table.add(list("--candidate", {"--candidates"},
-                   "tell how likely this is behind the text of --score; may be given several times",
+                   "--score: print the log-probability of this continuation; may be repeated",
                    candidates_));
-    table.add(text("--against", {},
-                   "directory of the full model: tells how far MODEL's predictions are from its",
-                   against_));
+    table.add(as("DIR", text("--against", {}, "reference model to compare MODEL's predictions with",
+                             against_)));
     table.add(choice("--dtype", {"--precision"},
-                     "precision of MODEL's weights, automatic = as stored", precision_,
+                     "precision of MODEL's weights; automatic = as stored", precision_,
                      kWeightPrecisions));
     table.add(cache_option(cache_));
   }
@@ -82,7 +88,7 @@ class EvalCommand : public Command {
     }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
-          "DATA: not given; expected text files or folders, --pairs, --labels or --score");
+          "DATA: not given; expected text files or directories, --pairs, --labels or --score");
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
     const Model model = open();
@@ -104,12 +110,12 @@ class EvalCommand : public Command {
  private:
   int score_files() {
     if (hypotheses_.empty() || references_.empty())
-      throw UsageError("--hypotheses: goes with --references; expected both");
-    if (!model_.empty()) throw UsageError("MODEL: given beside --hypotheses; expected one of them");
+      throw UsageError("--hypotheses: requires --references, and the reverse");
+    if (!model_.empty()) throw UsageError("MODEL: cannot be combined with --hypotheses");
     const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
-                  fmt::format("{}: has {} lines, {} has {}; expected as many, line by line",
+                  fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",
                               hypotheses_, hypotheses.size(), references_, references.size()));
     }
     const TranslationScores scores = score_translations(hypotheses, references);

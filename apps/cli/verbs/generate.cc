@@ -21,10 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPromptBytes = 64 << 20;  // far beyond any context, yet no danger to memory
+constexpr size_t kPromptBytes = 64 << 20;  // longer than any context, and bounded in memory
 
-// Nobody types at a pipe, a file or a socket: their text is the prompt. /dev/null and the like hold
-// none.
+// Whether standard input is a pipe, a regular file or a socket, whose contents are the prompt. A
+// terminal or /dev/null is not read.
 bool input_is_piped() {
   struct stat status = {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;
@@ -38,36 +38,40 @@ double rate(int64_t tokens, double seconds) {
 class GenerateCommand : public Command {
  public:
   GenerateCommand()
-      : Command("generate MODEL [-p TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
-                "Lets a model write on from a prompt. Only the continuation goes to standard "
-                "output; one "
-                "newline at the end of a file or of piped text is not part of the prompt.") {}
+      : Command(
+            "generate MODEL [-p TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
+            "Continues a prompt with a model. Only the continuation is written to standard output. "
+            "One newline at the end of a file or of piped text is not part of the prompt.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
                     "model directory or .gguf file", model_));
-    table.add(text("--prompt", {"-p"}, "text to go on from", prompt_));
-    table.add(text("--file", {"-f", "-i", "--input"}, "file with the text to go on from", file_));
-    table.add(integers("--ids", {}, "token ids to go on from: 5,9,2", ids_, 0, kLargestId));
-    table.add(flag("--echo", {}, "print the prompt too", echo_));
-    table.add(choice("--dtype", {"--precision"}, "of the weights; automatic = as they are stored",
+    table.add(text("--prompt", {"-p"}, "the prompt", prompt_));
+    table.add(as("FILE",
+                 text("--file", {"-f", "-i", "--input"}, "file that contains the prompt", file_)));
+    table.add(integers("--ids", {}, "token ids of the prompt, such as 5,9,2", ids_, 0, kLargestId));
+    table.add(flag("--echo", {}, "also print the prompt", echo_));
+    table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     generation_.declare(table);
     GenerateOptions& options = generation_.options;
+    table.section("Results");
     table.add(integer("--answers", {"--num-return-sequences"},
-                      "so many, apart from each other; with --beams the best ones", options.answers,
+                      "number of independent samples, or of best beams to print", options.answers,
                       1, 1024));
-    table.add(integer("--beams", {"--num-beams", "-b"},
-                      "search with so many hypotheses instead of drawing; 1 = draw", options.beams,
-                      1, 1024));
+    table.add(integer("--beams", {"--num-beams", "-b"}, "hypotheses of a beam search; 1 = sampling",
+                      options.beams, 1, 1024));
     table.add(number("--length-penalty", {},
-                     "beams: above 0 favours long answers (score / length ^ this)",
+                     "--beams: hypotheses are ranked by log-probability / length ^ X",
                      options.length_penalty, -100, 100));
-    table.add(integer("--logprobs", {},
-                      "--json: log-probabilities, with those of so many likeliest tokens; -1 = "
-                      "none",
-                      options.logprobs, -1, 1000));
+    table.add(integer(
+        "--logprobs", {},
+        "--json: log-probabilities of each token and of its N most likely alternatives; -1 = none",
+        options.logprobs, -1, 1000));
+    table.show_only({"MODEL", "--prompt", "--file", "--ids", "--echo", "--dtype", "--cache-dtype",
+                     "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
+                     "--seed", "--draft", "--guess", "--answers", "--beams"});
   }
 
   void apply(OptionTable& table) override {
@@ -78,7 +82,8 @@ class GenerateCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
-    if (sources > 1) throw UsageError("--prompt, --file, --ids: expected one of them");
+    if (sources > 1)
+      throw UsageError("--prompt, --file, --ids: cannot be combined; expected one of them");
     if (!table.given("--ids")) read_prompt(table);
     const WeightPrecision precision = weight_precision(precision_);
     const Model model = open_model(model_, precision, cache_precision(cache_));
@@ -105,10 +110,10 @@ class GenerateCommand : public Command {
     const std::vector<std::string> unknown = model.tokenizer().unknown(prompt_);
     if (unknown.empty()) return;
     std::string named;
-    constexpr size_t kNamed = 20;  // enough to see what kind of text it is
+    constexpr size_t kNamed = 20;  // enough to recognise the kind of text
     for (size_t i = 0; i < std::min(unknown.size(), kNamed); ++i)
       named += " \"" + unknown[i] + "\"";
-    note(fmt::format("note: the model does not know {} of the prompt's characters:{}{}\n",
+    note(fmt::format("note: {} characters of the prompt are not in the model's vocabulary:{}{}\n",
                      unknown.size(), printable(named), unknown.size() > kNamed ? " ..." : ""));
   }
 
@@ -147,7 +152,7 @@ class GenerateCommand : public Command {
     return asked_to_stop() ? stop_code() : 0;
   }
 
-  // One answer's fields stand in the object itself, several in "answers".
+  // A single answer's fields are part of the object itself; several are listed in "answers".
   std::string as_json(const std::vector<Generation>& answers) const {
     Json result = {{"prompt", prompt_}};
     if (!ids_.empty()) result = {{"prompt_ids", ids_}};

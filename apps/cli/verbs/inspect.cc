@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Written beside its place and renamed, so that it is there whole or not at all.
+// Writes a temporary file and renames it, so that the file appears complete or not at all.
 void write_whole(const std::string& path, const std::string& content) {
   const std::string beside = path + ".writing";
   std::ofstream file(beside, std::ios::binary);
@@ -37,11 +37,12 @@ void write_whole(const std::string& path, const std::string& content) {
   if (file) std::filesystem::rename(beside, path, error);
   if (!file || error) {
     std::filesystem::remove(beside, error);
-    throw Error(ErrorKind::Failed, path + ": cannot be written; expected a folder with space left");
+    throw Error(ErrorKind::Failed,
+                path + ": cannot be written; expected a writable directory with free space");
   }
 }
 
-// Where there is a screen; the program that shows the page is not waited for.
+// Opens the page in a browser if there is a display. Does not wait for the browser.
 void open_browser(const std::string& address) {
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
   std::string program = "xdg-open", argument = address;
@@ -54,40 +55,41 @@ void open_browser(const std::string& address) {
 class InspectCommand : public Command {
  public:
   InspectCommand()
-      : Command(
-            "inspect MODEL [TEXT] [OPTIONS]",
-            "Opens a local page that shows a model from inside: where it looks, what each token "
-            "goes through, what it would say, what its heads are for. Of a training's directory it "
-            "also shows how it learns. With TEXT it prints one head's map in the terminal instead, "
-            "with --out it writes a file.") {}
+      : Command("inspect MODEL [TEXT] [OPTIONS]",
+                "Serves a local page that shows the inside of a model: attention maps, the path of "
+                "each token, predictions, and statistics of its heads. For the directory of a "
+                "training run it also shows the training. With TEXT it prints one head's attention "
+                "map in the terminal; with --out it writes a file.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"--model"}, "model directory, or that of a training", model_));
-    table.add(place("TEXT", {"--text"}, "text that the model reads", input_.text));
+    table.add(place("MODEL", {"--model"},
+                    "model directory, or the output directory of a training run", model_));
+    table.add(place("TEXT", {"--text"}, "input text of the model", input_.text));
     table.add(text("--target", {},
-                   "what the decoder behind an encoder says; its own answer without",
+                   "decoder text of an encoder-decoder; unset: the model's own output",
                    input_.target));
-    table.add(list("--with", {"--compare"}, "more models for the page, to stand beside the first",
-                   others_));
+    table.add(
+        as("DIR", list("--with", {"--compare"}, "further models to compare on the page", others_)));
     table.section("One head");
     table.add(choice("--look", {},
-                     "whose attention: of the tokens to one another, of the encoder, "
-                     "or of the decoder to the encoder",
+                     "self-attention, self-attention of the encoder, or cross-attention from the "
+                     "decoder to the encoder",
                      look_, {"self", "encoder", "cross"}));
     table.add(integer("--layer", {}, "from 0", layer_, 0, 1000000));
     table.add(integer("--head", {}, "from 0", head_, 0, 1000000));
-    table.add(text("--out", {"-o", "--output"},
-                   "file to write: .html (the page with this text in it), .svg, or .safetensors",
-                   out_));
+    table.add(as("FILE",
+                 text("--out", {"-o", "--output"},
+                      "output file: .html (the page with this text), .svg or .safetensors", out_)));
     table.section("The page");
-    table.add(integer("--port", {"-p"}, "to listen at; 0 = one that is free", port_, 0, 65535));
-    table.add(flag("--no-browser", {}, "print the address and open nothing", quiet_));
+    table.add(integer("--port", {"-p"}, "port of the page; 0 = any free port", port_, 0, 65535));
+    table.add(flag("--no-browser", {}, "print the address without opening a browser", quiet_));
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const bool reads = table.given("TEXT");
-    if (!out_.empty() && !reads) throw UsageError("TEXT: not given; --out needs a text to show");
+    if (!out_.empty() && !reads)
+      throw UsageError("TEXT: not given; expected a text, which --out requires");
     if (!out_.empty()) return write();
     return reads ? print_map() : serve_page();
   }
@@ -95,7 +97,7 @@ class InspectCommand : public Command {
  private:
   Look look() const { return static_cast<Look>(look_); }
 
-  // One head's map, and the names of its rows and keys.
+  // The attention map of one head, with the names of its rows and keys.
   struct Drawn {
     Map map;
     std::vector<std::string> rows, keys;
@@ -133,8 +135,8 @@ class InspectCommand : public Command {
                                                  : Shades::blocks;
     print(draw_heatmap(here.map, here.rows, here.keys, terminal_width(), shades));
     note(fmt::format(
-        "layer {}, head {}: rows are queries; dark is 0, bright is 1, on a root scale\n", layer_,
-        head_));
+        "layer {}, head {}: rows are queries; dark is 0, bright is 1, on a square-root scale\n",
+        layer_, head_));
     return 0;
   }
 
@@ -160,14 +162,15 @@ class InspectCommand : public Command {
   int serve_page() {
     std::vector<std::string> folders{model_};
     folders.insert(folders.end(), others_.begin(), others_.end());
-    for (const std::string& folder : folders) open_model(folder);  // refused now rather than later
-    catch_signals("stopping (once more: at once)");
+    // report errors now, not in the browser
+    for (const std::string& folder : folders) open_model(folder);
+    catch_signals("stopping (press again to stop immediately)");
     const PageServer page(folders, port_);
     if (json)
       print(Json({{"address", page.address()}}).dump() + "\n");
     else
       print(page.address() + "\n");
-    note("Ctrl-C ends it.\n");
+    note("Press Ctrl-C to stop.\n");
     if (!quiet_) open_browser(page.address());
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return 0;

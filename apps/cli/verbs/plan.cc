@@ -19,10 +19,10 @@
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kSpecBytes = 1 << 20;    // far above what a Spec needs
-constexpr int64_t kByteVocabulary = 256;  // of a model whose tokenizer is not there yet
+constexpr size_t kSpecBytes = 1 << 20;    // far above the size of any Spec
+constexpr int64_t kByteVocabulary = 256;  // assumed if there is no tokenizer
 
-// "300B", "28T", "1.4e12": a number with the letter of a power of a thousand behind it.
+// Parses a number with an optional power of a thousand: "300B", "28T", "1.4e12".
 Option scaled(std::string name, std::vector<std::string> aliases, std::string help, double& value) {
   static const std::map<std::string, double> powers = {{"", 1},     {"K", 1e3}, {"M", 1e6},
                                                        {"B", 1e9},  {"G", 1e9}, {"T", 1e12},
@@ -48,7 +48,7 @@ Option scaled(std::string name, std::vector<std::string> aliases, std::string he
   return option;
 }
 
-// A preset's name, a model's directory or .gguf file, or a JSON file.
+// Reads a preset's name, a model directory, a .gguf file, or a JSON file.
 Spec spec_of(const std::string& name) {
   const std::vector<std::string> presets = preset_names();
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return preset(name);
@@ -57,7 +57,7 @@ Spec spec_of(const std::string& name) {
   const std::string near = nearest(name, presets);
   throw Error(
       ErrorKind::BadFile,
-      fmt::format("{}: neither a preset nor a file nor a folder; {}", name,
+      fmt::format("{}: neither a preset nor a file nor a directory; {}", name,
                   near.empty() ? "expected one of " + fmt::format("{}", fmt::join(presets, ", "))
                                : "did you mean " + near + "?"));
 }
@@ -65,36 +65,39 @@ Spec spec_of(const std::string& name) {
 class PlanCommand : public Command {
  public:
   PlanCommand()
-      : Command("plan PRESET|MODEL|SPEC.json [OPTIONS]",
-                "Says what a model takes, without making it: parameters by part, arithmetic, "
-                "memory, and time and cost of training. Any model option changes what was read.") {}
+      : Command(
+            "plan PRESET|MODEL|SPEC.json [OPTIONS]",
+            "Estimates the cost of a model without creating it: parameters by component, compute, "
+            "memory, and the time and cost of training. Model options override what was read.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
-                    "preset, model directory (config.json will do) or file with a Spec", model_));
+                    "preset, model directory (only config.json is read) or Spec file", model_));
     table.section("Work");
-    table.add(integer("--batch", {"-b", "--batch-size"}, "sequences at a time", options_.batch, 1,
+    table.add(integer("--batch", {"-b", "--batch-size"}, "sequences per batch", options_.batch, 1,
                       1'000'000'000));
     table.add(integer("--length", {"-n", "--sequence-length"},
-                      "tokens in a sequence; 0 = the model's context", options_.length, 0,
+                      "tokens per sequence; 0 = the model's context", options_.length, 0,
                       int64_t{1} << 24));
     table.add(integer("--source-length", {},
-                      "tokens that the encoder reads before a decoder; 0 = "
-                      "as many as it can",
+                      "tokens of the encoder input of an encoder-decoder; 0 = the maximum",
                       options_.source_length, 0, int64_t{1} << 24));
     table.add(scaled("--tokens", {"--train-tokens"},
-                     "to train on, such as 300B; 0 = 20 for each parameter", options_.tokens));
+                     "training tokens, such as 300B; 0 = 20 per parameter", options_.tokens));
     table.section("Machine");
-    table.add(scaled("--speed", {"--flops"}, "FLOP/s of one device, such as 28T; 0 = unknown",
+    table.add(scaled("--speed", {"--flops"}, "peak FLOP/s of one device, such as 28T; 0 = unknown",
                      options_.speed));
     table.add(number("--utilisation", {"--utilization", "--mfu"},
-                     "share of that speed which training reaches", options_.utilisation, 0.001, 1));
+                     "fraction of the peak speed that training reaches", options_.utilisation,
+                     0.001, 1));
+    table.add(integer("--devices", {}, "number of devices that share the work", options_.devices, 1,
+                      1'000'000'000));
     table.add(
-        integer("--devices", {}, "that share the work evenly", options_.devices, 1, 1'000'000'000));
-    table.add(number("--price", {}, "of one device for an hour, in any currency", options_.price, 0,
-                     1e9));
+        number("--price", {}, "price of one device-hour, in any currency", options_.price, 0, 1e9));
     table.section("Model (overrides what was read)");
     add_spec_options(table, spec_);
+    table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length", "--tokens",
+                     "--speed", "--utilisation", "--devices", "--price"});
   }
 
   void apply(OptionTable& table) override {
@@ -108,10 +111,9 @@ class PlanCommand : public Command {
   int run(const OptionTable&) override {
     if (spec_.vocabulary == 0 && (spec_.decoder || spec_.input.kind == InputKind::tokens)) {
       spec_.vocabulary = kByteVocabulary;
-      note(
-          fmt::format("vocabulary: {} assumed, for the text decides it; --vocabulary says "
-                      "otherwise\n",
-                      kByteVocabulary));
+      note(fmt::format(
+          "vocabulary: {} assumed, since it depends on the text; set --vocabulary to change it\n",
+          kByteVocabulary));
     }
     const Spec spec = validated(spec_);
     const Plan p = plan(spec, options_);

@@ -20,23 +20,23 @@ class RerankCommand : public Command {
  public:
   RerankCommand()
       : Command("rerank MODEL --query TEXT [FILE...] [OPTIONS]",
-                "Sorts the lines of files, or of standard input, by how well they answer a query. "
-                "MODEL is a cross-encoder: a sequence classifier with one label that reads query "
-                "and line together. Prints score, line number and line, the best first.") {}
+                "Sorts the lines of files, or of standard input, by relevance to a query. MODEL is "
+                "a cross-encoder: a sequence classifier with one label that reads query and line "
+                "together. Prints score, line number and line, best first.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(text("--query", {"-q"}, "what the lines should answer", query_));
-    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
-    table.add(integer("--top", {"-n", "--top-n", "--top-k"}, "print so many lines; 0 = all", top_,
-                      0, 1'000'000'000));
-    table.add(flag("--raw", {"--raw-scores"}, "the model's number, not through its sigmoid",
+    table.add(text("--query", {"-q"}, "the query", query_));
+    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
+    table.add(integer("--top", {"-n", "--top-n", "--top-k"}, "number of lines to print; 0 = all",
+                      top_, 0, 1'000'000'000));
+    table.add(flag("--raw", {"--raw-scores"}, "print the model's raw score, without its activation",
                    options_.raw));
-    table.add(
-        flag("--no-truncate", {}, "refuse lines of too many tokens; else they are cut", whole_));
-    table.add(choice("--dtype", {}, "precision of the model's weights; automatic = as stored",
-                     weights_, kWeightPrecisions));
-    table.add(integer("--batch-tokens", {}, "tokens in a batch; 0 = as many as are fastest",
+    table.add(flag("--no-truncate", {},
+                   "refuse lines with too many tokens instead of truncating them", whole_));
+    table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
+                     kWeightPrecisions));
+    table.add(integer("--batch-tokens", {}, "tokens per batch; 0 = the fastest number",
                       options_.batch_tokens, 0, 1 << 24));
   }
 

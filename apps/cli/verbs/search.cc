@@ -22,37 +22,39 @@ using Json = nlohmann::ordered_json;
 class SearchCommand : public Command {
  public:
   SearchCommand()
-      : Command("search INDEX QUERY [OPTIONS] | search --build FOLDER --model MODEL --out INDEX",
-                "Finds the passages of a folder's text files whose meaning is nearest to a query. "
-                "--build cuts the files into passages and writes an index of their vectors; run "
-                "again, it embeds only what has changed. --explain says which words matched.") {}
+      : Command(
+            "search INDEX QUERY [OPTIONS] | search --build FOLDER --model MODEL --out INDEX",
+            "Finds the passages of a directory's text files whose meaning is most similar to a "
+            "query. --build splits the files into passages and writes an index of their vectors; a "
+            "second run embeds only changed passages. --explain shows which words matched.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("INDEX", {"--index"}, "index to search in", index_));
-    table.add(place("QUERY", {"-q", "--query"}, "what to look for", query_));
-    table.add(integer("--top", {"-n", "--top-k", "-k"}, "passages to print", top_, 1, 100'000));
-    table.add(flag("--explain", {}, "also the words that matched, and how well", explain_));
-    table.add(text("--build", {}, "folder whose text files to index", folder_));
-    table.add(text("--model", {"-m", "--model-name-or-path"},
-                   "model directory; when searching, if it has moved", model_));
-    table.add(text("--out", {"-o", "--output"}, "with --build: the index to write", out_));
+    table.add(place("INDEX", {"--index"}, "index to search", index_));
+    table.add(place("QUERY", {"-q", "--query"}, "the query", query_));
+    table.add(
+        integer("--top", {"-n", "--top-k", "-k"}, "number of passages to print", top_, 1, 100'000));
+    table.add(
+        flag("--explain", {}, "also print the matching words and their similarity", explain_));
+    table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
+    table.add(as(
+        "DIR", text("--model", {"-m", "--model-name-or-path"},
+                    "model directory; for searching only needed if the model has moved", model_)));
+    table.add(as("DIR", text("--out", {"-o", "--output"}, "--build: the index to write", out_)));
     table.add(integer("--passage-tokens", {},
-                      "with --build: most tokens of a passage; 0 = at most "
-                      "256 that the model reads",
+                      "--build: most tokens per passage; 0 = the model's limit, at most 256",
                       build_.passage_tokens, 0, 1 << 20));
-    table.add(integer("--overlap-tokens", {},
-                      "with --build: tokens that a passage repeats where a "
-                      "paragraph is cut; -1 = an eighth",
-                      build_.overlap_tokens, -1, 1 << 20));
+    table.add(integer(
+        "--overlap-tokens", {},
+        "--build: tokens shared by neighbouring passages of a long paragraph; -1 = an eighth",
+        build_.overlap_tokens, -1, 1 << 20));
   }
 
   int run(const OptionTable& table) override {
     if (table.given("--build")) return build();
     for (const char* option : {"--out", "--passage-tokens", "--overlap-tokens"})
-      if (table.given(option))
-        throw UsageError(std::string(option) + ": goes with --build only; expected --build FOLDER");
-    if (index_.empty()) throw UsageError("INDEX: not given; expected an index made by --build");
-    if (query_.empty()) throw UsageError("QUERY: not given; expected what to look for");
+      if (table.given(option)) throw UsageError(std::string(option) + ": requires --build");
+    if (index_.empty()) throw UsageError("INDEX: not given; expected an index written by --build");
+    if (query_.empty()) throw UsageError("QUERY: not given; expected a text");
     return search();
   }
 
@@ -78,9 +80,9 @@ class SearchCommand : public Command {
     }
     line.clear();
     for (const std::string& file : result.skipped)
-      note("warning: " + printable(file) + ": no text, left out\n");
+      note("warning: " + printable(file) + ": not a text file, skipped\n");
     for (const std::string& link : result.links_out)
-      note("warning: " + printable(link) + ": a link out of the folder, left out\n");
+      note("warning: " + printable(link) + ": a link out of the directory, skipped\n");
     print(json ? json_line({{"files", result.files},
                             {"skipped", result.skipped},
                             {"passages", result.passages},
@@ -128,7 +130,7 @@ class SearchCommand : public Command {
 
   static std::string as_text(const std::string& file, const FoundPassage& found,
                              std::vector<WordMatch> matches) {
-    constexpr size_t kShown = 5;  // words that say the most; --json has all
+    constexpr size_t kShown = 5;  // most matching words to print; --json has all
     std::stable_sort(matches.begin(), matches.end(),
                      [](auto& a, auto& b) { return a.similarity > b.similarity; });
     matches.resize(std::min(matches.size(), kShown));

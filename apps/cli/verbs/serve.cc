@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One line for each request: nothing of what was asked or answered.
+// Returns the log line of a request. It contains nothing of the request's or the answer's text.
 std::string log_line(const serve::AccessRecord& record, bool as_json) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const std::string time = fmt::format("{:%FT%TZ}", now);
@@ -39,7 +39,8 @@ std::string log_line(const serve::AccessRecord& record, bool as_json) {
   return printable(fmt::format("{} {} {} {} {} bytes {:.3f} s{} {}", time,
                                record.method.empty() ? "-" : record.method,
                                record.path.empty() ? "-" : record.path, record.status, record.bytes,
-                               record.seconds, record.whole ? "" : " (client left)", record.id)) +
+                               record.seconds, record.whole ? "" : " (client disconnected)",
+                               record.id)) +
          "\n";
 }
 
@@ -47,29 +48,36 @@ class ServeCommand : public Command {
  public:
   ServeCommand()
       : Command("serve MODEL [MODEL ...] [OPTIONS]",
-                "Answers over HTTP as OpenAI's API does: chats, completions, streams, JSON by a "
-                "schema. Many clients share the work; see docs/serve.md. Ctrl-C ends it, once "
-                "what is under way is answered.") {}
+                "Serves models over HTTP with OpenAI's API: chats, completions, streams, JSON by a "
+                "schema. Requests are batched; see docs/serve.md. Ctrl-C stops the server after "
+                "the running requests.") {}
 
   void declare(OptionTable& table) override {
     table.add(
         places("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directories", models_));
-    table.add(list("--alias", {"--served-model-name"},
-                   "name of a model in the API, in the order of the models; else its directory's",
-                   names_));
-    table.add(choice("--dtype", {}, "precision of the models' weights; automatic = as stored",
-                     weights_, kWeightPrecisions));
+    table.add(as(
+        "NAME",
+        list(
+            "--alias", {"--served-model-name"},
+            "model name in the API; repeat in the order of the models; unset: the directory's name",
+            names_)));
+    table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
+                     kWeightPrecisions));
     table.add(cache_option(cache_precision_));
-    table.add(list("--languages", {},
-                   "source-target of a translation model, such as de-en, in the order of the "
-                   "models; else as its files say",
-                   languages_));
-    table.add(text("--chat-template", {"--chat-template-file"},
-                   "file with a chat template, instead of the models' own", template_));
+    table.add(as("NAME", list("--languages", {},
+                              "source and target language of a translation model, such as de-en; "
+                              "repeat in the order of the models; unset: as in its files",
+                              languages_)));
+    table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
+                              "chat template to use instead of the models'", template_)));
     declare_network(table);
     declare_engine(table);
     declare_drafts(table);
     declare_defaults(table);
+    table.show_only({"MODEL", "--alias", "--dtype", "--cache-dtype", "--languages",
+                     "--chat-template", "--host", "--port", "--api-key-file", "--insecure",
+                     "--max-time", "--log-json", "--cache", "--parallel", "--queue", "--draft",
+                     "--temperature", "--predict"});
   }
 
   int run(const OptionTable& table) override {
@@ -95,67 +103,75 @@ class ServeCommand : public Command {
  private:
   void declare_network(OptionTable& table) {
     table.section("Network");
-    table.add(text("--host", {}, "address to listen at", http_.host));
-    table.add(integer("--port", {}, "port; 0 = one that is free", port_, 0, 65535));
-    table.add(text("--api-key-file", {},
-                   "file with the keys that clients must send, one a line; else the environment's "
-                   "FOVEA_API_KEY",
-                   key_file_));
-    table.add(flag("--insecure", {}, "listen at any address without a key", insecure_));
+    table.add(text("--host", {}, "address to listen on", http_.host));
+    table.add(integer("--port", {}, "port to listen on; 0 = any free port", port_, 0, 65535));
+    table.add(as("FILE", text("--api-key-file", {},
+                              "file of accepted API keys, one per line; unset: the environment "
+                              "variable FOVEA_API_KEY",
+                              key_file_)));
+    table.add(flag("--insecure", {}, "allow any address without an API key", insecure_));
     table.add(list("--cors-origin", {"--cors-origins"},
-                   "origin whose web pages may use the server; * = every one", origins_));
-    table.add(bytes("--max-body", {"--payload-limit"}, "largest request", max_body_));
-    table.add(integer("--max-connections", {}, "more are answered 503", connections_, 1, 100'000));
+                   "origin of web pages that may use the server; * = any; may be repeated",
+                   origins_));
+    table.add(bytes("--max-body", {"--payload-limit"}, "maximum size of a request", max_body_));
+    table.add(integer("--max-connections", {},
+                      "maximum number of connections; further ones get status 503", connections_, 1,
+                      100'000));
     table.add(integer("--timeout", {},
-                      "seconds that a client gets to send a request's head, to send its body, and "
-                      "to take each piece of the answer; 0 = 10, 30 and 30",
+                      "seconds for sending a request's head, for sending its body, and for reading "
+                      "each piece of the answer; 0 = 10, 30 and 30",
                       timeout_, 0, 86400));
-    table.add(number("--max-time", {}, "seconds that an answer may take; 0 = as long as it likes",
-                     most_seconds_, 0, 86400));
-    table.add(
-        integer("--grace", {}, "seconds that answers under way get at the end", grace_, 0, 86400));
+    table.add(number("--max-time", {}, "maximum seconds per request; 0 = unlimited", most_seconds_,
+                     0, 86400));
+    table.add(integer("--grace", {}, "seconds that running requests get when the server stops",
+                      grace_, 0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));
-    table.add(flag("--list-fields", {}, "print what requests may hold, as JSON", list_fields_));
+    table.add(flag("--list-fields", {}, "print the request fields as JSON", list_fields_));
   }
 
   void declare_engine(OptionTable& table) {
     table.section("Engine");
-    table.add(bytes("--cache", {"--cache-bytes"},
-                    "memory for keys and values, of all models; 0 = a quarter of what is free",
-                    cache_));
+    table.add(bytes(
+        "--cache", {"--cache-bytes"},
+        "memory of the key-value caches of all models; 0 = a quarter of the free memory", cache_));
     table.add(integer("--parallel", {"--max-num-seqs", "--max-concurrent-requests"},
-                      "answers written at a time", engine_.most_sequences, 1, 4096));
-    table.add(integer("--queue", {}, "requests that may wait; more are answered 429",
+                      "sequences generated at the same time", engine_.most_sequences, 1, 4096));
+    table.add(integer("--queue", {},
+                      "maximum number of waiting requests; further ones get status 429",
                       engine_.most_waiting, 1, 100'000));
     table.add(integer("--step-tokens", {"--max-batch-tokens"},
-                      "tokens computed at a time; long prompts are cut into such pieces",
+                      "most tokens per step; longer prompts are read in chunks",
                       engine_.step_tokens, 1, 65536));
   }
 
   void declare_drafts(OptionTable& table) {
-    table.add(list("--draft", {"--model-draft"},
-                   "a smaller model with the same vocabulary that guesses ahead while few answers "
-                   "are written, in the order of the models; the answers stay the same",
-                   drafts_));
+    table.add(as(
+        "DIR", list("--draft", {"--model-draft"},
+                    "smaller model with the same vocabulary that proposes speculative tokens while "
+                    "few requests run; repeat in the order of the models; results stay the same",
+                    drafts_)));
     table.add(integer("--draft-tokens", {"--draft-max", "--num-speculative-tokens"},
-                      "--draft: so many tokens ahead", draft_tokens_, 1, 64));
+                      "--draft: speculative tokens per pass", draft_tokens_, 1, 64));
   }
 
   void declare_defaults(OptionTable& table) {
     table.section("Defaults of requests, before generation_config.json");
-    table.add(number("--temperature", {"--temp"}, "0 = always the likeliest token", temperature_, 0,
+    table.add(number("--temperature", {"--temp"},
+                     "sampling temperature; 0 = always the most likely token", temperature_, 0,
                      100));
-    table.add(integer("--top-k", {}, "among the k likeliest tokens; 0 = all", top_k_, 0, kMost));
     table.add(
-        number("--top-p", {}, "among the likeliest with this much probability", top_p_, 1e-6, 1));
-    table.add(number("--min-p", {}, "none below this share of the likeliest", min_p_, 0, 1));
+        integer("--top-k", {}, "sample from the N most likely tokens; 0 = all", top_k_, 0, kMost));
+    table.add(number("--top-p", {},
+                     "sample from the most likely tokens with this total probability", top_p_, 1e-6,
+                     1));
+    table.add(number("--min-p", {},
+                     "drop tokens below this fraction of the highest probability; 0 = off", min_p_,
+                     0, 1));
     table.add(number("--repetition-penalty", {"--repeat-penalty"},
-                     "above 1: seen tokens get less "
-                     "likely",
-                     repetition_penalty_, 0.01, 100));
+                     "above 1: make earlier tokens less likely", repetition_penalty_, 0.01, 100));
     table.add(integer("--predict", {"-n", "--max-tokens"},
-                      "tokens to write; -1 = what the context has room for", max_tokens_, -1,
-                      kMost));
+                      "most tokens to generate; -1 = as many as fit into the context", max_tokens_,
+                      -1, kMost));
   }
 
   void take_flags(const OptionTable& table) {
@@ -185,7 +201,8 @@ class ServeCommand : public Command {
     if (!key_file_.empty()) {
       struct stat status = {};
       if (stat(key_file_.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
-        note("warning: " + printable(key_file_) + ": others may read it; expected chmod 600\n");
+        note("warning: " + printable(key_file_) +
+             ": readable by other users; expected chmod 600\n");
       }
       text = read_text(key_file_, size_t{1} << 16);
     } else if (const char* const variable = std::getenv("FOVEA_API_KEY")) {
@@ -212,8 +229,8 @@ class ServeCommand : public Command {
     access.loopback = serve::is_loopback(http_.host);
     if (!access.loopback && access.keys.empty() && !insecure_) {
       throw UsageError(
-          fmt::format("--host: {} can be reached from other machines; expected a key "
-                      "by --api-key-file or FOVEA_API_KEY, or --insecure",
+          fmt::format("--host: {} is reachable from other machines; expected a key by "
+                      "--api-key-file or FOVEA_API_KEY, or --insecure",
                       http_.host));
     }
     return access;
@@ -255,7 +272,7 @@ class ServeCommand : public Command {
     announce(server.port(), served);
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     server.stop(std::chrono::seconds(grace_));
-    // The engines end before the server does: what they still hold refers to it.
+    // The engines must end before the server, since they refer to it.
     for (const auto& model : served) model->end_work();
     return stop_code();
   }
@@ -276,7 +293,7 @@ class ServeCommand : public Command {
       names.push_back(model->facts.name);
       note(printable(fmt::format("serving {}{}", model->facts.name, what_it_does(*model))) + "\n");
     }
-    note(fmt::format("listening at {} (Ctrl-C ends it)\n", url));
+    note(fmt::format("listening on {} (press Ctrl-C to stop)\n", url));
     if (json) print(Json{{"url", url}, {"port", port}, {"models", names}}.dump() + "\n");
   }
 
@@ -292,8 +309,8 @@ class ServeCommand : public Command {
   double most_seconds_ = 0;
   int weights_ = 0, cache_precision_ = 0;
   int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
-  double temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
-  double min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;
+  float temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
+  float min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;
   bool insecure_ = false, log_json_ = false, list_fields_ = false;
 };
 

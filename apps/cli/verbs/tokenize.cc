@@ -18,11 +18,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kInputBytes = size_t{1} << 30;
-constexpr size_t kOutputBytes = size_t{1} << 16;  // printed at once
+constexpr size_t kOutputBytes = size_t{1} << 16;  // output is printed in pieces of this size
 
 struct Line {
   std::string_view text;
-  std::string where;  // for messages: the file and the line's number
+  std::string where;  // file and line number, for errors
 };
 
 [[noreturn]] void bad_line(const Line& line, const std::string& wrong,
@@ -35,7 +35,7 @@ Json parse_line(const Line& line) {
     return parse_ordered_json(line.text, line.where);
   } catch (const JsonFault& fault) {
     throw Error(ErrorKind::BadFile,
-                fmt::format("{}; expected one JSON value a line", fault.what()));
+                fmt::format("{}; expected one JSON value per line", fault.what()));
   }
 }
 
@@ -56,27 +56,28 @@ Json pairs(const std::vector<Offsets>& offsets) {
 class TokenizeCommand : public Command {
  public:
   TokenizeCommand()
-      : Command(
-            "tokenize MODEL|tokenizer.json [FILE...] [OPTIONS]",
-            "Turns lines of text, from files or standard input, into token ids, or ids back "
-            "into text. Prints a JSON object a line: ids, tokens and offsets in characters. With "
-            "--train KIND FILE... --out DIR makes a tokenizer.") {}
+      : Command("tokenize MODEL|tokenizer.json [FILE...] [OPTIONS]",
+                "Converts lines of text, from files or standard input, to token ids, or ids back "
+                "to text. Prints one JSON object per line with ids, tokens and offsets in "
+                "characters. With --train KIND FILE... --out DIR: trains a tokenizer.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--tokenizer"}, "model directory or tokenizer.json",
                     model_));
-    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
-    table.add(flag("--jsonl", {}, "each line is {\"text\": ...}, and may have a \"pair\"", jsonl_));
+    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
+    table.add(
+        flag("--jsonl", {}, "each line is {\"text\": ...} with an optional \"pair\"", jsonl_));
     table.add(flag("--no-special", {},
-                   "add no tokens such as [CLS]; with --decode, leave out "
-                   "special ones",
+                   "do not add tokens such as [CLS]; with --decode, skip special tokens",
                    no_special_));
-    table.add(flag("--parse-special", {}, "names of special tokens in the text are these tokens",
-                   parse_special_));
-    table.add(flag("--bytes", {}, "offsets in bytes", bytes_));
-    table.add(flag("--decode", {}, "each line is ids, such as [1, 2, 3] or 1 2 3; prints the text",
+    table.add(flag("--parse-special", {},
+                   "read names of special tokens in the text as these tokens", parse_special_));
+    table.add(flag("--bytes", {}, "print offsets in bytes", bytes_));
+    table.add(flag("--decode", {},
+                   "each line is a list of ids, such as [1, 2, 3] or 1 2 3; prints the text",
                    decode_));
-    table.add(text("--check", {}, "file of cases (text, ids, ...) to compare with", cases_));
+    table.add(as("FILE", text("--check", {}, "compare with the cases (text, ids, ...) in this file",
+                              cases_)));
     training_.declare(table);
   }
 
@@ -86,9 +87,9 @@ class TokenizeCommand : public Command {
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
     if (decode_ && (jsonl_ || bytes_ || parse_special_ || table.given("--check")))
-      throw UsageError("--decode: goes with --no-special only; expected no other option");
+      throw UsageError("--decode: can only be combined with --no-special");
     if (table.given("--check") && !files_.empty())
-      throw UsageError("--check: reads its cases only; expected no other files");
+      throw UsageError("--check: cannot be combined with FILE arguments");
     const Tokenizer tokenizer = Tokenizer::open(model_);
     if (table.given("--check")) return check_cases(tokenizer);
     if (files_.empty()) files_.emplace_back("-");
@@ -123,7 +124,7 @@ class TokenizeCommand : public Command {
 
   int train() {
     std::vector<std::string> files = files_;
-    if (!model_.empty()) files.insert(files.begin(), model_);  // the first one has its place
+    if (!model_.empty()) files.insert(files.begin(), model_);  // the first file was parsed as MODEL
     return training_.run(files, json);
   }
 
@@ -144,7 +145,7 @@ class TokenizeCommand : public Command {
     if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
   }
 
-  // "key":[...], with one(i) for each of `size` elements.
+  // Writes "key":[...] with one(i) for each of `size` elements.
   template <class One>
   void write_list(const char* key, size_t size, One&& one) {
     out_ += fmt::format("\"{}\":[", key);
@@ -156,7 +157,7 @@ class TokenizeCommand : public Command {
     out_ += ']';
   }
 
-  // As it comes: the JSON of a long line takes several times the line's memory.
+  // Written incrementally: a JSON object of a long line would take several times its memory.
   void write(const Encoding& encoding) {
     out_ += '{';
     const size_t size = encoding.ids.size();
@@ -181,7 +182,7 @@ class TokenizeCommand : public Command {
       }
       int32_t id = 0;
       const auto [behind, error] = std::from_chars(at, end, id);
-      if (error != std::errc()) bad_line(line, "is no list of ids", "ids such as [1, 2, 3]");
+      if (error != std::errc()) bad_line(line, "is not a list of ids", "ids such as [1, 2, 3]");
       ids.push_back(id);
       at = behind;
     }
@@ -205,10 +206,10 @@ class TokenizeCommand : public Command {
     };
     throw Error(ErrorKind::Failed,
                 fmt::format("{}: {} is {}{}; expected {}", line.where, what, shown(found),
-                            lists ? fmt::format(" at place {}", i) : "", shown(expected)));
+                            lists ? fmt::format(" at position {}", i) : "", shown(expected)));
   }
 
-  // The cases hold what Hugging Face gives, which parses special tokens.
+  // The cases come from Hugging Face, which parses special tokens.
   static void check_case(const Tokenizer& tokenizer, const Line& line) {
     const Json object = parse_line(line);
     const std::string text = text_of(object, "text", line);

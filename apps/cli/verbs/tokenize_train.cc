@@ -17,7 +17,7 @@ namespace {
 constexpr std::array kKinds = {TokenizerKind::bpe, TokenizerKind::wordpiece, TokenizerKind::unigram,
                                TokenizerKind::character};
 
-// Without --train these mean nothing.
+// Options that require --train.
 constexpr std::array kTokenizerTraining = {"--out",           "--vocab-size", "--characters",
                                            "--lowercase",     "--memory",     "--min-frequency",
                                            "--special-token", "--alphabet"};
@@ -26,34 +26,34 @@ void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path)) {
-    throw Error(ErrorKind::Failed,
-                fmt::format("{}: cannot be made ({}); expected a folder to write to", path,
-                            error ? error.message() : "it is a file"));
+    throw Error(ErrorKind::Failed, fmt::format("{}: cannot be created ({}); expected a directory",
+                                               path, error ? error.message() : "it is a file"));
   }
 }
 
 }  // namespace
 
 void TokenizerTrainRequest::declare(OptionTable& table) {
-  constexpr int64_t kMostTokens = int64_t{1} << 24;  // ids and their texts fit into memory
+  constexpr int64_t kMostTokens = int64_t{1} << 24;  // limited by the memory of ids and texts
   table.section("Training a tokenizer");
-  table.add(choice("--train", {}, "make a tokenizer of this kind out of the files", kind_,
+  table.add(choice("--train", {}, "train a tokenizer of this kind on the files", kind_,
                    {"bpe", "wordpiece", "unigram", "char|character"}));
-  table.add(text("--out", {"-o", "--output"}, "folder for the tokenizer", out_));
+  table.add(
+      as("DIR", text("--out", {"-o", "--output"}, "output directory of the tokenizer", out_)));
   table.add(integer("--vocab-size", {"--vocabulary"},
-                    "tokens at most, special ones included; 0 = all (char)", training_.vocabulary,
-                    0, kMostTokens));
-  table.add(flag("--characters", {}, "bpe begins with characters instead of bytes", characters_));
-  table.add(flag("--lowercase", {"--do-lower-case"}, "wordpiece ignores case and accents",
+                    "maximum vocabulary size, special tokens included; 0 = all (char)",
+                    training_.vocabulary, 0, kMostTokens));
+  table.add(flag("--characters", {}, "bpe: start from characters instead of bytes", characters_));
+  table.add(flag("--lowercase", {"--do-lower-case"}, "wordpiece: ignore case and accents",
                  training_.lowercase));
-  table.add(integer("--min-frequency", {}, "bpe, wordpiece: of a pair that is merged",
+  table.add(integer("--min-frequency", {}, "bpe, wordpiece: minimum frequency of a merged pair",
                     training_.min_frequency, 0, INT64_MAX));
   table.add(integer("--alphabet", {"--limit-alphabet"},
-                    "bpe, wordpiece: keep so many characters; 0 = all", training_.alphabet, 0,
-                    kMostTokens));
-  table.add(list("--special-token", {"--special-tokens"}, "one more special token",
-                 training_.special_tokens));
-  table.add(bytes("--memory", {}, "for the distinct words of the text", training_.memory));
+                    "bpe, wordpiece: keep the N most frequent characters; 0 = all",
+                    training_.alphabet, 0, kMostTokens));
+  table.add(list("--special-token", {"--special-tokens"},
+                 "additional special token; may be repeated", training_.special_tokens));
+  table.add(bytes("--memory", {}, "memory for the distinct words of the text", training_.memory));
 }
 
 void TokenizerTrainRequest::refuse_without_train(const OptionTable& table) {
@@ -61,8 +61,8 @@ void TokenizerTrainRequest::refuse_without_train(const OptionTable& table) {
 }
 
 int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json) {
-  if (files.empty()) throw UsageError("FILE: not given; expected text to train on");
-  if (out_.empty()) throw UsageError("--out: not given; expected a folder for the tokenizer");
+  if (files.empty()) throw UsageError("FILE: not given; expected a text file");
+  if (out_.empty()) throw UsageError("--out: not given; expected the output directory");
   training_.kind = kKinds[static_cast<size_t>(kind_)];
   training_.bytes = !characters_;
   make_folder(out_);
@@ -81,14 +81,14 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json)
   trained->tokenizer.save(out_);
   if (trained->forgotten > 0) {
     note(
-        fmt::format("The words did not fit into --memory: some of those seen at most {} times "
-                    "were left out\n",
+        fmt::format("The distinct words did not fit into --memory: some that occurred at most {} "
+                    "times were dropped\n",
                     trained->forgotten));
   }
   if (!trained->special_names.empty()) {
     note(
-        fmt::format("The text holds names of special tokens, read as plain characters: {} "
-                    "(docs/tokenizers.md, Training)\n",
+        fmt::format("The text contains names of special tokens, which were read as plain "
+                    "characters: {} (docs/tokenizers.md, Training)\n",
                     printable(trained->special_names)));
   }
   if (json) {

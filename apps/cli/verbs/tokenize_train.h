@@ -8,11 +8,11 @@
 
 namespace fovea::cli {
 
-// fovea tokenize --train: makes a tokenizer out of text.
+// Trains a tokenizer: fovea tokenize --train.
 class TokenizerTrainRequest {
  public:
   void declare(OptionTable& table);
-  // Whether an option was typed that means nothing without --train.
+  // Throws UsageError if an option was given that requires --train.
   static void refuse_without_train(const OptionTable& table);
   int run(const std::vector<std::string>& files, bool json);
 

@@ -37,27 +37,27 @@ class TraceCommand : public Command {
       : Command(
             "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out "
             "FILE.safetensors",
-            "Runs a model once and writes what it computed: logits, hidden.{i}, attention.{i} and, "
-            "with "
-            "--gradients, loss and grad.<tensor>. Prints the names written.") {}
+            "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
+            "attention.{i} and, with --gradients, loss and grad.<tensor>. Prints the names of the "
+            "written tensors.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(text("--text", {"-p", "--prompt"}, "text to read", options_.text));
-    table.add(text("--ids", {}, "token ids to read, such as 1,2,3", ids_));
-    table.add(text("--input", {"-i"},
-                   "file with input_ids and, if wanted, attention_mask and labels",
-                   options_.input));
-    table.add(flag("--gradients", {}, "also the loss and the gradient of every weight",
+    table.add(text("--text", {"-p", "--prompt"}, "input text", options_.text));
+    table.add(as("N,...", text("--ids", {}, "input token ids, such as 1,2,3", ids_)));
+    table.add(as("FILE", text("--input", {"-i"},
+                              "file with input_ids and optionally attention_mask and labels",
+                              options_.input)));
+    table.add(flag("--gradients", {}, "also write the loss and the gradient of every weight",
                    options_.gradients));
-    table.add(text("--out", {"-o", "--output"}, "file to write", options_.out));
+    table.add(as("FILE", text("--out", {"-o", "--output"}, "output file", options_.out)));
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
-    if (options_.out.empty()) throw UsageError("--out: not given; expected the file to write");
+    if (options_.out.empty()) throw UsageError("--out: not given; expected an output file");
     if (table.given("--ids")) options_.ids = parse_ids(ids_);
     const std::vector<std::string> names = trace(open_model(model_), options_);
     if (json) {

@@ -20,9 +20,9 @@ class TrainCommand : public Command {
   TrainCommand()
       : Command("train DATA... --out DIR [OPTIONS]",
                 "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
-                "(--labels), from nothing or from a model (--from). Give the same command again to "
-                "resume a run that was interrupted, or more --steps and --allow-change to go on. "
-                "Ctrl-C saves and leaves.") {}
+                "(--labels), from random weights or from a model (--from). Repeat the command to "
+                "resume an interrupted run; add --steps and --allow-change to train longer. Ctrl-C "
+                "saves a snapshot and exits.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {
@@ -46,9 +46,9 @@ class TrainCommand : public Command {
   void require() const {
     const TrainOptions& o = request_.options;
     if (o.data.empty() && o.pairs.empty() && o.labels.empty())
-      throw UsageError("DATA: not given; expected text files or folders, --pairs or --labels");
+      throw UsageError("DATA: not given; expected text files or directories, --pairs or --labels");
     if (request_.options.out.empty() && !request_.dry_run) {
-      throw UsageError("--out: not given; expected the directory for the model");
+      throw UsageError("--out: not given; expected the output directory");
     }
   }
 
@@ -62,7 +62,7 @@ class TrainCommand : public Command {
     std::optional<PageServer> page;
     if (request_.inspect) {
       page.emplace(std::vector<std::string>{request_.options.out}, 0);
-      note("Watch it at " + page->address() + "#view=learn\n");
+      note("Follow the run at " + page->address() + "#view=learn\n");
     }
     TrainPlan seen;
     TrainReport report;
@@ -85,11 +85,11 @@ class TrainCommand : public Command {
     const bool moved = result.step > seen.first_step;
     if (moved) note(result_text(result, request_.options, seen));
     if (!moved && !asked_to_stop()) {
-      note(fmt::format("Nothing to do: step {} is reached already\n", result.step));
+      note(fmt::format("Nothing to do: the run has already reached step {}\n", result.step));
     }
     if (json) print(result_json(result, request_.options, seen));
     if (asked_to_stop()) {
-      note("Go on with:\n  " + resume_command(arguments) + "\n");
+      note("Resume with:\n  " + resume_command(arguments) + "\n");
       return stop_code();
     }
     advise(seen);
@@ -97,11 +97,11 @@ class TrainCommand : public Command {
   }
 
   void advise(const TrainPlan& plan) const {
-    note("Go on with:\n" + uses(request_.options, plan) + "  " +
+    note("Next steps:\n" + uses(request_.options, plan) + "  " +
          longer_command(arguments, request_.options.steps, steps_spellings_) + "\n");
   }
 
-  // Commands that make use of the model.
+  // Commands that use the new model.
   static std::string uses(const TrainOptions& o, const TrainPlan& plan) {
     const std::string out = shell_quoted(o.out);
     const auto eval = [&](const char* option, const std::vector<std::string>& files) {

@@ -24,50 +24,48 @@ class TranslateCommand : public Command {
  public:
   TranslateCommand()
       : Command("translate MODEL [FILE...] [--out FILE] [OPTIONS]",
-                "Translates files, or standard input, line by line, in the order of the lines; "
-                "files of any size pass through. Only translations go to standard output.") {}
+                "Translates files or standard input line by line, in order. Files may be of any "
+                "size. Only translations are written to standard output.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(places("FILE", {"-i", "--input"}, "text to read; - = standard input", files_));
-    table.add(text("--out", {"-o", "--output"},
-                   "file to write, over as many runs as it takes; else standard output", out_));
-    table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
-                      "hypotheses kept at a time; 1 = greedy", options_.beams, 1, 1024));
-    table.add(number("--length-penalty", {"--normalize"},
-                     "above 0 favours long translations (score / length ^ this); without it as "
-                     "generation_config.json says",
-                     length_penalty_, -100, 100));
-    table.add(integer("--n-best", {}, "write so many hypotheses of each line, with scores",
-                      options_.best, 1, 1024));
-    table.add(flag("--alignment", {}, "which word of the source each word came from",
-                   options_.alignment));
-    table.add(text("--force-decode", {"--prefix"}, "what every translation begins with",
-                   options_.prefix));
-    table.add(text("--source-prefix", {}, "in front of every source line", options_.source_prefix));
+    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
     table.add(
-        text("--task", {},
-             "instead: a task of the checkpoint's, such as translation_en_to_de, whose prefix "
-             "config.json knows",
-             options_.task));
-    table.add(choice("--dtype", {"--precision"},
-                     "precision of the model's weights; automatic = as stored", precision_,
-                     kWeightPrecisions));
+        as("FILE",
+           text("--out", {"-o", "--output"},
+                "output file, which an interrupted run continues; unset: standard output", out_)));
+    table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
+                      "hypotheses of the beam search; 1 = greedy", options_.beams, 1, 1024));
+    table.add(number("--length-penalty", {"--normalize"},
+                     "hypotheses are ranked by log-probability / length ^ X; unset: "
+                     "generation_config.json's value",
+                     length_penalty_, -100, 100));
+    table.add(integer("--n-best", {}, "number of hypotheses to write per line, with scores",
+                      options_.best, 1, 1024));
+    table.add(flag("--alignment", {}, "also write word alignments between source and translation",
+                   options_.alignment));
+    table.add(
+        text("--force-decode", {"--prefix"}, "first words of every translation", options_.prefix));
+    table.add(
+        text("--source-prefix", {}, "text prepended to every source line", options_.source_prefix));
+    table.add(as("NAME", text("--task", {},
+                              "instead of --source-prefix: a task in config.json, such as "
+                              "translation_en_to_de, with its prefix",
+                              options_.task)));
+    table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
+                     precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
-    table.add(number("--max-length-factor", {},
-                     "a translation has at most so many tokens for each of the source's",
+    table.add(number("--max-length-factor", {}, "at most X target tokens per source token",
                      options_.length_factor, 0.01, 1000));
     table.add(integer("--max-tokens", {"--max-length", "--max-new-tokens"},
-                      "instead: at most so many tokens in all; 0 = by the factor",
+                      "instead of the factor: at most N tokens per translation; 0 = by the factor",
                       options_.max_tokens, 0, 1 << 20));
-    table.add(integer("--min-tokens", {"--min-length"}, "no end before these", options_.min_tokens,
-                      0, 1 << 20));
+    table.add(integer("--min-tokens", {"--min-length"}, "do not end before N tokens",
+                      options_.min_tokens, 0, 1 << 20));
     table.add(flag("--refuse-long", {},
-                   "end at a line over the model's context instead of "
-                   "cutting it",
+                   "stop at a line longer than the model's context instead of truncating it",
                    options_.refuse_long));
-    table.add(integer("--sequences", {}, "hypotheses computed at a time", options_.sequences, 1,
-                      1 << 16));
+    table.add(integer("--sequences", {}, "hypotheses per batch", options_.sequences, 1, 1 << 16));
   }
 
   bool runs_on_ranks(const OptionTable&) const override { return true; }
@@ -75,8 +73,9 @@ class TranslateCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (options_.best > options_.beams) {
-      throw UsageError(fmt::format("--n-best: {}; expected at most {}, the beams", options_.best,
-                                   options_.beams));
+      throw UsageError(
+          fmt::format("--n-best: {} is out of range; expected at most {}, the number of beams",
+                      options_.best, options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
     if (table.given("--length-penalty")) options_.length_penalty = length_penalty_;
@@ -95,8 +94,8 @@ class TranslateCommand : public Command {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (done->cut > 0) {
       note(
-          fmt::format("warning: {} of more than {} tokens, the model's context, lost their end, "
-                      "the first at {}; --refuse-long refuses such lines\n",
+          fmt::format("warning: {} truncated to {} tokens, the model's context, the first at {}; "
+                      "--refuse-long refuses such lines\n",
                       done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut),
                       model.spec().context, printable(done->first_cut)));
     }
@@ -107,7 +106,8 @@ class TranslateCommand : public Command {
   }
 
  private:
-  // Lines that are sorted by length together. Where others help, fewer, so that all have some.
+  // Lines that are sorted by length together; fewer with several ranks, so that all ranks have
+  // work.
   static constexpr size_t kLinesAtOnce = 1024, kLinesOfRank = 256;
 
   BlockResult translate_block(const Model& model, const LineBlock& block) const {
@@ -131,7 +131,7 @@ class TranslateCommand : public Command {
     return result;
   }
 
-  // Marian's layout: line ||| translation ||| score, once there are several of a line.
+  // Marian's format for several hypotheses: line ||| translation ||| score.
   std::string as_text(const Translation& translation, size_t line) const {
     std::string text;
     for (const Generation& one : translation.best) {
@@ -144,7 +144,7 @@ class TranslateCommand : public Command {
     return text;
   }
 
-  // A line of output for a line of input, whatever the model writes.
+  // Replaces line breaks, so that each line of input gives one line of output.
   static std::string one_line(std::string text) {
     for (char& c : text)
       if (c == '\n' || c == '\r') c = ' ';

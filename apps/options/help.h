@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "options/options.h"
+
+namespace fovea::cli {
+
+// What the help of a verb shows: by default the basic options; everything with `all`; one section
+// with `section`.
+struct HelpRequest {
+  bool all = false;
+  std::string section;
+};
+
+// Removes the section name after --help from `arguments` and returns it: --help model. Empty =
+// none.
+std::string take_section(std::vector<std::string>& arguments, const OptionTable& table);
+
+// Returns the help of a verb, wrapped to `width` columns.
+std::string help_text(const std::string& usage, const std::string& summary,
+                      const OptionTable& table, const HelpRequest& request, int width);
+
+}  // namespace fovea::cli
