@@ -24,12 +24,12 @@ LITERALS = ["0", "1", "-2", "7", "2.5", "-0.5", "1e3", "true", "false", "none", 
             "['b', 'a']", "{}", "{'a': 1, 'b': [2]}", "(1, 'x')", "range(4)"]
 METHODS = ["upper()", "lower()", "strip()", "split()", "split(',')", "title()", "capitalize()", "items()|list", "keys()|list", "values()|list",
            "get('a')", "get('q', 0)", "startswith('a')", "endswith('c')", "replace('a', 'bb')", "find('a')", "count('a')", "join(['x', 'y'])",
-           "splitlines()", "rsplit(' ', 1)", "lstrip()", "rstrip('c')", "isdigit()", "zfill(4)", "partition('b')", "format(1)", "index(1)"]
+           "splitlines()", "rsplit(' ', 1)", "lstrip()", "rstrip('c')", "partition('b')", "index(1)"]
 FILTERS = ["upper", "lower", "trim", "length", "first", "last", "list", "string", "int", "float", "abs", "round", "round(1)", "sort", "sum", "min",
            "max", "unique|list", "reverse|list", "join", "join(', ')", "tojson", "tojson(indent=2)", "default('d')", "default('d', true)",
-           "replace('a', 'b')", "capitalize", "title", "indent", "indent(2, true)", "truncate(5)", "wordcount", "map('string')|list",
-           "map('upper')|list", "select|list", "reject('none')|list", "batch(2)|list", "slice(2)|list", "items|list", "dictsort", "e", "center(9)",
-           "map(attribute='role')|list", "selectattr('n')|list|length", "groupby('role')|length", "format('x')", "xmlattr", "pprint"]
+           "replace('a', 'b')", "capitalize", "title", "indent", "indent(2, true)", "map('string')|list",
+           "map('upper')|list", "select|list", "reject('none')|list", "items|list", "dictsort", "e",
+           "map(attribute='role')|list", "selectattr('n')|list|length", "format('x')"]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence", "iterable", "odd", "even",
          "true", "false", "in [1, 'a']", "eq 1", "gt 1", "lower", "upper", "callable", "divisibleby 2"]
 BINARY = ["+", "-", "*", "/", "//", "%", "~", "and", "or", "==", "!=", "<", "<=", ">", ">=", "in", "not in"]

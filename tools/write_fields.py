@@ -21,7 +21,7 @@ def number(value):
 
 def kind(field):
     least, most = number(field["least"]), number(field["most"])
-    words = {"boolean": "true or false", "integer": f"whole number, {least} to {most}", "number": f"number, {least} to {most}",
+    words = {"boolean": "true or false", "integer": f"integer, {least} to {most}", "number": f"number, {least} to {most}",
              "text": "string", "stops": f"string, or up to {most}", "strings": f"up to {most} strings", "texts": f"string, or up to {most}", "ids": f"up to {most} token ids",
              "prompts": f"string, token ids, or up to {most} of them", "biases": f"object: id to {least} .. {most}",
              "messages": f"{least} to {most} messages", "array": f"array of up to {most}", "object": "object", "any": "string or object"}

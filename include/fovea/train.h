@@ -101,9 +101,9 @@ TrainOptions preset_training(const std::string& preset);
 // Describes a run before it starts.
 struct TrainPlan {
   Spec spec;
-  std::string objective;  // "next_token", "masked", "spans", "pairs" or "labels"
+  std::string objective;  // "next_token", "masked", "spans", "pairs", "labels" or "embedding"
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
-  int64_t first_step = 0;
+  int64_t first_step = 0, steps = 0;  // the run takes steps [first_step, steps)
   int64_t parameters = 0;
   int64_t training_tokens = 0, validation_tokens = 0;  // in the data
   // pairs or labelled texts; 0 for plain text
@@ -147,6 +147,8 @@ struct TrainResult {
   double best_loss = 0;
   // further figures of these weights, by name
   std::vector<std::pair<std::string, double>> figures = {};
+  // figures before the first step, if the task measures them
+  std::vector<std::pair<std::string, double>> start_figures = {};
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
   uint64_t peak_bytes = 0;  // peak resident memory of the process so far

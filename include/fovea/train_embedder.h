@@ -2,15 +2,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "fovea/train.h"
 
 namespace fovea {
 
 struct EmbedderTraining {
   std::string model;  // initial model; a directory that Embedder::open() accepts
-  std::string out;    // output, a sentence-transformers directory
+  std::string out;    // output, a sentence-transformers directory; holds the training state too
   // CSV, TSV or JSON lines of pairs of related texts, triplets (with an unrelated third text) or
   // scored pairs. Pairs and triplets train by in-batch contrast; scored pairs train cosines to
   // match the scores.
@@ -25,27 +26,29 @@ struct EmbedderTraining {
   double temperature = 0.05;   // divides the cosines
   // Also train vectors truncated to each of these widths (Kusupati et al. 2022).
   std::vector<int64_t> dimensions;
-  // Evaluate every n steps; 0 = only before the first and after the last step.
-  int64_t evaluate_every = 0;
+  int64_t evaluate_every = 0;  // steps; 0 = only before the first and after the last step
+  int64_t save_every = 500;    // steps between snapshots; 0 = only at the end
+  int64_t keep = 2;            // number of snapshots to keep
+  // Stop after this many evaluations without improvement; `out` then holds the best weights. 0 =
+  // never; `out` then holds the newest weights.
+  int64_t patience = 0;
   uint64_t seed = 1337;
+  bool allow_change = false;  // resume even if data or options differ from the snapshot's
 };
 
-struct EmbedderProgress {
-  int64_t step = 0, steps = 0;
-  double loss = 0, learning_rate = 0, seconds = 0;
-  std::optional<double> spearman;  // in percent; set only if it was just measured
-};
+// Returns the plan; reads the data, checks every option, writes nothing. Throws as
+// train_embedder().
+TrainPlan plan_embedder_training(const EmbedderTraining& training);
 
-struct EmbedderResult {
-  int64_t steps = 0, examples = 0;
-  double loss = 0, seconds = 0;
-  std::optional<double> spearman_before, spearman;  // in percent
-};
-
-// Trains the Transformer of an embedder; its Dense layers stay unchanged. `progress` is called
-// after every step; return false to stop and write the current weights. Throws Failed if the loss
-// is not finite.
-EmbedderResult train_embedder(const EmbedderTraining& training,
-                              const std::function<bool(const EmbedderProgress&)>& progress = {});
+// Trains the Transformer of an embedder; Dense layers stay as they are. Resumes where training.out
+// holds a snapshot of the same run. `planned` receives the plan before the first step and returns
+// false to stop there; `progress` is called after every step and returns false to save and stop.
+// The figure "spearman", in percent, is measured on training.validation.
+// Throws InvalidArgument if an option is out of range or differs from that of the run to resume,
+// BadFile if an example is malformed, OutOfMemory if the plan needs more than there is, and Failed
+// if the loss is not finite.
+TrainResult train_embedder(const EmbedderTraining& training,
+                           const std::function<bool(const TrainPlan&)>& planned = {},
+                           const std::function<bool(const TrainProgress&)>& progress = {});
 
 }  // namespace fovea

@@ -10,7 +10,8 @@
 #include "kernels/isa.h"
 #include "plan/estimate.h"
 #include "plan/machine.h"
-#include "train/trainer.h"
+#include "train/passes.h"
+#include "train/stepper.h"
 #include "train/window_examples.h"
 
 namespace fovea {
@@ -27,6 +28,27 @@ std::vector<uint16_t> random_tokens() {
   for (auto& token : tokens) token = static_cast<uint16_t>(random.word() % kVocabulary);
   return tokens;
 }
+
+// Next tokens, as `fovea train` learns them.
+class NextTokenTask : public TrainingTask {
+ public:
+  NextTokenTask(const Examples& examples, const PassOptions& options)
+      : examples_(examples), options_(options) {}
+  StepLoss backward(const Transformer& model, int64_t step) const override {
+    return backward_by_passes(examples_, step, options_,
+                              [&](const Batch& batch, const Pass& pass, double divisor) {
+                                return label_loss(model, batch, pass, divisor);
+                              });
+  }
+  double steps_per_epoch() const override { return examples_.passes_per_epoch(); }
+  bool measures() const override { return false; }
+  Measured measure(const Transformer&) const override { return {}; }
+  void write_model(const std::string&, Transformer&) const override {}
+
+ private:
+  const Examples& examples_;
+  PassOptions options_;
+};
 
 }  // namespace
 
@@ -52,7 +74,6 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
       precision == Precision::bf16 || (precision == Precision::automatic && native_bf16())
           ? DType::bf16
           : DType::f32;
-
   TrainBench result;
   result.preset = preset_name;
   result.precision = name_of(compute);
@@ -75,11 +96,12 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const std::vector<uint16_t> tokens = random_tokens();
   const NextTokenExamples examples({tokens.data(), 2, kTokens, kTokens}, {},
                                    {spec.context, options.batch, 0, options.seed});
-  Stepper step(model, options, compute);
+  const NextTokenTask task(examples, {.compute = compute, .seed = options.seed});
+  Stepper step(model, task, options);
   std::vector<double> times;
   for (int64_t i = 0; i < steps + kWarmup; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    step(examples, i);
+    step(i);
     if (i >= kWarmup)
       times.push_back(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

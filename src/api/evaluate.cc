@@ -9,7 +9,7 @@
 #include "data/token_store.h"
 #include "generate/rules.h"
 #include "train/check_options.h"
-#include "train/task.h"
+#include "train/examples_task.h"
 
 namespace fovea {
 namespace {
@@ -94,8 +94,8 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   const Spec& spec = model.spec();
   Evaluation result;
   const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
-  const std::unique_ptr<TrainingTask> task =
-      open_task(options, spec, TrainingTask::Purpose::measure);
+  const std::unique_ptr<ExamplesTask> task =
+      open_task(options, spec, ExamplesTask::Purpose::measure);
   Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
   const std::vector<std::string> labels = task->labels();

@@ -57,7 +57,8 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
           std::move(files.warnings)};
 }
 
-Tensor SentenceModel::token_states(const TokenBatch& batch, DType compute) const {
+Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, DType compute) {
   Pass pass;
   pass.compute = compute;
   pass.mask.valid = batch.valid;
@@ -81,8 +82,9 @@ Tensor SentenceModel::token_states(const TokenBatch& batch, DType compute) const
   return mean ? mean : last;
 }
 
-Tensor SentenceModel::embed(const TokenBatch& batch, int64_t prompt, DType compute) const {
-  const Tensor states = token_states(batch, compute);
+Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, int64_t prompt, DType compute) {
+  const Tensor states = token_states(transformer, modules, batch, compute);
   std::vector<Interval> pooled = batch.valid;
   if (!modules.pooling.include_prompt)
     for (Interval& row : pooled) row.begin = std::min(prompt, row.end - 1);

@@ -21,6 +21,15 @@ struct TokenBatch {
 // The texts chosen[0], chosen[1], ... as one batch; none is empty.
 TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
 
+// Of each token -> [B, T, C] in `compute`: of the last layer, or the mean of several.
+Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, DType compute);
+// Of each text -> f32 [B, modules.width]. The first `prompt` tokens of each text are those of a
+// prompt, which some models leave out of the pooling. Differentiable; bits of a row do not depend
+// on the others.
+Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, int64_t prompt, DType compute);
+
 struct SentenceModel {
   Transformer transformer;
   Origin origin;
@@ -33,11 +42,12 @@ struct SentenceModel {
                             const Packing& packing = {});
 
   // Of each token -> [B, T, C] in `compute`.
-  Tensor token_states(const TokenBatch& batch, DType compute) const;
-  // Of each text -> f32 [B, modules.width]. The first `prompt` tokens of each text are those of a
-  // prompt, which some models leave out of the pooling. Differentiable; bits of a row do not depend
-  // on the others.
-  Tensor embed(const TokenBatch& batch, int64_t prompt, DType compute) const;
+  Tensor token_states(const TokenBatch& batch, DType compute) const {
+    return fovea::token_states(transformer, modules, batch, compute);
+  }
+  Tensor embed(const TokenBatch& batch, int64_t prompt, DType compute) const {
+    return text_vectors(transformer, modules, batch, prompt, compute);
+  }
 };
 
 }  // namespace fovea

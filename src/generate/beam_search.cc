@@ -12,7 +12,11 @@ namespace fovea {
 
 BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
                        const std::vector<int32_t>& prompt)
-    : rules_(rules), options_(options), prompt_(prompt), running_(1), sources_{0} {}
+    : rules_(rules),
+      options_(options),
+      prompt_(prompt),
+      running_{{.counts = TokenCounts(options.sampling, prompt)}},
+      sources_{0} {}
 
 // The least logit with which a token after a hypothesis of this score can be among the `kept` best;
 // rounded down. Forbidden tokens are below even the least finite number.
@@ -41,7 +45,8 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_behind(size_t source, con
   check(std::isfinite(all), "generate: the model's logits are not finite");
   std::vector<float> row(logits, logits + vocabulary);
   for (float& x : row) x -= all;
-  restrain(row.data(), vocabulary, {rules_, options_, prompt_}, running_[source].ids);
+  restrain(row.data(), vocabulary, {rules_, options_, prompt_, running_[source].counts},
+           running_[source].ids);
   const double before = running_[source].score;
   std::vector<Continuation> best;  // a heap with the worst first
   best.reserve(most);
@@ -65,6 +70,7 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_behind(size_t source, con
 BeamSearch::Hypothesis BeamSearch::extended(const Continuation& c) const {
   Hypothesis hypothesis = running_[static_cast<size_t>(c.source)];
   hypothesis.ids.push_back(c.id);
+  hypothesis.counts.follow(hypothesis.ids);
   hypothesis.logprobs.push_back(c.logprob);
   hypothesis.score = static_cast<float>(c.score);
   return hypothesis;

@@ -14,10 +14,11 @@ class BeamSearch {
              const std::vector<int32_t>& prompt);
 
   struct Hypothesis {
-    std::vector<int32_t> ids;  // generated tokens, including the end token
-    float score = 0;           // sum of log-probabilities; if finished / length ^ penalty
-    bool ended = false;        // by an end token, not by the length limit
-    std::vector<float> logprobs;
+    std::vector<int32_t> ids = {};  // generated tokens, including the end token
+    float score = 0;                // sum of log-probabilities; if finished / length ^ penalty
+    bool ended = false;             // by an end token, not by the length limit
+    std::vector<float> logprobs = {};
+    TokenCounts counts;
   };
 
   struct Continuation {

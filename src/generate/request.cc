@@ -61,6 +61,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
   for (int64_t answer = 0; answer < options.answers; ++answer) {
     answers_.emplace_back(tokenizer, options, rules, options.max_tokens);
     samplers_.emplace_back(options.sampling, answer);
+    token_counts_.emplace_back(options.sampling, counted_);
   }
   if (options.beams > 1) {
     beams_.emplace(rules_, options, counted_);
@@ -141,18 +142,20 @@ void Request::process_logits(size_t branch, const float* logits) {
 }
 
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
-                        Sampler& sampler) const {
-  restrain(logits.data(), std::ssize(logits), {rules_, task_.options, counted_}, written);
+                        TokenCounts& counts, Sampler& sampler) const {
+  counts.follow(written);
+  restrain(logits.data(), std::ssize(logits), {rules_, task_.options, counted_, counts}, written);
   return sampler(logits.data(), std::ssize(logits));
 }
 
 // Draws the token after the branch's ids; returns false if the answer ends with it.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
                        const AttentionTrace* trace, int32_t& id) {
-  Answer& answer = answers_[static_cast<size_t>(branch.answer)];
+  const auto place = static_cast<size_t>(branch.answer);
+  Answer& answer = answers_[place];
   thread_local std::vector<float> row;  // reused, since fresh memory costs more than the copy
   row.assign(logits, logits + vocabulary_);
-  id = choose(row, answer.ids(), samplers_[static_cast<size_t>(branch.answer)]);
+  id = choose(row, answer.ids(), token_counts_[place], samplers_[place]);
   if (guess != nullptr) {
     ++counts_.guessed, ++answer.result().guessed_tokens;
     counts_.accepted += id == *guess, answer.result().accepted_tokens += id == *guess;
@@ -221,7 +224,7 @@ int64_t Request::most_guesses(const Branch& branch) const {
 
 Drafter::Draw Request::guessing(const Branch& branch) {
   const auto answer = static_cast<size_t>(branch.answer);
-  return [this, sampler = samplers_[answer],
+  return [this, sampler = samplers_[answer], counts = token_counts_[answer],
           written = answers_[answer].ids()](std::vector<float> logits) mutable {
     // Either vocabulary may be padded. Tokens that the draft lacks rank last but are not forbidden,
     // since the rules may forbid all others.
@@ -229,7 +232,7 @@ Drafter::Draw Request::guessing(const Branch& branch) {
     logits.resize(static_cast<size_t>(vocabulary_), kLast);
     int32_t id = 0;
     try {
-      id = choose(logits, written, sampler);
+      id = choose(logits, written, counts, sampler);
     } catch (const Error& error) {
       fail(Error(error.kind(), std::string("draft: ") + error.what()));
     } catch (const std::exception& error) {

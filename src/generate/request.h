@@ -81,7 +81,7 @@ class Request {
   void draw(Branch& branch, const float* logits);
   // Applies the rules to the logits, and draws from them.
   int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
-                 Sampler& sampler) const;
+                 TokenCounts& counts, Sampler& sampler) const;
   bool draw_one(Branch& branch, const float* logits, const int32_t* guess,
                 const AttentionTrace* trace, int32_t& id);
   void advance_beams();
@@ -100,7 +100,8 @@ class Request {
   std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
   std::vector<Branch> branches_;
   std::vector<Answer> answers_;
-  std::vector<Sampler> samplers_;
+  std::vector<Sampler> samplers_;          // of each answer
+  std::vector<TokenCounts> token_counts_;  // of each answer
   std::optional<BeamSearch> beams_;
   // The continuations of each beam; used when all are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "base/error.h"
 
@@ -40,12 +39,6 @@ void force(float* logits, int64_t vocabulary, int32_t id) {
   set(logits, vocabulary, id, 0);
 }
 
-// Keskar et al. 2019, section 4.1, as in transformers: applied once for each distinct token.
-void penalise_repetition(float* logits, const std::map<int32_t, int64_t>& counts, float penalty) {
-  for (const auto& [id, count] : counts)
-    logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
-}
-
 // Forbids tokens that would complete an n-gram that already occurs.
 void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
   const int64_t size = std::ssize(seen), before = n - 1;
@@ -59,17 +52,12 @@ void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
 
 void penalise(float* logits, const Restraints& r, const std::vector<int32_t>& written) {
   const Sampling& s = r.options.sampling;
-  if (s.repetition_penalty != 1) {
-    std::map<int32_t, int64_t> counts;
-    for (const int32_t id : r.prompt) ++counts[id];
-    for (const int32_t id : written) ++counts[id];
-    penalise_repetition(logits, counts, s.repetition_penalty);
-  }
-  if (s.presence_penalty != 0 || s.frequency_penalty != 0) {
-    std::map<int32_t, int64_t> counts;
-    for (const int32_t id : written) ++counts[id];
-    for (const auto& [id, count] : counts)
-      logits[id] -= s.presence_penalty + s.frequency_penalty * static_cast<float>(count);
+  for (const auto& [id, count] : r.counts.counts()) {
+    float& logit = logits[id];
+    // Keskar et al. 2019, section 4.1, as transformers applies it: once for each distinct token.
+    if (s.repetition_penalty != 1)
+      logit = logit > 0 ? logit / s.repetition_penalty : logit * s.repetition_penalty;
+    if (count > 0) logit -= s.presence_penalty + s.frequency_penalty * static_cast<float>(count);
   }
   if (s.no_repeat_ngram > 0) {
     std::vector<int32_t> seen = r.prompt;

@@ -5,6 +5,7 @@
 
 #include "families/directory.h"
 #include "fovea/generate.h"
+#include "generate/token_counts.h"
 
 namespace fovea {
 
@@ -22,11 +23,13 @@ struct GenerationRules {
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);
 
-// The rules of one answer; the penalties count `prompt` in addition to the generated tokens.
+// The rules of one answer. The penalties count `prompt` in addition to the generated tokens;
+// `counts` covers both.
 struct Restraints {
   const GenerationRules& rules;
   const GenerateOptions& options;
   const std::vector<int32_t>& prompt;
+  const TokenCounts& counts;
 };
 
 // Changes logits [V] (or log-probabilities) of the token after `written`: bias, penalties, repeated

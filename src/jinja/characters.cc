@@ -35,15 +35,6 @@ constexpr std::array<CharacterRange, 5> other_upper = {{{0x2160, 0x216F},
                                                         {0x1F130, 0x1F149},
                                                         {0x1F150, 0x1F169},
                                                         {0x1F170, 0x1F189}}};
-// Numeric_Type=Digit: digits that are no decimals, such as superscripts.
-constexpr std::array<CharacterRange, 20> other_digits = {{
-    {0xB2, 0xB3},       {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},
-    {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
-    {0x2474, 0x247C},   {0x2488, 0x2490},   {0x24EA, 0x24EA},   {0x24F5, 0x24FD},
-    {0x24FF, 0x24FF},   {0x2776, 0x277E},   {0x2780, 0x2788},   {0x278A, 0x2792},
-    {0x10A40, 0x10A43}, {0x10E60, 0x10E68}, {0x11052, 0x1105A}, {0x1F100, 0x1F10A},
-}};
-
 utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
@@ -151,9 +142,7 @@ bool is_line_end(char32_t c) {
          c == 0x2029;
 }
 
-bool is_alpha(char32_t c) { return is_letter(c); }
 bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
-bool is_digit(char32_t c) { return is_decimal(c) || within(other_digits, c); }
 bool is_titlecase(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
 
 bool is_alphanumeric(char32_t c) {

@@ -14,9 +14,7 @@ size_t characters(std::string_view text);  // how many
 size_t byte_of(std::string_view text, size_t character);
 
 bool is_space(char32_t c);
-bool is_alpha(char32_t c);
 bool is_decimal(char32_t c);
-bool is_digit(char32_t c);
 bool is_alphanumeric(char32_t c);
 bool is_printable(char32_t c);
 bool is_upper(char32_t c);

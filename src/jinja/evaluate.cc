@@ -220,10 +220,6 @@ Value no_attribute(const Value& value, std::string_view name) {
 
 // A method, or missing.
 Value method(const Runtime& runtime, const Value& value, std::string_view name) {
-  if (value.is(Kind::sequence) && value.sequence().kind == SequenceKind::group) {
-    if (name == "grouper") return value.items()[0];
-    if (name == "list") return value.items()[1];
-  }
   switch (know_method(value, name)) {
     case Method::none: return Value();
     case Method::callable: return bound_method(value, name);

@@ -15,9 +15,11 @@ Operation find_filter(std::string_view name) {
 
 namespace {
 
-// What Jinja has beyond that: it is random, or for web pages.
-constexpr std::array<std::string_view, 5> refused = {"filesizeformat", "random", "striptags",
-                                                     "urlize", "wordwrap"};
+// What Jinja has beyond that and no chat template uses.
+constexpr std::array<std::string_view, 15> refused = {
+    "batch",     "center", "filesizeformat", "forceescape", "groupby",
+    "pprint",    "random", "slice",          "striptags",   "truncate",
+    "urlencode", "urlize", "wordcount",      "wordwrap",    "xmlattr"};
 
 }  // namespace
 

@@ -220,74 +220,7 @@ Value extreme(In& in, Arguments& arguments, bool largest) {
 Value min(In& in, Arguments& arguments) { return extreme(in, arguments, false); }
 Value max(In& in, Arguments& arguments) { return extreme(in, arguments, true); }
 
-// Parts of equal size, the first ones longer by one.
-Value slices(In& in, Arguments& arguments) {
-  const Bound bound(in, "slice", arguments, {"value", "slices", "fill_with"}, 2);
-  const Values all = to_list(in, bound[0]);
-  const int64_t count = bound.integer(1);
-  if (count == 0) in.fail("integer division or modulo by zero");
-  if (count < 0) return new_sequence(in, {});
-  in.step(static_cast<size_t>(count));
-  const size_t parts = static_cast<size_t>(count);
-  const size_t each = all.size() / parts, longer = all.size() % parts;
-  Values out;
-  size_t at = 0;
-  for (size_t i = 0; i < parts; ++i) {
-    const size_t size = each + (i < longer ? 1 : 0);
-    Values part(all.begin() + static_cast<int64_t>(at),
-                all.begin() + static_cast<int64_t>(at + size));
-    if (!bound.is_none(2) && i >= longer) part.push_back(bound[2]);
-    out.push_back(new_sequence(in, std::move(part)));
-    at += size;
-  }
-  return make_generator(in, cursor_over(in, new_sequence(in, std::move(out))), kValueDepth / 2);
-}
-
-Value batch(In& in, Arguments& arguments) {
-  const Bound bound(in, "batch", arguments, {"value", "linecount", "fill_with"}, 2);
-  const int64_t count = bound.integer(1);
-  Values out, line;
-  const auto flush = [&] { out.push_back(new_sequence(in, std::exchange(line, {}))); };
-  for (const Value& item : to_list(in, bound[0])) {
-    if (static_cast<int64_t>(line.size()) == count) flush();
-    line.push_back(item);
-  }
-  if (!line.empty()) {
-    if (!bound.is_none(2) && static_cast<int64_t>(line.size()) < count) {
-      in.step(static_cast<size_t>(count));
-      line.resize(static_cast<size_t>(count), bound[2]);
-    }
-    flush();
-  }
-  const Value all = new_sequence(in, std::move(out));
-  return make_generator(in, cursor_over(in, all), all.depth());
-}
-
-Value groupby(In& in, Arguments& arguments) {
-  const Bound bound(in, "groupby", arguments, {"value", "attribute", "default", "case_sensitive"},
-                    2);
-  const bool case_sensitive = bound.truth(3, false);
-  const Attribute attribute(in, bound[1]);
-  Values items = to_list(in, bound[0]), keys;
-  const auto key_of = [&](const Value& item) {
-    return folded(in, attribute.of(in, item, bound[2]), case_sensitive);
-  };
-  for (const Value& item : items) keys.push_back(key_of(item));
-  sort_by(in, items, keys, false);
-  Values groups;
-  for (size_t at = 0; at < items.size();) {
-    const Value key = key_of(items[at]);
-    Values group;
-    const size_t start = at;
-    while (at < items.size() && equal(in, key_of(items[at]), key)) group.push_back(items[at++]);
-    const Value name = attribute.of(in, items[start], bound[2]);
-    groups.push_back(
-        new_sequence(in, {name, new_sequence(in, std::move(group))}, SequenceKind::group));
-  }
-  return new_sequence(in, std::move(groups));
-}
-
-constexpr std::array<NamedOperation, 15> sequence_filters = {{
+constexpr std::array<NamedOperation, 12> sequence_filters = {{
     {"list", list},
     {"length", length},
     {"count", length},
@@ -300,9 +233,6 @@ constexpr std::array<NamedOperation, 15> sequence_filters = {{
     {"sort", sort},
     {"min", min},
     {"max", max},
-    {"slice", slices},
-    {"batch", batch},
-    {"groupby", groupby},
 }};
 
 }  // namespace

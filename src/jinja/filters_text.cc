@@ -73,17 +73,11 @@ Value replace(In& in, Arguments& arguments) {
       replaced(in, to_text(in, bound[0]), to_text(in, bound[1]), to_text(in, bound[2]), limit));
 }
 
-Value center(In& in, Arguments& arguments) {
-  const Bound bound(in, "center", arguments, {"value", "width"}, 1);
-  return Value(padded(in, to_text(in, bound[0]), bound.integer(1, 80), Side::both, " "));
-}
-
 Value indent(In& in, Arguments& arguments) {
   const Bound bound(in, "indent", arguments, {"s", "width", "first", "blank"}, 1);
   const std::string text = bound.text(0) + "\n";
-  const std::string by = bound.given(1) && bound[1].is(Kind::string)
-                             ? bound.text(1)
-                             : padded(in, "", bound.integer(1, 4), Side::left, " ");
+  const std::string by =
+      bound.given(1) && bound[1].is(Kind::string) ? bound.text(1) : blanks(in, bound.integer(1, 4));
   const bool first = bound.truth(2, false), blank = bound.truth(3, false);
   const auto lines = split_lines(text, false);
   in.bytes(text.size() + by.size() * lines.size());
@@ -94,29 +88,6 @@ Value indent(In& in, Arguments& arguments) {
     out += lines[i];
   }
   return Value(std::move(out));
-}
-
-Value truncate(In& in, Arguments& arguments) {
-  const Bound bound(in, "truncate", arguments, {"s", "length", "killwords", "end", "leeway"}, 1);
-  const std::string end = bound.given(3) ? bound.text(3) : "...";
-  const int64_t length = bound.integer(1, 255), leeway = bound.is_none(4) ? 5 : bound.integer(4);
-  const auto end_length = static_cast<int64_t>(characters(end));
-  if (length < end_length) in.fail("expected length >= {}, got {}", end_length, length);
-  if (leeway < 0) in.fail("expected leeway >= 0, got {}", leeway);
-  // Python asks for the length, which lists have too.
-  if (!bound[0].is(Kind::string)) {
-    const auto count = jinja::length(in, bound[0]);
-    if (count && static_cast<int64_t>(*count) <= length + leeway) return bound[0];
-  }
-  const std::string& text = bound.text(0);
-  if (length > static_cast<int64_t>(text.size()) ||
-      static_cast<int64_t>(characters(text)) <= length + leeway) {
-    return bound[0];
-  }
-  std::string_view kept =
-      std::string_view(text).substr(0, byte_of(text, static_cast<size_t>(length - end_length)));
-  if (!bound.truth(2, false)) kept = split_at(kept, " ", 1, true)[0];
-  return Value(std::string(kept) + end);
 }
 
 std::string escaped(std::string_view text) {
@@ -140,107 +111,19 @@ Value escape(In& in, Arguments& arguments) {
   return Value(escaped(to_text(in, bound[0])), true);
 }
 
-Value forceescape(In& in, Arguments& arguments) {
-  const Bound bound(in, "forceescape", arguments, {"value"}, 1);
-  return Value(escaped(to_text(in, bound[0])), true);
-}
-
 Value safe(In& in, Arguments& arguments) {
   const Bound bound(in, "safe", arguments, {"value"}, 1);
   return Value(to_text(in, bound[0]), true);
 }
 
 Value format(In& in, Arguments& arguments) {
+  if (!arguments.named.empty()) in.unsupported("the filter format with named arguments");
   const Value form(subject(in, arguments.positional[0]));
   if (arguments.positional[0].is(Kind::string) && arguments.positional[0].text().escaped) {
     in.unsupported("formatting an escaped text");
   }
   arguments.positional.erase(arguments.positional.begin());
-  if (arguments.named.empty()) {
-    return format_percent(in, form, new_tuple(in, std::move(arguments.positional)));
-  }
-  if (!arguments.positional.empty()) {
-    in.fail("can't handle positional and keyword arguments at the same time");
-  }
-  const auto dict = std::make_shared<Dict>();
-  for (auto& [name, value] : arguments.named) dict->set(in, Value(name), value);
-  return format_percent(in, form, Value(std::shared_ptr<const Dict>(dict)));
-}
-
-Value wordcount(In& in, Arguments& arguments) {
-  const Bound bound(in, "wordcount", arguments, {"s"}, 1);
-  const std::string text = to_text(in, bound[0]);
-  in.bytes(text.size());
-  int64_t words = 0;
-  bool inside = false;
-  for (std::string_view rest = text; !rest.empty();) {
-    const utf8::Character character = utf8::first(rest);
-    const bool word = is_word(character.code_point);
-    words += word && !inside ? 1 : 0;
-    inside = word;
-    rest.remove_prefix(character.bytes);
-  }
-  return Value(words);
-}
-
-// Python's urllib.parse.quote; in a query a space is "+" and a slash is quoted too.
-std::string quoted_url(std::string_view text, bool query) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("_.-~").find(c) != std::string_view::npos;
-    if (plain || (c == '/' && !query)) {
-      out.push_back(c);
-    } else if (c == ' ' && query) {
-      out.push_back('+');
-    } else {
-      out += fmt::format("%{:02X}", static_cast<uint8_t>(c));
-    }
-  }
-  return out;
-}
-
-Value urlencode(In& in, Arguments& arguments) {
-  const Bound bound(in, "urlencode", arguments, {"value"}, 1);
-  const Value& value = bound[0];
-  if (value.is(Kind::string) || !is_iterable(value)) {
-    return Value(quoted_url(to_text(in, value), false));
-  }
-  const Value pairs = value.is(Kind::dict) ? Value(make_view(value.dict(), "items")) : value;
-  std::string out;
-  for (const Value& item : to_list(in, pairs)) {
-    const Values pair = to_list(in, item);
-    if (pair.size() != 2) in.fail("{} values to unpack; expected 2", pair.size());
-    if (!out.empty()) out.push_back('&');
-    out += quoted_url(to_text(in, pair[0]), true) + "=" + quoted_url(to_text(in, pair[1]), true);
-    in.bytes(out.size());
-  }
-  return Value(std::move(out));
-}
-
-// The attributes of an XML element, a space before each. Escaped values are not escaped again.
-Value xmlattr(In& in, Arguments& arguments) {
-  const Bound bound(in, "xmlattr", arguments, {"d", "autospace"}, 1);
-  if (!bound[0].is(Kind::dict)) in.fail("'{}' object has no items", type_name(bound[0]));
-  const auto plain = [&](const Value& value) {
-    return value.is(Kind::string) && value.text().escaped ? value.bytes()
-                                                          : escaped(to_text(in, value));
-  };
-  std::string out;
-  for (const auto& [key, value] : bound[0].dict()->entries()) {
-    if (value.is(Kind::none) || value.is_undefined()) continue;
-    if (!key.is(Kind::string) || key.bytes().find_first_of(" \t\n\v\f\r/>=") != std::string::npos)
-      in.fail("invalid character in the name of an attribute: {}", repr(in, key));
-    out += fmt::format(" {}=\"{}\"", plain(key), plain(value));
-    in.bytes(out.size());
-  }
-  if (!bound.truth(1, true) && !out.empty()) out.erase(0, 1);
-  return Value(std::move(out));
-}
-
-Value pprint(In& in, Arguments& arguments) {
-  const Bound bound(in, "pprint", arguments, {"value"}, 1);
-  return Value(pretty_printed(in, bound[0]));
+  return format_percent(in, form, new_tuple(in, std::move(arguments.positional)));
 }
 
 // transformers' own tojson: json.dumps with its options, no HTML escapes.
@@ -251,9 +134,7 @@ Value tojson(In& in, Arguments& arguments) {
   style.ascii = bound.truth(1, false);
   style.sorted = bound.truth(4, false);
   if (!bound.is_none(2)) {
-    style.indent = bound[2].is(Kind::string)
-                       ? bound.text(2)
-                       : padded(in, "", std::max<int64_t>(bound.integer(2), 0), Side::left, " ");
+    style.indent = bound[2].is(Kind::string) ? bound.text(2) : blanks(in, bound.integer(2));
     style.item_separator = ",";
   }
   if (!bound.is_none(3)) {
@@ -268,7 +149,7 @@ Value tojson(In& in, Arguments& arguments) {
   return Value(to_json(in, bound[0], style));
 }
 
-constexpr std::array<NamedOperation, 20> text_filters = {{
+constexpr std::array<NamedOperation, 13> text_filters = {{
     {"upper", converted<jinja::upper>},
     {"lower", converted<jinja::lower>},
     {"capitalize", converted<jinja::capitalize>},
@@ -276,19 +157,12 @@ constexpr std::array<NamedOperation, 20> text_filters = {{
     {"string", string},
     {"trim", trim},
     {"replace", replace},
-    {"center", center},
     {"indent", indent},
-    {"truncate", truncate},
     {"escape", escape},
     {"e", escape},
-    {"forceescape", forceescape},
     {"safe", safe},
     {"format", format},
-    {"wordcount", wordcount},
-    {"urlencode", urlencode},
     {"tojson", tojson},
-    {"xmlattr", xmlattr},
-    {"pprint", pprint},
 }};
 
 }  // namespace

@@ -5,22 +5,14 @@
 
 namespace fovea::jinja {
 
-// text % values: %s %r %d %i %u %x %X %o %c %e %f %g with flags, width and precision.
+// text % values: %s, %r, %d and %i without flags, width and precision.
 Value format_percent(Runtime& runtime, const Value& text, const Value& values);
 
-// text.format(...): {}, {0}, {name}, attributes and items of them, !s and !r. Format specifications
-// (":>10") are refused.
-Value format_braces(Interpreter& interpreter, const Value& text, const Arguments& arguments);
-
-// At least so many characters wide; `side` is where the text stays. `both` centers as Python does.
-std::string padded(Runtime& runtime, std::string_view text, int64_t width, Side side,
-                   std::string_view fill);
+// This many spaces; none for a negative number.
+std::string blanks(Runtime& runtime, int64_t count);
 
 // round(value, digits) of a float, half to even on the exact value.
 double rounded(double value, int64_t digits);
-
-// pprint.pformat(value)
-std::string pretty_printed(Runtime& runtime, const Value& value);
 
 // JSON as Python's json.dumps writes it.
 struct JsonStyle {

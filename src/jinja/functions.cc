@@ -71,36 +71,6 @@ class BuiltinFunction : public Object {
   int held_;
 };
 
-class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
- public:
-  explicit Cycler(Value items) : items_(std::move(items)) {}
-  std::string type() const override { return "Cycler"; }
-  int depth() const override { return 1 + items_.depth(); }
-  Value attribute(Interpreter& interpreter, std::string_view name) override {
-    const auto current = [this] { return items_.items()[at_]; };
-    if (name == "current") return current();
-    if (name == "pos") return Value(at_);
-    if (name == "items") return items_;
-    if (name != "next" && name != "reset") return Value();
-    return make_function(
-        std::string(name),
-        [self = shared_from_this(), next = name == "next"](Interpreter&, Arguments&) {
-          if (!next) {
-            self->at_ = 0;
-            return Value::none();
-          }
-          Value value = self->items_.items()[self->at_];
-          self->at_ = (self->at_ + 1) % self->items_.items().size();
-          return value;
-        },
-        checked_depth(interpreter, depth()));
-  }
-
- private:
-  Value items_;
-  size_t at_ = 0;
-};
-
 // Nothing at the first call, the separator at every later one.
 class Joiner : public Object {
  public:
@@ -221,22 +191,10 @@ Value strftime_now(Interpreter& interpreter, Arguments& arguments) {
   return Value(std::move(out));
 }
 
-Value cycler(Interpreter& interpreter, Arguments& arguments) {
-  if (!arguments.named.empty()) interpreter.fail("cycler() takes no keyword arguments");
-  if (arguments.positional.empty()) interpreter.fail("at least one item has to be provided");
-  const auto made =
-      std::make_shared<Cycler>(new_tuple(interpreter, std::move(arguments.positional)));
-  return Value(std::shared_ptr<Object>(made));
-}
-
 Value joiner(Interpreter& interpreter, Arguments& arguments) {
   const Bound bound(interpreter, "joiner", arguments, {"sep"});
   Value separator = bound.given(0) ? bound[0] : Value(", ");
   return Value(std::shared_ptr<Object>(std::make_shared<Joiner>(std::move(separator))));
-}
-
-Value lipsum(Interpreter& interpreter, Arguments&) {
-  interpreter.unsupported("lipsum(), which makes random text, is not supported");
 }
 
 }  // namespace
@@ -276,19 +234,21 @@ Value Namespace::attribute(Interpreter&, std::string_view name) {
 }
 
 Value find_global(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, Value (*)(Interpreter&, Arguments&)>, 8>
+  constexpr std::array<std::pair<std::string_view, Value (*)(Interpreter&, Arguments&)>, 6>
       functions = {{{"range", range},
                     {"dict", make_dict},
                     {"namespace", make_namespace},
                     {"raise_exception", raise_exception},
                     {"strftime_now", strftime_now},
-                    {"cycler", cycler},
-                    {"joiner", joiner},
-                    {"lipsum", lipsum}}};
+                    {"joiner", joiner}}};
   for (const auto& [known, function] : functions) {
     if (known == name) return make_function(std::string(name), function);
   }
-  return Value();
+  if (name != "cycler" && name != "lipsum") return Value();
+  return make_function(std::string(name),
+                       [text = std::string(name)](Interpreter& interpreter, Arguments&) -> Value {
+                         interpreter.unsupported("the function {} is not supported", text);
+                       });
 }
 
 }  // namespace fovea::jinja

@@ -62,7 +62,7 @@ class Interpreter : public Runtime {
   class Deeper;
 
  private:
-  // template_execute.cc
+  // execute.cc
   Flow execute(const Body& body);
   Flow execute(const Statement& node);
   Flow choose(const Statement& node);
@@ -83,7 +83,7 @@ class Interpreter : public Runtime {
   Value& variable(Slot slot);
   Flow buffered(const Body& body, std::string& text);
 
-  // template_evaluate.cc
+  // evaluate.cc
   Value evaluate(const Expression& node);
   Value evaluate_here(const Expression& node);
   Value evaluate_logical(const Expression& node);
@@ -131,7 +131,7 @@ class Interpreter::Deeper {
 // range, namespace, raise_exception and so on; missing for what is none.
 Value find_global(std::string_view name);
 
-// Python's operators; template_arithmetic.cc.
+// Python's operators; arithmetic.cc.
 Value apply(Runtime& runtime, ExpressionKind operation, const Value& a, const Value& b);
 Value negate(Runtime& runtime, const Value& value, bool minus);
 Value sliced(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
@@ -141,7 +141,7 @@ Value element(Runtime& runtime, const Value& value, int64_t index);  // missing 
 // A value as the integer that Python takes it for; fails for others.
 int64_t index_of(Runtime& runtime, const Value& value, std::string_view what);
 
-// How a type's attribute of some name behaves; template_methods.cc.
+// How a type's attribute of some name behaves; methods.cc.
 enum class Method { none, callable, changes, refused };
 Method know_method(const Value& value, std::string_view name);
 Value bound_method(const Value& self, std::string_view name);

@@ -204,59 +204,6 @@ Value converted(Interpreter& interpreter, const Value& self, Arguments& argument
   return Value(convert(self.bytes()));
 }
 
-// Whether the text has characters and all of them are of a kind.
-template <bool (*holds)(char32_t)>
-Value all_are(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  none_taken(interpreter, arguments, "the method");
-  std::string_view rest = self.bytes();
-  const bool any = !rest.empty();
-  while (!rest.empty()) {
-    const utf8::Character character = utf8::first(rest);
-    if (!holds(character.code_point)) return Value(false);
-    rest.remove_prefix(character.bytes);
-  }
-  return Value(any);
-}
-
-Value islower(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  none_taken(interpreter, arguments, "islower");
-  return Value(is_lowercase(self.bytes()));
-}
-Value isupper(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  none_taken(interpreter, arguments, "isupper");
-  return Value(is_uppercase(self.bytes()));
-}
-Value isascii(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  none_taken(interpreter, arguments, "isascii");
-  return Value(self.text().length == self.bytes().size());
-}
-
-Value justified(Interpreter& interpreter, const Value& self, Arguments& arguments, Side side) {
-  const Bound bound(interpreter, "ljust", arguments, {"width", "fillchar"}, 1);
-  const std::string fill = bound.given(1) ? bound.text(1) : " ";
-  if (characters(fill) != 1)
-    interpreter.fail("The fill character must be exactly one character long");
-  return Value(padded(interpreter, self.bytes(), bound.integer(0), side, fill));
-}
-Value ljust(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return justified(interpreter, self, arguments, Side::left);
-}
-Value rjust(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return justified(interpreter, self, arguments, Side::right);
-}
-Value center(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return justified(interpreter, self, arguments, Side::both);
-}
-
-Value zfill(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  const Bound bound(interpreter, "zfill", arguments, {"width"}, 1);
-  const std::string& text = self.bytes();
-  const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  const int64_t width = bound.integer(0) - static_cast<int64_t>(sign);
-  return Value(text.substr(0, sign) +
-               padded(interpreter, std::string_view(text).substr(sign), width, Side::right, "0"));
-}
-
 Value removeprefix(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const Bound bound(interpreter, "removeprefix", arguments, {"prefix"}, 1);
   std::string_view text = self.bytes();
@@ -268,10 +215,6 @@ Value removesuffix(Interpreter& interpreter, const Value& self, Arguments& argum
   std::string_view text = self.bytes();
   if (text.ends_with(bound.text(0))) text.remove_suffix(bound.text(0).size());
   return Value(text);
-}
-
-Value format(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return format_braces(interpreter, self, arguments);
 }
 
 Value list_index(Interpreter& interpreter, const Value& self, Arguments& arguments) {
@@ -327,7 +270,7 @@ Value dict_values(Interpreter& interpreter, const Value& self, Arguments& argume
   return Value(make_view(self.dict(), "values"));
 }
 
-constexpr std::array<NamedMethod, 36> string_methods = {{
+constexpr std::array<NamedMethod, 23> string_methods = {{
     {"strip", strip_both},
     {"lstrip", lstrip},
     {"rstrip", rstrip},
@@ -349,21 +292,8 @@ constexpr std::array<NamedMethod, 36> string_methods = {{
     {"lower", converted<jinja::lower>},
     {"capitalize", converted<jinja::capitalize>},
     {"title", converted<jinja::title>},
-    {"isalpha", all_are<is_alpha>},
-    {"isalnum", all_are<is_alphanumeric>},
-    {"isdigit", all_are<is_digit>},
-    {"isdecimal", all_are<is_decimal>},
-    {"isspace", all_are<is_space>},
-    {"islower", islower},
-    {"isupper", isupper},
-    {"isascii", isascii},
-    {"ljust", ljust},
-    {"rjust", rjust},
-    {"center", center},
-    {"zfill", zfill},
     {"removeprefix", removeprefix},
     {"removesuffix", removesuffix},
-    {"format", format},
 }};
 constexpr std::array<NamedMethod, 3> list_methods = {
     {{"index", list_index}, {"count", list_count}, {"copy", copied}}};
@@ -373,10 +303,12 @@ constexpr std::array<NamedMethod, 5> dict_methods = {{{"get", dict_get},
                                                       {"values", dict_values},
                                                       {"copy", copied}}};
 
-// What Python's types have beyond that.
-constexpr std::array<std::string_view, 11> more_of_strings = {
-    "casefold",    "encode",  "expandtabs", "format_map", "isidentifier", "isnumeric",
-    "isprintable", "istitle", "maketrans",  "swapcase",   "translate"};
+// What Python's types have beyond that: refused by name.
+constexpr std::array<std::string_view, 24> more_of_strings = {
+    "casefold", "center",    "encode",      "expandtabs", "format",    "format_map",
+    "isalnum",  "isalpha",   "isascii",     "isdecimal",  "isdigit",   "isidentifier",
+    "islower",  "isnumeric", "isprintable", "isspace",    "istitle",   "isupper",
+    "ljust",    "maketrans", "rjust",       "swapcase",   "translate", "zfill"};
 constexpr std::array<std::string_view, 8> more_of_lists = {"append", "clear",  "extend",  "insert",
                                                            "pop",    "remove", "reverse", "sort"};
 constexpr std::array<std::string_view, 6> more_of_dicts = {"clear",      "pop",    "popitem",

@@ -40,7 +40,7 @@ class Parser {
   [[noreturn]] void refuse_at(Position place, const std::string& what,
                               ErrorKind kind = ErrorKind::BadFile) const;
 
-  // Statements: template_statements.cc.
+  // Statements: statements.cc.
   Body body_until(std::initializer_list<std::string_view> ends, bool drop_end);
   Body statements(std::initializer_list<std::string_view> ends);
   Statement statement();
@@ -57,7 +57,7 @@ class Parser {
   Pointer assigned(std::initializer_list<std::string_view> ends, bool references);
   Pointer as_target(Pointer expression);
 
-  // Expressions: template_expressions.cc.
+  // Expressions: expressions.cc.
   Pointer make(ExpressionKind kind, Position place, std::vector<Pointer> children = {}) const;
   Pointer tuple(bool conditional, std::initializer_list<std::string_view> ends = {},
                 bool in_brackets = false);

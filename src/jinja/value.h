@@ -101,7 +101,7 @@ class Value {
 };
 
 using Values = std::vector<Value>;
-enum class SequenceKind { list, tuple, group };  // a group is the (grouper, list) of |groupby
+enum class SequenceKind { list, tuple };
 
 struct Sequence {
   Values items;
@@ -114,7 +114,7 @@ inline Value new_tuple(Runtime& runtime, Values items) {
   return new_sequence(runtime, std::move(items), SequenceKind::tuple);
 }
 bool is_list(const Value& value);
-bool is_tuple(const Value& value);  // a group too
+bool is_tuple(const Value& value);
 
 // In the order of insertion. Keys are strings, numbers, booleans and none.
 class Dict {

@@ -120,6 +120,12 @@ void initialise(Transformer& model, uint64_t seed) {
   });
 }
 
+std::vector<NamedParameter> parameters_of(Transformer& model) {
+  std::vector<NamedParameter> parameters;
+  model.each([&](const std::string& name, Parameter& p) { parameters.push_back({name, &p}); });
+  return parameters;
+}
+
 int64_t parameter_count(Transformer& model) {
   int64_t count = 0;
   model.each([&](const std::string&, Parameter& p) { count += elements(p.shape); });

@@ -60,5 +60,8 @@ struct Transformer {
 
 void initialise(Transformer& model, uint64_t seed);
 int64_t parameter_count(Transformer& model);  // counts tied weights once
+// In the order of each(). The pointers are valid as long as the model is neither moved nor
+// assigned.
+std::vector<NamedParameter> parameters_of(Transformer& model);
 
 }  // namespace fovea

@@ -7,7 +7,7 @@
 namespace fovea {
 
 // The kind of a parameter: decides its initialisation, whether weight decay applies, and whether it
-// is trained (sinusoids are not).
+// is trained by default (sinusoids are not).
 enum class Role {
   matrix,
   residual_matrix,
@@ -26,6 +26,9 @@ struct Parameter {
   Role role = Role::matrix;
   Tensor value;
   PackedWeight packed = {};  // instead of the value, if the model is open for inference only
+  // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
+  // optimiser is made.
+  bool trainable = role != Role::sinusoids;
 
   bool present() const { return !shape.empty(); }
 };
@@ -34,7 +37,10 @@ inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding;
 }
 
-inline bool trains(Role role) { return role != Role::sinusoids; }
+struct NamedParameter {
+  std::string name;
+  Parameter* parameter;
+};
 
 // For the each(f) members of the layers: calls f(name, parameter) unless the parameter is absent.
 template <class Visitor>

@@ -59,8 +59,8 @@ Answers answers(const Transformer& model, const Batch& batch, Pass pass) {
   return {model.logits(rows), labels, asked.units};
 }
 
-Tensor loss_of(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
-               float smoothing) {
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
+                  float smoothing) {
   std::vector<Tensor> side_losses;
   Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;

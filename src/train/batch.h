@@ -33,7 +33,8 @@ struct Answers {
 Answers answers(const Transformer& model, const Batch& batch, Pass pass);
 
 // The sum over the asked labels of -log probability, over `divisor`: f64 [1].
-Tensor loss_of(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
-               float smoothing = 0);
+// With the side losses of the layers, such as the balance of experts, where the pass trains.
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
+                  float smoothing = 0);
 
 }  // namespace fovea

@@ -1,23 +1,15 @@
 #include "train/job.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/threads.h"
-#include "families/directory.h"
 #include "kernels/isa.h"
 #include "plan/machine.h"
-#include "tokenizer/formats/vocab_files.h"
-#include "train/check_options.h"
-#include "train/settings.h"
 
 namespace fovea {
 namespace {
 
-// What was asked for, what the run began with, or what the CPU is best at.
 DType compute_dtype(const Job& job) {
   const Precision asked = job.options.precision;
   if (asked != Precision::automatic) return asked == Precision::bf16 ? DType::bf16 : DType::f32;
@@ -29,47 +21,15 @@ DType compute_dtype(const Job& job) {
   return native_bf16() ? DType::bf16 : DType::f32;
 }
 
-// The weights of a snapshot, copied into the model; the moments are the optimiser's.
+// Copies the snapshot's weights into the trainable parameters; the moments are the optimiser's.
 void restore_weights(Transformer& model, const Snapshot& snapshot) {
   model.each([&](const std::string& name, Parameter& p) {
+    if (!p.trainable) return;
     const Tensor stored = snapshot.tensors.tensor("weight." + name);
     check(stored.shape() == p.shape, "{}: weight.{} is {}; expected {}", snapshot.path, name,
           describe(stored.shape()), describe(p.shape));
     p.value = copy(stored);
   });
-}
-
-// What the checkpoint lacks begins as in a new model.
-void initialise_missing(Transformer& model, uint64_t seed) {
-  Transformer fresh(model.spec);
-  initialise(fresh, seed);
-  std::map<std::string, Tensor> values;
-  fresh.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
-  model.each([&](const std::string& name, Parameter& p) {
-    if (!p.value) p.value = values.at(name);
-  });
-}
-
-void choose_model(Job& job, const Say& say) {
-  const TrainOptions& o = job.options;
-  if (job.snapshot) {
-    job.model = Transformer(job.spec);
-    restore_weights(job.model, *job.snapshot);
-    job.plan.from = job.snapshot->path;
-    job.plan.first_step = job.snapshot->step;
-  } else if (!o.from.empty()) {
-    ModelFiles files = job.new_head ? open_with_head(o.from, Weights::owned, job.spec.head)
-                                    : open_model_files(o.from, Weights::owned);
-    for (std::string& warning : files.warnings) say(std::move(warning));
-    job.model = std::move(files.model);
-    if (!files.missing.empty()) initialise_missing(job.model, o.seed);
-    job.model.spec = job.spec;  // its context may be the shorter one asked for
-    job.plan.from = o.from;
-  } else {
-    job.model = Transformer(job.spec);
-    initialise(job.model, o.seed);
-    job.plan.from = "random weights";
-  }
 }
 
 // The process beside what the training allocates, as it is now: what its threads and the reading
@@ -80,6 +40,37 @@ uint64_t process_bytes(const TrainPlan& plan) {
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch
   return kProgram + static_cast<uint64_t>(plan.threads) * kThread + private_memory() +
          static_cast<uint64_t>(plan.parameters) * sizeof(float);
+}
+
+// The fields whose values differ, each as "spec.width was 16 and is 32". A field that the snapshot
+// lacks was not kept by the version that made it.
+void compare(const nlohmann::json& before, const nlohmann::json& now, const std::string& name,
+             std::vector<std::string>& changed) {
+  if (before == now) return;
+  if (!now.is_object() || !before.is_object()) {
+    changed.push_back(fmt::format("{} was {} and is {}", name,
+                                  before.is_null() ? "absent" : brief(before), brief(now)));
+    return;
+  }
+  for (const auto& [key, value] : now.items()) {
+    if (name.empty() && !before.contains(key)) continue;
+    compare(before.value(key, nlohmann::json()), value, name.empty() ? key : name + "." + key,
+            changed);
+  }
+}
+
+// Once "tokenizer" was what "tokenizer_hash" is now.
+nlohmann::json settings_in(const Snapshot& snapshot) {
+  nlohmann::json kept = snapshot.state.value("settings", nlohmann::json::object());
+  if (kept.is_object() && !kept.contains("tokenizer_hash")) kept.erase("tokenizer");
+  return kept;
+}
+
+}  // namespace
+
+void open_snapshot(Job& job, const Say& say) {
+  if (is_folder(job.options.out)) job.snapshot = load_latest_snapshot(job.options.out, say);
+  job.compute = compute_dtype(job);
 }
 
 // Before the data is read, and again with what it takes.
@@ -100,10 +91,10 @@ void check_memory(Job& job) {
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
 }
 
-void plan_cost(Job& job) {
+void plan_cost(Job& job, const Cost& cost) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
-  const Cost cost = job.task->cost(job.spec, job.compute);
+  plan.steps = o.steps;
   plan.parameters = cost.parameters;
   plan.weight_bytes = cost.weight_bytes;
   if (o.average > 1)  // those of each evaluation, and their mean
@@ -117,58 +108,35 @@ void plan_cost(Job& job) {
   check_memory(job);
 }
 
-void plan_data(Job& job) {
-  TrainPlan& plan = job.plan;
-  const TrainOptions& o = job.options;
-  const Examples& examples = *job.examples;
-  plan.spec = job.spec;
-  plan.objective = name_of(objective_of(o, job.spec));
-  plan.vocabulary = job.tokenizer->size();
-  plan.training_tokens = examples.learnt.tokens;
-  plan.validation_tokens = examples.held_out.tokens;
-  plan.training_sequences = examples.learnt.sequences;
-  plan.validation_sequences = examples.held_out.sequences;
-  const double passes = static_cast<double>(o.accumulate), epoch = examples.passes_per_epoch();
-  plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
-  plan.epochs = static_cast<double>(o.steps) * passes / epoch;
-}
-
-// The Spec of the checkpoint to start from, which may be told to read less at a time.
-Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
-  Spec spec = files.model.spec;
-  if (given.context > 0 && given.context < spec.context && !spec.encoder &&
-      spec.decoder->position.kind == PositionKind::none)
-    spec.context = given.context;
-  return spec;
-}
-
-std::string choose_best_by(const Job& job) {
-  std::vector<std::string> names = job.task->figure_names();
-  const auto measured = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  const std::string& asked = job.options.best_by;
-  if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
-  names.emplace_back("loss");
-  check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
-        fmt::join(names, " or "));
-  return asked;
-}
-
-TranslationTokenizers choose_tokenizers(const Job& job, const Spec& spec) {
-  const TrainOptions& o = job.options;
-  if (job.snapshot) return TranslationTokenizers::open(o.out);
-  if (o.from.empty()) {
-    if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
-    const Tokenizer made = job.task->make_tokenizer(spec);
-    return {made, made};
+void check_settings(const Job& job) {
+  if (!job.snapshot) return;
+  std::vector<std::string> changed;
+  compare(settings_in(*job.snapshot), job.settings, "", changed);
+  if (!changed.empty() && !job.options.allow_change) {
+    fail(ErrorKind::InvalidArgument,
+         "--out: {} holds a run with other settings ({}); expected the same, another directory, or "
+         "--allow-change",
+         job.options.out, fmt::join(changed, "; "));
   }
-  // A checkpoint without one is given another's.
-  const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
-  return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
 }
 
-}  // namespace
+void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin) {
+  bool complete = job.snapshot.has_value();  // for parameters that are not trained are not in it
+  if (job.snapshot) {
+    job.model = Transformer(spec);
+    job.task->choose_trainable(job.model);
+    for (const auto& [name, parameter] : parameters_of(job.model))
+      complete = complete && parameter->trainable;
+  }
+  if (!complete) {
+    begin();
+    job.task->choose_trainable(job.model);
+  }
+  if (!job.snapshot) return;
+  restore_weights(job.model, *job.snapshot);
+  job.plan.from = job.snapshot->path;
+  job.plan.first_step = job.snapshot->step;
+}
 
 std::string change_of_class(const Job& job) {
   if (!job.snapshot) return "";
@@ -179,49 +147,6 @@ std::string change_of_class(const Job& job) {
       "the run goes on in {} of CPU class {}, before it was of class {}: from here its bits differ "
       "from those of an uninterrupted run",
       name_of(job.compute), now, before);
-}
-
-Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
-            const std::function<bool(double fraction)>& reading) {
-  check_options(options);
-  Job job;
-  job.options = options;
-  if (is_folder(options.out)) job.snapshot = load_latest_snapshot(options.out, say);
-  job.compute = compute_dtype(job);
-  job.spec = given;
-  if (!options.from.empty()) {
-    ModelFiles files = open_model_files(options.from, Weights::mapped);
-    job.spec = spec_to_start_from(given, files);
-    job.origin = std::move(files.origin);
-    job.origin.save_all_as(DType::f32);
-  }
-  job.task = open_task(options, job.spec);
-  job.task->watch(reading);
-  job.options.best_by = choose_best_by(job);
-  const TranslationTokenizers tokenizers = choose_tokenizers(job, job.spec);
-  job.tokenizer = tokenizers.source;
-  job.target_tokenizer = tokenizers.target;
-  const Spec before = job.spec;
-  job.task->shape(job.spec, *job.tokenizer, job.origin, say);
-  job.new_head = write_spec(before) != write_spec(job.spec);
-  if (!options.from.empty() && job.tokenizer->size() > job.spec.vocabulary) {
-    fail(ErrorKind::BadFile,
-         "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
-         options.from, job.tokenizer->size(), job.spec.vocabulary);
-  }
-  job.spec.vocabulary = std::max<int64_t>(job.spec.vocabulary, job.tokenizer->size());
-  job.spec = validated(job.spec);
-  if (options.from.empty()) job.origin = job.task->origin(job.spec, *job.tokenizer);
-  if (const auto labels = job.task->labels(); !labels.empty()) job.origin.labels = labels;
-  plan_cost(job);
-  job.examples = job.task->examples(job.spec, {*job.tokenizer, *job.target_tokenizer}, job.origin,
-                                    read_only, say);
-  plan_data(job);
-  check_memory(job);
-  if (job.snapshot) check_settings(job);
-  if (const std::string change = change_of_class(job); !change.empty()) say(change);
-  choose_model(job, say);
-  return job;
 }
 
 }  // namespace fovea

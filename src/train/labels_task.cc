@@ -5,9 +5,9 @@
 #include "data/labelled.h"
 #include "data/task_tokenizer.h"
 #include "fovea/excerpt.h"
+#include "train/examples_task.h"
 #include "train/label_examples.h"
 #include "train/special_tokens.h"
-#include "train/task.h"
 
 namespace fovea {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 constexpr int64_t kUsualText = 64;  // of a text, for the plan before tokens are counted
 
 // To tell a text's label, or each word's.
-class LabelsTask : public TrainingTask {
+class LabelsTask : public ExamplesTask {
  public:
   LabelsTask(const TrainOptions& options, Purpose purpose)
-      : TrainingTask(options, purpose), training_(read_labelled(options.labels)) {
+      : ExamplesTask(options, purpose), training_(read_labelled(options.labels)) {
     names_ = label_names(training_);
     if (purpose == Purpose::measure) return;
     check(names_.size() >= 2, "{}: has but one label, \"{}\"; expected at least two",
@@ -195,8 +195,8 @@ class LabelsTask : public TrainingTask {
 
 }  // namespace
 
-std::unique_ptr<TrainingTask> make_labels_task(const TrainOptions& options,
-                                               TrainingTask::Purpose purpose) {
+std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
+                                               ExamplesTask::Purpose purpose) {
   return std::make_unique<LabelsTask>(options, purpose);
 }
 

@@ -4,26 +4,33 @@
 #include <string>
 #include <vector>
 
-#include "fovea/train.h"
-#include "model/transformer.h"
+#include "nn/parameter.h"
 
 namespace fovea {
 
-// AdamW (Loshchilov and Hutter 2019) over all parameters of a model. Matrices and token embeddings
-// decay, the rest not.
+struct OptimizerOptions {
+  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
+  double weight_decay = 0.1;  // of matrices and token embeddings; no other parameter decays
+  double clip = 1.0;          // largest norm of all gradients together; 0 = unlimited
+};
+
+// AdamW (Loshchilov and Hutter 2019) over the trainable ones of the given parameters.
 class Optimizer {
  public:
-  Optimizer(Transformer& model, const TrainOptions& options);
+  // The parameters must outlive the optimizer. Makes each trainable value want its gradient.
+  Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options);
 
-  // The Euclidean norm of all gradients together; in double, by a fixed order. NaN or infinity if
-  // one of them is.
+  // The Euclidean norm of all gradients together, summed in double in a fixed order. NaN or
+  // infinity if a gradient holds one.
   double gradient_norm() const;
 
-  // One update with the gradients that are there, and forgets them. `step` counts from 1.
+  // One update with the present gradients, which are then cleared. `step` counts from 1; `rate` is
+  // the learning rate and `norm` the result of gradient_norm().
   void update(int64_t step, double rate, double norm);
-  void forget_gradients();
+  void clear_gradients();
 
-  // Weights, first and second moments, by name: what a snapshot holds and restores.
+  // Weights, first and second moments of the trainable parameters, as "weight.NAME", "m.NAME" and
+  // "v.NAME": what a snapshot stores and restores.
   std::map<std::string, Tensor> state() const;
 
  private:
@@ -33,10 +40,7 @@ class Optimizer {
     Tensor m, v;
   };
   std::vector<Moments> all_;
-  double beta1_, beta2_, epsilon_, decay_, clip_;
+  OptimizerOptions options_;
 };
-
-// The learning rate of step `step` (from 0): warm-up from 0, then as options.schedule says.
-double learning_rate(const TrainOptions& options, int64_t step);
 
 }  // namespace fovea

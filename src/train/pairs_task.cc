@@ -4,9 +4,9 @@
 #include "generate/translation.h"
 #include "metrics/bleu.h"
 #include "plan/machine.h"
+#include "train/examples_task.h"
 #include "train/pair_examples.h"
 #include "train/special_tokens.h"
-#include "train/task.h"
 
 namespace fovea {
 namespace {
@@ -23,10 +23,10 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
 }
 
 // To say a target text for a source text.
-class PairsTask : public TrainingTask {
+class PairsTask : public ExamplesTask {
  public:
   PairsTask(const TrainOptions& options, Purpose purpose)
-      : TrainingTask(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
+      : ExamplesTask(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
     if (purpose == Purpose::measure) return;
     if (!options.validation_pairs.empty()) {
       validation_ = read_pairs(options.validation_pairs, "--validation-pairs");
@@ -168,8 +168,8 @@ class PairsTask : public TrainingTask {
 
 }  // namespace
 
-std::unique_ptr<TrainingTask> make_pairs_task(const TrainOptions& options,
-                                              TrainingTask::Purpose purpose) {
+std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
+                                              ExamplesTask::Purpose purpose) {
   return std::make_unique<PairsTask>(options, purpose);
 }
 

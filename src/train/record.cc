@@ -71,18 +71,20 @@ void Record::step(const TrainProgress& p) {
 }
 
 void Record::evaluation(const TrainProgress& p) {
-  const double loss = p.validation_loss.value();
   nlohmann::ordered_json json;
   json["step"] = p.step;
-  json["eval_loss"] = loss;
-  json["perplexity"] = math::exp(loss);
-  json["bpb"] = p.bits_per_byte;
+  if (p.validation_loss) {
+    json["eval_loss"] = *p.validation_loss;
+    json["perplexity"] = math::exp(*p.validation_loss);
+    json["bpb"] = p.bits_per_byte;
+  }
   for (const auto& [name, value] : p.figures) {
     json[name] = value;
     if (name == "bleu") curves_.bleu.emplace_back(p.step, value);
   }
   append(json.dump());
-  if (std::isfinite(loss)) curves_.validation.emplace_back(p.step, loss);
+  if (p.validation_loss && std::isfinite(*p.validation_loss))
+    curves_.validation.emplace_back(p.step, *p.validation_loss);
 }
 
 void Record::note(int64_t step, const std::string& text) {

@@ -3,7 +3,7 @@
 #include "data/special_names.h"
 #include "families/directory.h"
 #include "fovea/tokenizer.h"
-#include "train/task.h"
+#include "train/job.h"
 
 namespace fovea {
 

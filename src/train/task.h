@@ -1,66 +1,67 @@
 #pragma once
 
-#include "families/directory.h"
-#include "fovea/tokenizer.h"
-#include "fovea/train.h"
-#include "plan/estimate.h"
-#include "train/evaluation.h"
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/transformer.h"
 
 namespace fovea {
 
-using Say = std::function<void(std::string)>;
-
-// What a run is for: its data, and what is asked of the model.
+// What a run trains: its data, its objective and its figures. The core (Stepper, Trainer) updates
+// weights, writes snapshots and logs; it knows no data and no loss.
 class TrainingTask {
  public:
-  // measure: all of the data is held out, and what else there must be is of no use.
-  enum class Purpose { train, measure };
-  TrainingTask(const TrainOptions& options, Purpose purpose)
-      : options_(options), purpose_(purpose) {}
   virtual ~TrainingTask() = default;
 
-  // Who is told how far the reading of long texts is, and may end it (ReadingStopped).
-  virtual void watch(const std::function<bool(double fraction)>&) {}
-  // A tokenizer made from the data, as options.tokenizer says.
-  virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
-  // Refuses a model that cannot do it; gives it the head that the task needs, and says so.
-  // `origin`: of the checkpoint that it comes from, or empty.
-  virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
-                     const Say& say) = 0;
-  virtual Cost cost(const Spec& spec, DType compute) const = 0;
-  // What config.json of a new model says besides its Spec.
-  virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
-  // What the head's outputs stand for, once the model has its shape; empty = nothing to be told.
-  virtual std::vector<std::string> labels() const { return {}; }
-  // With `read_only` nothing is written anywhere. What it gives must not outlive the task.
-  virtual std::unique_ptr<Examples> examples(const Spec& spec,
-                                             const TranslationTokenizers& tokenizers,
-                                             const Origin& origin, bool read_only,
-                                             const Say& say) = 0;
-  // More about a validation than its loss, by name.
-  using Figures = std::vector<std::pair<std::string, double>>;
-  virtual Figures figures(const Transformer&, const Score&, DType) const { return {}; }
-  virtual std::vector<std::string> figure_names() const { return {}; }
+  // Sets `trainable` of the model's parameters. The default keeps what their roles decide.
+  virtual void choose_trainable(Transformer&) const {}
 
- protected:
-  TrainOptions options_;
-  Purpose purpose_;
+  // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
+  struct StepLoss {
+    double loss = 0;
+    int64_t tokens = 0;  // that were read, without padding
+  };
+  virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
+
+  // The first tensor of a step that holds NaN or infinity, or empty. Called with the gradients of
+  // that step present. The default looks at weights and gradients.
+  virtual std::string first_bad_tensor(Transformer& model, int64_t step) const;
+
+  virtual double steps_per_epoch() const = 0;
+
+  // Figures of the held-out part, by name.
+  using Figures = std::vector<std::pair<std::string, double>>;
+  struct Measured {
+    std::optional<double> loss;
+    Figures figures = {};
+    double bits_per_byte = 0;  // 0 = not applicable
+  };
+  virtual bool measures() const = 0;  // whether anything is held out
+  virtual Measured measure(const Transformer& model) const = 0;
+  // Whether the weights before the first step are measured too.
+  virtual bool measures_start() const { return false; }
+
+  // What the model generates after `step` steps; empty = it generates nothing.
+  virtual std::string sample(const Transformer&, int64_t) const { return {}; }
+
+  // Writes what does not change in the run, before the first step.
+  virtual void write_fixed_files(const std::string&) const {}
+  // Writes the model and all that belongs to it into an existing folder.
+  virtual void write_model(const std::string& folder, Transformer& model) const = 0;
 };
 
-// The task of the options' data and objective, for a model of this kind. The data is read.
-std::unique_ptr<TrainingTask> open_task(
-    const TrainOptions& options, const Spec& spec,
-    TrainingTask::Purpose purpose = TrainingTask::Purpose::train);
+// Remembers the first of the tensors it is given that holds NaN or infinity.
+class BadTensorSearch {
+ public:
+  void look(const std::string& name, const Tensor& value);
+  void weights(Transformer& model);
+  void gradients(Transformer& model);
+  const std::string& found() const { return found_; }  // "NAME (n of m)", or empty
 
-// The objective that `automatic` means.
-Objective objective_of(const TrainOptions& options, const Spec& spec);
-const char* name_of(Objective objective);
-
-std::unique_ptr<TrainingTask> make_text_task(const TrainOptions& options,
-                                             TrainingTask::Purpose purpose, Objective objective);
-std::unique_ptr<TrainingTask> make_pairs_task(const TrainOptions& options,
-                                              TrainingTask::Purpose purpose);
-std::unique_ptr<TrainingTask> make_labels_task(const TrainOptions& options,
-                                               TrainingTask::Purpose purpose);
+ private:
+  std::string found_;
+};
 
 }  // namespace fovea

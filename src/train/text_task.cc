@@ -2,8 +2,8 @@
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
 #include "fovea/excerpt.h"
+#include "train/examples_task.h"
 #include "train/special_tokens.h"
-#include "train/task.h"
 #include "train/window_examples.h"
 
 namespace fovea {
@@ -13,10 +13,10 @@ namespace {
 constexpr int64_t kWindowOfCheckpoint = 1024;
 
 // To go on with a text, or to tell what was hidden of it.
-class TextTask : public TrainingTask {
+class TextTask : public ExamplesTask {
  public:
   TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
-      : TrainingTask(options, purpose),
+      : ExamplesTask(options, purpose),
         objective_(objective),
         corpus_(std::vector<std::filesystem::path>(options.data.begin(), options.data.end())) {}
 
@@ -167,8 +167,8 @@ class TextTask : public TrainingTask {
 
 }  // namespace
 
-std::unique_ptr<TrainingTask> make_text_task(const TrainOptions& options,
-                                             TrainingTask::Purpose purpose, Objective objective) {
+std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
+                                             ExamplesTask::Purpose purpose, Objective objective) {
   return std::make_unique<TextTask>(options, purpose, objective);
 }
 

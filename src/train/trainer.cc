@@ -5,13 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "families/directory.h"
-#include "generate/generate.h"
 #include "kernels/isa.h"
 #include "plan/machine.h"
-#include "tensor/tape.h"
-#include "train/evaluation.h"
-#include "train/settings.h"
 
 namespace fovea {
 namespace {
@@ -24,100 +19,18 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Pass Stepper::training_pass(const Batch& batch, int64_t step, int64_t n) const {
-  Pass pass;
-  pass.compute = compute_;
-  pass.training = true;
-  pass.dropout.seed = options_.seed;
-  if (batch.units > 0) {
-    pass.dropout.step = static_cast<uint64_t>(step);
-    pass.dropout.units = batch.units;
-    pass.dropout.first_unit = n * batch.units;
-  } else {  // elements are not of equal numbers, so each pass counts its own
-    pass.dropout.step = static_cast<uint64_t>(step * options_.accumulate + n);
-  }
-  return pass;
-}
-
-std::vector<Batch> Stepper::batches_of(const Examples& examples, int64_t step) const {
-  std::vector<Batch> batches;
-  for (int64_t n = 0; n < options_.accumulate; ++n)
-    batches.push_back(examples.training(step * options_.accumulate + n));
-  return batches;
-}
-
-// Several forward passes with the gradients of one large batch: each loss is divided by what all
-// ask for.
-double Stepper::accumulate(const std::vector<Batch>& batches, int64_t step) {
-  double asked = 0;
-  for (const Batch& batch : batches) asked += static_cast<double>(batch.asked);
-  asked = std::max(asked, 1.0);
-  PassGradients gradients;
-  std::vector<double> losses;
-  for (const Batch& batch : batches) {
-    const int64_t n = std::ssize(losses);
-    const Tensor loss = loss_of(model_, batch, training_pass(batch, step, n), asked,
-                                static_cast<float>(options_.label_smoothing));
-    losses.push_back(*loss.data_as<double>());
-    if (batches.size() == 1)  // without sums kept apart
-      backward(loss);
-    else
-      gradients.backward(loss, n);
-  }
-  gradients.finish();
-  return tree_sum(losses);
-}
-
-Stepper::Outcome Stepper::operator()(const Examples& examples, int64_t step) {
-  const std::vector<Batch> batches = batches_of(examples, step);
-  Outcome outcome;
-  for (const Batch& batch : batches) outcome.tokens += batch.tokens;
-  outcome.learning_rate = learning_rate(options_, step);
-  outcome.loss = accumulate(batches, step);
-  outcome.gradient_norm = optimizer.gradient_norm();
-  if (std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm)) {
-    optimizer.update(step + 1, outcome.learning_rate, outcome.gradient_norm);
-  } else {
-    outcome.bad_tensor = first_bad_tensor(batches, step);
-    optimizer.forget_gradients();
-  }
-  return outcome;
-}
-
-// In the order of the computation: weights, then what the layers make of them, then the gradients.
-std::string Stepper::first_bad_tensor(const std::vector<Batch>& batches, int64_t step) const {
-  std::string first;
-  const auto look = [&](const std::string& name, const Tensor& value) {
-    if (!first.empty() || !value) return;
-    if (const int64_t bad = count_nonfinite(value); bad > 0)
-      first = fmt::format("{} ({} of {})", name, bad, value.size());
-  };
-  model_.each([&](const std::string& name, Parameter& p) { look(name, p.value); });
-  const Probe probe{look, {}};
-  for (size_t n = 0; n < batches.size() && first.empty(); ++n) {
-    const NoGradient off;
-    Pass pass = training_pass(batches[n], step, static_cast<int64_t>(n));
-    pass.probe = &probe;
-    look("logits", answers(model_, batches[n], pass).logits);
-  }
-  model_.each([&](const std::string& name, Parameter& p) {
-    look("gradient of " + name, p.value.gradient());
-  });
-  return first.empty() ? "the loss" : first;
-}
-
 Trainer::Trainer(Job& job, SnapshotFolder& folder,
                  const std::function<bool(const TrainProgress&)>& progress)
     : job_(job),
       options_(job.options),
       folder_(folder),
       report_(progress),
-      stepper_(job.model, job.options, job.compute),
+      stepper_(job.model, *job.task, job.options),
       record_(job.options.out, job.plan.first_step) {
   progress_.steps = options_.steps;
   if (options_.average > 1) average_.emplace(job.model, options_.average);
   if (job_.snapshot) resume();
-  job_.tokenizer->save(options_.out);
+  job_.task->write_fixed_files(options_.out);
 }
 
 void Trainer::resume() {
@@ -131,6 +44,9 @@ void Trainer::resume() {
   progress_.tokens = state.value("tokens", snapshot.step * job_.plan.tokens_per_step);
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
   progress_.best_figures = state.value("best_figures", progress_.best_figures);
+  if (progress_.best_loss || !progress_.best_figures.empty())
+    best_ = TrainingTask::Measured{.loss = progress_.best_loss, .figures = progress_.best_figures};
+  start_figures_ = state.value("start_figures", start_figures_);
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
@@ -144,28 +60,25 @@ TrainResult Trainer::run() {
   const Clock::time_point start = Clock::now();
   double smooth = 0;  // seconds a step, averaged over about ten
   bool go_on = true;
+  if (progress_.step == 0 && job_.task->measures_start()) {
+    evaluate();
+    start_figures_ = progress_.figures;
+  }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
-    const Stepper::Outcome outcome = stepper_(*job_.examples, progress_.step);
+    const Stepper::Outcome outcome = stepper_(progress_.step);
     ++progress_.step;
     progress_.step_seconds = seconds_since(step_start);
     smooth = smooth == 0 ? progress_.step_seconds : 0.9 * smooth + 0.1 * progress_.step_seconds;
-    progress_.loss = outcome.loss;
-    progress_.gradient_norm = outcome.gradient_norm;
-    progress_.learning_rate = outcome.learning_rate;
-    progress_.tokens += outcome.tokens;
-    progress_.epoch = static_cast<double>(progress_.step * options_.accumulate) /
-                      job_.examples->passes_per_epoch();
-    progress_.tokens_per_second = static_cast<double>(job_.plan.tokens_per_step) / smooth;
-    progress_.seconds_left = smooth * static_cast<double>(options_.steps - progress_.step);
-    progress_.peak_bytes = resident_peak();
+    take(outcome, smooth);
     guard(outcome);
     record_.step(progress_);
 
     const bool last = progress_.step == options_.steps;
     if (due(options_.evaluate_every) || last) evaluate();
     result.stopped_early = options_.patience > 0 && stale_ >= options_.patience;
-    if (due(options_.sample_every) || last) write_sample();
+    if (due(options_.sample_every) || last)
+      progress_.sample = job_.task->sample(job_.model, progress_.step);
     if (due(options_.save_every) || last || result.stopped_early) save();
     go_on = !report_ || report_(progress_);
     progress_.sample.clear();
@@ -182,14 +95,27 @@ TrainResult Trainer::run() {
   result.best_loss = progress_.best_loss.value_or(0);
   result.bits_per_byte = progress_.bits_per_byte;
   result.figures = progress_.best_figures;
+  result.start_figures = start_figures_;
   result.seconds = seconds_since(start);
   result.peak_bytes = resident_peak();
   result.tokens_per_second = progress_.tokens_per_second;
   return result;
 }
 
-// A step whose numbers are none is skipped; several in a row end the run, with the last snapshot as
-// it is.
+// Into the progress; `seconds` is what a step takes now.
+void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
+  progress_.loss = outcome.loss;
+  progress_.gradient_norm = outcome.gradient_norm;
+  progress_.learning_rate = outcome.learning_rate;
+  progress_.tokens += outcome.tokens;
+  progress_.epoch = static_cast<double>(progress_.step) / job_.task->steps_per_epoch();
+  progress_.tokens_per_second = static_cast<double>(job_.plan.tokens_per_step) / seconds;
+  progress_.seconds_left = seconds * static_cast<double>(options_.steps - progress_.step);
+  progress_.peak_bytes = resident_peak();
+}
+
+// A step whose numbers are not finite is skipped; several in a row end the run and leave the last
+// snapshot as it is.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;
@@ -226,76 +152,62 @@ std::string Trainer::last_good() const {
 Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
 
 void Trainer::evaluate() {
-  const bool measures = job_.examples->validation_batches() > 0;
+  const bool measures = job_.task->measures();
   const bool ranks = measures && options_.average_of == Averaged::best;
   if (average_) {
-    average_->add(ranks ? merit(measure(job_.model)) : static_cast<double>(progress_.step));
+    average_->add(ranks ? merit(job_.task->measure(job_.model))
+                        : static_cast<double>(progress_.step));
   }
   if (!measures) return;
-  const Measured found = measure(judged());
+  const TrainingTask::Measured found = job_.task->measure(judged());
   progress_.validation_loss = found.loss;
   progress_.figures = found.figures;
-  const Examples::Part& held_out = job_.examples->held_out;
-  progress_.bits_per_byte = bits_per_byte(found.loss, held_out.asked, held_out.bytes);
+  progress_.bits_per_byte = found.bits_per_byte;
   record_.evaluation(progress_);
   record_.draw();
-  const bool better =
-      !progress_.best_loss || merit(found) > merit({*progress_.best_loss, progress_.best_figures});
-  if (std::isfinite(found.loss) && better) {
-    progress_.best_loss = found.loss;
-    progress_.best_figures = found.figures;
-    stale_ = 0;
-    write_model();
-  } else {
+  const bool newest = options_.best_by == kNewest;
+  const double good = merit(found);
+  if (!newest && (!std::isfinite(good) || (best_ && good <= merit(*best_)))) {
     ++stale_;
+    return;
   }
+  best_ = found;
+  progress_.best_loss = found.loss;
+  progress_.best_figures = found.figures;
+  stale_ = 0;
+  if (!newest) write_model();
 }
 
-Trainer::Measured Trainer::measure(Transformer& model) const {
-  const Score found = score(model, job_.compute, *job_.examples);
-  return {found.loss, job_.task->figures(model, found, job_.compute)};
-}
-
-double Trainer::merit(const Measured& measured) const {
-  if (!std::isfinite(measured.loss)) return -std::numeric_limits<double>::infinity();
+double Trainer::merit(const TrainingTask::Measured& measured) const {
+  if (measured.loss && !std::isfinite(*measured.loss))
+    return -std::numeric_limits<double>::infinity();
   for (const auto& [name, value] : measured.figures)
     if (name == options_.best_by) return value;
-  return -measured.loss;
-}
-
-void Trainer::write_sample() {
-  const bool writes = !job_.spec.encoder && job_.spec.head.kind == HeadKind::language_model;
-  if (options_.sample_tokens <= 0 || !writes) return;
-  GenerateOptions options;
-  options.max_tokens = options_.sample_tokens;
-  options.sampling.seed = options_.seed + static_cast<uint64_t>(progress_.step);
-  const Generator generator{job_.model, &*job_.tokenizer, {}, job_.compute};
-  progress_.sample = generate(generator, prompt_ids(*job_.tokenizer, job_.model.spec, ""), options,
-                              {}, available_memory() / 2)[0]
-                         .text;
+  return -measured.loss.value_or(0);
 }
 
 void Trainer::write_model() {
   require_finite();
-  save_model_files(options_.out, judged(), job_.tokenizer->eos_id(), job_.origin);
+  job_.task->write_model(options_.out, judged());
 }
 
 void Trainer::save() {
   require_finite();
   // Until an evaluation has chosen the best, the newest is in the directory; before the snapshot,
   // so that the snapshot of the last step says that all is there.
-  if (!progress_.best_loss) write_model();
+  if (!best_ || options_.best_by == kNewest) write_model();
   nlohmann::ordered_json state;
   state["step"] = progress_.step;
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
   state["bits_per_byte"] = progress_.bits_per_byte;
   if (progress_.best_loss) state["best_loss"] = *progress_.best_loss;
   state["best_figures"] = progress_.best_figures;
+  if (!start_figures_.empty()) state["start_figures"] = start_figures_;
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
   state["tokens"] = progress_.tokens;
   state["numeric_class"] = numeric_class(job_.compute);
-  state["settings"] = settings(job_);
+  state["settings"] = job_.settings;
   std::map<std::string, Tensor> tensors = stepper_.optimizer.state();
   if (average_) {
     tensors.merge(average_->state());

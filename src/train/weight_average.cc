@@ -22,14 +22,15 @@ void WeightAverage::add(double rank) {
     kept_.erase(lowest);
   }
   Weights& now = kept_.emplace_back(Weights{rank, {}});
-  model_.each(
-      [&](const std::string& name, Parameter& p) { now.by_name[name] = copy(p.value.detach()); });
+  for (const auto& [name, parameter] : parameters_of(model_))
+    if (parameter->trainable) now.by_name[name] = copy(parameter->value.detach());
   recompute();
 }
 
 // In double, from the oldest to the newest.
 void WeightAverage::recompute() {
   mean_.each([&](const std::string& name, Parameter& p) {
+    if (!kept_.front().by_name.contains(name)) return;
     float* out = p.value.data_as<float>();
     for (int64_t i = 0; i < p.value.size(); ++i) {
       double sum = 0;
@@ -59,10 +60,11 @@ void WeightAverage::restore(const Snapshot& snapshot) {
   const auto ranks = snapshot.state.value("average_ranks", std::vector<double>());
   for (size_t i = 0; i < std::min(most_, ranks.size()); ++i) {
     Weights& weights = kept_.emplace_back(Weights{ranks[i], {}});
-    model_.each([&](const std::string& name, Parameter&) {
+    for (const auto& [name, parameter] : parameters_of(model_)) {
+      if (!parameter->trainable) continue;
       weights.by_name[name] =
           copy(snapshot.tensors.tensor(fmt::format("evaluated.{}.{}", i, name)));
-    });
+    }
   }
   if (!kept_.empty()) recompute();
 }

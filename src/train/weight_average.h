@@ -15,7 +15,8 @@ class WeightAverage {
  public:
   WeightAverage(Transformer& model, int64_t most);
 
-  // The model's weights as they are now. Those of the lowest rank go when there are too many.
+  // The trainable weights of the model as they are now. Those of the lowest rank go when there are
+  // too many.
   void add(double rank);
   Transformer& mean() { return mean_; }  // of what was added
 

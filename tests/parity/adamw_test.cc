@@ -51,13 +51,13 @@ TEST(AdamW, TakesTheStepsOfPyTorch) {
                norms = expected.tensor("norms");
   ModelFiles files = open_model_files("tests/goldens/gpt2_relu", Weights::owned);
   Transformer& model = files.model;
-  TrainOptions options;
+  OptimizerOptions options;
   options.beta1 = 0.9;
   options.beta2 = 0.99;
   options.epsilon = 1e-4;
   options.weight_decay = 0.1;
   options.clip = 1;
-  Optimizer optimizer(model, options);
+  Optimizer optimizer(parameters_of(model), options);
   for (int64_t step = 0; step < 10; ++step) {
     const Batch batch = batch_of(ids, step);
     Pass pass;

@@ -8,8 +8,8 @@
 
 namespace fovea::test {
 
-// Gives every parameter of a layer or a model values that matter: gains around 1, biases that are
-// not 0, matrices that keep the size of what they multiply.
+// Sets every parameter of a layer or a model to values that affect the result: gains around 1,
+// biases other than 0, matrices that preserve magnitudes.
 template <class Layer>
 void randomise(Layer& layer, uint64_t seed) {
   uint32_t index = 0;

@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
-#include "fovea/train.h"
 #include "support/temporary_folder.h"
+#include "train/examples_task.h"
 
 namespace fovea {
 
@@ -82,6 +82,10 @@ class Runs {
 
 inline std::string state_bytes(const TrainOptions& options, int64_t step) {
   return read_file(snapshot_path(options.out, step) + "/state.safetensors");
+}
+
+inline const Examples& examples_of(const Job& job) {
+  return dynamic_cast<const ExamplesTask&>(*job.task).loaded();
 }
 
 // Leaves the run after the given step.

@@ -9,14 +9,14 @@ WORDS = ["fox", "eye", "light", "bird", "night", "day"]
 
 
 class EmbedTrain(FoveaTest):
-    def train(self, name, content, *more, model=MODEL):
+    def train(self, name, content, *more, model=MODEL, out="out"):
         examples = self.file(name, content)
-        return fovea("embed", model, "--train", examples, "--out", self.folder / "out", "--learning-rate", "3e-3", "--batch", "6",
+        return fovea("embed", model, "--train", examples, "--out", self.folder / out, "--learning-rate", "3e-3", "--batch", "6",
                      "--json", *more)
 
     def learns(self, name, content, *more):
-        first = json.loads(self.ok(self.train(name, content, "--epochs", "1", *more)).stdout)
-        last = json.loads(self.ok(self.train(name, content, "--epochs", "40", *more)).stdout)
+        first = json.loads(self.ok(self.train(name, content, "--epochs", "1", *more, out=name + "-1")).stdout)
+        last = json.loads(self.ok(self.train(name, content, "--epochs", "40", *more, out=name + "-40")).stdout)
         self.assertLess(last["loss"], 0.7 * first["loss"])
         return last
 
@@ -28,7 +28,7 @@ class EmbedTrain(FoveaTest):
         pairs = self.file("dev.csv", scored)
         found = self.learns("scored.csv", scored, "--validation", pairs)
         self.assertGreater(found["spearman"], found["spearman_before"])
-        measured = json.loads(self.ok(fovea("embed", self.folder / "out", "--evaluate", pairs, "--json")).stdout)
+        measured = json.loads(self.ok(fovea("embed", self.folder / "scored.csv-40", "--evaluate", pairs, "--json")).stdout)
         self.assertAlmostEqual(measured["spearman"], found["spearman"], places=3)
 
     def test_what_is_written_is_a_whole_directory(self):
@@ -50,14 +50,38 @@ class EmbedTrain(FoveaTest):
         self.assertEqual(len(done.stdout.split()), 16)
 
     def test_the_same_seed_gives_the_same_model(self):
-        def weights(*more):
-            self.ok(self.train("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS), "--batch", "4", *more))
-            return (self.folder / "out/model.safetensors").read_bytes()
-        first = weights()
-        self.assertEqual(weights("--threads", "1"), first)
-        self.assertNotEqual(weights("--seed", "2"), first)
+        def weights(out, *more):
+            self.ok(self.train("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS), "--batch", "4", *more, out=out))
+            return (self.folder / out / "model.safetensors").read_bytes()
+        first = weights("first")
+        self.assertEqual(weights("second", "--threads", "1"), first)
+        self.assertNotEqual(weights("third", "--seed", "2"), first)
+
+    def test_a_finished_run_is_left_as_it_is_and_another_is_refused(self):
+        pairs = "fox\tthe fox\nbird\ta bird\n"
+        done = json.loads(self.ok(self.train("pairs.tsv", pairs, "--epochs", "2")).stdout)
+        self.assertEqual(done["steps"], 2)
+
+        def contents():  # but for who holds the folder
+            return {path: path.read_bytes() for path in (self.folder / "out").rglob("*") if path.is_file() and path.name != ".lock"}
+        files = contents()
+        again = json.loads(self.ok(self.train("pairs.tsv", pairs, "--epochs", "2")).stdout)
+        self.assertEqual((again["steps"], again["loss"]), (2, done["loss"]))
+        self.assertTrue(contents() == files)
+        self.refused(self.train("pairs.tsv", pairs, "--epochs", "3"), 2, "epochs was 2 and is 3", "--allow-change")
+        longer = json.loads(self.ok(self.train("pairs.tsv", pairs, "--epochs", "3", "--allow-change")).stdout)
+        self.assertEqual(longer["steps"], 3)
+        log = [json.loads(line) for line in (self.folder / "out/log.jsonl").read_text().splitlines()]
+        self.assertEqual([line["step"] for line in log], [1, 2, 3])
+
+    def test_a_dry_run_writes_nothing(self):
+        plan = json.loads(self.ok(self.train("pairs.tsv", "fox\tthe fox\nbird\ta bird\n", "--epochs", "3", "--dry-run")).stdout)
+        self.assertEqual((plan["objective"], plan["steps"], plan["training_sequences"]), ("embedding", 3, 2))
+        self.assertFalse((self.folder / "out").exists())
 
     def test_training_refuses(self):
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--patience", "2"), 2, "--patience", "--validation")
+        self.refused(fovea("embed", MODEL, "--dry-run", input=b"x"), 2, "--dry-run", "--train")
         self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv: record 2")
         self.refused(self.train("none.tsv", ""), 2, "no examples")
         self.refused(self.train("pairs.tsv", "a\tb\n", "--matryoshka", "11"), 2, "dimensions", "11")

@@ -72,8 +72,8 @@ std::string sample_block(const std::string& sample) {
 
 }  // namespace
 
-std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
-  const int64_t left = options.steps - plan.first_step;
+std::string plan_table(const TrainPlan& plan, const std::string& out) {
+  const int64_t left = plan.steps - plan.first_step;
   std::string table = plan_row("model", model_row(plan));
   table += plan_row(
       "from", plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
@@ -85,17 +85,17 @@ std::string plan_table(const TrainPlan& plan, const TrainOptions& options) {
                                            plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
   table += plan_row("memory", memory_row(plan));
   table += plan_row("time", "about " + duration(plan.seconds));
-  if (!options.out.empty()) table += plan_row("out", printable(options.out));
+  if (!out.empty()) table += plan_row("out", printable(out));
   for (const std::string& text : plan.notes) table += plan_row("note", printable(text));
   return table;
 }
 
-std::string plan_json(const TrainPlan& plan, const TrainOptions& options) {
+std::string plan_json(const TrainPlan& plan, const std::string& out) {
   const Json json = {{"spec", Json::parse(write_spec(plan.spec))},
                      {"from", plan.from},
-                     {"out", options.out},
+                     {"out", out},
                      {"first_step", plan.first_step},
-                     {"steps", options.steps},
+                     {"steps", plan.steps},
                      {"parameters", plan.parameters},
                      {"objective", plan.objective},
                      {"training_sequences", plan.training_sequences},
@@ -132,8 +132,9 @@ void TrainReport::step(const TrainProgress& p) {
     line_.above(fmt::format("sample at step {}:\n{}", p.step, sample_block(p.sample)));
   if (!p.saved.empty()) line_.above(fmt::format("step {}: saved {}", p.step, printable(p.saved)));
 
-  const bool measured = p.validation_loss && *p.validation_loss != validation_;
-  if (measured) validation_ = *p.validation_loss;
+  const bool measured = p.validation_loss != validation_ || p.figures != figures_;
+  validation_ = p.validation_loss;
+  figures_ = p.figures;
   std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
   for (const auto& [name, value] : p.figures) val += fmt::format("  {} {:.4g}", name, value);
   const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
@@ -185,8 +186,8 @@ std::string result_json(const TrainResult& r, const TrainOptions& options, const
   return json_line(json) + "\n";
 }
 
-std::string resume_command(const std::vector<std::string>& arguments) {
-  std::string command = "fovea train";
+std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments) {
+  std::string command = "fovea " + verb;
   for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
   return command;
 }
@@ -205,7 +206,7 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
     }
   }
   // The schedule depends on the number of steps, so changing it changes the run.
-  return resume_command(kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
+  return resume_command("train", kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
 }
 
 std::string shell_quoted(const std::string& word) {

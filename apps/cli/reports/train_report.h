@@ -10,8 +10,8 @@
 namespace fovea::cli {
 
 // Formats the plan of a run as a table for people, and as JSON.
-std::string plan_table(const TrainPlan& plan, const TrainOptions& options);
-std::string plan_json(const TrainPlan& plan, const TrainOptions& options);
+std::string plan_table(const TrainPlan& plan, const std::string& out);
+std::string plan_json(const TrainPlan& plan, const std::string& out);
 
 // Reports the progress of a run on standard error.
 class TrainReport {
@@ -23,7 +23,8 @@ class TrainReport {
  private:
   ProgressLine line_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double validation_ = 0;
+  std::optional<double> validation_;
+  std::vector<std::pair<std::string, double>> figures_;
 };
 
 std::string result_text(const TrainResult& result, const TrainOptions& options,
@@ -31,8 +32,9 @@ std::string result_text(const TrainResult& result, const TrainOptions& options,
 std::string result_json(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 
-// Return the command that resumes an interrupted run, and the one that trains twice as long.
-std::string resume_command(const std::vector<std::string>& arguments);
+// Return the command that resumes an interrupted run of `fovea VERB`, and the one that trains twice
+// as long.
+std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments);
 std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
                            const std::vector<std::string>& steps_spellings);
 

@@ -61,7 +61,7 @@ class EmbedCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (table.given("--train")) {
       if (strict) open();
-      return training_.run(model_, out_, json);
+      return training_.run(model_, out_, json, arguments);
     }
     EmbedderTrainRequest::refuse_without_train(table);
     if (table.given("--prompt")) options_.prompt = prompt_;

@@ -11,10 +11,15 @@ class EmbedderTrainRequest {
   void declare(OptionTable& table);
   // Throws UsageError if an option was given that requires --train.
   static void refuse_without_train(const OptionTable& table);
-  int run(const std::string& model, const std::string& out, bool json);
+  // `arguments`: as typed after the verb, for the command that resumes the run.
+  int run(const std::string& model, const std::string& out, bool json,
+          const std::vector<std::string>& arguments);
 
  private:
+  void report(const TrainResult& result, const TrainPlan& plan, bool json) const;
+
   EmbedderTraining training_;
+  bool dry_run_ = false;
   int64_t seed_ = 1337;
 };
 

@@ -54,7 +54,7 @@ class TrainCommand : public Command {
 
   int plan_only() const {
     const TrainPlan plan = plan_training(request_.spec, request_.options);
-    print(json ? plan_json(plan, request_.options) : plan_table(plan, request_.options));
+    print(json ? plan_json(plan, request_.options.out) : plan_table(plan, request_.options.out));
     return 0;
   }
 
@@ -73,7 +73,7 @@ class TrainCommand : public Command {
     const auto planned = [&](const TrainPlan& plan) {
       seen = plan;
       report.end();
-      note(plan_table(plan, request_.options));
+      note(plan_table(plan, request_.options.out));
       return !asked_to_stop();
     };
     const auto progress = [&](const TrainProgress& now) {
@@ -89,7 +89,7 @@ class TrainCommand : public Command {
     }
     if (json) print(result_json(result, request_.options, seen));
     if (asked_to_stop()) {
-      note("Resume with:\n  " + resume_command(arguments) + "\n");
+      note("Resume with:\n  " + resume_command("train", arguments) + "\n");
       return stop_code();
     }
     advise(seen);

@@ -1,6 +1,6 @@
-// A program that uses the library may have set its thread to flush denormal numbers to zero
-// (-ffast-math does) or to round otherwise. Matrix products, gradients and moments of a small model
-// come near to denormal numbers, so its results differed from those of the program fovea.
+// A calling program may have set its thread to flush denormal numbers to zero (as -ffast-math does)
+// or to another rounding. Products, gradients and moments of a small model come near to denormal
+// numbers, so such a program once got other results than the program fovea.
 
 #include "base/float_mode.h"
 
@@ -34,7 +34,7 @@ std::string answer_of_engine(const Model& model, const std::vector<int32_t>& pro
   return answer.get_future().get();
 }
 
-// What a thread in this mode gets: by name, so that a failure says which function it is.
+// Results of public functions in this mode, by name, so that a failure names the function.
 std::map<std::string, std::string> results_in(FloatModeBits callers) {
   const FloatMode mode(callers);
   std::map<std::string, std::string> results;
@@ -60,7 +60,7 @@ std::map<std::string, std::string> results_in(FloatModeBits callers) {
   return results;
 }
 
-TEST(FloatModeOfACaller, ChangesNoResult) {
+TEST(FloatModeOfACaller, DoesNotChangeResults) {
   constexpr FloatModeBits kTowardZero{0x1f80 | 0x6000, 0x037f | 0x0c00};
   const int before = thread_count();
   for (const int threads : {1, 2}) {

@@ -1,8 +1,8 @@
-// A short training and the text that the model then writes, bit for bit: the same constants hold
-// for every CPU of a class (numeric_class), any number of threads, every compiler and C library.
+// A short training and a text generated afterwards, bit for bit. The same constants hold for every
+// CPU of a class (numeric_class), any number of threads, every compiler and C library.
 //
-// A change that is meant to change numbers changes kKnown: the failing test prints the new values.
-// Run it on one machine, paste them, and see that others agree.
+// A change that intentionally changes bits must update kKnown: the failing test prints the new
+// values. Run it on one machine, paste the values, and check them on others.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 struct Bits {
   std::string weights;  // XXH3 of state.safetensors: weights and moments after 24 steps
-  std::string text;     // XXH3 of what the model writes, with weights in fp32, int8 and int4
+  std::string text;     // XXH3 of generated text, with weights in fp32, int8 and int4
   bool operator==(const Bits&) const = default;
 };
 
@@ -27,7 +27,7 @@ void PrintTo(const Bits& bits, std::ostream* out) {
   *out << "{\"" << bits.weights << "\", \"" << bits.text << "\"}";
 }
 
-// By positions, precision of the products and class of the CPU.
+// By position encoding, precision of the products and class of the CPU.
 const std::map<std::string, Bits> kKnown = {
     {"rotary fp32 common", {"1b0efec223ac7e37", "119d1eb77694d890"}},
     {"rotary bf16 common", {"948966b2718698a4", "119d1eb77694d890"}},
@@ -47,7 +47,7 @@ Spec spec_with(PositionKind positions) {
   return spec;
 }
 
-// A cosine schedule, dropout, two passes in a step, clipping and a sample at the end.
+// A cosine schedule, dropout, two passes per step, clipping and a sample at the end.
 Bits computed(PositionKind positions, Precision precision) {
   const Runs runs;
   TrainOptions options = runs.options("out");
@@ -80,7 +80,7 @@ class KnownBits : public testing::TestWithParam<std::string> {
   const int threads_ = thread_count();
 };
 
-// One thread and two, one after the other.
+// Runs with one thread, then with two.
 TEST_P(KnownBits, OfAShortTraining) {
   use_isa(GetParam());
   int threads = 1;

@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-// Lengths of the two best hypotheses, best first, of a model that ends with the same probability
-// after every token.
+// Returns the lengths of the two best hypotheses, best first, for a model that ends with the same
+// probability after every token.
 std::vector<size_t> lengths(float end, float penalty, EarlyStopping early_stopping) {
   const GenerationRules rules{.ends = {0}};
   GenerateOptions options;
@@ -32,15 +32,15 @@ std::vector<size_t> lengths(float end, float penalty, EarlyStopping early_stoppi
 
 using Lengths = std::vector<size_t>;
 
-TEST(BeamSearch, EndsWhenItIsTold) {
-  // The longer the better: what is under way is better at any time, up to the limit.
+TEST(BeamSearch, EndsByEarlyStopping) {
+  // Longer hypotheses score higher, so unfinished ones are always better, up to the limit.
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::yes), Lengths({2, 1}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::no), Lengths({10, 10}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::never), Lengths({10, 10}));
-  // It looks worse for now, and at its longest would have been among the best.
+  // It scores lower now, but at full length would be among the best.
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::no), Lengths({1, 2}));
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::never), Lengths({1, 10}));
-  // Without a penalty a sum only falls.
+  // Without a penalty the score only decreases.
   EXPECT_EQ(lengths(0.95f, 0, EarlyStopping::never), Lengths({1, 2}));
 }
 

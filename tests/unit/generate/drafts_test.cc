@@ -1,4 +1,4 @@
-// Whatever a draft guesses, the answer is that of the model alone.
+// Speculative decoding never changes the result, whatever the draft proposes.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary =
   return test::made(validated(spec), seed);
 }
 
-// Greedily it says what the model finds least likely.
+// A draft that greedily proposes the model's least likely token.
 Transformer opposite_of(const Transformer& model) {
   Transformer opposite = test::made(model.spec);
   for (Parameter* p : {&opposite.head.output.weight, &opposite.head.output.bias}) {
@@ -41,7 +41,7 @@ void expect_same(const Generation& found, const Generation& expected, const std:
     EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob) << what << " at " << i;
 }
 
-TEST(Drafts, ChangeNoAnswer) {
+TEST(Drafts, DoNotChangeTheResult) {
   const Transformer model = small_model(60);
   const Transformer drafts[] = {small_model(60), other_model(60),       other_model(8),
                                 other_model(1),  other_model(60, 3, 7), opposite_of(model)};
@@ -51,7 +51,7 @@ TEST(Drafts, ChangeNoAnswer) {
     options.sampling.temperature = temperature;
     options.sampling.repetition_penalty = 1.1f;
     options.sampling.presence_penalty = 0.1f;
-    options.max_tokens = 130;  // twice past the context
+    options.max_tokens = 130;  // the context is exceeded twice
     options.logprobs = 1;
     const Generation expected = continued({model}, prompt, options);
     for (size_t i = 0; i < std::size(drafts); ++i) {
@@ -65,8 +65,8 @@ TEST(Drafts, ChangeNoAnswer) {
   }
 }
 
-// Its guesses are drawn as the model's tokens are: by the same rules, with the same random numbers.
-TEST(Drafts, ThatAreTheModelAreAlwaysRight) {
+// The draft samples by the same rules, with the same random numbers.
+TEST(Drafts, EqualToTheModelAreAlwaysAccepted) {
   const Transformer model = small_model(90);
   for (const float temperature : {0.0f, 1.0f}) {
     for (const int64_t answers : {1, 3}) {
@@ -91,18 +91,19 @@ TEST(Drafts, ThatAreTheModelAreAlwaysRight) {
   }
 }
 
-TEST(Drafts, ThatAreAlwaysWrongCostGuessesOnly) {
+TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
   const Transformer model = small_model(60), draft = opposite_of(model);
   GenerateOptions options = greedy(50);
   const Generation expected = continued({model}, {1, 2}, options);
   options.guesses = 5;
   const Generation found = continued({.model = model, .draft = &draft}, {1, 2}, options);
   expect_same(found, expected, "opposite");
-  EXPECT_EQ(found.guessed_tokens, 48);  // one is checked behind each token but the first and last
+  // one is checked after each token except the first and the last
+  EXPECT_EQ(found.guessed_tokens, 48);
   EXPECT_EQ(found.accepted_tokens, 0);
 }
 
-TEST(Drafts, GuessForTranslatorsToo) {
+TEST(Drafts, WorkWithTranslators) {
   const Transformer model = test::small_translator();
   Spec smaller = model.spec;
   smaller.decoder->layers = 1;
@@ -128,7 +129,7 @@ TEST(Drafts, GuessForTranslatorsToo) {
   }
 }
 
-TEST(Drafts, StopWhereTheTextStops) {
+TEST(Drafts, StopAtTheEndOfTheText) {
   CharacterTrainer trainer;
   trainer.add("abcdefgh\n");
   const Tokenizer tokenizer = trainer.train({});
@@ -159,8 +160,8 @@ TEST(Drafts, StopWhereTheTextStops) {
   }
 }
 
-// A constraint is asked for texts that are only guessed, and then for others.
-TEST(Drafts, KeepWithinAConstraint) {
+// A constraint sees speculative tokens that may be rejected afterwards.
+TEST(Drafts, RespectAConstraint) {
   const Transformer model = small_model(60);
   GenerateOptions options;
   options.max_tokens = 40;
@@ -179,7 +180,7 @@ struct Outcome {
   EngineStatus status;
 };
 
-// Requests of many kinds at once, of which one comes in at each step.
+// Requests of several kinds; one arrives at each step.
 Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64_t guesses) {
   Scheduler scheduler(model, {.ends = {4}}, nullptr, options);
   Outcome outcome;
@@ -206,10 +207,10 @@ Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64
   return outcome;
 }
 
-TEST(Drafts, ChangeNothingInCompany) {
+TEST(Drafts, DoNotChangeConcurrentRequests) {
   const Transformer model = small_model(150), draft = other_model(150);
   const Outcome expected = outcome(model, {.pages = 400}, 0);
-  for (const int64_t pages : {9, 30, 400}) {  // in the smallest, pages are taken away
+  for (const int64_t pages : {9, 30, 400}) {  // with the fewest pages, requests are evicted
     for (const int64_t most_sequences : {4, 16}) {
       const Outcome found =
           outcome(model, {.pages = pages, .most_sequences = most_sequences, .draft = &draft}, 4);
@@ -226,8 +227,8 @@ TEST(Drafts, ChangeNothingInCompany) {
   EXPECT_LT(same.status.steps, steps);
 }
 
-// Room for one more token is enough.
-TEST(Drafts, NeedNoPagesThatAreNotThere) {
+// One free token is enough.
+TEST(Drafts, WorkWithoutSparePages) {
   const Transformer model = small_model(200), draft = other_model(200);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .draft = &draft});
   Generation result;
@@ -245,7 +246,7 @@ TEST(Drafts, NeedNoPagesThatAreNotThere) {
   EXPECT_EQ(result.ids, continued({model}, Ids(100, 1), options).ids);
 }
 
-TEST(Drafts, WithoutNumbersAreNamed) {
+TEST(Drafts, WithNonFiniteLogitsAreNamed) {
   const Transformer model = small_model(60);
   Transformer draft = other_model(60);
   draft.head.output.weight.value.data_as<float>()[0] = NAN;

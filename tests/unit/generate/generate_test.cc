@@ -22,7 +22,7 @@ using test::likeliest;
 using test::logits_after;
 using test::small_model;
 
-TEST(Generating, GreedilyTakesTheLikeliestTokenEachTime) {
+TEST(Generating, GreedilySelectsTheMostLikelyToken) {
   const Transformer model = small_model(40);
   const int threads = thread_count();
   for (const DType compute : {DType::f32, DType::bf16}) {
@@ -41,7 +41,7 @@ TEST(Generating, GreedilyTakesTheLikeliestTokenEachTime) {
   set_thread_count(threads);
 }
 
-TEST(Generating, GoesOnPastTheContext) {
+TEST(Generating, ContinuesPastTheContext) {
   for (const int64_t context : {1, 2, 7, 8}) {
     const Transformer model = small_model(context);
     for (const int64_t prompt : {1, 5, 50}) {
@@ -50,7 +50,7 @@ TEST(Generating, GoesOnPastTheContext) {
       const Ids given = window;
       Ids expected;
       for (int n = 0; n < 30; ++n) {
-        if (std::ssize(window) > context)  // the newer half stays
+        if (std::ssize(window) > context)  // the newer half is kept
           window.erase(window.begin(), window.end() - std::max<int64_t>(1, context / 2));
         expected.push_back(likeliest(logits_after(model, window)));
         window.push_back(expected.back());
@@ -60,19 +60,19 @@ TEST(Generating, GoesOnPastTheContext) {
   }
 }
 
-TEST(Generating, DrawsTheSameForTheSameSeed) {
+TEST(Generating, SamplesTheSameTextForTheSameSeed) {
   const Transformer model = small_model();
   const auto drawn = [&](uint64_t seed) {
     GenerateOptions options;
     options.sampling.seed = seed;
-    options.max_tokens = 40;  // past the context
+    options.max_tokens = 40;  // longer than the context
     return continued({model}, {1}, options).ids;
   };
   EXPECT_EQ(drawn(1), drawn(1));
   EXPECT_NE(drawn(1), drawn(2));
 }
 
-TEST(Generating, GivesSeveralAnswersOfWhichEachIsItsOwn) {
+TEST(Generating, SamplesSeveralIndependentTexts) {
   const Transformer model = small_model(30);
   GenerateOptions options;
   options.max_tokens = 20;
@@ -144,14 +144,14 @@ TEST(Generating, ReportsLogProbabilities) {
   }
 }
 
-// Guessing ahead changes how many passes it takes, nothing else.
-TEST(Generating, WritesTheSameWithGuesses) {
+// Speculation changes the number of passes and nothing else.
+TEST(Generating, GivesTheSameTextWithSpeculation) {
   const Transformer model = small_model(60);
   for (const float temperature : {0.0f, 0.7f}) {
     for (const int64_t guesses : {1, 3, 8}) {
       GenerateOptions options;
       options.sampling.temperature = temperature;
-      options.max_tokens = 80;  // past the context
+      options.max_tokens = 80;  // longer than the context
       const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3};
       const Ids expected = continued({model}, prompt, options).ids;
       options.guesses = guesses;
@@ -160,10 +160,10 @@ TEST(Generating, WritesTheSameWithGuesses) {
   }
 }
 
-TEST(Guesses, AreWhatFollowedTheSameTokens) {
+TEST(Guesses, ContinueAnEarlierOccurrence) {
   EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 2), (Ids{8, 9}));
   EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 9), (Ids{8, 9, 5, 6, 7}));
-  EXPECT_EQ(guess_from({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));  // the latest place
+  EXPECT_EQ(guess_from({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));  // the latest occurrence
   EXPECT_TRUE(guess_from({1, 2, 3, 4}, 3).empty());
   EXPECT_TRUE(guess_from({}, 3).empty());
 }
@@ -220,7 +220,7 @@ TEST_F(TextTest, StopsBeforeAStopString) {
   EXPECT_EQ(result.finish, "stop");
 }
 
-TEST_F(TextTest, StopsWhenTheReaderHasEnough) {
+TEST_F(TextTest, StopsWhenTheSinkReturnsFalse) {
   int pieces = 0;
   const Generation result = write(sampled(40), [&](std::string_view) { return ++pieces < 3; });
   EXPECT_EQ(result.finish, "stop");

@@ -1,4 +1,4 @@
-// What changes logits before a token is drawn.
+// Rules that change the logits before a token is sampled.
 
 #include "generate/rules.h"
 
@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/random.h"
 #include "support/expect_error.h"
 
 namespace fovea {
@@ -18,7 +19,9 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 Floats restrained(Floats logits, const GenerateOptions& options, const Ids& prompt,
                   const Ids& written, const GenerationRules& rules = {}) {
-  restrain(logits.data(), std::ssize(logits), {rules, options, prompt}, written);
+  TokenCounts counts(options.sampling, prompt);
+  counts.follow(written);
+  restrain(logits.data(), std::ssize(logits), {rules, options, prompt, counts}, written);
   return logits;
 }
 
@@ -29,17 +32,53 @@ TEST(Rules, PenaliseEachSeenTokenOnce) {
   EXPECT_EQ(restrained({2, -1, 0, 3}, options, {}, {}), (Floats{2, -1, 0, 3}));
 }
 
-TEST(Rules, TakePresenceOnceAndFrequencyEachTimeOffWhatWasWritten) {
+TEST(Rules, SubtractPresenceOnceAndFrequencyPerOccurrence) {
   GenerateOptions options;
   options.sampling.presence_penalty = 1;
   options.sampling.frequency_penalty = 0.5f;
   EXPECT_EQ(restrained({0, 0, 0, 0}, options, {3, 3}, {1, 2, 2}), (Floats{0, -1.5f, -2, 0}));
 }
 
+// An answer's counts follow it token by token; those of a draft are a copy, which also counts
+// guesses that are rejected later.
+TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
+  constexpr int32_t kTokens = 12;
+  Random random(7, Stream::sampling);
+  const auto token = [&] { return static_cast<int32_t>(random.uniform_double() * kTokens); };
+  GenerateOptions options;
+  options.sampling.repetition_penalty = 1.3f;
+  options.sampling.presence_penalty = 0.2f;
+  options.sampling.frequency_penalty = 0.1f;
+  for (int text = 0; text < 20; ++text) {
+    Ids prompt, written;
+    while (std::ssize(prompt) < text) prompt.push_back(token());
+    TokenCounts counts(options.sampling, prompt);
+    for (int step = 0; step < 30; ++step) {
+      Floats logits;
+      for (int32_t id = 0; id < kTokens; ++id)
+        logits.push_back(static_cast<float>(random.uniform_double()) - 0.5f);
+      const auto expect_recounted = [&](TokenCounts& followed, const Ids& ids) {
+        followed.follow(ids);
+        Floats found = logits;
+        restrain(found.data(), kTokens, {{}, options, prompt, followed}, ids);
+        EXPECT_EQ(found, restrained(logits, options, prompt, ids));
+      };
+      TokenCounts draft = counts;
+      Ids guessed = written;
+      for (int guess = 0; guess < step % 4; ++guess) {
+        guessed.push_back(token());
+        expect_recounted(draft, guessed);
+      }
+      expect_recounted(counts, written);
+      for (int accepted = 0; accepted < 1 + step % 3; ++accepted) written.push_back(token());
+    }
+  }
+}
+
 TEST(Rules, ForbidWhatWouldRepeatAnNgram) {
   GenerateOptions options;
   options.sampling.no_repeat_ngram = 3;
-  // "0 1" stands at the end; before, 2 and 3 followed it.
+  // The text ends with "0 1"; earlier, 2 and 3 followed these tokens.
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {0, 1, 2, 0, 1, 3}, {0, 1}),
             (Floats{1, 1, kNever, kNever}));
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {0}, {1}), (Floats{1, 1, 1, 1}));
@@ -53,11 +92,11 @@ TEST(Rules, AddTheBias) {
   EXPECT_EQ(restrained({0, 1, 2, 3}, options, {}, {}), (Floats{0, -1.5f, 2, kNever}));
 }
 
-TEST(Rules, HoldTheEndBackAndForceWhatMustCome) {
+TEST(Rules, DelayTheEndAndForceTokens) {
   GenerationRules rules;
   rules.ends = {0};
   rules.forced_last = 0;
-  rules.suppressed = {3, 99};  // one is outside the vocabulary
+  rules.suppressed = {3, 99};  // 99 is outside the vocabulary
   rules.suppressed_first = {1};
   GenerateOptions options;
   options.max_tokens = 5;
@@ -67,11 +106,11 @@ TEST(Rules, HoldTheEndBackAndForceWhatMustCome) {
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2, 2}, rules), (Floats{1, 1, 1, kNever}));
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {2, 2, 2, 2}, rules),
             (Floats{0, kNever, kNever, kNever}));
-  options.forced = {3, 2};  // outdoes all
+  options.forced = {3, 2};  // overrides all other rules
   EXPECT_EQ(restrained({1, 1, 1, 1}, options, {}, {3}, rules), (Floats{kNever, kNever, 0, kNever}));
 }
 
-TEST(Rules, LetAGrammarChange) {
+TEST(Rules, ApplyAConstraint) {
   GenerateOptions options;
   options.constrain = [](const Ids& written, float* logits, int64_t vocabulary) {
     EXPECT_EQ(vocabulary, 3);
@@ -88,7 +127,7 @@ TEST(Rules, ComeFromTheCheckpoint) {
                        {"bad_words_ids", {{5}, {6, 7}}},
                        {"do_sample", true},
                        {"temperature", 0.5},
-                       {"top_p", "high"}};  // not a number: left alone
+                       {"top_p", "high"}};  // not a number: ignored
   origin.carried = {{"forced_eos_token_id", 9}, {"num_beams", 4}, {"early_stopping", "never"}};
   const GenerationRules rules = rules_of(origin, {3});
   EXPECT_EQ(rules.start, 7);

@@ -17,12 +17,12 @@ using Floats = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Nothing but the logits' own softmax.
+// No filters: samples from the softmax of the logits.
 Sampling plain() {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repetition_penalty = 1, .seed = 1};
 }
 
-// The tokens and their exact probabilities, from the definitions.
+// Returns the tokens and their exact probabilities, from the definitions.
 std::vector<double> exact(const Floats& logits, const Sampling& s) {
   std::vector<double> p;
   for (const float logit : logits) p.push_back(std::exp(double{logit} / s.temperature));
@@ -49,7 +49,7 @@ std::vector<double> exact(const Floats& logits, const Sampling& s) {
   return p;
 }
 
-// How unlikely the counts are, as a number of normal deviations (Wilson and Hilferty 1931).
+// Returns the improbability of the counts in standard deviations (Wilson and Hilferty 1931).
 double surprise(const std::vector<int64_t>& counts, const std::vector<double>& p, int64_t draws) {
   double chi_square = 0, degrees = -1;
   for (size_t i = 0; i < p.size(); ++i) {
@@ -94,7 +94,7 @@ Floats probabilities(const Sampling& options, const Floats& logits) {
   return p;
 }
 
-TEST(Samplers, FilterAsTheDefinitionsSay) {
+TEST(Samplers, FilterByTheDefinitions) {
   Random random(1, Stream::init);
   for (int round = 0; round < 200; ++round) {
     Floats logits(1 + random.word() % 400);  // up to several blocks
@@ -109,7 +109,7 @@ TEST(Samplers, FilterAsTheDefinitionsSay) {
   }
 }
 
-TEST(Samplers, TakeTheLowerIdsOfThoseThatTie) {
+TEST(Samplers, PreferLowerIdsInTies) {
   const Floats logits{1, 2, 2, 2, 0};
   Sampling greedy = plain(), two = plain(), half = plain();
   greedy.temperature = 0;
@@ -120,10 +120,10 @@ TEST(Samplers, TakeTheLowerIdsOfThoseThatTie) {
   EXPECT_EQ(probabilities(half, logits), (Floats{0, 0.5f, 0.5f, 0, 0}));
 }
 
-TEST(Samplers, FindTheLargestAtAnyPlaceOfAVocabulary) {
+TEST(Samplers, FindTheLargestLogitAnywhere) {
   Sampling greedy = plain();
   greedy.temperature = 0;
-  const int64_t vocabulary = 150;  // two blocks of what is searched at a time, and some
+  const int64_t vocabulary = 150;  // two blocks of the search, and a part of one
   for (const int64_t place : {0, 1, 63, 64, 127, 128, 149}) {
     Floats logits(static_cast<size_t>(vocabulary), -1.0f);
     logits[static_cast<size_t>(place)] = logits.back() = 3;
@@ -131,7 +131,7 @@ TEST(Samplers, FindTheLargestAtAnyPlaceOfAVocabulary) {
   }
 }
 
-TEST(Samplers, NeverDrawWhatIsImpossible) {
+TEST(Samplers, NeverDrawImpossibleTokens) {
   Sampler sample(plain());
   const Floats logits{-kInfinity, 0, -kInfinity, -1000, 0};
   for (int i = 0; i < 1000; ++i) {
@@ -146,7 +146,7 @@ TEST(Samplers, NeverDrawWhatIsImpossible) {
   EXPECT_EQ(probabilities(plain(), {3e38f, -3e38f}), (Floats{1, 0}));
 }
 
-TEST(Samplers, RefuseLogitsThatSayNothing) {
+TEST(Samplers, RefuseLogitsWithoutAFiniteMaximum) {
   for (const float temperature : {0.0f, 1.0f}) {
     Sampling options = plain();
     options.temperature = temperature;
@@ -162,7 +162,7 @@ TEST(Samplers, RefuseLogitsThatSayNothing) {
 }
 
 // Meister et al. 2023, section 4: the smallest set, by |surprise - entropy|, with the mass.
-TEST(Samplers, TakeTheTypical) {
+TEST(Samplers, ApplyTypicalSampling) {
   const Floats logits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
   // Surprises 0.69, 1.20, 1.90, 3.00; entropy 1.14: nearest is token 1, then 0.
   Sampling options = plain();
@@ -188,7 +188,7 @@ TEST(Samplers, FindTheNucleusOfManyTokens) {
   }
 }
 
-TEST(Samplers, DrawForEachAnswerFromItsOwnStream) {
+TEST(Samplers, UseASeparateStreamPerAnswer) {
   const Floats logits(50, 0.0f);
   Sampler first(plain(), 0), second(plain(), 1), again(plain(), 1);
   std::vector<int32_t> a, b, c;
@@ -201,19 +201,19 @@ TEST(Samplers, DrawForEachAnswerFromItsOwnStream) {
   EXPECT_EQ(b, c);
 }
 
-TEST(Logprobs, AreThoseOfTheSoftmax) {
+TEST(Logprobs, EqualTheLogSoftmax) {
   const Floats logits{1, 3, 2, 3};
   const double sum = std::exp(1.0) + 2 * std::exp(3.0) + std::exp(2.0);
   const TokenLogprob found = logprob_of(logits.data(), 4, 2, 3);
   EXPECT_NEAR(found.logprob, 2 - std::log(sum), 1e-6);
   ASSERT_EQ(found.top.size(), 3u);
-  EXPECT_EQ(found.top[0].first, 1);  // the lower id of those that tie
+  EXPECT_EQ(found.top[0].first, 1);  // ties are ordered by id
   EXPECT_EQ(found.top[1].first, 3);
   EXPECT_EQ(found.top[2].first, 2);
   EXPECT_NEAR(found.top[0].second, 3 - std::log(sum), 1e-6);
 }
 
-TEST(Samplers, DrawTheSameForASeedWhateverElseIsDrawn) {
+TEST(Samplers, DrawTheSameForASeedInAnyBatch) {
   const Floats logits(50, 0.0f), other{1, 2, 3};
   const auto draws = [&](uint64_t seed, bool company) {
     Sampling options = plain();
@@ -222,7 +222,7 @@ TEST(Samplers, DrawTheSameForASeedWhateverElseIsDrawn) {
     std::vector<int32_t> tokens;
     for (int i = 0; i < 100; ++i) {
       if (company) neighbour(other.data(), 3);
-      // The n-th draw does not depend on what the others were made from.
+      // The n-th draw does not depend on the earlier distributions.
       if (i % 3 == 0) {
         sample(other.data(), 3);
       } else {

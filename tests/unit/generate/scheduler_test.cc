@@ -1,5 +1,5 @@
-// Many requests at once: an answer never depends on its company, on how pages are shared or taken
-// away, or on when it came.
+// Concurrent requests: a result never depends on other requests, on shared or evicted pages, or on
+// the time of arrival.
 
 #include "generate/scheduler.h"
 
@@ -21,7 +21,7 @@ struct Asked {
   GenerateOptions options;
 };
 
-// Prompts of many lengths, some with a common beginning; drawn, greedy, several answers, beams.
+// Prompts of many lengths, some with a common prefix; sampled, greedy, several samples, beams.
 std::vector<Asked> some_requests(size_t count, int64_t context) {
   Random random(7, Stream::init);
   std::vector<Asked> all;
@@ -45,7 +45,7 @@ std::vector<Asked> some_requests(size_t count, int64_t context) {
 
 using Answers = std::map<uint64_t, std::map<int64_t, Ids>>;
 
-// Lets a request come in every few steps.
+// Submits a request every few steps.
 Answers answers_of(const Transformer& model, const std::vector<Asked>& requests,
                    const SchedulerOptions& options, const GenerationRules& rules, int every) {
   Scheduler scheduler(model, rules, nullptr, options);
@@ -81,7 +81,7 @@ Answers alone(const Transformer& model, const std::vector<Asked>& requests,
   return answers;
 }
 
-// As without the scheduler's limits: an answer ends at the context instead of sliding.
+// Without the scheduler's limits: the text ends at the context instead of sliding.
 void limit(std::vector<Asked>& requests, int64_t context) {
   for (Asked& asked : requests) {
     asked.options.max_tokens =
@@ -89,14 +89,14 @@ void limit(std::vector<Asked>& requests, int64_t context) {
   }
 }
 
-TEST(Schedulers, AnswerTheSameAloneAndInCompany) {
+TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
   const Transformer model = test::small_model(150);
   std::vector<Asked> requests = some_requests(24, 150);
   limit(requests, 150);
   const GenerationRules rules{.ends = {4}};
   const Answers expected = alone(model, requests, rules);
   for (const int64_t pages :
-       {9, 30, 400}) {  // in the smallest, pages are taken away and read again
+       {9, 30, 400}) {  // with the fewest pages, requests are evicted and read again
     for (const int64_t step_tokens : {16, 512}) {
       for (const int every : {1, 4}) {
         const SchedulerOptions options{
@@ -108,7 +108,7 @@ TEST(Schedulers, AnswerTheSameAloneAndInCompany) {
   }
 }
 
-TEST(Schedulers, AnswerTheSameFromARoundedCacheAloneAndInCompany) {
+TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
   const Transformer model = test::small_model(150);
   std::vector<Asked> requests = some_requests(24, 150);
   limit(requests, 150);
@@ -124,7 +124,7 @@ TEST(Schedulers, AnswerTheSameFromARoundedCacheAloneAndInCompany) {
   }
 }
 
-TEST(Schedulers, TranslateTheSameAloneAndInCompany) {
+TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
   const Transformer model = test::small_translator();
   std::vector<Asked> requests = some_requests(20, 40);
   for (Asked& asked : requests) asked.options.max_tokens = 20;
@@ -139,7 +139,7 @@ TEST(Schedulers, TranslateTheSameAloneAndInCompany) {
   }
 }
 
-TEST(Schedulers, ReadACommonBeginningOnce) {
+TEST(Schedulers, ReadACommonPrefixOnce) {
   const Transformer model = test::small_model(300);
   Ids prompt;
   for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
@@ -165,9 +165,9 @@ TEST(Schedulers, ReadACommonBeginningOnce) {
   EXPECT_EQ(scheduler.status().cached_tokens, 192 + 64);
 }
 
-// Pages were once shared between texts on either side of the original context, whose keys are
-// turned differently.
-TEST(Schedulers, ShareNothingWhereRotationsDependOnTheLength) {
+// A regression: texts on either side of the original context, whose keys are rotated differently,
+// shared pages.
+TEST(Schedulers, ShareNothingIfRotationsDependOnTheLength) {
   Spec spec = test::small_model(300).spec;
   spec.decoder->position.kind = PositionKind::rotary;
   spec.decoder->position.rotary.scaling = RotaryScaling::dynamic;
@@ -183,7 +183,7 @@ TEST(Schedulers, ShareNothingWhereRotationsDependOnTheLength) {
   EXPECT_EQ(answers_of(model, requests, {.pages = 20, .most_sequences = 1}, {}, 1), expected);
 }
 
-TEST(Schedulers, GiveBackEveryPage) {
+TEST(Schedulers, FreeEveryPage) {
   const Transformer model = test::small_model(150);
   Scheduler scheduler(model, {}, nullptr, {.pages = 30});
   uint64_t number = 0;
@@ -194,7 +194,7 @@ TEST(Schedulers, GiveBackEveryPage) {
   }
   while (scheduler.step()) {
   }
-  // What is still in use is kept for prompts to come, and all of it can be had.
+  // The pages in use are kept for later prompts and can all be evicted.
   Ids longest(149, 1);
   scheduler.add(scheduler.request({99, longest, test::greedy(1), {}, false}));
   while (scheduler.step()) {
@@ -203,7 +203,7 @@ TEST(Schedulers, GiveBackEveryPage) {
   EXPECT_EQ(scheduler.waiting(), 0);
 }
 
-TEST(Schedulers, RefuseWhatCannotFit) {
+TEST(Schedulers, RefuseRequestsThatCannotFit) {
   const Transformer model = test::small_model(300);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .most_sequences = 4});
   const auto refused = [&](const Ids& prompt, const GenerateOptions& options,
@@ -220,8 +220,8 @@ TEST(Schedulers, RefuseWhatCannotFit) {
   refused({1}, many, {"5 answers or beams", "at most 4"});
 }
 
-// With a cache of fewer tokens than the context a request was taken in and ended with an error.
-TEST(Schedulers, EndAnswersWhereTheCacheDoes) {
+// With a cache smaller than the context, a request was accepted and then failed.
+TEST(Schedulers, EndTextsAtTheCacheLimit) {
   const Transformer model = test::small_model(300);
   for (const int64_t pages : {1, 2, 3, 4}) {
     for (const int64_t answers : {1, 2, 3}) {
@@ -258,7 +258,7 @@ TEST(Schedulers, EndAnswersWhereTheCacheDoes) {
   }
 }
 
-TEST(Schedulers, SayWhenTheCacheIsFull) {
+TEST(Schedulers, ReportAFullCache) {
   const Transformer model = test::small_model(300);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2});
   std::string error;
@@ -272,8 +272,8 @@ TEST(Schedulers, SayWhenTheCacheIsFull) {
   EXPECT_NE(error.find("cache of keys and values is full"), std::string::npos);
 }
 
-// A constraint that gives up, memory that runs out or a receiver that throws end one request: the
-// engine's thread once died of anything that was no Error.
+// A constraint that throws, exhausted memory or a sink that throws ends its own request only. Any
+// exception other than Error once ended the engine's thread.
 TEST(Schedulers, FailAlone) {
   const Transformer model = test::small_model(150);
   const Asked one{{1, 2, 3}, test::greedy(20)};

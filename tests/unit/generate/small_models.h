@@ -1,6 +1,6 @@
 #pragma once
 
-// Small random models, and what they say without a cache: the truth for every way of decoding.
+// Small random models, and their results without a cache, with which all decoding code is compared.
 
 #include <algorithm>
 #include <vector>
@@ -17,18 +17,18 @@ using Floats = std::vector<float>;
 
 inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
   Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
-  spec.head.tied = false;  // else a random model says the same token over and over
+  spec.head.tied = false;  // a tied random model would repeat one token
   return made(validated(spec));
 }
 
-// Of an encoder-decoder.
+// Specs of encoder-decoders.
 inline Transformer small_translator(int64_t context = 40) {
   Spec spec = small_encoder_decoder({.context = context});
   spec.head.tied = false;
   return made(validated(spec));
 }
 
-// The logits behind ids, from the beginning.
+// Returns the logits after `ids`, computed from the beginning.
 inline Floats logits_after(const Transformer& model, const Ids& ids, DType compute = DType::f32) {
   const NoGradient off;
   const auto T = std::ssize(ids);

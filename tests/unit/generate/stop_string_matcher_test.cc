@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-TEST(StopStringMatcheres, NeverLetAPartOfAStopStringOut) {
+TEST(StopStringMatcherTest, NeverEmitsAPartOfAStopString) {
   Random random(1, Stream::init);
   const auto below = [&](size_t count) { return random.word() % count; };
   const auto text_of = [&](size_t length) {
@@ -23,7 +23,8 @@ TEST(StopStringMatcheres, NeverLetAPartOfAStopStringOut) {
     for (size_t i = below(4); i > 0; --i) stops.push_back(text_of(below(6)));
     const std::string text = text_of(below(25));
 
-    // By definition: cut before the stop string that is complete first, the longest of several.
+    // The definition: cut before the stop string that is complete first; of several, before the
+    // longest.
     std::string expected = text;
     bool stops_here = false;
     for (size_t end = 1; end <= text.size() && !stops_here; ++end) {

@@ -82,7 +82,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
       input.labels = row({target_[1], target_[2], target_[3], 1});
       input.start = target_[0];
     }
-    return trace_model(model_, own, input);
+    return trace_model(model_, fovea_format, input);
   }
 
   std::vector<Look> looks() const {
@@ -260,7 +260,7 @@ TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
   const Inspection here(model_, {}, ids_);
   TraceInput input;
   input.ids = input.labels = row(ids_);
-  const auto traced = trace_model(model_, own, input);
+  const auto traced = trace_model(model_, fovea_format, input);
   double sum = 0;
   const auto all = here.surprise();
   ASSERT_EQ(all.size(), 6u);
@@ -287,7 +287,7 @@ TEST_F(Questions, GradientsAreThoseOfTrace) {
   input.ids = input.labels = row(ids_);
   input.gradients = true;
   double squares = 0;
-  for (const auto& [name, value] : trace_model(model_, own, input))
+  for (const auto& [name, value] : trace_model(model_, fovea_format, input))
     if (name.starts_with("grad.decoder.1."))
       for (const float g : to_floats(value)) squares += double{g} * double{g};
   const auto sizes = gradient_sizes(model_, ids_);

@@ -1,4 +1,4 @@
-// Questions as a browser asks them, and what a hostile one may send.
+// Requests as sent by the page, and hostile requests.
 
 #include "inspector/routes.h"
 
@@ -59,7 +59,7 @@ class RoutesTest : public testing::Test {
   Routes routes_;
 };
 
-TEST_F(RoutesTest, ARunTellsItsTokensAndIsFoundAgain) {
+TEST_F(RoutesTest, ReturnsTheTokensOfARunAndReusesIt) {
   const Json first = run("to be");
   EXPECT_EQ(first["tokens"].size(), 5u);
   EXPECT_EQ(first["tokens"][2]["text"], " ");
@@ -67,7 +67,7 @@ TEST_F(RoutesTest, ARunTellsItsTokensAndIsFoundAgain) {
   EXPECT_NE(run("to be,")["run"], first["run"]);
 }
 
-TEST_F(RoutesTest, MapsAreBinaryWithTheirShape) {
+TEST_F(RoutesTest, ReturnsBinaryMapsWithTheirShape) {
   const std::string id = run("to be")["run"];
   const Answer answer =
       get("api/map", {{"run", id}, {"layer", "1"}, {"heads", "0,1"}, {"q", "2-4"}});
@@ -84,7 +84,7 @@ TEST_F(RoutesTest, MapsAreBinaryWithTheirShape) {
   EXPECT_EQ(row[3], 0);
 }
 
-TEST_F(RoutesTest, EveryQuestionIsAnswered) {
+TEST_F(RoutesTest, ServesEveryRoute) {
   const std::string id = run("to be")["run"];
   for (const char* path : {"api/surprise", "api/sizes"})
     EXPECT_EQ(get(path, {{"run", id}}).status, 200);
@@ -103,7 +103,7 @@ TEST_F(RoutesTest, EveryQuestionIsAnswered) {
   EXPECT_EQ(Json::parse(get("api/texts", {{"model", "0"}, {"ids", "0,1"}}).body).size(), 2u);
 }
 
-TEST_F(RoutesTest, WhatIsWrongIsNamed) {
+TEST_F(RoutesTest, NamesInvalidParameters) {
   const std::string id = run("to be")["run"];
   refused(get("api/map", {{"run", id}, {"layer", "2"}, {"heads", "0"}}), 400, "layer 2");
   refused(get("api/map", {{"run", id}, {"layer", "-1"}, {"heads", "0"}}), 400, "a whole number");
@@ -133,13 +133,13 @@ TEST_F(RoutesTest, WhatIsWrongIsNamed) {
   refused(routes_.answer({"DELETE", "api/run", {}, ""}), 405, "GET or POST");
 }
 
-TEST_F(RoutesTest, OldRunsAreForgotten) {
+TEST_F(RoutesTest, EvictsOldRuns) {
   const std::string first = run("to")["run"];
   for (int i = 0; i < 8; ++i) run("to be" + std::string(static_cast<size_t>(i) + 1, 't'));
   refused(get("api/surprise", {{"run", first}}), 410, "forgotten");
 }
 
-TEST(Page, IsServedAndHasNothingFromElsewhere) {
+TEST(Page, IsServedWithoutExternalResources) {
   EXPECT_EQ(page_file("").status, 200);
   EXPECT_EQ(page_file("main.js").type, "text/javascript; charset=utf-8");
   for (const auto& [name, bytes] : page_files()) {
@@ -148,7 +148,7 @@ TEST(Page, IsServedAndHasNothingFromElsewhere) {
   }
 }
 
-TEST(Page, ASavedViewHoldsAnyTextAsData) {
+TEST(Page, EscapesTextInASavedView) {
   InspectInput input;
   input.text = "not </b>";
   const std::string page = saved_view("small", small(), input, Look::self, 1, 0);
@@ -157,7 +157,7 @@ TEST(Page, ASavedViewHoldsAnyTextAsData) {
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
 }
 
-TEST(Base64, PadsAsItShould) {
+TEST(Base64, PadsCorrectly) {
   EXPECT_EQ(base64(""), "");
   EXPECT_EQ(base64("f"), "Zg==");
   EXPECT_EQ(base64("fo"), "Zm8=");
@@ -165,8 +165,8 @@ TEST(Base64, PadsAsItShould) {
   EXPECT_EQ(base64(std::string("\xff\x00\x80", 3)), "/wCA");
 }
 
-// Nested JSON ended the program, and many keys kept it busy for minutes.
-TEST_F(RoutesTest, RunsAreReadWithinLimits) {
+// Nested JSON once crashed the program, and many keys kept it busy for minutes.
+TEST_F(RoutesTest, ReadsRunsWithinLimits) {
   const std::string deep = std::string(150'000, '[') + std::string(150'000, ']');
   refused(post(R"({"model":"0","text":"to","x":)" + deep + "}"), 400, "nested");
   std::string keys = R"({"model":"0","text":"to")";
@@ -174,8 +174,8 @@ TEST_F(RoutesTest, RunsAreReadWithinLimits) {
   refused(post(keys + "}"), 400, "100000 keys");
 }
 
-// 1.5 was taken for 1, and 2^32 for 0.
-TEST_F(RoutesTest, IdsAreWholeNumbers) {
+// 1.5 was once accepted as 1, and 2^32 as 0.
+TEST_F(RoutesTest, RequiresIntegerIds) {
   for (const char* ids : {"[1.5]", "[4294967296]", "[-1]", "[1e300]", "[18446744073709551615]"}) {
     refused(post(std::string(R"({"ids": )") + ids + "}"), 400, "ids");
     refused(post(std::string(R"({"text": "to", "target_ids": )") + ids + "}"), 400, "target_ids");
@@ -199,7 +199,7 @@ class TrainingLogTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(TrainingLogTest, KeepsSomeOfManySteps) {
+TEST_F(TrainingLogTest, ThinsLongLogs) {
   EXPECT_EQ(log()["steps"].size(), 0u) << "there is no log yet";
   std::string text;
   for (int i = 1; i <= 5000; ++i) {
@@ -218,9 +218,9 @@ TEST_F(TrainingLogTest, KeepsSomeOfManySteps) {
   EXPECT_EQ(json["evaluations"].back()["eval_loss"], 3);
 }
 
-// A folder from elsewhere may hold anything: nesting ended the program, a FIFO took both handlers
-// for ever, and SIGTERM did not end it.
-TEST_F(TrainingLogTest, AHostileLogDoesNoHarm) {
+// A directory may have any contents: nested JSON crashed the program, and a FIFO blocked both
+// handlers forever, even after SIGTERM.
+TEST_F(TrainingLogTest, SurvivesAHostileLog) {
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
   write("{\"step\":1,\"loss\":" + deep + "}\n{\"step\":2,\"loss\":{\"a\":[1]}}\nnull\n[]\n\n\n" +
         "{\"step\":\"" + std::string(1'000'000, 'x') + "\",\"eval_loss\":\"x\"}\n");

@@ -1,4 +1,4 @@
-// Attention with soft-capped scores and biases by distance, and under masks of two intervals.
+// Attention with soft-capped scores, position biases, and masks of two intervals.
 
 #include "kernels/isa.h"
 #include "unit/kernels/attention_calls.h"
@@ -82,7 +82,7 @@ TEST_P(AttentionBias, MatchesTheReferenceWithATableForEachPartOfTheBatch) {
   }
 }
 
-// Scores far beyond the cap, and far below it.
+// Scores far above and far below the cap.
 TEST_P(AttentionBias, CapsScoresOfAnySize) {
   for (const float cap : {0.01f, 50.0f, 1e6f}) {
     AttentionShape shape = shape_of(1, 9, 70, 2, 2, 8);
@@ -91,8 +91,8 @@ TEST_P(AttentionBias, CapsScoresOfAnySize) {
   }
 }
 
-// A key that all see, and a long gap behind it.
-TEST_P(AttentionBias, LeavesOutWhatLiesBetweenTwoIntervals) {
+// A key that all queries see, followed by a long gap.
+TEST_P(AttentionBias, SkipsKeysBetweenTwoIntervals) {
   Mask mask;
   mask.window = 40;
   mask.global = 2;
@@ -100,7 +100,7 @@ TEST_P(AttentionBias, LeavesOutWhatLiesBetweenTwoIntervals) {
     mask.causal = causal;
     Inputs x(shape_of(1, 400, 400, 2, 1, 8, mask));
     expect_like_reference(x);
-    // Not even read: queries from 320 on see nothing of [64, 256).
+    // Not even read: queries from 320 on do not see [64, 256).
     x.shape.queries = 80;
     x.shape.mask.first_query = 320;
     const Forward clean = cpu_forward(x);
@@ -138,7 +138,7 @@ TEST_P(AttentionBias, HasTheSameBitsOnAnyNumberOfThreadsAndInstructionSet) {
   }
 }
 
-TEST_P(AttentionBias, HasTheSameBitsInAnyCompany) {
+TEST_P(AttentionBias, HasTheSameBitsInAnyBatch) {
   AttentionShape shape = everything();
   shape.dropout.units = shape.bias_tables = 3;
   const Inputs x = Inputs(shape).with_bias();
@@ -166,7 +166,7 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyCompany) {
   }
 }
 
-TEST_P(AttentionBias, WeighsWithTheSameBitsOnAnyNumberOfThreadsAndInstructionSet) {
+TEST_P(AttentionBias, HasWeightsWithTheSameBitsOnAnyThreadsAndInstructionSet) {
   const Inputs x = Inputs(everything()).with_bias();
   Array first(DType::f32, x.rows() * x.shape.keys), other = first;
   use_isa("auto");
@@ -180,7 +180,7 @@ TEST_P(AttentionBias, WeighsWithTheSameBitsOnAnyNumberOfThreadsAndInstructionSet
   }
 }
 
-// Of a bias [heads, 2 T - 1], what a chunk of queries [begin, end) on keys [0, end) takes.
+// Returns the part of a bias [heads, 2 T - 1] for queries [begin, end) on keys [0, end).
 Array bias_of_chunk(const Array& bias, int64_t heads, int64_t tokens, int64_t begin, int64_t end) {
   Array part(bias.dtype, heads * (2 * end - begin - 1));
   int64_t at = 0;
@@ -215,8 +215,8 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyChunks) {
   }
 }
 
-// The cap's or the bias's absence is one of no effect.
-TEST_P(AttentionBias, OfZeroChangesNothing) {
+// No cap and no bias equal those without effect.
+TEST_P(AttentionBias, OfZeroHasNoEffect) {
   Inputs x(shape_of(2, 70, 70, 2, 2, 16, causal()));
   const Forward without = cpu_forward(x);
   const Backward gradients = cpu_backward(x, without);
@@ -227,7 +227,7 @@ TEST_P(AttentionBias, OfZeroChangesNothing) {
   EXPECT_EQ(cpu_backward(x, without).dk, gradients.dk);
 }
 
-TEST_P(AttentionBias, AddsToItsGradientWhereAsked) {
+TEST_P(AttentionBias, AddsToItsGradientIfRequested) {
   const Inputs x = Inputs(everything()).with_bias();
   const Forward result = cpu_forward(x);
   const Array plain = cpu_backward(x, result).dbias;
@@ -238,7 +238,7 @@ TEST_P(AttentionBias, AddsToItsGradientWhereAsked) {
     EXPECT_EQ(sum.get(i), static_cast<float>(x.bias.get(i)) + static_cast<float>(plain.get(i)));
 }
 
-// T x T floats would be a gigabyte.
+// A T x T array of floats would take a gigabyte.
 TEST_P(AttentionBias, NeedsMemoryLinearInTheLength) {
   Mask mask;
   mask.window = 100;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Calls of the attention kernels with random inputs, on the CPU's and on the reference's.
+// Calls of the attention kernels with random inputs, for the CPU kernels and the reference.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@
 
 namespace fovea::attention_test {
 
-// Numbers as a dtype stores them.
+// Rounds numbers as a dtype stores them.
 struct Array {
   DType dtype = DType::f32;
   std::vector<char> bytes;
@@ -117,7 +117,7 @@ inline Backward cpu_backward(const Inputs& x, const Forward& of) {
   return backward(cpu::attention_backward, x, of, x.q.dtype);
 }
 
-// Within `tolerance` of the largest of the true values, or of a rounding to the dtype.
+// Compares within `tolerance` of the largest true value, or within a rounding of the dtype.
 inline void expect_near(const Array& actual, const Array& expected, const char* what) {
   ASSERT_EQ(actual.size(), expected.size());
   const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;
@@ -173,8 +173,8 @@ inline Mask causal(int64_t first_query = 0, int64_t window = 0) {
   return {.causal = true, .first_query = first_query, .window = window, .valid = {}};
 }
 
-// The most memory that this process has had, in KiB; 0 where a sanitizer's shadow memory counts
-// too.
+// Returns the peak memory of this process in KiB; 0 under a sanitizer, whose shadow memory would
+// count.
 inline int64_t most_memory() {
 #ifdef __SANITIZE_ADDRESS__
   return 0;
@@ -185,7 +185,7 @@ inline int64_t most_memory() {
 #endif
 }
 
-// Runs on every instruction set of the machine, and restores the default afterwards.
+// Runs a test on every instruction set of the machine, and restores the default afterwards.
 class EveryIsa : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { use_isa(GetParam()); }

@@ -36,7 +36,7 @@ TEST_P(Attention, MatchesTheReferenceUnderEveryMask) {
   left.valid = {{0, 150}, {37, 150}, {64, 150}};
   right.valid = {{0, 150}, {0, 65}, {0, 1}};
   both.valid = {{3, 150}, {70, 149}, {5, 120}};
-  none.valid = {{0, 150}, {9, 9}, {149, 150}};  // hidden wholly, and but for the last query
+  none.valid = {{0, 150}, {9, 9}, {149, 150}};  // masked completely, and except for the last query
   for (const Mask& mask : {causal(), causal(1), causal(50), causal(0, 1), causal(0, 17),
                            causal(50, 64), causal(3, 100), left, right, both, none}) {
     SCOPED_TRACE(testing::Message() << "first query " << mask.first_query << ", window "
@@ -55,7 +55,7 @@ TEST_P(Attention, SharesKeysAmongGroupedHeads) {
   expect_like_reference(shape_of(1, 3, 70, 200, 1, 4, causal(67)), DType::f32);
 }
 
-TEST_P(Attention, LeavesTheUnusedCapacityOut) {
+TEST_P(Attention, SkipsUnusedCapacity) {
   AttentionShape shape = shape_of(2, 20, 70, 4, 2, 12, causal(50));
   shape.capacity = 90;
   expect_like_reference(shape, DType::f32);
@@ -77,7 +77,7 @@ TEST_P(Attention, DropsTheSameWeightsAsTheReference) {
   expect_like_reference(shape, DType::f32);
 }
 
-TEST_P(Attention, GivesZeroWhereNothingIsSeen) {
+TEST_P(Attention, GivesZeroIfAllKeysAreMasked) {
   Mask mask = causal();
   mask.valid = {{5, 5}, {70, 80}};
   const AttentionShape shape = shape_of(2, 80, 80, 2, 2, 8, mask);
@@ -95,7 +95,7 @@ TEST_P(Attention, GivesZeroWhereNothingIsSeen) {
   EXPECT_TRUE(std::isfinite(result.lse.get(160 + 70)));
 }
 
-TEST_P(Attention, PassesNaNOn) {
+TEST_P(Attention, PropagatesNaN) {
   Inputs x(shape_of(1, 3, 3, 1, 1, 4, causal()));
   x.q.set(4, NAN);
   const Forward result = cpu_forward(x);
@@ -114,7 +114,7 @@ TEST_P(Attention, KeepsLargeScoresFinite) {
   for (int64_t i = 0; i < result.y.size(); ++i) EXPECT_NEAR(result.y.get(i), truth.y.get(i), 5e-3);
 }
 
-TEST_P(Attention, AddsWhereAskedAndSkipsWhatIsNotWanted) {
+TEST_P(Attention, AddsIfRequestedAndSkipsUnusedOutputs) {
   for (const int64_t heads : {1, 4}) {
     const Inputs x(shape_of(1, 70, 70, heads, heads, 20, causal()));
     const Forward result = cpu_forward(x);
@@ -182,7 +182,7 @@ TEST_P(Attention, HasTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-// A prompt in one piece, in chunks, or token by token, in a cache with room for more.
+// A prompt at once, in chunks, or token by token, in a cache with free space.
 TEST_P(Attention, HasTheSameBitsInAnyChunks) {
   constexpr int64_t kTokens = 150, kHeads = 4, kGroups = 2, kWidth = 20, kRow = kHeads * kWidth;
   for (const int64_t window : {0, 30}) {
@@ -208,7 +208,7 @@ TEST_P(Attention, HasTheSameBitsInAnyChunks) {
   }
 }
 
-TEST_P(Attention, HasTheSameBitsInAnyCompany) {
+TEST_P(Attention, HasTheSameBitsInAnyBatch) {
   AttentionShape shape = shape_of(3, 80, 80, 2, 2, 24, causal());
   shape.mask.valid = {{10, 80}, {0, 80}, {37, 60}};
   const Inputs x(shape);
@@ -228,7 +228,7 @@ TEST_P(Attention, HasTheSameBitsInAnyCompany) {
   }
 }
 
-// T x T floats would be a gigabyte.
+// A T x T array of floats would take a gigabyte.
 TEST_P(Attention, NeedsMemoryLinearInTheLength) {
   const Inputs x(shape_of(1, 16384, 16384, 1, 1, 4, causal()));
   const Forward result = cpu_forward(x);
@@ -238,7 +238,7 @@ TEST_P(Attention, NeedsMemoryLinearInTheLength) {
   EXPECT_TRUE(std::isfinite(gradients.dk.get(0)));
 }
 
-TEST_P(Attention, ShowsItsWeights) {
+TEST_P(Attention, ReturnsItsWeights) {
   Inputs x(shape_of(2, 9, 70, 4, 2, 8, causal(61)));
   x.shape.mask.valid = {{3, 70}, {0, 70}};
   Array weights(DType::f32, x.rows() * 70);
@@ -259,7 +259,7 @@ TEST_P(Attention, ShowsItsWeights) {
   }
 }
 
-TEST(AttentionReference, GradientIsThatOfCentralDifferences) {
+TEST(AttentionReference, GradientMatchesFiniteDifferences) {
   AttentionShape shape = shape_of(2, 4, 6, 4, 2, 3, causal(1, 4));
   shape.mask.valid = {{1, 6}, {0, 4}};
   shape.dropout.probability = 0.25f;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Fast kernels against the reference: random arrays of any stored type, the distance between
+// Comparison of fast kernels with the reference: random arrays of any dtype, the distance between
 // results, and a test that runs on each instruction set.
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace fovea::test {
 
-// Numbers as a kernel sees them. Comparing two compares their bits.
+// Numbers as a kernel reads them. Comparison is by bits.
 class Array {
  public:
   Array(int64_t size, DType dtype)
@@ -52,9 +52,9 @@ class Array {
   int64_t size_;
 };
 
-// How far a result may be from the reference's: the mean squared error over the mean square, and
-// the largest error over the largest number. It belongs to the stored type, not to the test: bf16
-// rounds to 2^-8 of a number, whatever was computed.
+// The allowed distance from the reference: the mean squared error over the mean square, and the
+// largest error over the largest number. It depends on the dtype, not on the test: bf16 rounds to
+// 2^-8 of a number.
 struct Tolerance {
   double nmse, most;
 };
@@ -84,9 +84,9 @@ inline testing::AssertionResult close(const Array& actual, const Array& expected
          << "NMSE " << error / square << ", largest error " << most_error << " of " << most;
 }
 
-// Calls run(kernels, outputs) with the reference and, on each ISA and with 1 and 2 threads, with
-// the CPU's table, always on copies of `outputs`: results must be close to the reference's, and
-// each the same bits.
+// Calls run(kernels, outputs) on copies of `outputs`, with the reference and with the CPU's table
+// on each ISA with 1 and 2 threads. Results must be close to the reference's and have the same
+// bits.
 template <class Run>
 void compare_everywhere(const std::vector<Array>& outputs, const std::string& what,
                         const Run& run) {

@@ -20,7 +20,7 @@ TEST(Dispatch, ListsTheBestFirstAndAvx2Last) {
   EXPECT_EQ(active_isa(), isas.front());
 }
 
-TEST(Dispatch, UsesWhatIsAskedFor) {
+TEST(Dispatch, UsesTheRequestedInstructionSet) {
   for (const std::string& isa : testable_isas()) {
     use_isa(isa);
     EXPECT_EQ(active_isa(), isa);

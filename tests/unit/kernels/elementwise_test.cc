@@ -9,9 +9,9 @@ using test::compare_everywhere;
 
 constexpr DType kStored[] = {DType::f32, DType::bf16};
 constexpr int64_t kSizes[] = {0,    1,    7,    33,
-                              1023, 1025, 20011};  // about a vector, a block, a thread's share
+                              1023, 1025, 20011};  // around a vector, a block, a thread's share
 
-// Every number that has a way of its own to go wrong.
+// Numbers that are special cases.
 std::vector<double> extremes() {
   const double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> values = {0, -0.0, std::nan(""), infinity, -infinity};
@@ -28,7 +28,7 @@ std::string describe(const char* op, int64_t size, DType y, DType x, bool add) {
                      add ? ", added" : "");
 }
 
-// All pairs of stored types, with and without adding, at all sizes.
+// All pairs of dtypes, with and without adding, in all sizes.
 template <class Test>
 void each_case(const Test& test) {
   for (DType y : kStored) {
@@ -68,7 +68,7 @@ TEST(Elementwise, ShiftAndSoftcapMatchTheReference) {
   });
 }
 
-// A cap far above the numbers must leave them as they are, to a few units in the last place.
+// A cap far above the numbers must preserve them to a few units in the last place.
 TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
   for (const double value : {1e-30, 1e-6, 0.01, 1.0, 18.0, 32.0, 100.0, 1e30}) {
     const Array x({value, -value}, DType::f32);
@@ -84,7 +84,7 @@ TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
   use_isa("auto");
 }
 
-TEST(Elementwise, ConvertNarrowsAsTheScalarFunctionDoes) {
+TEST(Elementwise, ConvertMatchesTheScalarFunction) {
   std::vector<double> values = extremes();
   Random random(1, Stream::init);
   for (int i = 0; i < 1000; ++i) values.push_back(std::bit_cast<float>(random.word()));
@@ -110,7 +110,7 @@ TEST(Elementwise, WritesInPlace) {
                      });
 }
 
-TEST(Elementwise, RefusesTypesThatItDoesNotComputeWith) {
+TEST(Elementwise, RefusesUnsupportedDTypes) {
   Array x(3, DType::f32);
   try {
     cpu_kernels().convert(x.out(), In{x.in().data, DType::i32}, 3);
@@ -140,8 +140,8 @@ TEST_P(ActivationTest, MatchesTheReference) {
   });
 }
 
-// Each number by itself, as one infinity would hide all other errors.
-TEST_P(ActivationTest, TakesExtremeNumbers) {
+// Separate numbers, since one infinity would hide all other errors.
+TEST_P(ActivationTest, HandlesExtremeNumbers) {
   for (double value : extremes()) {
     const Array x({value, value}, DType::f32), dy({1, -1}, DType::f32);
     Array y(2, DType::f32), dx(y), expected_y(y), expected_dx(y);
@@ -178,7 +178,7 @@ TEST(Dropout, MatchesTheReferenceAndItself) {
   });
 }
 
-// A pass of some units draws for each what a pass of it alone would, at any size.
+// A pass of several units draws the same numbers as separate passes of each unit, at any size.
 TEST(Dropout, CountsTheUnitsOfAStep) {
   for (const int64_t unit : {1, 5, 8, 1027, 4096}) {
     const int64_t size = 3 * unit;
@@ -202,7 +202,7 @@ TEST(Dropout, CountsTheUnitsOfAStep) {
   }
 }
 
-TEST(Dropout, DropsItsShare) {
+TEST(Dropout, DropsTheGivenFraction) {
   constexpr int64_t kSize = 100000;
   const Array x(std::vector<double>(kSize, 1), DType::f32);
   for (float probability : {0.0f, 0.1f, 0.5f, 1.0f}) {

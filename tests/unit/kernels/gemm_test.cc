@@ -15,7 +15,7 @@
 namespace fovea {
 namespace {
 
-// Floats that a bf16 holds exactly, so that one oracle serves both dtypes.
+// Floats that are exact in bf16, so that one oracle serves both dtypes.
 std::vector<float> random_floats(size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
@@ -83,8 +83,8 @@ void expect_oracle(const Case& test) {
       const double rounding =
           test.c == DType::bf16 ? std::abs(sum) / 256 : 0;  // half a unit of 8 bits
       const double error = std::abs(c[size(i, n) + size(j, 1)] - sum);
-      // A chain of k roundings errs by sqrt(k) units in the last place if they are random; 8 for
-      // the worst of many.
+      // A chain of k random roundings errs by sqrt(k) units in the last place; the factor 8 covers
+      // the worst of many elements.
       if (!(error <= rounding + magnitude * 6e-8 * 8)) ++wrong;
     }
   }
@@ -113,8 +113,8 @@ std::vector<GemmShape> with_transposes(std::vector<GemmShape> shapes) {
 }
 
 TEST_F(GemmTest, EqualsTheOracleAtOddShapesOnEveryInstructionSet) {
-  // One, primes, each side of the register tile's 4, 8, 16, 24, 48, and beyond the blocks of 192,
-  // 512 and 768.
+  // 1, primes, sizes around the register tile's 4, 8, 16, 24, 48, and beyond the blocks of 192, 512
+  // and 768.
   const std::vector<GemmShape> shapes = with_transposes({{1, 1, 1},
                                                          {1, 17, 5},
                                                          {2, 3, 4},
@@ -165,7 +165,7 @@ TEST_F(GemmTest, EqualsTheOracleInEveryMixOfDTypes) {
   }
 }
 
-TEST_F(GemmTest, TakesEmptyShapes) {
+TEST_F(GemmTest, HandlesEmptyShapes) {
   for (const GemmShape& shape : with_transposes({{0, 3, 4}, {3, 0, 4}, {3, 20, 0}, {0, 0, 0}})) {
     for (const bool bias : {false, true}) {
       for (const bool add : {false, true}) {
@@ -187,7 +187,7 @@ TEST_F(GemmTest, RefusesOtherDTypes) {
   }
 }
 
-// One element's sum over the k of a unit, from its products' factors.
+// Sums the products of a unit's k for one element.
 using Order = float (*)(const std::vector<std::pair<float, float>>& factors);
 
 float chain(const std::vector<std::pair<float, float>>& factors) {
@@ -196,7 +196,7 @@ float chain(const std::vector<std::pair<float, float>>& factors) {
   return sum;
 }
 
-// As the manual specifies a product of AMX's tiles: 32 k at a time, even and odd ones apart.
+// The order of AMX's tiles by the manual: 32 k at a time, even and odd ones separately.
 float tile_order(const std::vector<std::pair<float, float>>& factors) {
   float sum = 0;
   for (size_t begin = 0; begin < factors.size(); begin += 32) {
@@ -210,7 +210,7 @@ float tile_order(const std::vector<std::pair<float, float>>& factors) {
   return sum;
 }
 
-// bf16 is taken in pairs: an odd k gets a product of zeros, which makes a sum of -0 a 0.
+// bf16 is processed in pairs: an odd k gets a product of zeros, which turns a sum of -0 into 0.
 float chain_of_pairs(const std::vector<std::pair<float, float>>& factors) {
   const float sum = chain(factors);
   return factors.size() % 2 == 0 ? sum : std::fma(0.0f, 0.0f, sum);
@@ -221,7 +221,7 @@ Order order_of(const std::string& isa, DType dtype) {
   return isa.starts_with("amx") ? tile_order : chain_of_pairs;
 }
 
-// The product as the definition has it: a sum for each unit, added by the tree; + bias; + old.
+// The definition of the product: a sum for each unit, added by the tree; + bias; + old value.
 std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const Array* bias,
                               const Array* old, const GemmShape& shape) {
   std::vector<uint32_t> bits;
@@ -252,8 +252,8 @@ std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const
   return bits;
 }
 
-// Equality with the definition implies the rest - rows alone or in company, threads, vector widths
-// - each also shown by itself.
+// Equality with the definition implies equal bits for batches, threads and vector widths; each is
+// also tested separately.
 TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
   const std::vector<GemmShape> shapes =
       with_transposes({{1, 100, 450}, {7, 65, 193}, {26, 113, 600}, {600, 33, 20}, {4, 1600, 5}});
@@ -278,7 +278,7 @@ TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
   }
 }
 
-// bf16 numbers so small that products of theirs are denormal, which count as zero, among others.
+// Some bf16 numbers are so small that their products are denormal, which count as zero.
 std::vector<float> tiny_floats(size_t count, unsigned seed) {
   std::vector<float> values = random_floats(count, seed);
   std::mt19937 generator(seed);
@@ -315,8 +315,8 @@ TEST_F(GemmTest, Bf16ProductsHaveTheBitsOfTheirOrderOnEveryInstructionSet) {
   }
 }
 
-// Rows that are summed by units, equal ones and others, of which some are empty.
-TEST_F(GemmTest, UnitsAreSummedApartAndAddedByTheTree) {
+// Rows summed by units of equal and of different sizes, some of them empty.
+TEST_F(GemmTest, UnitsAreSummedSeparatelyAndAddedByTheTree) {
   const std::vector<int64_t> starts = {0, 0, 70, 71, 170, 170, 300};
   const GemmShape equal = {37, 85, 12 * 64, true, false, {12}};
   const GemmShape odd = {33, 50, 5 * 31, true, false, {5}};
@@ -345,7 +345,7 @@ TEST_F(GemmTest, UnitsAreSummedApartAndAddedByTheTree) {
   }
 }
 
-TEST_F(GemmTest, ARowIsTheSameAloneAndInCompany) {
+TEST_F(GemmTest, ARowHasTheSameBitsAloneAndInABatch) {
   const int64_t n = 131, k = 421;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Array a(random_floats(size(70, k), 1), dtype), b(random_floats(size(n, k), 2), dtype);

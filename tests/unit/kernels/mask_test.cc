@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// What mask.h says, key by key.
+// The definition in mask.h, key by key.
 bool sees(const Mask& mask, int64_t batch, int64_t query, int64_t key) {
   const int64_t position = mask.first_query + query;
   if (!mask.valid.empty()) {
@@ -59,7 +59,7 @@ TEST(Mask, GivesTheIntervalsOfItsDefinition) {
   }
 }
 
-TEST(Mask, TakesAnyWindow) {
+TEST(Mask, HandlesAnyWindow) {
   Mask mask;
   mask.window = std::numeric_limits<int64_t>::max();
   for (const bool causal : {false, true}) {

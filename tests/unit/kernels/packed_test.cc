@@ -27,10 +27,10 @@ std::vector<float> random_floats(int64_t count, unsigned seed, float deviation =
   return values;
 }
 
-// A packed matrix with its memory.
+// A packed matrix and its memory.
 struct Packed {
   PackedMatrix w;
-  std::vector<float> floats;  // before it was packed
+  std::vector<float> floats;  // values before packing
   std::vector<uint8_t> memory;
   std::vector<uint16_t> scales;
 
@@ -82,8 +82,8 @@ class PackedTest : public testing::Test {
 struct Shape {
   int64_t rows, outputs, width;
 };
-// Each side of a panel's 16, of groups of 32 and 64, of the blocks of k of 192 and 512, and of
-// every tile's rows and panels.
+// Sizes around a panel's 16, groups of 32 and 64, blocks of k of 192 and 512, and every tile's rows
+// and panels.
 constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 32},  {1, 100, 65}, {2, 17, 31},
                              {3, 64, 64},   {4, 65, 193}, {5, 47, 130}, {6, 96, 192},
                              {7, 33, 520},  {8, 48, 385}, {9, 79, 100}, {13, 31, 37},
@@ -96,7 +96,7 @@ TEST_F(PackedTest, EqualsTheReferenceAtOddShapesOnEveryInstructionSet) {
         const Packed packed(format, outputs, width, group);
         auto x = random_floats(rows * width, 1);
         const auto bias = random_floats(outputs, 3);
-        if (format == WeightFormat::bf16)  // x is rounded to that
+        if (format == WeightFormat::bf16)  // x is rounded to bf16
           for (float& value : x) value = widen(narrow(value));
         const auto expected = product(reference::packed_linear, packed, x, rows, bias);
         for (const std::string& isa : testable_isas()) {
@@ -129,8 +129,8 @@ TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
   }
 }
 
-// A packed product and one of plain matrices are the same sums, bit for bit, on every instruction
-// set: with bf16 weights that of x rounded to bf16.
+// A packed product and one of plain matrices have the same bits on every instruction set; with bf16
+// weights, if x is rounded to bf16.
 TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
     for (const int64_t width : {1, 64, 421, 900, 4100}) {
@@ -162,7 +162,7 @@ TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
   }
 }
 
-// The bits of each row of x, multiplied alone.
+// Returns the bits of each row of x, multiplied alone.
 std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float>& x) {
   std::vector<uint32_t> all;
   for (auto row = x.begin(); row != x.end(); row += packed.w.width) {
@@ -173,12 +173,12 @@ std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float
   return all;
 }
 
-TEST_F(PackedTest, ARowHasTheSameBitsInAnyCompanyOnAnyThreadsAndVectors) {
-  const int64_t outputs = 211, width = 421, most = 70;  // at most: several pieces for a thread
+TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
+  const int64_t outputs = 211, width = 421, most = 70;  // enough for several parts per thread
   const auto x = random_floats(most * width, 1);
   for (const WeightFormat format : kFormats) {
     const Packed packed(format, outputs, width);
-    std::map<std::string, std::vector<uint32_t>> alone;  // for each class of CPUs
+    std::map<std::string, std::vector<uint32_t>> alone;  // by class of CPUs
     const DType compute = format == WeightFormat::bf16 ? DType::bf16 : DType::f32;
     for (const std::string& isa : testable_isas()) {
       use_isa(isa);
@@ -196,7 +196,7 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyCompanyOnAnyThreadsAndVectors) {
   }
 }
 
-TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndApart) {
+TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndSeparately) {
   const int64_t width = 130;
   for (const WeightFormat format : kFormats) {
     const Packed weights[] = {
@@ -225,7 +225,7 @@ TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndApart) {
   }
 }
 
-TEST_F(PackedTest, TakesEmptyShapes) {
+TEST_F(PackedTest, HandlesEmptyShapes) {
   for (const WeightFormat format : kFormats) {
     const Packed narrow_matrix(format, 20, 0), none(format, 0, 4);
     const std::vector<float> bias(20, 1.5f);
@@ -236,7 +236,7 @@ TEST_F(PackedTest, TakesEmptyShapes) {
   }
 }
 
-TEST_F(PackedTest, WhatIsNotFiniteStaysSo) {
+TEST_F(PackedTest, NonFiniteNumbersStayNonFinite) {
   for (const float bad : {INFINITY, -INFINITY, NAN}) {
     for (const WeightFormat format : kFormats) {
       std::vector<float> x = random_floats(64, 1);
@@ -250,7 +250,7 @@ TEST_F(PackedTest, WhatIsNotFiniteStaysSo) {
   }
 }
 
-TEST_F(PackedTest, WholeNumbersAreNearAndTheirExtremesExact) {
+TEST_F(PackedTest, IntegersAreCloseAndTheirExtremesExact) {
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
     const Packed packed(format, 33, 100);
     const auto rows = packed.rows();
@@ -263,7 +263,7 @@ TEST_F(PackedTest, WholeNumbersAreNearAndTheirExtremesExact) {
   }
 }
 
-// The error of llama.cpp's own choice of scales, ggml's quantize_row_q4_0_ref.
+// The error with llama.cpp's choice of scales, ggml's quantize_row_q4_0_ref.
 double error_of_q4_0(const std::vector<float>& x) {
   float extreme = 0;
   for (const float v : x) extreme = std::abs(v) > std::abs(extreme) ? v : extreme;
@@ -288,7 +288,7 @@ TEST_F(PackedTest, Int4ErrsLessThanQ4_0) {
   EXPECT_LT(ours, 0.92 * theirs);
 }
 
-TEST_F(PackedTest, QuantizedRowsOfAFileComeBackAsTheyWere) {
+TEST_F(PackedTest, QuantizedRowsOfAFileRoundTrip) {
   std::mt19937 random(1);
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
     for (const int64_t width : {64, 65, 131}) {
@@ -298,7 +298,7 @@ TEST_F(PackedTest, QuantizedRowsOfAFileComeBackAsTheyWere) {
       std::vector<uint16_t> scales(static_cast<size_t>(37 * groups_of(packed.w))),
           scales_again(scales);
       for (uint8_t& byte : rows) byte = static_cast<uint8_t>(random());
-      if (format == WeightFormat::int4 && width % 2 == 1)  // half of a last byte is nobody's
+      if (format == WeightFormat::int4 && width % 2 == 1)  // the last half byte is unused
         for (size_t n = 1; n <= 37; ++n) rows[n * rows.size() / 37 - 1] &= 15;
       for (uint16_t& scale : scales) scale = static_cast<uint16_t>(random() % 0x7c00);
       pack_quantized(packed.w, rows.data(), scales.data(), const_cast<void*>(packed.w.panels),

@@ -1,5 +1,5 @@
-// Attention on pages of keys and values: as the reference has it, with the bits of attention on
-// rows in one piece, whoever else is in the batch.
+// Attention on pages of keys and values agrees with the reference, and has the bits of attention on
+// contiguous rows, for any batch.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Heads {
 constexpr Heads kHeads[] = {{1, 1, 1}, {3, 3, 5}, {9, 3, 64}, {14, 2, 16}, {4, 4, 80}, {40, 1, 33}};
 constexpr DType kPages[] = {DType::f32, DType::bf16, DType::i8};
 
-// Keys and values of a text, in one piece and in pages.
+// Keys and values of a text, contiguous and in pages.
 struct Text {
   int64_t queries, keys;
   Mask mask;
@@ -37,7 +37,7 @@ struct Text {
     v = random_array(DType::f32, S * row, seed + 1);
     for (int64_t t = 0; t < S; t += kPageTokens) {
       for (const PagePart part : {PagePart::keys, PagePart::values}) {
-        // What was never written is NaN in every type that has one.
+        // Unwritten numbers are NaN in every dtype that has one.
         memory.emplace_back(static_cast<size_t>(layout.page_bytes()), '\xff');
         const Array& x = part == PagePart::keys ? k : v;
         const int64_t count = std::min(kPageTokens, S - t);
@@ -50,7 +50,7 @@ struct Text {
   PagedText span(int64_t row) const {
     return {row, queries, keys, mask, key_pages.data(), value_pages.data()};
   }
-  // What the pages stand for, in one piece.
+  // The contents of the pages as a contiguous array.
   Array held(const PageLayout& layout, PagePart part) const {
     Array all(DType::f32, keys * layout.heads * layout.width);
     std::vector<double> row(static_cast<size_t>(layout.width));
@@ -77,7 +77,7 @@ PagedAttention paged_of(const Heads& h, DType pages) {
   return paged;
 }
 
-// Whole prompts, a piece of one, single tokens; a window, keys that are padding.
+// Whole prompts, a chunk, single tokens; a window, keys that are padding.
 std::vector<Text> some_texts(const PageLayout& layout) {
   std::vector<Text> texts;
   Mask padded = causal(129);
@@ -133,8 +133,8 @@ TEST_P(PagedAttentionTest, MatchesTheReference) {
   }
 }
 
-// Those of i8 have scales, which come in elsewhere.
-TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfRowsInOnePiece) {
+// int8 has scales, which are applied elsewhere.
+TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const PagedAttention paged = paged_of(h, dtype);
@@ -158,8 +158,8 @@ TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfRowsInOnePiece) {
   }
 }
 
-// A token has the same bits in a long piece, which is widened first, and as the only one.
-TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyCompany) {
+// A token has the same bits in a long chunk, which is widened first, and alone.
+TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {
       const PagedAttention paged = paged_of(h, dtype);
@@ -189,7 +189,7 @@ TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyCompany) {
   }
 }
 
-TEST(KvPages, HoldRowsAsTheirTypeRoundsThem) {
+TEST(KvPages, RoundRowsToTheirDType) {
   const int64_t heads = 3, width = 21, tokens = kPageTokens;
   const Array x = random_array(DType::f32, tokens * heads * width, 1);
   std::vector<double> row(static_cast<size_t>(width));
@@ -197,7 +197,7 @@ TEST(KvPages, HoldRowsAsTheirTypeRoundsThem) {
     const PageLayout layout{heads, width, dtype};
     for (const PagePart part : {PagePart::keys, PagePart::values}) {
       std::vector<char> page(static_cast<size_t>(layout.page_bytes()));
-      for (int64_t t = 0; t < tokens; t += 7) {  // piece by piece, as tokens come
+      for (int64_t t = 0; t < tokens; t += 7) {  // in chunks, as tokens arrive
         const int64_t count = std::min<int64_t>(7, tokens - t);
         put_in_page(layout, part, page.data(), t,
                     x.slice(t * heads * width, (t + count) * heads * width).in(), count);
@@ -217,7 +217,7 @@ TEST(KvPages, HoldRowsAsTheirTypeRoundsThem) {
   }
 }
 
-TEST(KvPages, WhatIsNotFiniteStaysSo) {
+TEST(KvPages, NonFiniteNumbersStayNonFinite) {
   const PageLayout layout{1, 20, DType::i8};
   std::vector<double> row(20);
   for (const float bad : {INFINITY, -INFINITY, NAN}) {

@@ -38,7 +38,7 @@ TEST(Sums, MatchTheReference) {
   });
 }
 
-// Compared in double, so to more digits than an array of floats could show.
+// Compared in double, with more digits than an array of floats has.
 TEST(Sums, OfAllElementsAreOfDoublePrecision) {
   for (DType in : kStored) {
     for (int64_t size : {0, 1, 15, 4095, 4097, 50021}) {
@@ -111,7 +111,7 @@ TEST(LayerNorm, DividesEqualNumbersByTheEpsilonOutside) {
   }
 }
 
-TEST(LayerNorm, BackwardLeavesOutWhatIsNotWanted) {
+TEST(LayerNorm, BackwardSkipsUnusedOutputs) {
   const Rows rows{70, 50};
   const NormInputs inputs(rows, DType::f32);
   const Array mean = Array::normal(rows.count, DType::f32, 5),
@@ -138,10 +138,10 @@ TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
   reference_kernels().layer_norm(expected.out(), Out{}, Out{}, x.in(), weight.in(), In{}, 1e-5f,
                                  rows);
   for (int64_t i = 0; i < y.size(); ++i)
-    ASSERT_NEAR(y[i], expected[i], 2e-4);  // the mean's own rounding, 1000 * 2^-24
+    ASSERT_NEAR(y[i], expected[i], 2e-4);  // rounding of the mean, 1000 * 2^-24
 }
 
-TEST(LayerNorm, ANaNStaysInItsRow) {
+TEST(LayerNorm, KeepsANaNInItsRow) {
   const Rows rows{3, 40};
   std::vector<double> values(120, 1.0);
   values[45] = std::nan("");
@@ -210,7 +210,7 @@ TEST(Softmax, MatchesTheReference) {
   });
 }
 
-TEST(Softmax, ANaNStaysInItsRow) {
+TEST(Softmax, KeepsANaNInItsRow) {
   const Array x({1, 2, std::nan(""), 3, 4, 5, 3e38, -3e38, 0}, DType::f32);
   const Array y(9, DType::f32);
   compare_everywhere({y}, "softmax of a NaN", [&](const Kernels& kernels, std::vector<Array>& o) {
@@ -237,7 +237,7 @@ TEST(CrossEntropy, MatchesTheReference) {
   });
 }
 
-TEST(CrossEntropy, TakesExtremeLogits) {
+TEST(CrossEntropy, HandlesExtremeLogits) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
   const std::vector<std::vector<double>> logits = {
       {3e38, -3e38, 0},     {1e4, 1e4, 1e4},

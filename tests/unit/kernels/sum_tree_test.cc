@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<std::optional<float>>;
 
-// With numbers whose sum depends on the order in which they are added.
+// Numbers whose sum depends on the order of addition.
 Numbers random_numbers(int64_t count, double present) {
   Random random(static_cast<uint64_t>(count), Stream::init);
   Numbers numbers;
@@ -45,7 +45,7 @@ TEST(SumTree, AddsTheHalvesOfABalancedTree) {
   }
 }
 
-// As matrix products do it, which merge a unit's sum while it is still in registers.
+// Like matrix products, which merge a unit's sum while it is in registers.
 float sum_merged_at_once(const Numbers& numbers) {
   std::vector<int64_t> present;
   for (size_t i = 0; i < numbers.size(); ++i)
@@ -65,7 +65,7 @@ float sum_merged_at_once(const Numbers& numbers) {
   return tree.finish(none) ? sums[0] : 0;
 }
 
-TEST(SumTree, MayBeMergedAtOnce) {
+TEST(SumTree, CanBeMergedImmediately) {
   for (int64_t count = 0; count <= 70; ++count) {
     for (const double present : {1.0, 0.5, 0.1}) {
       const Numbers numbers = random_numbers(count, present);

@@ -1,4 +1,4 @@
-// Kernels that turn, gather and spread whole tokens: rotate, unfold, combine.
+// Kernels that rotate, gather and scatter whole tokens: rotate, unfold, combine.
 
 #include <numeric>
 
@@ -70,7 +70,7 @@ TEST(Unfold, MatchesTheReference) {
   }
 }
 
-// Some order of [0, size): multiples of a number prime to it.
+// Returns a permutation of [0, size): multiples of a coprime number.
 std::vector<int32_t> shuffled(int64_t size) {
   std::vector<int32_t> order;
   for (int64_t i = 0; i < size; ++i)

@@ -10,8 +10,8 @@
 
 namespace fovea::test {
 
-// The sum of numbers as the definition has it: the two halves of a balanced tree, by recursion. A
-// number that is missing adds nothing.
+// Adds numbers by the definition: the two halves of a balanced tree, recursively. A missing number
+// adds nothing.
 inline std::optional<float> sum_of_node(const std::vector<std::optional<float>>& numbers,
                                         size_t begin, size_t size) {
   if (begin >= numbers.size()) return std::nullopt;
@@ -25,8 +25,8 @@ inline float tree_sum(const std::vector<std::optional<float>>& numbers) {
   return sum_of_node(numbers, 0, std::bit_ceil(numbers.size())).value_or(0);
 }
 
-// Rows divided into equal units, where that is possible, and into unequal ones, of which some are
-// empty. The starts must outlive what is made of them.
+// Divides rows into equal units if possible, and into unequal ones, some of them empty. The starts
+// must outlive the result.
 struct Divided {
   std::vector<int64_t> starts;
   int64_t count = 1;

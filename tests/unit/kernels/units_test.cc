@@ -1,4 +1,4 @@
-// Sums over the units of a batch: the bits of each unit's own sum, added by the tree.
+// Sums over the units of a batch: the bits of each unit's sum, added by the tree.
 
 #include "unit/kernels/units.h"
 
@@ -18,8 +18,8 @@ In from_row(const Array& x, int64_t row, int64_t width) {
   return {static_cast<const char*>(x.in().data) + bytes, x.dtype()};
 }
 
-// Calls run(sums, begin, rows), which writes the sums over rows [begin, begin + rows.count), for
-// all rows and for those of each unit, on every instruction set and with several threads.
+// Calls run(sums, begin, rows), which sums over rows [begin, begin + rows.count), for all rows and
+// for those of each unit, on every instruction set and with several threads.
 template <class Run>
 void expect_tree(int64_t size, Rows rows, const Run& run) {
   const int threads = thread_count();
@@ -102,8 +102,8 @@ TEST(Units, OfEmbeddings) {
   }
 }
 
-// What is added to stays the last summand.
-TEST(Units, AreAddedToWhatIsThere) {
+// The old value stays the last summand.
+TEST(Units, AreAddedToTheOldValue) {
   const Rows rows{60, 9, {5}};
   const Array x = Array::normal(60 * 9, DType::f32, 1);
   const std::vector<int32_t> ids(60, 0);

@@ -1,4 +1,5 @@
-// The same bits, however a sequence is read: whole, in pieces, token by token, alone or in company.
+// A sequence gives the same bits when it is read at once, in chunks, token by token, alone or in a
+// batch.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ using test::causal_pass;
 using test::made;
 using test::some_ids;
 
-constexpr int64_t kTokens = 75;  // beyond a tile of keys
+constexpr int64_t kTokens = 75;  // more than a tile of keys
 
 Spec small() {
   return test::small_decoder({.vocabulary = 37, .context = 80, .width = 36, .heads = 3});
@@ -42,7 +43,7 @@ KvCache cache_for(const Spec& spec, int64_t batch, DType compute) {
   return KvCache(PagePool::layout_for(*spec.decoder, compute), batch, spec.context);
 }
 
-// The logits of all places, read whole: [B * T, V].
+// Returns the logits of all positions, read at once: [B * T, V].
 Tensor read_whole(const Transformer& model, const Tensor& ids, const Pass& pass,
                   const Tensor& positions = {}) {
   const Tensor logits = model.logits(model.hidden(ids, pass, positions));
@@ -60,7 +61,7 @@ class ReadingTest : public testing::TestWithParam<std::string> {
     set_thread_count(threads_);
   }
 
-  // Reads in pieces on a cache and compares the bits of every place with those of the whole.
+  // Reads in chunks with a cache and compares the bits of every position.
   static void expect_same(const Transformer& model, const Tensor& ids, Pass pass,
                           const std::vector<int64_t>& ends, const Tensor& positions = {}) {
     const Tensor whole = read_whole(model, ids, pass, positions);
@@ -101,7 +102,7 @@ std::vector<int64_t> one_by_one() {
 const std::vector<std::vector<int64_t>> kPieces = {
     one_by_one(), {kTokens - 1, kTokens}, {64, kTokens}, {7, 8, 40, 73, kTokens}, {33, kTokens}};
 
-TEST_P(ReadingTest, FromTheCacheGivesTheBitsOfTheWhole) {
+TEST_P(ReadingTest, FromTheCacheGivesTheSameBits) {
   const Tensor ids = some_ids({1, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
     const Transformer model = made(spec);
@@ -114,9 +115,9 @@ TEST_P(ReadingTest, FromTheCacheGivesTheBitsOfTheWhole) {
   }
 }
 
-// Through a cache of another type than the products': the same bits in any pieces, and about those
-// of a full cache.
-TEST_P(ReadingTest, FromARoundedCacheGivesTheSameBitsInAnyPieces) {
+// With a cache of another type than the products: the same bits for any chunks, and nearly those of
+// a full cache.
+TEST_P(ReadingTest, FromARoundedCacheGivesTheSameBitsInAnyChunks) {
   const Tensor ids = some_ids({2, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
     const Transformer model = made(spec);
@@ -153,7 +154,7 @@ TEST_P(ReadingTest, FromARoundedCacheGivesTheSameBitsInAnyPieces) {
   }
 }
 
-TEST_P(ReadingTest, WithPaddingOnTheLeftGivesTheBitsOfTheWhole) {
+TEST_P(ReadingTest, WithLeftPaddingGivesTheSameBits) {
   Spec spec = small();
   spec.decoder->attention.windows = {40};
   const Transformer model = made(validated(spec));
@@ -170,8 +171,8 @@ TEST_P(ReadingTest, WithPaddingOnTheLeftGivesTheBitsOfTheWhole) {
     pass.mask.valid = valid;
     expect_same(model, ids, pass, {70, 71, 72, 73, kTokens}, positions);
 
-    // What stands in the padding is never seen; without it the numbers are the same but for
-    // rounding, as the keys lie elsewhere in the tiles.
+    // The contents of padding are never seen. Without padding the results differ by rounding only,
+    // since the keys have other places in the tiles.
     const Tensor logits = read_whole(model, ids, pass, positions);
     const Tensor other = copy(ids);
     for (int64_t t = 0; t < 66; ++t) other.data_as<int32_t>()[2 * kTokens + t] = 1;
@@ -185,7 +186,7 @@ TEST_P(ReadingTest, WithPaddingOnTheLeftGivesTheBitsOfTheWhole) {
   }
 }
 
-TEST_P(ReadingTest, InCompanyGivesTheBitsOfReadingAlone) {
+TEST_P(ReadingTest, InABatchGivesTheBitsOfReadingAlone) {
   const Tensor ids = some_ids({5, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
     const Transformer model = made(spec);
@@ -215,7 +216,7 @@ TEST_P(ReadingTest, WithAnyNumberOfThreadsGivesTheSameBits) {
 
 TEST_P(ReadingTest, SeesNothingBeforeTheWindowOrAfterItself) {
   Spec spec = small();
-  spec.decoder->layers = 1;  // a window of each layer adds up over layers
+  spec.decoder->layers = 1;  // windows add up over layers
   spec.decoder->attention.windows = {10};
   const Transformer model = made(validated(spec));
   const Tensor ids = some_ids({1, kTokens}, spec.vocabulary);

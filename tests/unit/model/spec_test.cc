@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Every field of a Spec, with values that it may and may not have.
+// Every field of a Spec, with valid and invalid values.
 struct Field {
   std::string path;
   std::vector<Json> legal, illegal;
@@ -82,7 +82,7 @@ std::string json_with(std::string path, const Json& value) {
   return json.dump();
 }
 
-// Gives every field another random value that it may have.
+// Sets every field to another valid random value.
 class Randomiser : public SpecVisitor {
  public:
   explicit Randomiser(uint64_t seed) : random_(seed, Stream::init) {}
@@ -106,7 +106,7 @@ class Randomiser : public SpecVisitor {
   void choice(Text, Text, Text, int& value, const std::vector<std::string>& names) override {
     value = static_cast<int>(random_.word() % names.size());
   }
-  // One of the stacks is always there, as in any model.
+  // Every model has at least one of the stacks.
   void group(Text path, Text, Text, bool& present) override {
     present = path == "encoder" ? (encodes_ = random_.word() % 2 == 0)
                                 : !encodes_ || random_.word() % 2 == 0;
@@ -117,7 +117,7 @@ class Randomiser : public SpecVisitor {
   bool encodes_ = false;
 };
 
-// Every value, as exactly as it is held.
+// Writes every value exactly.
 class Values : public SpecVisitor {
  public:
   std::vector<std::string> all;
@@ -148,7 +148,7 @@ std::vector<std::string> values_of(Spec spec) {
   return visitor.all;
 }
 
-TEST(Specs, ComeBackFromJsonAsTheyWere) {
+TEST(Specs, RoundTripThroughJson) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     Spec spec;
     Randomiser randomiser(seed);
@@ -159,7 +159,7 @@ TEST(Specs, ComeBackFromJsonAsTheyWere) {
   }
 }
 
-TEST(Specs, KeepTheDefaultsOfAbsentKeys) {
+TEST(Specs, KeepTheDefaultsOfMissingKeys) {
   EXPECT_EQ(values_of(read_spec("{}", "spec.json")), values_of(Spec()));
   EXPECT_EQ(values_of(read_spec(R"({"decoder": {}})", "spec.json")), values_of(Spec()));
   const Spec spec = read_spec(R"({"decoder": {"norm": {"kind": "rms"}}})", "spec.json");
@@ -167,7 +167,7 @@ TEST(Specs, KeepTheDefaultsOfAbsentKeys) {
   EXPECT_EQ(spec.decoder->norm.epsilon, 1e-5f);
 }
 
-TEST(Specs, HaveTheStacksThatTheFileNames) {
+TEST(Specs, HaveTheStacksInTheFile) {
   const auto stacks = [](const char* json) {
     const Spec s = read_spec(json, "spec.json");
     return std::pair(s.encoder.has_value(), s.decoder.has_value());

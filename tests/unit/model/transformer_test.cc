@@ -32,7 +32,7 @@ Pass training_pass(DType compute) {
   return pass;
 }
 
-TEST(Transformers, HaveTheGradientsOfCentralDifferences) {
+TEST(Transformers, HaveTheGradientsOfFiniteDifferences) {
   for (const auto& [name, spec] : test::mixtures(tiny())) {
     SCOPED_TRACE(name);
     Transformer model = made(spec);
@@ -50,7 +50,7 @@ TEST(Transformers, HaveTheGradientsOfCentralDifferences) {
   }
 }
 
-// What a step of training computes in float and bfloat16 is what double says.
+// A training step in float and bfloat16 is close to one in double.
 TEST(Transformers, HaveGradientsNearThoseInDouble) {
   Spec base = tiny();
   base.width = 16;
@@ -81,7 +81,7 @@ TEST(Transformers, HaveGradientsNearThoseInDouble) {
   }
 }
 
-TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepAlone) {
+TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepOnly) {
   Spec spec = tiny();
   spec.dropout = {0.2f, 0.2f, 0.2f};
   const Transformer model = made(validated(spec));
@@ -100,7 +100,7 @@ TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepAlone) {
   EXPECT_NE(hidden(1, 2), first);
   EXPECT_NE(hidden(1, 1, false), first);
   EXPECT_EQ(hidden(1, 1, false), hidden(2, 2, false));
-  // Each place decides on its own: with any one of them less, the result is another.
+  // Each dropout has an effect: without any one of them the result differs.
   for (float DropoutSpec::*place :
        {&DropoutSpec::embedding, &DropoutSpec::attention, &DropoutSpec::residual}) {
     Spec other = spec;
@@ -136,7 +136,7 @@ TEST(Transformers, CountTheirParameters) {
   }
 }
 
-TEST(Transformers, BeginAsTheSeedSays) {
+TEST(Transformers, InitialiseFromTheSeed) {
   Spec spec = tiny();
   spec.width = 64;
   spec.init_deviation = 0.1f;
@@ -160,7 +160,7 @@ TEST(Transformers, BeginAsTheSeedSays) {
   });
 }
 
-TEST(Transformers, RefuseIdsAndLengthsBeyondTheirs) {
+TEST(Transformers, RefuseIdsAndLengthsOutOfRange) {
   const Transformer model = made(validated(tiny()));
   const NoGradient off;
   expect_error(ErrorKind::InvalidArgument, {"7 tokens", "at most 6"}, [&] {

@@ -1,4 +1,4 @@
-// What validated() fills in, and every combination that it refuses.
+// The values that validated() fills in, and all combinations that it refuses.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ void expect_refused(const Spec& base, std::initializer_list<Case> cases) {
   }
 }
 
-TEST(ValidSpecs, FillWhatFollowsFromTheRest) {
+TEST(ValidSpecs, FillDerivedFields) {
   const Spec s = validated(small_decoder());
   EXPECT_EQ(s.decoder->attention.kv_heads, 6);
   EXPECT_EQ(s.decoder->attention.head_width, 2);
@@ -63,8 +63,8 @@ TEST(ValidSpecs, FillWindowsExpertsAndOriginalContexts) {
   EXPECT_EQ(write_spec(validated(s)), write_spec(s));
 }
 
-// Models that compute the same have the same Spec.
-TEST(ValidSpecs, SetBackWhatIsWithoutEffect) {
+// Models that compute the same results have the same Spec.
+TEST(ValidSpecs, ResetFieldsWithoutEffect) {
   const std::function<void(Spec&)> changes[] = {
       [](Spec& s) {
         s.decoder->attention.windows = {0, 0};
@@ -97,7 +97,7 @@ TEST(ValidSpecs, SetBackWhatIsWithoutEffect) {
   EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
 }
 
-TEST(ValidSpecs, RefuseSizesThatCannotBe) {
+TEST(ValidSpecs, RefuseInvalidSizes) {
   expect_refused(
       small_decoder(),
       {{[](Spec& s) { s.vocabulary = 0; }, {"vocabulary", "0"}},
@@ -121,7 +121,7 @@ TEST(ValidSpecs, RefuseSizesThatCannotBe) {
        {[](Spec& s) { s.decoder->norm.epsilon = NAN; }, {"decoder.norm.epsilon is nan"}}});
 }
 
-TEST(ValidSpecs, RefuseWindowsThatFitNoLayers) {
+TEST(ValidSpecs, RefuseWindowsForMissingLayers) {
   expect_refused(
       small_decoder(),
       {{[](Spec& s) { s.decoder->attention.windows = {-1}; }, {"decoder.attention.windows is -1"}},
@@ -139,7 +139,7 @@ TEST(ValidSpecs, RefuseWindowsThatFitNoLayers) {
        {[](Spec& s) { s.decoder->attention.scale = -1; }, {"decoder.attention.scale is -1"}}});
 }
 
-TEST(ValidSpecs, RefuseExpertsThatAreNotThere) {
+TEST(ValidSpecs, RefuseInvalidExperts) {
   Spec base = small_decoder();
   base.decoder->ffn.experts.count = 4;
   expect_refused(
@@ -154,7 +154,7 @@ TEST(ValidSpecs, RefuseExpertsThatAreNotThere) {
         {"decoder.ffn.experts.balance is -1"}}});
 }
 
-TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
+TEST(ValidSpecs, RefuseInvalidPositions) {
   const auto rotary = [](auto change) {
     return [change](Spec& s) {
       s.decoder->position.kind = PositionKind::rotary;
@@ -211,7 +211,7 @@ TEST(ValidSpecs, RefusePositionsThatDoNotFit) {
         {"decoder.position.rotary.theta is 1", "more than 1"}}});
 }
 
-TEST(ValidSpecs, RefuseLayersThatCannotBeBuilt) {
+TEST(ValidSpecs, RefuseInvalidLayers) {
   expect_refused(
       small_decoder(),
       {{[](Spec& s) { s.decoder->parallel = s.decoder->placement.sum = true; },
@@ -231,7 +231,7 @@ TEST(ValidSpecs, RefuseLayersThatCannotBeBuilt) {
         {"decoder.norm.epsilon_outside", "layer"}}});
 }
 
-TEST(ValidSpecs, NameTheStackThatIsWrong) {
+TEST(ValidSpecs, NameTheInvalidStack) {
   expect_refused(
       small_encoder(),
       {{[](Spec& s) { s.encoder->layers = 0; }, {"encoder.layers is 0"}},
@@ -243,7 +243,7 @@ TEST(ValidSpecs, NameTheStackThatIsWrong) {
        {[](Spec& s) { s.encoder->ffn.experts = {.count = 1}; }, {"encoder.ffn.experts.chosen"}}});
 }
 
-TEST(ValidSpecs, RefuseStacksAndInputsThatDoNotFit) {
+TEST(ValidSpecs, RefuseInvalidStacksAndInputs) {
   expect_refused(small_decoder(),
                  {{[](Spec& s) { s.decoder.reset(); }, {"no stack", "an encoder"}},
                   {[](Spec& s) { s.input.kind = InputKind::image; }, {"input", "encoder"}},

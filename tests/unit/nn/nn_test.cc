@@ -36,12 +36,12 @@ std::vector<std::string> names_of(Layer& layer) {
 
 constexpr PagePool::Layout kLayout{.layers = 2, .kv_heads = 3, .head_width = 4};
 
-TEST(KvCaches, RefuseWhatDoesNotFit) {
+TEST(KvCaches, RefuseMismatchedShapes) {
   KvCache cache(kLayout, 2, 5);
   const Tensor k = zeros({2, 4, 3, 4});
   cache.begin(2, 4);
   cache.append(0, k, k);
-  EXPECT_EQ(cache.length(), 0);  // until all layers have them
+  EXPECT_EQ(cache.length(), 0);  // until all layers have appended
   cache.append(1, k, k);
   cache.end();
   EXPECT_EQ(cache.length(), 4);
@@ -57,7 +57,7 @@ TEST(KvCaches, RefuseWhatDoesNotFit) {
   }
 }
 
-// Each number of key t of row b is 1000 b + t.
+// Key t of row b consists of the number 1000 b + t.
 Tensor numbered(int64_t begin, int64_t end) {
   const Tensor k = empty({2, end - begin, 3, 4});
   for (int64_t i = 0; i < k.size(); ++i)
@@ -76,7 +76,7 @@ std::vector<double> held(const PagedText& text, PagePart part, int64_t t) {
   return all;
 }
 
-TEST(KvCaches, PutTokensBehindTheEarlierOnesOfTheirRow) {
+TEST(KvCaches, AppendTokensToTheirRow) {
   KvCache cache(kLayout, 2, 200);
   int64_t begin = 0;
   for (const int64_t end : {3, 64, 65, 130, 200}) {
@@ -109,7 +109,7 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   EXPECT_EQ(other.pages[0], text.pages[0]);
   EXPECT_NE(other.pages[1], text.pages[1]);
   EXPECT_EQ(*reinterpret_cast<float*>(pool.keys(1, other.pages[1])), 5);
-  ASSERT_TRUE(make_room(pool, text, 71));  // its own by now
+  ASSERT_TRUE(make_room(pool, text, 71));  // it now has its own copy
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_FALSE(make_room(pool, text, 200));
   EXPECT_EQ(pool.free_pages(), 1);
@@ -118,7 +118,7 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   EXPECT_EQ(pool.free_pages(), 3);
 }
 
-TEST(Layers, ListTheParametersThatTheyHave) {
+TEST(Layers, ListTheirParameters) {
   Linear plain(3, 4, false), biased(3, 4, true);
   EXPECT_EQ(names_of(plain), (std::vector<std::string>{"x.weight"}));
   EXPECT_EQ(names_of(biased), (std::vector<std::string>{"x.weight", "x.bias"}));
@@ -140,7 +140,7 @@ TEST(Layers, ListTheParametersThatTheyHave) {
   EXPECT_EQ(attention.output.weight.shape, (Shape{8, 12}));
 }
 
-TEST(Layers, ListWhatTheSpecAdds) {
+TEST(Layers, ListOptionalParameters) {
   StackSpec spec = small_stack();
   spec.attention.key_bias = false;
   spec.attention.norm = QueryKeyNorm::head;
@@ -166,10 +166,10 @@ TEST(Layers, ListWhatTheSpecAdds) {
   EXPECT_EQ(names_of(dense), (std::vector<std::string>{"x.up.weight", "x.down.weight"}));
 }
 
-TEST(Layers, DrawDropoutFromPlacesOfTheirOwn) {
+TEST(Layers, UseSeparateDropoutStreams) {
   std::set<uint32_t> places;
   for (const uint32_t first : {kDecoderPlaces, kCrossPlaces, kEncoderPlaces}) {
-    places.insert(first);  // the embedding's
+    places.insert(first);  // of the embedding
     for (int64_t layer = 0; layer < 4096; ++layer)
       for (const auto which : {Sublayer::attention_weights, Sublayer::attention, Sublayer::ffn})
         places.insert(place_of_dropout(first, layer, which));
@@ -184,14 +184,14 @@ TEST(Layers, DrawDropoutFromPlacesOfTheirOwn) {
   EXPECT_EQ(pass.dropout_at(0.5f, 3).step, 7u);
 }
 
-TEST(Norms, ThatAreAbsentChangeNothing) {
+TEST(Norms, AreOptional) {
   const Tensor x = normal({3, 4}, 1);
   const Norm absent({}, 4, false);
   EXPECT_EQ(absent(x, DType::f32).data(), x.data());
   EXPECT_EQ(absent(x, DType::bf16).dtype(), DType::bf16);
 }
 
-TEST(FeedForwards, MultiplyByTheGateThatIsActivated) {
+TEST(FeedForwards, MultiplyByTheActivatedGate) {
   StackSpec spec = small_stack();
   spec.ffn = {.activation = ActivationKind::relu, .gated = true, .width = 1, .bias = false};
   FeedForward gated(spec, 1, 0);
@@ -201,8 +201,8 @@ TEST(FeedForwards, MultiplyByTheGateThatIsActivated) {
   EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
-// A block is the formula in its header, whichever norms are there.
-TEST(Blocks, PutNormsWhereTheSpecSays) {
+// A block computes the formula in its header for any placement of norms.
+TEST(Blocks, PlaceNormsByTheSpec) {
   for (int places = 0; places < 8; ++places) {
     StackSpec spec = small_stack();
     spec.placement = {(places & 1) != 0, (places & 2) != 0, (places & 4) != 0};
@@ -231,7 +231,7 @@ TEST(Blocks, InParallelReadTheSameStream) {
   EXPECT_EQ(to_floats(block(x, {})), to_floats(add(add(x, a), b)));
 }
 
-// Grouped heads are as many heads as the queries have, of which several share their weights.
+// Grouped heads equal separate heads with shared key and value weights.
 TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   constexpr int64_t kHeads = 4, kGroups = 2, kWidth = 3, kModel = 8;
   StackSpec spec = small_stack();
@@ -263,7 +263,7 @@ TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
 }
 
-TEST(Probes, SeeEachLayerAndTheWeightsThatTheyWant) {
+TEST(Probes, ReceiveEachLayerAndTheRequestedWeights) {
   StackSpec spec = small_stack();
   Stack stack(spec, {}, 8, 4, Stack::Kind::decoder);
   test::randomise(stack, 3);

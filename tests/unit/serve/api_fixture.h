@@ -13,7 +13,7 @@
 
 namespace fovea::serve {
 
-// The API over an engine that writes what the test tells it, at once.
+// The API over a fake engine that immediately produces the text set by the test.
 class ApiTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -143,7 +143,7 @@ class ApiTest : public testing::Test {
   static Json parsed(const std::shared_ptr<FakeExchange>& exchange) {
     return Json::parse(exchange->answer.body, nullptr, false);
   }
-  // The objects of a stream; "[DONE]" stays a string.
+  // Returns the objects of a stream; "[DONE]" stays a string.
   static std::vector<Json> events(const std::shared_ptr<FakeExchange>& exchange) {
     std::vector<Json> all;
     for (const std::string& piece : exchange->pieces) {
@@ -161,7 +161,7 @@ class ApiTest : public testing::Test {
     EXPECT_EQ(error["param"], param) << error;
     EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
   }
-  // Of routes whose errors are {"error": text}.
+  // For routes whose errors are {"error": text}.
   void refused_plainly(const std::shared_ptr<FakeExchange>& exchange, int status,
                        const std::string& text, const Json& type = nullptr) {
     EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
@@ -188,8 +188,8 @@ class ApiTest : public testing::Test {
   std::string finish_ = "end", error_;
   ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
-  int64_t most_room_ = 1'000'000;   // tokens that the cache holds
-  int64_t most_taken_ = 1'000'000;  // requests; more are refused
+  int64_t most_room_ = 1'000'000;   // tokens that fit into the cache
+  int64_t most_taken_ = 1'000'000;  // accepted requests; further ones are refused
 
   std::deque<std::function<void()>> pending_;
   std::vector<std::vector<int32_t>> prompts_;

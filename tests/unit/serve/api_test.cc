@@ -26,7 +26,7 @@ TEST_F(ApiTest, ListsModels) {
             std::string::npos);
 }
 
-TEST_F(ApiTest, AnswersAChat) {
+TEST_F(ApiTest, CompletesAChat) {
   const Json json = parsed(post(kChatPath, chat({{"n", 2}})));
   EXPECT_EQ(json["object"], "chat.completion");
   EXPECT_EQ(json["model"], "first");
@@ -40,7 +40,7 @@ TEST_F(ApiTest, AnswersAChat) {
   EXPECT_EQ(options_.max_tokens, 64 - static_cast<int64_t>(prompts_[0].size()));
 }
 
-TEST_F(ApiTest, AnswersCompletionsOfSeveralPrompts) {
+TEST_F(ApiTest, CompletesSeveralPrompts) {
   finish_ = "length";
   const Json json = parsed(
       post(kCompletionPath, {{"prompt", {"a", "b"}}, {"n", 2}, {"echo", true}, {"max_tokens", 5}}));
@@ -55,7 +55,7 @@ TEST_F(ApiTest, AnswersCompletionsOfSeveralPrompts) {
   EXPECT_EQ(prompts_.back(), std::vector<int32_t>{3});
 }
 
-TEST_F(ApiTest, StreamsChunksInTheirOrder) {
+TEST_F(ApiTest, StreamsChunksInOrder) {
   const auto exchange =
       post(kChatPath, chat({{"stream", true}, {"stream_options", {{"include_usage", true}}}}));
   EXPECT_EQ(exchange->answer.content_type, "text/event-stream; charset=utf-8");
@@ -90,7 +90,7 @@ TEST_F(ApiTest, StreamsCompletions) {
   EXPECT_FALSE(all[0].contains("usage"));
 }
 
-TEST_F(ApiTest, GivesLogprobs) {
+TEST_F(ApiTest, ReturnsLogprobs) {
   const Json json = parsed(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 2}})));
   const Json content = json["choices"][0]["logprobs"]["content"];
   ASSERT_EQ(content.size(), 3u);
@@ -102,7 +102,7 @@ TEST_F(ApiTest, GivesLogprobs) {
   EXPECT_EQ(completion["choices"][0]["logprobs"]["token_logprobs"].size(), 3u);
 }
 
-TEST_F(ApiTest, ABusyEngineIs429) {
+TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
   most_taken_ = 0;
   const auto exchange = post(kChatPath, chat());
   EXPECT_EQ(exchange->answer.status, 429);
@@ -115,7 +115,7 @@ TEST_F(ApiTest, ABusyEngineIs429) {
   EXPECT_EQ(prompts_.size(), submitted) << "not even read";
 }
 
-TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
+TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   error_ = "numbers went bad";
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 500);
   const auto exchange = post(kChatPath, chat({{"stream", true}}));
@@ -128,8 +128,8 @@ TEST_F(ApiTest, TheEnginesErrorsEndTheAnswer) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
 }
 
-// It was a 500, as if the server were broken.
-TEST_F(ApiTest, ASchemaThatIsTooAmbiguousIsTheClientsError) {
+// A regression: the status was 500.
+TEST_F(ApiTest, ReportsAnAmbiguousSchemaAsAClientError) {
   error_ = "schema: too many ways";
   error_kind_ = ErrorKind::InvalidArgument;
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
@@ -137,8 +137,8 @@ TEST_F(ApiTest, ASchemaThatIsTooAmbiguousIsTheClientsError) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
 }
 
-// Or JSON is not led to its end in time.
-TEST_F(ApiTest, AnswersEndWhereTheCacheDoes) {
+// JSON must know the limit in order to complete its value.
+TEST_F(ApiTest, LimitsMaxTokensByTheCache) {
   most_room_ = 40;
   post(kChatPath, chat());
   EXPECT_EQ(options_.max_tokens, 40 - static_cast<int64_t>(prompts_[0].size()));
@@ -146,7 +146,7 @@ TEST_F(ApiTest, AnswersEndWhereTheCacheDoes) {
   EXPECT_EQ(options_.max_tokens, 3);
 }
 
-TEST_F(ApiTest, AnAnswerMayTakeOnlySoLong) {
+TEST_F(ApiTest, EndsARequestAfterMaxTime) {
   model_->most_seconds = 1e-9;
   refused(post(kChatPath, chat()), 503, nullptr, "--max-time");
   refused(post(kChatPath, chat({{"stream", true}})), 503, nullptr, "--max-time");
@@ -154,7 +154,7 @@ TEST_F(ApiTest, AnAnswerMayTakeOnlySoLong) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
 }
 
-TEST_F(ApiTest, AClientThatLeavesCancels) {
+TEST_F(ApiTest, CancelsWhenTheClientDisconnects) {
   holding_ = true;
   const auto exchange = post(kCompletionPath, {{"prompt", {"a", "b"}}});
   exchange->leave();
@@ -164,7 +164,7 @@ TEST_F(ApiTest, AClientThatLeavesCancels) {
   EXPECT_FALSE(sinks_[0](event));
 }
 
-TEST_F(ApiTest, TemplatesSeeWhatTheyExpect) {
+TEST_F(ApiTest, PassesTheExpectedVariablesToTemplates) {
   post(kChatPath,
        {{"messages",
          {{{"role", "developer"},
@@ -200,7 +200,7 @@ TEST_F(ApiTest, FindsToolCalls) {
           400, "tool_choice");
 }
 
-TEST(ToolCalls, AreFoundInTheCommonForms) {
+TEST(ToolCalls, ParsesCommonFormats) {
   EXPECT_EQ(find_tool_calls(R"( {"name": "f", "parameters": {}})").calls.size(), 1u);
   EXPECT_EQ(find_tool_calls(R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])")
                 .calls.size(),
@@ -215,7 +215,7 @@ TEST(ToolCalls, AreFoundInTheCommonForms) {
   }
 }
 
-TEST_F(ApiTest, JsonIsAConstraint) {
+TEST_F(ApiTest, ConstrainsJson) {
   const Json schema = {{"type", "object"}, {"properties", {{"a", {{"type", "null"}}}}}};
   const auto ask_for = [&](const Json& format) {
     return post(kChatPath, chat({{"response_format", format}}));
@@ -233,7 +233,7 @@ TEST_F(ApiTest, JsonIsAConstraint) {
           400, "response_format", "pattern");
 }
 
-TEST_F(ApiTest, RefusesWhatDoesNotFitTogether) {
+TEST_F(ApiTest, RefusesInvalidCombinations) {
   refused(post(kCompletionPath, {{"prompt", std::string(1000, 'z')}}), 400, "prompt", "context");
   refused(post(kCompletionPath, {{"prompt", ""}}), 400, "prompt");
   refused(post(kCompletionPath, {{"prompt", Json::array()}}), 400, "prompt");
@@ -254,7 +254,7 @@ TEST_F(ApiTest, TokenizesAndBack) {
   refused(post("/detokenize", {{"tokens", {tokenizer_->size()}}}), 400, "tokens");
 }
 
-TEST_F(ApiTest, ShowsWhatTheModelLooksAt) {
+TEST_F(ApiTest, ReturnsAttentionAndHiddenStates) {
   const Json attention = {{"layer", 2}, {"head", 1}, {"top_k", 2}};
   const Json asked = {{"attention", attention}, {"hidden_states", {{"layer", 3}}}};
   const Json choice = parsed(post(
@@ -280,7 +280,7 @@ TEST_F(ApiTest, ShowsWhatTheModelLooksAt) {
   EXPECT_FALSE(parsed(post(kCompletionPath, {{"prompt", "a"}}))["choices"][0].contains("fovea"));
 }
 
-TEST_F(ApiTest, RefusesToShowWhatTheModelLacks) {
+TEST_F(ApiTest, RefusesMissingLayersAndHeads) {
   const auto ask_for = [&](const Json& asked) {
     return post(kCompletionPath, {{"prompt", "a"}, {"fovea", asked}});
   };
@@ -296,7 +296,7 @@ TEST_F(ApiTest, RefusesToShowWhatTheModelLacks) {
   refused(ask_for("attention"), 400, "fovea");
 }
 
-TEST_F(ApiTest, BodiesThatAreNoObjects) {
+TEST_F(ApiTest, RefusesBodiesThatAreNotObjects) {
   for (const char* body :
        {"", "{", "[]", "null", "1e400", "{\"prompt\": NaN}", "{\"a\": \"\xff\"}"}) {
     refused(ask("POST", kCompletionPath, body), 400, nullptr, "body");
@@ -305,7 +305,7 @@ TEST_F(ApiTest, BodiesThatAreNoObjects) {
   EXPECT_EQ(post(kCompletionPath, {{"prompt", "a"}, {"unknown", {1, 2}}})->answer.status, 200);
 }
 
-// Values that hit each field's type and limits.
+// Valid and invalid values for each field's type and limits.
 std::vector<Json> hostile_values(const Field& field) {
   std::vector<Json> all = {true,
                            "text",
@@ -341,13 +341,13 @@ std::vector<Json> hostile_values(const Field& field) {
   return all;
 }
 
-// "a.b": the field b of the object a.
+// Sets the field b of the object a for "a.b".
 Json& field_of(Json& body, std::string name) {
   std::replace(name.begin(), name.end(), '.', '/');
   return body[Json::json_pointer("/" + name)];
 }
 
-// A request of each route that is answered.
+// A valid request for each route.
 Json sound_body(const std::string& path) {
   const Json messages = {{{"role", "user"}, {"content", "hi"}}};
   const std::map<std::string, Json> bodies = {
@@ -362,7 +362,7 @@ Json sound_body(const std::string& path) {
   return bodies.at(path);
 }
 
-TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
+TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
   int count = 0;
   for (const Field& field : fields()) {
     for (const auto& [of, path] : routes_with_fields()) {
@@ -385,7 +385,7 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
         EXPECT_NE(message.get<std::string>().find(field.name), std::string::npos) << message;
         EXPECT_LT(message.get<std::string>().size(), 500u) << what;
       }
-      if (names_model) continue;  // which one answers then differs
+      if (names_model) continue;  // a different model would answer
       const auto sound = [&] {
         const int status = post(path, body)->answer.status;
         return field.required ? status == 400 || status == 422 : status == 200;
@@ -400,8 +400,8 @@ TEST_F(ApiTest, EveryFieldHoldsItsTypeAndLimits) {
   EXPECT_GT(count, 3000);
 }
 
-TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
-  // What bounds these are the model or other fields.
+TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
+  // These are limited by the model or by other fields.
   const std::set<std::string> bounded = {"best_of",
                                          "seed",
                                          "dimensions",
@@ -427,7 +427,7 @@ TEST_F(ApiTest, NumbersAtTheirLimitsAreTakenAndBeyondThemNot) {
   }
 }
 
-TEST_F(ApiTest, DefaultsComeFromTheRequestThenFlagsThenTheModel) {
+TEST_F(ApiTest, AppliesDefaultsOfRequestOptionsAndModel) {
   GenerateOptions of_model = program_defaults();
   of_model.sampling.temperature = 0.25f;
   of_model.sampling.top_k = 7;

@@ -1,4 +1,4 @@
-// An engine that is asked, cancelled and watched from many threads at once.
+// An engine with submissions, cancellations and traces from many threads.
 
 #include "fovea/engine.h"
 
@@ -37,7 +37,7 @@ GenerateOptions some_options(int i) {
   return options;
 }
 
-// What came of the requests of all threads.
+// Results of the requests of all threads.
 class Answers {
  public:
   Engine::Sink sink(int request) {
@@ -61,7 +61,7 @@ class Answers {
   std::map<std::pair<int, int64_t>, Ids> found_;
 };
 
-TEST(Engines, AnswerManyThreadsAtOnce) {
+TEST(Engines, ServeManyThreads) {
   constexpr int kThreads = 6, kRequests = 12;
   const Model model = small_model(2, 1);
   Answers answers;
@@ -92,7 +92,7 @@ TEST(Engines, AnswerManyThreadsAtOnce) {
   }
 }
 
-TEST(Engines, EndWithAnswersUnderWay) {
+TEST(Engines, EndWithRunningRequests) {
   Answers answers;
   for (int i = 0; i < 5; ++i) {
     Engine engine(small_model(1, 3), {.cache_bytes = 1 << 20, .most_sequences = 2});
@@ -101,7 +101,7 @@ TEST(Engines, EndWithAnswersUnderWay) {
   }
 }
 
-TEST(Engines, RefuseADraftOfAnotherKind) {
+TEST(Engines, RefuseADraftWithAnotherVocabulary) {
   Spec spec = small_model(1, 3).spec();
   spec.encoder = spec.decoder;
   const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");

@@ -1,5 +1,5 @@
-// Requests of a few hundred bytes, or of a body's limit, that cost the server its life, its memory
-// or its time; and conversations that say more than their words.
+// Small or maximal requests that once crashed the server or exhausted its memory or time, and
+// conversations that try to forge special tokens.
 
 #include <sys/stat.h>
 
@@ -21,9 +21,9 @@ class HostileRequestTest : public ApiTest {
   }
 };
 
-// The arguments of a call are JSON in a string. They were parsed without the limits of the body,
-// and 41,000 levels ended the program when they were written again.
-TEST_F(HostileRequestTest, DeepArgumentsStayText) {
+// The arguments of a call are JSON in a string. They were once parsed without the limits of the
+// body, and writing 41,000 levels again crashed the program.
+TEST_F(HostileRequestTest, KeepsDeepArgumentsAsText) {
   for (const std::string& inner :
        {std::string(100'000, '[') + std::string(100'000, ']'), std::string(100'000, '[')}) {
     const std::string arguments = "{\"a\":" + inner + "}";
@@ -35,20 +35,20 @@ TEST_F(HostileRequestTest, DeepArgumentsStayText) {
   }
 }
 
-TEST_F(HostileRequestTest, DeepArgumentsOfATemplateFileAreRefused) {
+TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/chat.jinja";
   std::ofstream(path) << "{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}";
   model_->chat = chat_format("", path, *tokenizer_);
   model_->facts.context = 1 << 20;
-  // 60 levels here and some of the conversation's own are more than a template takes.
+  // Together with the conversation's own levels, 60 levels exceed the template's limit.
   const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
   const auto exchange = post(kChatPath, conversation_with_call(deep));
   refused(exchange, 400, "messages", "nested");
   EXPECT_EQ(post(kChatPath, conversation_with_call("{\"a\":[]}"))->answer.status, 200);
 }
 
-TEST_F(HostileRequestTest, ManyKeysAreReadInTimeAndTooManyRefused) {
+TEST_F(HostileRequestTest, ReadsManyKeysQuicklyAndRefusesTooMany) {
   std::string body = "{\"content\":\"a\"";
   for (int i = 0; i < 99'000; ++i) body += ",\"" + std::to_string(i) + "\":0";
   EXPECT_EQ(ask("POST", "/tokenize", body + "}")->answer.status, 200);
@@ -56,9 +56,9 @@ TEST_F(HostileRequestTest, ManyKeysAreReadInTimeAndTooManyRefused) {
   refused(ask("POST", "/tokenize", body + "}"), 400, nullptr, "100000 keys");
 }
 
-// 686 bytes asked for gigabytes: many prompts, many answers of each, and at each token everything
-// that the model looked at.
-TEST_F(HostileRequestTest, AnswersAreCountedBeforeTheyAreBegun) {
+// A request of 686 bytes could cause gigabytes of output: many prompts, many choices for each, and
+// all attention weights of each token.
+TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
   model_->facts.context = 4096;
   model_->facts.width = 1024;
   const Json trace = {{"attention", {{"top_k", 1024}}}, {"hidden_states", {{"layer", 2}}}};
@@ -74,7 +74,7 @@ TEST_F(HostileRequestTest, AnswersAreCountedBeforeTheyAreBegun) {
   EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
   less["stream"] = true;
   EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
-  // A length that nobody asked for is shortened.
+  // An implicit length is shortened.
   model_->facts.context = 1 << 20;
   EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->answer.status, 200);
   EXPECT_LT(options_.max_tokens, 40'000);
@@ -88,8 +88,8 @@ TEST_F(HostileRequestTest, AnswersAreCountedBeforeTheyAreBegun) {
       400, "echo", "at most 64 MiB");
 }
 
-// Tokens may be longer than was counted on.
-TEST_F(HostileRequestTest, WhatIsHeldOfAnswersIsBounded) {
+// Tokens may be longer than estimated.
+TEST_F(HostileRequestTest, LimitsHeldResponses) {
   HeldBytes one, two, three, four, five;
   EXPECT_THROW(one.set(kMostAnswerBytes + 1), ApiError);
   for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
@@ -106,7 +106,7 @@ TEST_F(HostileRequestTest, WhatIsHeldOfAnswersIsBounded) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
 }
 
-TEST_F(HostileRequestTest, TokensOfALongTextAreText) {
+TEST_F(HostileRequestTest, WritesTokensOfALongTextDirectly) {
   const std::string text(200'000, 'q');
   const auto exchange = post("/tokenize", {{"content", text}, {"with_pieces", true}});
   const Json json = parsed(exchange);
@@ -117,15 +117,15 @@ TEST_F(HostileRequestTest, TokensOfALongTextAreText) {
   EXPECT_EQ(json["max_model_len"], 64);
 }
 
-TEST_F(HostileRequestTest, VectorsAreCountedBeforeTheyAreMade) {
+TEST_F(HostileRequestTest, EstimatesVectorsBeforeComputing) {
   EXPECT_THROW(check_vectors(2048, 8192, false, "input"), ApiError);
   check_vectors(2048, 3072, true, "input");
   check_vectors(2048, 1024, false, "input");
 }
 
-// A function's parameter named <|im_end|> ended the system's message: values were kept from
-// becoming special tokens, names were not, nor was what a request gives the template besides.
-TEST_F(HostileRequestTest, NamesAndVariablesAreNoSpecialTokens) {
+// A function parameter named <|im_end|> once ended the system message: values were guarded, but
+// names and extra template variables were not.
+TEST_F(HostileRequestTest, GuardsNamesAndVariables) {
   const std::string special(tokenizer_->text_of(tokenizer_->eos_id().value()));
   model_->chat = ChatFormat{[](const ChatRequest& request) {
     return request.messages + request.tools + request.documents + request.variables;
@@ -158,8 +158,9 @@ class TemplateTest : public HostileRequestTest {
   std::string path_;
 };
 
-// Clients of OpenAI's API send null beside calls; a template that joins texts refused it.
-TEST_F(TemplateTest, AMessageThatOnlyCallsToolsHasNoContent) {
+// Clients of OpenAI's API send null with tool calls; a template that concatenates strings refused
+// it.
+TEST_F(TemplateTest, AcceptsNullContentWithToolCalls) {
   use("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}");
   EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
   EXPECT_EQ(told(), "user:x;assistant:;");
@@ -172,7 +173,7 @@ TEST_F(TemplateTest, AMessageThatOnlyCallsToolsHasNoContent) {
   EXPECT_EQ(told(), "x;calls;") << "a template that knows of null sees it";
 }
 
-TEST_F(TemplateTest, ErrorsTellNoPathAndQuoteLittle) {
+TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {
   use("{{ raise_exception('no: ' ~ messages[0].content) }}");
   const Json long_chat = {
       {"messages", {{{"role", "user"}, {"content", std::string(200'000, 'w')}}}}};
@@ -182,8 +183,8 @@ TEST_F(TemplateTest, ErrorsTellNoPathAndQuoteLittle) {
   EXPECT_LT(exchange->answer.body.size(), 700u);
 }
 
-// A template that knows no tools left them out without a word.
-TEST_F(TemplateTest, WhatATemplateDoesNotKnowIsRefused) {
+// A template without support for tools silently ignored them.
+TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
   const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   use("{% for m in messages %}{{ m.content }}{% endfor %}");
   refused(post(kChatPath, chat({{"tools", tools}})), 400, "tools", "does not know tools");
@@ -198,20 +199,20 @@ TEST_F(TemplateTest, WhatATemplateDoesNotKnowIsRefused) {
       200);
 }
 
-TEST_F(TemplateTest, AFifoIsNoTemplate) {
+TEST_F(TemplateTest, RefusesAFifoAsTemplate) {
   const std::string path = folder_.path() + "/fifo";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_THROW(chat_format("", path, *tokenizer_), Error);
 }
 
-TEST_F(HostileRequestTest, AModelWithoutALanguageHeadIsRefusedByName) {
+TEST_F(HostileRequestTest, RefusesAModelWithoutALanguageModelHead) {
   refused(post(kChatPath, chat({{"model", "second/model"}})), 400, "model",
           "second/model has no language head");
   refused(post(kCompletionPath, {{"model", "third"}, {"prompt", "a"}}), 400, "model",
           "third has no language head");
 }
 
-TEST_F(HostileRequestTest, ErrorsQuoteLittle) {
+TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
   const std::string word(300'000, 'w');
   for (const auto& exchange :
        {ask("POST", kChatPath, "{\"messages\": \"" + word),

@@ -7,7 +7,7 @@
 namespace fovea::serve {
 namespace {
 
-// The fake engine's every answer is "Hello".
+// Every answer of the fake engine is "Hello".
 class TranslationTest : public ApiTest {
  protected:
   void SetUp() override {
@@ -22,7 +22,7 @@ class TranslationTest : public ApiTest {
   std::string source(size_t i) const { return {prompts_[i].begin(), prompts_[i].end()}; }
 };
 
-TEST_F(TranslationTest, AnswersAsLibreTranslateDoes) {
+TEST_F(TranslationTest, RespondsInLibreTranslatesFormat) {
   EXPECT_EQ(parsed(translated(about("Hallo"))), (Json{{"translatedText", "Hello"}}));
   EXPECT_EQ(source(0), "Hallo");
   EXPECT_EQ(parsed(translated(about({"Hallo", "Du"}))),
@@ -46,7 +46,7 @@ TEST_F(TranslationTest, TranslatesLineByLine) {
   EXPECT_EQ(parsed(translated(about("\n")))["translatedText"], "\n");
 }
 
-TEST_F(TranslationTest, GivesOtherTranslationsOnce) {
+TEST_F(TranslationTest, ReturnsDistinctAlternatives) {
   holding_ = true;
   const auto exchange = translated(about("Hallo", {{"alternatives", 3}}));
   Generation whole;
@@ -61,7 +61,7 @@ TEST_F(TranslationTest, GivesOtherTranslationsOnce) {
   EXPECT_EQ(parsed(exchange), (Json{{"translatedText", "Hello"}, {"alternatives", {"Hi", "Hey"}}}));
 }
 
-TEST_F(TranslationTest, TakesForms) {
+TEST_F(TranslationTest, AcceptsForms) {
   const auto form = [&](const std::string& body) {
     return ask("POST", "/translate", body, "application/x-www-form-urlencoded; charset=utf-8");
   };
@@ -75,7 +75,7 @@ TEST_F(TranslationTest, TakesForms) {
   refused_plainly(form("q=a&source=de&target=en&alternatives=x"), 400, "alternatives");
 }
 
-TEST_F(TranslationTest, RefusesWhatItCannot) {
+TEST_F(TranslationTest, RefusesUnsupportedRequests) {
   refused_plainly(translated({{"source", "de"}, {"target", "en"}}), 400, "q: is missing");
   refused_plainly(translated({{"q", "a"}, {"target", "en"}}), 400, "source");
   refused_plainly(translated({{"q", "a"}, {"source", "de"}}), 400, "target");
@@ -92,7 +92,7 @@ TEST_F(TranslationTest, RefusesWhatItCannot) {
   refused_plainly(translated(about("a")), 400, "translates");
 }
 
-TEST_F(TranslationTest, ABusyEngineIs429OnlyWhereNoLineIsUnderWay) {
+TEST_F(TranslationTest, ReturnsStatus429OnlyIfNoLineIsRunning) {
   most_taken_ = 1;
   EXPECT_EQ(translated(about("a"))->answer.status, 200);
   refused_plainly(translated(about("b")), 429, "too many");
@@ -102,7 +102,7 @@ TEST_F(TranslationTest, ABusyEngineIs429OnlyWhereNoLineIsUnderWay) {
   EXPECT_EQ(exchange->answer.headers[0].first, "Retry-After");
 }
 
-TEST_F(TranslationTest, AClientThatLeavesCancels) {
+TEST_F(TranslationTest, CancelsWhenTheClientDisconnects) {
   holding_ = true;
   const auto exchange = translated(about("a\nb"));
   exchange->leave();
@@ -110,7 +110,7 @@ TEST_F(TranslationTest, AClientThatLeavesCancels) {
   EXPECT_FALSE(sinks_[0](Event{}));
 }
 
-TEST_F(TranslationTest, TheLanguagesChooseTheModel) {
+TEST_F(TranslationTest, SelectsTheModelByLanguages) {
   EXPECT_EQ(parsed(ask("GET", "/languages")),
             (Json{{{"code", "de"}, {"name", "de"}, {"targets", {"en"}}},
                   {{"code", "en"}, {"name", "en"}, {"targets", Json::array()}}}));
@@ -132,7 +132,7 @@ TEST_F(TranslationTest, TheLanguagesChooseTheModel) {
   EXPECT_EQ(chosen("en", "de", "second/model"), "2 x");
 }
 
-TEST_F(TranslationTest, OneModelMayHaveManyDirections) {
+TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
   model_->translator->directions = {{"en", "de", "to German: "}, {"en", "fr", "to French: "}};
   EXPECT_EQ(parsed(ask("GET", "/languages"))[1],
             (Json{{"code", "en"}, {"name", "en"}, {"targets", {"de", "fr"}}}));
@@ -144,7 +144,7 @@ TEST_F(TranslationTest, OneModelMayHaveManyDirections) {
   EXPECT_EQ(refused->answer.status, 400);
 }
 
-TEST(TranslationDirections, AreThoseThatTheVocabularyHasCodesFor) {
+TEST(TranslationDirections, AreReadFromLanguageCodes) {
   const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");
   Spec spec;
   spec.context = 8;
@@ -159,8 +159,8 @@ TEST(TranslationDirections, AreThoseThatTheVocabularyHasCodesFor) {
   EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");
 }
 
-// 600,000 lines of one letter took gigabytes before the first of them was translated.
-TEST_F(TranslationTest, TooManyLinesAreRefused) {
+// 600,000 lines of one letter once took gigabytes before the first translation.
+TEST_F(TranslationTest, RefusesTooManyLines) {
   std::string lines;
   for (int i = 0; i < 65'536; ++i) lines += "\n";
   refused_plainly(translated(about(lines)), 400, "at most 65536");
@@ -169,7 +169,7 @@ TEST_F(TranslationTest, TooManyLinesAreRefused) {
   EXPECT_EQ(translated(about(std::string(1000, '\n') + "a"))->answer.status, 200);
 }
 
-TEST_F(TranslationTest, AClientThatLeftIsNotTokenizedFor) {
+TEST_F(TranslationTest, SkipsTokenisationAfterADisconnect) {
   int lines = 0;
   const auto exchange = std::make_shared<FakeExchange>();
   model_->translator->request = [&](const std::string&, const std::string&, int64_t) {

@@ -17,7 +17,7 @@ class VectorsTest : public ApiTest {
   const std::string kText = "the eye sees a fox";
 };
 
-TEST(Embeddings, AreWrittenInBase64) {
+TEST(Embeddings, AreEncodedInBase64) {
   EXPECT_EQ(base64(""), "");
   EXPECT_EQ(base64("f"), "Zg==");
   EXPECT_EQ(base64("fo"), "Zm8=");
@@ -25,7 +25,7 @@ TEST(Embeddings, AreWrittenInBase64) {
   EXPECT_EQ(base64("\xff\xfe\xfd"), "//79");
 }
 
-TEST_F(VectorsTest, EmbedsAsTextEmbeddingsInferenceDoes) {
+TEST_F(VectorsTest, EmbedsLikeTextEmbeddingsInference) {
   const Json json = parsed(post("/embed", {{"inputs", {kText, "a"}}}));
   EXPECT_EQ(json[0].get<std::vector<float>>(), alone(kText)) << "to the bit";
   EXPECT_EQ(json[1].get<std::vector<float>>(), alone("a"));
@@ -40,14 +40,14 @@ TEST_F(VectorsTest, EmbedsAsTextEmbeddingsInferenceDoes) {
   EXPECT_EQ(other[0].get<std::vector<float>>(), alone(kText, options));
 }
 
-TEST_F(VectorsTest, EmbedsTheTextThatIdsStandFor) {
+TEST_F(VectorsTest, EmbedsTheTextOfIds) {
   const std::vector<int32_t> ids = embedder_->tokenizer().encode(kText);
   const std::string text = embedder_->tokenizer().decode(ids, true);
   const Json json = parsed(post("/embed", {{"inputs", ids}}));
   EXPECT_EQ(json[0].get<std::vector<float>>(), alone(text));
 }
 
-TEST_F(VectorsTest, RefusesAsTextEmbeddingsInferenceDoes) {
+TEST_F(VectorsTest, RefusesLikeTextEmbeddingsInference) {
   refused_plainly(post("/embed", {{"inputs", Json::array()}}), 400, "inputs", "Empty");
   refused_plainly(post("/embed", {{"inputs", ""}}), 400, "inputs", "Empty");
   refused_plainly(post("/embed", {{"inputs", 1}}), 422, "inputs", "Validation");
@@ -88,7 +88,7 @@ TEST_F(VectorsTest, RanksTextsByTheirScore) {
   EXPECT_FALSE(as_it_is[0].contains("text"));
 }
 
-TEST_F(VectorsTest, RefusesToRankNothing) {
+TEST_F(VectorsTest, RefusesToRankNoTexts) {
   refused_plainly(post("/rerank", {{"query", "a"}, {"texts", Json::array()}}), 400, "texts",
                   "Empty");
   refused_plainly(post("/rerank", {{"query", "a"}}), 422, "texts", "Validation");
@@ -96,7 +96,7 @@ TEST_F(VectorsTest, RefusesToRankNothing) {
                   "re-ranker", "Backend");
 }
 
-TEST_F(VectorsTest, AFullQueueIs429) {
+TEST_F(VectorsTest, ReturnsStatus429IfTheQueueIsFull) {
   other_->embed_queue = std::make_shared<EmbedQueue>(*embedder_, QueueOptions{.most_waiting = 0});
   const auto plain = post("/embed", {{"inputs", "a"}});
   refused_plainly(plain, 429, "too many", "Overloaded");
@@ -106,7 +106,7 @@ TEST_F(VectorsTest, AFullQueueIs429) {
   EXPECT_EQ(openai->answer.headers[0].first, "Retry-After");
 }
 
-TEST_F(VectorsTest, AVectorsBitsDoNotDependOnItsCompany) {
+TEST_F(VectorsTest, GivesTheSameBitsInAnyBatch) {
   std::vector<std::string> texts;
   std::vector<std::vector<float>> expected;
   for (int i = 0; i < 60; ++i) {
@@ -126,8 +126,8 @@ TEST_F(VectorsTest, AVectorsBitsDoNotDependOnItsCompany) {
   EXPECT_LT(queue.status().batches, 60);
 }
 
-// The query was tokenized again for each text, 2,048 times, whether or not the client still waited.
-TEST_F(VectorsTest, ALongQueryIsReadOnce) {
+// The query was once tokenised for each of 2,048 texts, even after the client had disconnected.
+TEST_F(VectorsTest, TokenisesALongQueryOnce) {
   std::string query;
   for (int i = 0; i < 20'000; ++i) query += "fox sees a ";
   const std::vector<std::string> texts(2048, "the eye");
@@ -136,7 +136,7 @@ TEST_F(VectorsTest, ALongQueryIsReadOnce) {
   EXPECT_EQ(json[2047]["score"].get<float>(), reranker_->score(query, {"the eye"})[0]);
 }
 
-TEST_F(VectorsTest, NothingIsReadForAClientThatLeft) {
+TEST_F(VectorsTest, ReadsNothingAfterADisconnect) {
   const std::vector<std::string> texts(100, "the eye");
   RerankOptions rerank;
   rerank.stop = [] { return true; };

@@ -7,7 +7,7 @@
 #include "families/directory.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "train/job.h"
+#include "train/prepare.h"
 
 namespace fovea {
 namespace {
@@ -38,13 +38,13 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
     o.evaluate_windows = kWindows;
     const Job job = prepare(small_spec(0.5f), o, true, [](const std::string&) {});
     if (batch == 1) {
-      ASSERT_EQ(job.examples->validation_batches(), kWindows);
+      ASSERT_EQ(examples_of(job).validation_batches(), kWindows);
       for (int64_t i = 0; i < kWindows; ++i) {
-        const Batch window = job.examples->validation(i);
+        const Batch window = examples_of(job).validation(i);
         sum += plain_loss(job.model, window.target.ids, window.labels);
       }
     }
-    const Score found = score(job.model, DType::f32, *job.examples);
+    const Score found = score(job.model, DType::f32, examples_of(job));
     EXPECT_EQ(found.asked, kWindows * 16);
     EXPECT_NEAR(found.loss, sum / (kWindows * 16), 1e-5) << "batch " << batch;
   }
@@ -103,7 +103,7 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   const Job job = prepare(small_spec(), o, true, [](const std::string&) {});
   const ModelFiles kept = open_model_files(o.out, Weights::owned);
   const auto loss_of = [&](const Transformer& model) {
-    return score(model, DType::f32, *job.examples).loss;
+    return score(model, DType::f32, examples_of(job)).loss;
   };
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse

@@ -186,7 +186,7 @@ TEST_P(Mixtures, LearnABatch) {
       Transformer model(spec);
       initialise(model, 1);
       const TextBatch batch(spec);
-      Optimizer optimizer(model, {});
+      Optimizer optimizer(parameters_of(model), {});
       float first = 0, last = 0;
       for (int step = 1; step <= 12; ++step) {
         const Tensor loss = loss_of(model, batch, compute);

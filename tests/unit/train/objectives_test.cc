@@ -8,7 +8,7 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
-#include "train/job.h"
+#include "train/prepare.h"
 
 namespace fovea {
 namespace {

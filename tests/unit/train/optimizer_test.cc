@@ -1,4 +1,4 @@
-#include "train/optimizer.h"
+#include "train/stepper.h"
 
 #include <gtest/gtest.h>
 
@@ -22,43 +22,43 @@ TrainOptions schedule(Schedule kind) {
 
 TEST(LearningRate, WarmsUpAndFallsByTheCosine) {
   const TrainOptions o = schedule(Schedule::cosine);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 0), 1e-3);  // the first step already moves
-  EXPECT_DOUBLE_EQ(learning_rate(o, 8), 9e-3);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 9), 1e-2);  // the peak
-  EXPECT_LT(learning_rate(o, 10), 1e-2);
-  EXPECT_NEAR(learning_rate(o, 99), 1e-3, 5e-6);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 100), 1e-3);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 1000), 1e-3);  // and stays there
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);  // the first step already moves
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 8), 9e-3);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);  // the peak
+  EXPECT_LT(learning_rate(rate_schedule(o), 10), 1e-2);
+  EXPECT_NEAR(learning_rate(rate_schedule(o), 99), 1e-3, 5e-6);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 100), 1e-3);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 1000), 1e-3);  // and stays there
 }
 
 TEST(LearningRate, HasNoWarmUpOfZeroSteps) {
   for (const Schedule kind : {Schedule::cosine, Schedule::trapezoid, Schedule::constant}) {
     TrainOptions o = schedule(kind);
     o.warmup = 0;
-    EXPECT_DOUBLE_EQ(learning_rate(o, 0), 1e-2);
+    EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-2);
   }
 }
 
 TEST(LearningRate, IsFlatThenLinearAsTrapezoid) {
   const TrainOptions o = schedule(Schedule::trapezoid);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 0), 1e-3);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 9), 1e-2);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 80), 1e-2);
-  EXPECT_NEAR(learning_rate(o, 90), 5.5e-3, 1e-15);  // half the way down
-  EXPECT_NEAR(learning_rate(o, 100), 1e-3, 1e-15);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 80), 1e-2);
+  EXPECT_NEAR(learning_rate(rate_schedule(o), 90), 5.5e-3, 1e-15);  // half the way down
+  EXPECT_NEAR(learning_rate(rate_schedule(o), 100), 1e-3, 1e-15);
 }
 
 TEST(LearningRate, StaysConstant) {
   const TrainOptions o = schedule(Schedule::constant);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 9), 1e-2);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 99), 1e-2);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 99), 1e-2);
 }
 
 TEST(LearningRate, IsFiniteWhereWarmUpIsLongerThanTheRun) {
   TrainOptions o = schedule(Schedule::cosine);
   o.warmup = 200;
   for (int64_t step = 0; step <= 100; ++step)
-    EXPECT_LT(learning_rate(o, step), 1e-2) << "step " << step;
+    EXPECT_LT(learning_rate(rate_schedule(o), step), 1e-2) << "step " << step;
 }
 
 // AdamW written out in double: Loshchilov and Hutter 2019, algorithm 2.
@@ -99,7 +99,7 @@ void compare_with_plain(double clip) {
   o.clip = clip;
   o.weight_decay = 0.3;  // strong, so that a wrong group is seen
   o.epsilon = 1e-3;      // tames the division of rounding errors by their own size
-  Optimizer optimizer(model, o);
+  Optimizer optimizer(parameters_of(model), optimizer_options(o));
   std::map<std::string, PlainAdamW> plain;
   model.each([&](const std::string& name, Parameter& p) {
     const std::vector<float> w = to_floats(p.value);

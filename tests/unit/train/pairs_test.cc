@@ -8,8 +8,8 @@
 #include "support/runs.h"
 #include "tensor/tape.h"
 #include "train/evaluation.h"
-#include "train/job.h"
-#include "train/optimizer.h"
+#include "train/prepare.h"
+#include "train/stepper.h"
 #include "train/weight_average.h"
 
 namespace fovea {
@@ -154,9 +154,9 @@ TEST_F(Pairs, AreNotToldApartByPadding) {
   const Job job = prepare(small_translator(), options("out"), true, [](const std::string&) {});
   const NoGradient off;
   Pass pass;
-  const Batch batch = job.examples->training(0);
+  const Batch batch = examples_of(job).training(0);
   ASSERT_FALSE(batch.source_valid.empty());
-  const double together = *loss_of(job.model, batch, pass, 1).data_as<double>();
+  const double together = *label_loss(job.model, batch, pass, 1).data_as<double>();
   double alone = 0;
   const int64_t B = batch.labels.dim(0), S = batch.source.ids.dim(1), T = batch.labels.dim(1);
   EXPECT_GT(B, 2);
@@ -172,7 +172,7 @@ TEST_F(Pairs, AreNotToldApartByPadding) {
     one.source.ids = part(batch.source.ids, b * S, read);
     one.target.ids = part(batch.target.ids, b * T, said);
     one.labels = part(batch.labels, b * T, said);
-    alone += *loss_of(job.model, one, pass, 1).data_as<double>();
+    alone += *label_loss(job.model, one, pass, 1).data_as<double>();
   }
   EXPECT_NEAR(together, alone, 1e-4 * alone);
 }
@@ -246,9 +246,9 @@ TEST(LearningRate, FallsWithTheRootOfTheStep) {
   o.schedule = Schedule::inverse_root;
   o.learning_rate = 1;
   o.warmup = 99;
-  EXPECT_DOUBLE_EQ(learning_rate(o, 0), 0.01);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 99), 1);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 399), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 0.01);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 99), 1);
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 399), 0.5);
 }
 
 }  // namespace

@@ -227,6 +227,22 @@ TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
   EXPECT_EQ(state["numeric_class"], "amx");
 }
 
+// A snapshot holds the trainable parameters only; the run was refused for want of the others.
+TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
+  Spec spec = small_spec();
+  spec.decoder->position.kind = PositionKind::sinusoidal;
+  spec.decoder->position.stored = true;
+  options_.average = 2;
+  train(spec, options_);
+  TrainOptions stopped = options_;
+  stopped.out = runs_ / "stopped";
+  train(spec, stopped, {}, stop_after(11));
+  EXPECT_EQ(train(spec, stopped).step, options_.steps);
+  EXPECT_EQ(state_bytes(stopped, 20), state_bytes(options_, 20));
+  EXPECT_EQ(read_file(stopped.out + "/model.safetensors"),
+            read_file(options_.out + "/model.safetensors"));
+}
+
 TEST_F(Resume, FallsBackToTheOlderSnapshot) {
   stop_at(20);
   const std::string last = read_file(file(20));

@@ -1,0 +1,17 @@
+#include "generate/token_counts.h"
+
+namespace fovea {
+
+TokenCounts::TokenCounts(const Sampling& options, const std::vector<int32_t>& prompt)
+    : wanted_(options.repetition_penalty != 1 || options.presence_penalty != 0 ||
+              options.frequency_penalty != 0) {
+  if (!wanted_) return;
+  for (const int32_t id : prompt) counts_[id] = 0;
+}
+
+void TokenCounts::follow(const std::vector<int32_t>& written) {
+  if (!wanted_) return;
+  for (; followed_ < written.size(); ++followed_) ++counts_[written[followed_]];
+}
+
+}  // namespace fovea

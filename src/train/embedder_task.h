@@ -1,0 +1,12 @@
+#pragma once
+
+#include "fovea/train_embedder.h"
+#include "train/job.h"
+
+namespace fovea {
+
+// Checks the options and the data and builds the job of training an embedder. Throws as
+// train_embedder() does; writes nothing.
+Job prepare_embedder(const EmbedderTraining& training, const Say& say);
+
+}  // namespace fovea

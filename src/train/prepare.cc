@@ -1,0 +1,157 @@
+#include "train/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tokenizer/formats/vocab_files.h"
+#include "train/check_options.h"
+#include "train/examples_task.h"
+#include "train/settings.h"
+
+namespace fovea {
+namespace {
+
+// The Spec of the checkpoint to start from, which may be told to read less at a time.
+Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
+  Spec spec = files.model.spec;
+  if (given.context > 0 && given.context < spec.context && !spec.encoder &&
+      spec.decoder->position.kind == PositionKind::none)
+    spec.context = given.context;
+  return spec;
+}
+
+std::string choose_best_by(const std::string& asked, const ExamplesTask& task) {
+  std::vector<std::string> names = task.figure_names();
+  const auto measured = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
+  names.emplace_back("loss");
+  check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
+        fmt::join(names, " or "));
+  return asked;
+}
+
+TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, const Spec& spec) {
+  const TrainOptions& o = job.options;
+  if (job.snapshot) return TranslationTokenizers::open(o.out);
+  if (o.from.empty()) {
+    if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
+    const Tokenizer made = task.make_tokenizer(spec);
+    return {made, made};
+  }
+  // A checkpoint without one is given another's.
+  const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
+  return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
+}
+
+// Gives the Spec what task and tokenizer need. -> whether the model gets a new head
+bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Origin& origin,
+           const std::string& from, const Say& say) {
+  const Spec before = spec;
+  task.shape(spec, tokenizer, origin, say);
+  const bool new_head = write_spec(before) != write_spec(spec);
+  if (!from.empty() && tokenizer.size() > spec.vocabulary) {
+    fail(ErrorKind::BadFile,
+         "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
+         from, tokenizer.size(), spec.vocabulary);
+  }
+  spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
+  spec = validated(spec);
+  return new_head;
+}
+
+// What the checkpoint lacks begins as in a new model.
+void initialise_missing(Transformer& model, uint64_t seed) {
+  Transformer fresh(model.spec);
+  initialise(fresh, seed);
+  std::map<std::string, Tensor> values;
+  fresh.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
+  model.each([&](const std::string& name, Parameter& p) {
+    if (!p.value) p.value = values.at(name);
+  });
+}
+
+// The weights with which the run begins.
+void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
+  const TrainOptions& o = job.options;
+  if (o.from.empty()) {
+    job.model = Transformer(spec);
+    initialise(job.model, o.seed);
+    job.plan.from = "random weights";
+    return;
+  }
+  ModelFiles files = new_head ? open_with_head(o.from, Weights::owned, spec.head)
+                              : open_model_files(o.from, Weights::owned);
+  for (std::string& warning : files.warnings) say(std::move(warning));
+  job.model = std::move(files.model);
+  if (!files.missing.empty()) initialise_missing(job.model, o.seed);
+  job.model.spec = spec;  // its context may be the shorter one asked for
+  job.plan.from = o.from;
+}
+
+void plan_data(Job& job, const Spec& spec, const Examples& examples) {
+  TrainPlan& plan = job.plan;
+  const TrainOptions& o = job.options;
+  plan.spec = spec;
+  plan.objective = name_of(objective_of(o, spec));
+  plan.training_tokens = examples.learnt.tokens;
+  plan.validation_tokens = examples.held_out.tokens;
+  plan.training_sequences = examples.learnt.sequences;
+  plan.validation_sequences = examples.held_out.sequences;
+  const double passes = static_cast<double>(o.accumulate), epoch = examples.passes_per_epoch();
+  plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
+  plan.epochs = static_cast<double>(o.steps) * passes / epoch;
+}
+
+nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
+                                const Examples& examples) {
+  nlohmann::ordered_json s;
+  s["spec"] = nlohmann::ordered_json::parse(write_spec(spec));
+  s["data"] = fmt::format("{:016x}", examples.hash);
+  s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
+  s["precision"] = name_of(job.compute);
+  s.update(settings_of(job.options, objective_of(job.options, spec)));
+  return s;
+}
+
+}  // namespace
+
+Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
+            const std::function<bool(double fraction)>& reading) {
+  check_options(options);
+  Job job;
+  job.options = options;
+  open_snapshot(job, say);
+  Spec spec = given;
+  Origin origin;
+  if (!options.from.empty()) {
+    ModelFiles files = open_model_files(options.from, Weights::mapped);
+    spec = spec_to_start_from(given, files);
+    origin = std::move(files.origin);
+    origin.save_all_as(DType::f32);
+  }
+  std::unique_ptr<ExamplesTask> task = open_task(options, spec);
+  task->watch(reading);
+  job.options.best_by = choose_best_by(options.best_by, *task);
+  const TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  const Tokenizer& tokenizer = tokenizers.source;
+  const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);
+  if (options.from.empty()) origin = task->origin(spec, tokenizer);
+  if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
+  plan_cost(job, task->cost(spec, job.compute));
+  task->load({spec, tokenizers, origin, job.compute}, read_only, say);
+  plan_data(job, spec, task->loaded());
+  job.plan.vocabulary = tokenizer.size();
+  check_memory(job);
+  job.settings = settings(job, spec, tokenizer, task->loaded());
+  check_settings(job);
+  if (const std::string change = change_of_class(job); !change.empty()) say(change);
+  job.task = std::move(task);
+  choose_model(job, spec, [&] { begin_model(job, spec, new_head, say); });
+  return job;
+}
+
+}  // namespace fovea

@@ -1,0 +1,110 @@
+#include "train/run.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/float_mode.h"
+#include "plan/machine.h"
+#include "train/trainer.h"
+
+namespace fovea {
+namespace {
+
+// From a few steps of the real thing where they are quick, else from the rate of this machine's
+// matrix products: a step was measured to reach about this part of it.
+constexpr double kUsualShare = 0.7;
+constexpr double kQuickSeconds = 0.5;
+
+double estimated_seconds(Job& job) {
+  const double steps = static_cast<double>(job.options.steps - job.plan.first_step);
+  const double step_seconds =
+      job.plan.flops_per_step / (kUsualShare * measured_flops(job.compute, 0.02));
+  if (step_seconds > kQuickSeconds) return steps * step_seconds;
+  Transformer scratch(job.model.spec);
+  initialise(scratch, 0);
+  job.task->choose_trainable(scratch);
+  Stepper step(scratch, *job.task, job.options);
+  step(0);  // the first one allocates
+  const auto start = std::chrono::steady_clock::now();
+  step(1);
+  step(2);
+  return steps * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+         2;
+}
+
+// Nothing is left on the disk for input that is refused. Preparing a run in a new folder makes it
+// only for the token cache of a large text; this takes both away again unless told to keep them.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(path), existing_(path) {
+    while (!is_folder(existing_) && existing_ != "." && existing_ != "/")
+      existing_ = parent_of(existing_);
+  }
+  ~NewFolder() {
+    if (existing_ == path_) return;
+    system_calls().unlink((path_ + "/tokens.bin").c_str());
+    for (std::string made = path_; made != existing_; made = parent_of(made))
+      system_calls().rmdir(made.c_str());  // which leaves what is not empty
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  void keep() { existing_ = path_; }
+
+ private:
+  std::string path_, existing_;  // the second: the part of the path that was there before
+};
+
+// What the last snapshot tells of a run that has nothing left to do.
+std::optional<TrainResult> result_of_finished(const Job& job) {
+  if (!job.snapshot) return std::nullopt;
+  const nlohmann::json& state = job.snapshot->state;
+  TrainResult result;
+  result.step = job.snapshot->step;
+  result.stopped_early = job.options.patience > 0 && result.step < job.options.steps &&
+                         state.value("stale", int64_t{0}) >= job.options.patience;
+  if (result.step < job.options.steps && !result.stopped_early) return std::nullopt;
+  result.loss = state.value("loss", 0.0);
+  result.best_loss = state.value("best_loss", 0.0);
+  result.bits_per_byte = state.value("bits_per_byte", 0.0);
+  result.figures = state.value("best_figures", result.figures);
+  result.start_figures = state.value("start_figures", result.start_figures);
+  return result;
+}
+
+}  // namespace
+
+TrainPlan plan_run(const Preparation& prepare) {
+  const FloatMode mode;
+  std::vector<std::string> notes;
+  Job job = prepare([&](std::string note) { notes.push_back(std::move(note)); });
+  job.plan.seconds = estimated_seconds(job);
+  job.plan.notes = notes;
+  return job.plan;
+}
+
+TrainResult run(const std::string& out, const Preparation& prepare,
+                const std::function<bool(const TrainPlan&)>& planned,
+                const std::function<bool(const TrainProgress&)>& progress) {
+  const FloatMode mode;
+  std::vector<std::string> notes;
+  check(!out.empty(), "--out: no directory; expected one for the model");
+  std::optional<SnapshotFolder> folder;  // from before its snapshots are read, if there is one
+  if (is_folder(out)) folder.emplace(out);
+  NewFolder created(out);
+  Job job = prepare([&](std::string note) { notes.push_back(std::move(note)); });
+  job.plan.notes = notes;
+  const std::optional<TrainResult> finished = result_of_finished(job);
+  if (!finished) job.plan.seconds = estimated_seconds(job);
+  if (planned && !planned(job.plan)) return {.step = job.plan.first_step};
+  if (finished) return *finished;
+  created.keep();
+  if (!folder) {
+    folder.emplace(out);
+    if (!find_snapshots(out).empty()) {
+      fail(ErrorKind::Failed,
+           "--out: {} has come to hold another run meanwhile; expected a new one", out);
+    }
+  }
+  return Trainer(job, *folder, progress).run();
+}
+
+}  // namespace fovea

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "train/job.h"
+
+namespace fovea {
+
+// Builds the job of a run; notes for the plan go to `say`.
+using Preparation = std::function<Job(const Say& say)>;
+
+// The plan of a run, with its notes and an estimate of its time.
+TrainPlan plan_run(const Preparation& prepare);
+
+// Runs or resumes what `prepare` builds, in the folder `out`. See train() for the callbacks.
+TrainResult run(const std::string& out, const Preparation& prepare,
+                const std::function<bool(const TrainPlan&)>& planned,
+                const std::function<bool(const TrainProgress&)>& progress);
+
+}  // namespace fovea

@@ -1,0 +1,47 @@
+#include "train/stepper.h"
+
+#include <cmath>
+
+namespace fovea {
+
+OptimizerOptions optimizer_options(const TrainOptions& o) {
+  return {.beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .epsilon = o.epsilon,
+          .weight_decay = o.weight_decay,
+          .clip = o.clip};
+}
+
+RateSchedule rate_schedule(const TrainOptions& o) {
+  return {.kind = o.schedule,
+          .peak = o.learning_rate,
+          .final_rate = o.final_rate,
+          .steps = o.steps,
+          .warmup = o.warmup,
+          .decay_fraction = o.decay_fraction};
+}
+
+Stepper::Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options)
+    : model_(model),
+      task_(task),
+      schedule_(rate_schedule(options)),
+      optimizer(parameters_of(model), optimizer_options(options)) {}
+
+Stepper::Outcome Stepper::operator()(int64_t step) {
+  const auto [loss, tokens] = task_.backward(model_, step);
+  Outcome outcome;
+  outcome.loss = loss;
+  outcome.tokens = tokens;
+  outcome.learning_rate = learning_rate(schedule_, step);
+  outcome.gradient_norm = optimizer.gradient_norm();
+  if (std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm)) {
+    optimizer.update(step + 1, outcome.learning_rate, outcome.gradient_norm);
+  } else {
+    outcome.bad_tensor = task_.first_bad_tensor(model_, step);
+    if (outcome.bad_tensor.empty()) outcome.bad_tensor = "the loss";
+    optimizer.clear_gradients();
+  }
+  return outcome;
+}
+
+}  // namespace fovea

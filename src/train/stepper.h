@@ -1,0 +1,36 @@
+#pragma once
+
+#include "fovea/train.h"
+#include "train/optimizer.h"
+#include "train/schedule.h"
+#include "train/task.h"
+
+namespace fovea {
+
+OptimizerOptions optimizer_options(const TrainOptions& options);
+RateSchedule rate_schedule(const TrainOptions& options);
+
+// One optimiser step of a model on a task; what bench times and the trainer repeats.
+class Stepper {
+ public:
+  // Model and task must outlive the stepper.
+  Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options);
+
+  // If loss or gradient is not finite, no weight is updated.
+  struct Outcome {
+    double loss = 0, gradient_norm = 0, learning_rate = 0;
+    int64_t tokens = 0;      // that were read
+    std::string bad_tensor;  // the first tensor that holds NaN or infinity; empty = none
+  };
+  Outcome operator()(int64_t step);
+
+ private:
+  Transformer& model_;
+  const TrainingTask& task_;
+  RateSchedule schedule_;
+
+ public:
+  Optimizer optimizer;
+};
+
+}  // namespace fovea

@@ -1,0 +1,122 @@
+#include "fovea/train_embedder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "support/expect_error.h"
+#include "support/runs.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kSubjects[] = {"fox", "eye", "light", "bird", "night", "day"};
+
+// A few steps of training the embedder of the goldens.
+class EmbedderTrainingTest : public testing::Test {
+ protected:
+  EmbedderTrainingTest() {
+    std::string pairs, triplets, scored = "sentence1,sentence2,score\n";
+    for (const std::string word : kSubjects) {
+      pairs += "the " + word + "\t" + word + " sees ?\n";
+      triplets += R"({"anchor": "the )" + word + R"(", "positive": "a )" + word +
+                  R"(", "negative": "never )" + word + "\"}\n";
+      for (const std::string other : kSubjects)
+        scored += "the " + word + ",a " + other + (word == other ? ",5\n" : ",0\n");
+    }
+    write_file_atomically(folder_ / "pairs.tsv", pairs);
+    write_file_atomically(folder_ / "triplets.jsonl", triplets);
+    write_file_atomically(folder_ / "scored.csv", scored);
+  }
+
+  EmbedderTraining training(const std::string& data, const std::string& out) const {
+    EmbedderTraining t;
+    t.model = "tests/goldens/sentence_model";
+    t.data = folder_ / data;
+    t.out = folder_ / out;
+    t.learning_rate = 3e-3;
+    t.batch = 4;
+    t.epochs = 5;
+    return t;
+  }
+  std::string weights(const EmbedderTraining& t) const {
+    return read_file(t.out + "/model.safetensors");
+  }
+  std::string hash_of_weights(const EmbedderTraining& t) const {
+    train_embedder(t);
+    return hash_text(hash_bytes(weights(t)));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(EmbedderTrainingTest, HasKnownBits) {
+  EmbedderTraining t = training("pairs.tsv", "pairs");
+  EXPECT_EQ(hash_of_weights(t), "c3c8f09498100311");
+  t = training("triplets.jsonl", "triplets");
+  t.dimensions = {4, 2};
+  EXPECT_EQ(hash_of_weights(t), "889ec88749cc273f");
+  t = training("scored.csv", "scored");
+  t.validation = t.data;
+  t.batch = 6;
+  t.epochs = 3;
+  EXPECT_EQ(hash_of_weights(t), "806f07c035e5213f");
+}
+
+TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
+  EmbedderTraining whole = training("scored.csv", "whole");
+  whole.validation = whole.data;
+  whole.evaluate_every = 4;
+  const TrainResult expected = train_embedder(whole);
+  EmbedderTraining stopped = whole;
+  stopped.out = folder_ / "stopped";
+  EXPECT_TRUE(train_embedder(stopped, {}, stop_after(7)).interrupted);
+  TrainPlan plan;
+  const TrainResult found = train_embedder(stopped, [&](const TrainPlan& given) {
+    plan = given;
+    return true;
+  });
+  EXPECT_EQ(plan.first_step, 7);
+  EXPECT_EQ(found.step, expected.step);
+  EXPECT_EQ(found.start_figures, expected.start_figures);
+  EXPECT_EQ(found.figures, expected.figures);
+  EXPECT_EQ(weights(stopped), weights(whole));
+  const std::string state = "/checkpoint-" + std::to_string(expected.step) + "/state.safetensors";
+  EXPECT_EQ(read_file(stopped.out + state), read_file(whole.out + state));
+  stopped.seed = 2;
+  expect_error(ErrorKind::InvalidArgument, {"seed was 1337 and is 2", "--allow-change"},
+               [&] { train_embedder(stopped); });
+}
+
+// At such a rate the measurements do not improve for long.
+TEST_F(EmbedderTrainingTest, StopsEarlyWithTheBestWeights) {
+  EmbedderTraining t = training("scored.csv", "out");
+  t.validation = t.data;
+  t.batch = 6;
+  t.evaluate_every = 1;
+  t.patience = 3;
+  t.learning_rate = 0.5;
+  const TrainResult result = train_embedder(t);
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_LT(result.step, 30);
+  EXPECT_GE(result.figures.at(0).second, result.start_figures.at(0).second);
+  const TrainResult again = train_embedder(t);
+  EXPECT_TRUE(again.stopped_early);
+  EXPECT_EQ(again.step, result.step);
+}
+
+TEST_F(EmbedderTrainingTest, PlansWithoutWriting) {
+  const EmbedderTraining t = training("triplets.jsonl", "out");
+  const TrainPlan plan = plan_embedder_training(t);
+  EXPECT_EQ(plan.steps, 10);
+  EXPECT_EQ(plan.training_sequences, 6);
+  EXPECT_EQ(plan.objective, "embedding");
+  EXPECT_GT(plan.tokens_per_step, 0);
+  EXPECT_GT(plan.flops_per_step, 0);
+  EXPECT_FALSE(std::filesystem::exists(t.out));
+}
+
+}  // namespace
+}  // namespace fovea
