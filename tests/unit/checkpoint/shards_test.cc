@@ -158,9 +158,10 @@ TEST(ModelFolder, RefusesPickleUnopened) {
       return -1;
     };
     const auto refused = [&](const std::string& path) {
-      expect_error(ErrorKind::Unsupported,
-                   {name + ": pickle is not read", "expected model.safetensors (convert with"},
-                   [&] { SafeTensors::open_model(path); });
+      expect_error(
+          ErrorKind::Unsupported,
+          {name + ": pickle files are not read", "expected model.safetensors (convert with"},
+          [&] { SafeTensors::open_model(path); });
     };
     refused(folder / name);
     refused(folder.path());

@@ -71,7 +71,7 @@ TEST_F(Refused, PickledWeights) {
   const std::string pickled = folder_ / "pytorch_model.bin";
   std::filesystem::rename(folder_ / "model.safetensors", pickled);
   for (const std::string& path : {folder_.path(), pickled}) {
-    expect_error(ErrorKind::Unsupported, {pickled, "pickle is not read", "convert with"},
+    expect_error(ErrorKind::Unsupported, {pickled, "pickle files are not read", "convert with"},
                  [&] { open_model_files(path, Weights::mapped); });
   }
 }

@@ -128,7 +128,7 @@ TEST(ValidSpecs, RefuseWindowsForMissingLayers) {
        {[](Spec& s) {
           s.decoder->attention.windows = {1, 2, 3};
         },
-        {"decoder.attention.windows has 3 numbers", "each of 2 layers"}},
+        {"decoder.attention.windows has 3 numbers", "expected 2, one per layer"}},
        {[](Spec& s) { s.decoder->attention.global = 1; }, {"decoder.attention.global is 1"}},
        {[](Spec& s) {
           s.decoder->attention.global = 1;

@@ -72,8 +72,8 @@ TEST(Refuses, ShapesThatDoNotFitAttention) {
   });
   AttentionOptions options;
   options.keys = 6;
-  refused({"attention", "6 keys of 5"}, [&] { with({2, 5, 4, 8}, options); });
-  refused({"attention", "6 keys of 5"}, [&] { weights({2, 5, 4, 8}, options); });
+  refused({"attention", "6 keys; expected at most 5"}, [&] { with({2, 5, 4, 8}, options); });
+  refused({"attention", "6 keys; expected at most 5"}, [&] { weights({2, 5, 4, 8}, options); });
   options = {};
   options.mask.valid = {{0, 5}};
   refused({"attention", "mask has 1 rows", "batch 2"}, [&] { with({2, 5, 4, 8}, options); });

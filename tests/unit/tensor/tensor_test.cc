@@ -63,7 +63,7 @@ TEST(Tensors, AreAbsentUntilMade) {
 
 TEST(Tensors, HaveEightAxesAtMost) {
   EXPECT_EQ(zeros({1, 2, 1, 1, 1, 1, 1, 3}).rank(), 8);
-  expect_error(ErrorKind::InvalidArgument, {"[1, 1, 1, 1, 1, 1, 1, 1]", "of 5", "at most 8 axes"},
+  expect_error(ErrorKind::InvalidArgument, {"[1, 1, 1, 1, 1, 1, 1, 1]", "(5)", "at most 8 axes"},
                [] {
                  zeros({1, 1, 1, 1, 1, 1, 1, 1, 5});
                });

@@ -81,7 +81,7 @@ TEST(TokenizerLimits, PartsOfATextShareTheLimit) {
   const Tokenizer tokenizer = open_text(file);
   std::string text;
   for (int i = 0; i < 100; ++i) text += "baa";
-  expect_error(ErrorKind::BadFile, {"text of 300 bytes (normalizer)"},
+  expect_error(ErrorKind::BadFile, {"text of 300 bytes too much (normalizer)"},
                [&] { tokenizer.encode(text); });
   EXPECT_EQ(tokenizer.encode("baa").size(), 60002u);
 }
