@@ -5,14 +5,6 @@
 #include "ops/ops.h"
 
 namespace fovea {
-namespace {
-
-Tensor sum(const Tensor& x) {
-  const int64_t n = x.size();
-  return linear(x.view({1, n}), full({1, n}, 1, x.dtype())).view({1});
-}
-
-}  // namespace
 
 Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float temperature) {
   check(anchors.rank() == 2 && candidates.rank() == 2 && anchors.dim(1) == candidates.dim(1) &&
@@ -33,8 +25,8 @@ Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& s
         "cosine_loss: {} and {} with {} scores; expected [B, C] twice and B", a.shape(), b.shape(),
         scores.size());
   const Tensor cosines = linear(multiply(a, b), full({1, C}, 1, a.dtype()));  // [B, 1]
-  const Tensor errors = add(cosines, scale(from(scores, {B, 1}, a.dtype()), -1));
-  return scale(sum(multiply(errors, errors)), 1 / static_cast<float>(B));
+  const Tensor errors = subtract(cosines, from(scores, {B, 1}, a.dtype()));
+  return mean(multiply(errors, errors));
 }
 
 Tensor first_dimensions(const Tensor& x, int64_t count) {

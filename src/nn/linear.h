@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 
 #include "nn/parameter.h"
@@ -15,31 +14,52 @@ inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& 
                        : linear(x, weight.value, bias.value, out);
 }
 
-// y = x weight^T + bias.   x [..., in] -> [..., out]
+// A low-rank addition to a matrix (Hu et al. 2021): W + (alpha / rank) up down.
+struct LowRankAdapter {
+  Parameter down, up;  // [rank, in], [out, rank]; absent = no addition
+  float scale = 1;     // alpha / rank
+
+  bool present() const { return down.present(); }
+  Tensor added_to(const Tensor& y, const Tensor& x) const {
+    return present() ? add(y, fovea::scale(linear(linear(x, down.value), up.value), scale)) : y;
+  }
+};
+
+// y = x weight^T + bias, with an adapter of the weight where there is one.   x [..., in] -> [...,
+// out]
 struct Linear {
   Parameter weight, bias;
+  LowRankAdapter adapter;
 
   Linear() = default;
   Linear(int64_t in, int64_t out, bool with_bias, Role role = Role::matrix)
       : weight{{out, in}, role, {}}, bias{with_bias ? Shape{out} : Shape{}, Role::bias, {}} {}
 
-  Tensor operator()(const Tensor& x) const { return linear(x, weight, bias, x.dtype()); }
+  Tensor operator()(const Tensor& x) const {
+    return adapter.added_to(linear(x, weight, bias, x.dtype()), x);
+  }
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     visit(f, name + ".weight", weight);
     visit(f, name + ".bias", bias);
+    visit(f, name + ".adapter.down", adapter.down);
+    visit(f, name + ".adapter.up", adapter.up);
   }
 };
+
+// Gives the layer an adapter that changes nothing yet: `down` is random, `up` zero. The layer keeps
+// its own parameters as trainable as they are.
+void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
 
 // Applies several layers to the same x, in one product if they are packed.
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
   if (!(layers.weight.packed && ...)) return {layers(x)...};
   std::vector<Tensor> y = linear(x, {{layers.weight.packed, layers.bias.value}...}, x.dtype());
-  std::array<Tensor, sizeof...(Layers)> results;
-  std::move(y.begin(), y.end(), results.begin());
-  return results;
+  size_t i = 0;
+  const auto next = [&](const LowRankAdapter& adapter) { return adapter.added_to(y[i++], x); };
+  return {next(layers.adapter)...};
 }
 
 }  // namespace fovea

@@ -80,6 +80,16 @@ Tensor gated_activation(const Tensor& x, const Tensor& factor, Activation kind);
 // y = a + b, of a's dtype; a is the residual stream.
 Tensor add(const Tensor& a, const Tensor& b);
 
+// y = a - b, elementwise, of a's dtype.
+Tensor subtract(const Tensor& a, const Tensor& b);
+
+// The sum and the mean of all elements, as f32 (f64 of f64).   x [...] -> [1]
+Tensor sum(const Tensor& x);
+Tensor mean(const Tensor& x);
+
+// y = log sigmoid(x) = -log(1 + exp(-x)), elementwise, as f32 (f64 of f64).   x [...] -> [...]
+Tensor log_sigmoid(const Tensor& x);
+
 // y = factor * x, and y = x + offset (such as a norm's gain of 1 + w), elementwise.
 Tensor scale(const Tensor& x, float factor);
 Tensor shift(const Tensor& x, float offset);
@@ -105,6 +115,10 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 // the weight, and all V classes share the rest.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
                      float smoothing = 0);
+
+// y[r] = log softmax(logits[r])[targets[r]]; 0 where targets[r] < 0.
+// logits [..., V], targets i32 [...] -> f32 (f64 of f64) [...]
+Tensor log_probability(const Tensor& logits, const Tensor& targets);
 
 // Concatenates along the tokens, first before second, in second's dtype.
 // first [B, N, C] or [1, N, C] (the same for every batch row), second [B, T, C] -> [B, N + T, C]

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/in_dtype.h"
 #include "ops/offset.h"
+#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -12,8 +14,26 @@ namespace {
 
 void refuse_gradient(const Tensor& x) {
   check(!recording() || !x.wants_gradient(),
-        "linear: packed weights pass no gradient; expected the model to be opened with "
-        "full weights");
+        "grouped_linear: a gradient is wanted through packed weights; expected the model to be "
+        "opened with full weights");
+}
+
+// dx = dy W and dbias, with the numbers that the packed weight stands for.
+Tensor recorded(const Tensor& y, const Tensor& x, const PackedWeight& weight, const Tensor& bias) {
+  if (!recording() || !(x.wants_gradient() || bias.wants_gradient())) return y;
+  return record(y, {x, bias},
+                [=, x = Saved::slot(x), units = row_units()](const Tensor& gradient, Gradients& d) {
+                  const Tensor& input = x;
+                  const int64_t outputs = weight.matrix().outputs, width = weight.matrix().width,
+                                count = rows_of(gradient).count;
+                  const Kernels& k = kernels(gradient);
+                  if (d.wants(bias))
+                    k.sum_rows(d[bias], gradient, {count, outputs, units.of(count)});
+                  if (!d.wants(input)) return;
+                  const Tensor dy = in_dtype(gradient, input.dtype());
+                  k.gemm(d[input], dy, in_dtype(weight.floats(), dy.dtype()), {},
+                         {count, width, outputs, false, false});
+                });
 }
 
 }  // namespace
@@ -62,7 +82,6 @@ Tensor PackedWeight::floats() const {
 }
 
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out) {
-  refuse_gradient(x);
   std::vector<Tensor> results;
   std::vector<PackedProduct> products;
   results.reserve(layers.size());
@@ -86,6 +105,8 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
     while (end < all.size() && alike(all[begin], all[end])) ++end;
     kernels(x).packed_linear(all.subspan(begin, end - begin), x, rows);
   }
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = recorded(results[i], x, layers[i].weight, layers[i].bias);
   return results;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Weights packed for inference (kernels/packed.h), and the ops that use them. These ops are not
-// differentiable: they throw InvalidArgument if x wants a gradient.
+// Weights packed for inference (kernels/packed.h), and the ops that take them. A packed weight gets
+// no gradient; linear() passes gradients on to x and bias, the other ops throw InvalidArgument
+// where one is wanted.
 
 #include "kernels/packed.h"
 #include "tensor/tensor.h"

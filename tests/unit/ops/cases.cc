@@ -249,6 +249,27 @@ void add_biased_attentions(std::vector<Case>& all) {
   add_attention(all, "prefix", {2, 9, 9, 2, 1, 3}, options);
 }
 
+void add_reductions(std::vector<Case>& all) {
+  for (const Shape& shape : kShapes) {
+    const std::string what = describe(shape);
+    const Tensor a = rounded(shape, 1);
+    all.push_back({"subtract", what, {a, rounded(shape, 2)}, [](auto& in) {
+                     return subtract(in[0], in[1]);
+                   }});
+    all.push_back({"sum", what, {a}, [](auto& in) { return sum(in[0]); }});
+    all.push_back({"mean", what, {a}, [](auto& in) { return mean(in[0]); }});
+    all.push_back({"log_sigmoid", what, {a}, [](auto& in) { return log_sigmoid(in[0]); }});
+  }
+  all.push_back({"log_probability", "ignored rows", {rounded({2, 3, 131}, 1, 2)}, [](auto& in) {
+                   return log_probability(in[0], integers({130, -1, 0, 67, -100, 5}, {2, 3}));
+                 }});
+  all.push_back({"log_probability", "used twice", {rounded({5, 7}, 1, 2)}, [](auto& in) {
+                   const Tensor x = scale(in[0], 2);
+                   return subtract(log_probability(x, integers({6, 0, 3, 3, 1}, {5})),
+                                   log_probability(x, integers({1, 0, 2, -1, 5}, {5})));
+                 }});
+}
+
 void add_attentions(std::vector<Case>& all) {
   const Mask causal{.causal = true, .first_query = 0, .window = 0, .valid = {}};
   Mask window = causal, later = causal, left = causal, right, wide, many = causal, hidden = causal;
@@ -291,6 +312,7 @@ std::vector<Case> cases() {
   add_norms(all);
   add_elementwise(all);
   add_cross_entropy(all);
+  add_reductions(all);
   add_attentions(all);
   add_biased_attentions(all);
   add_position_cases(all);

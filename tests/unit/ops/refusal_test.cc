@@ -33,6 +33,17 @@ TEST(Refuses, ShapesThatDoNotFitALinearLayer) {
   refused({"linear", "bias is [1, 4]"}, [&] { linear(x, zeros({4, 3}), zeros({1, 4})); });
 }
 
+TEST(Refuses, LossesOfOtherShapes) {
+  refused({"subtract", "[2, 3]", "[3, 2]"}, [] { subtract(zeros({2, 3}), zeros({3, 2})); });
+  refused({"sum", "[0]", "at least one"}, [] { sum(zeros({0})); });
+  refused({"log_probability", "[2, 3]", "int32"}, [] {
+    log_probability(zeros({2, 3}), integers({0}));
+  });
+  refused({"log_probability", "target 3 at place 1", "less than 3"}, [] {
+    log_probability(zeros({2, 3}), integers({0, 3}));
+  });
+}
+
 TEST(Refuses, IdsThatAreNotInAnEmbedding) {
   const Tensor table = zeros({5, 3});
   refused({"embedding", "fp32", "int32"}, [&] { embedding(zeros({2}), table); });
