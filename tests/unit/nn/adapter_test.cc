@@ -2,7 +2,7 @@
 
 #include "nn/linear.h"
 #include "tensor/tape.h"
-#include "unit/nn/random_parameters.h"
+#include "support/random_parameters.h"
 #include "unit/ops/gradient_check.h"
 
 namespace fovea {
