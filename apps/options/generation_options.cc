@@ -43,7 +43,7 @@ void GenerationOptions::declare(OptionTable& table) {
 void GenerationOptions::declare_length(OptionTable& table) {
   table.section("Length");
   table.add(integer("--predict", {"-n", "--n-predict", "--max-tokens", "--max-new-tokens"},
-                    "most tokens to generate; -1 = until the model or --stop ends the text",
+                    "maximum tokens to generate; -1 = until the model or --stop ends the text",
                     options.max_tokens, -1, kMost));
   table.add(list("--stop", {}, "end generation before this text; may be repeated", options.stop));
   table.add(integers("--stop-ids", {"--stop-token-ids"}, "end generation at these token ids",

@@ -32,7 +32,7 @@ struct Option {
   std::string section;                          // heading in the help
   bool advanced = false;                        // hidden from the short help
   bool in_config = false;                       // allowed under "train" in --config
-  int most = 1;                                 // most values per occurrence
+  int most = 1;                                 // maximum values per occurrence
   bool of_spec = false;                         // a field of the Spec
   std::vector<std::string> given;
 };

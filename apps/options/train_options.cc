@@ -79,7 +79,7 @@ void declare_length(OptionTable& table, TrainOptions& o) {
                            "tokens per sequence of text; 0 = the context, with --from at most 1024",
                            o.length, 0, kSteps));
   table.add_config(integer("--batch-tokens", {"--max-tokens"},
-                           "pairs: most tokens per forward pass, counted on the longer side",
+                           "pairs: maximum tokens per forward pass, counted on the longer side",
                            o.batch_tokens, 1, 1 << 24));
   table.add_config(integer("--accumulate", {"--gradient-accumulation-steps"},
                            "forward passes per optimiser step", o.accumulate, 1, 65536));

@@ -8,10 +8,10 @@
 
 namespace fovea::serve {
 
-// Most bytes of one response's JSON. Checked before a request is accepted, since a request of a few
-// hundred bytes could cause gigabytes of output.
+// Maximum bytes of one response's JSON. Checked before a request is accepted, since a request of a
+// few hundred bytes could cause gigabytes of output.
 constexpr int64_t kMostAnswerBytes = int64_t{64} << 20;
-// Most bytes of all responses that are being assembled.
+// Maximum bytes of all responses that are being assembled.
 constexpr int64_t kMostHeldBytes = int64_t{256} << 20;
 
 // Throws ApiError 400, naming `param`, if `bytes` exceeds the limit of one response.

@@ -86,7 +86,7 @@ const std::vector<Field> kFields = {
      [](const Json& v, ApiRequest& r) { r.prompts = prompts(v); }, true},
 
     {"max_tokens", kBoth, FieldType::integer, -1, kMostTokens, "model",
-     "most tokens to generate; -1 = as many as fit into the context", put_max_tokens},
+     "maximum tokens to generate; -1 = as many as fit into the context", put_max_tokens},
     {"max_completion_tokens", kChat, FieldType::integer, -1, kMostTokens, "model",
      "alias of max_tokens", put_max_tokens},
     {"min_tokens", kBoth, FieldType::integer, 0, kMostTokens, "model",

@@ -157,7 +157,7 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) 
   bad_value("prompt", "at least one character or token");
 }
 
-// Returns the most tokens that fit after a prompt.
+// Returns the maximum number of tokens that fit after a prompt.
 int64_t room_behind(const std::vector<int32_t>& ids, const ServedModel& model, bool chat) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;

@@ -83,7 +83,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   }
 
   static constexpr size_t kMostTranslations = 65'536;
-  // Most lines of one request in the engine's queue, so that a long text leaves room for others.
+  // Maximum lines of one request in the engine's queue, so that a long text leaves room for others.
   static constexpr size_t kAtOnce = 32;
 
   // Submits further lines. Returns false if the engine is full and no line is running. Requires

@@ -65,7 +65,7 @@ class Embedder {
                                           const EmbedOptions& options = {}) const;
 
   int64_t width() const;                       // elements of a vector
-  int64_t max_tokens() const;                  // most tokens of a text, special tokens included
+  int64_t max_tokens() const;                  // maximum tokens of a text, special tokens included
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
   float similarity(const float* a, const float* b, int64_t width) const;  // greater = more similar

@@ -98,7 +98,7 @@ struct Step {
 struct WalkQuery {
   Look look = Look::self;  // self or encoder: selects the stack
   int64_t token = 0, layer = 0, head = 0;
-  int64_t values = 8;  // most elements to return of each row
+  int64_t values = 8;  // maximum elements to return of each row
 };
 
 struct Routed {

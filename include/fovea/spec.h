@@ -160,7 +160,7 @@ struct Spec {
   int64_t vocabulary = 0;  // 0 = the tokenizer's size
   // size of a separate encoder embedding in an encoder-decoder; 0 = shared
   int64_t source_vocabulary = 0;
-  int64_t context = 0;  // most tokens in one sequence
+  int64_t context = 0;  // maximum tokens in one sequence
   int64_t width = 0;
   int64_t padding = -1;           // padding token, whose embedding gets no gradient; -1 = none
   int64_t token_types = 0;        // size of the segment (sentence) embedding; 0 = none

@@ -116,8 +116,8 @@ class TranslateTest(FoveaTest):
     def test_scores_want_as_many_lines(self):
         self.file("short.en", "red\n")
         self.refused(fovea("eval", "--hypotheses", self.folder / "short.en", "--references", self.folder / "test.en"), 2,
-                     "short.en: has 1 lines, ", "test.en has 20; expected as many")
-        self.refused(fovea("eval", "--hypotheses", self.folder / "short.en"), 2, "expected both")
+                     "short.en: has 1 lines, ", "test.en has 20; expected equal numbers")
+        self.refused(fovea("eval", "--hypotheses", self.folder / "short.en"), 2, "requires --references")
 
 
 if __name__ == "__main__":

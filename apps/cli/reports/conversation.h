@@ -25,7 +25,7 @@ class Conversation {
 
   struct Prompt {
     std::vector<int32_t> ids;
-    int64_t room = 0;     // most tokens of the answer
+    int64_t room = 0;     // maximum tokens of the answer
     int64_t dropped = 0;  // messages removed because the context is full
   };
   // Removes the oldest questions and answers if the context is full. Throws InvalidArgument if the

@@ -140,7 +140,7 @@ class ServeCommand : public Command {
                       "maximum number of waiting requests; further ones get status 429",
                       engine_.most_waiting, 1, 100'000));
     table.add(integer("--step-tokens", {"--max-batch-tokens"},
-                      "most tokens per step; longer prompts are read in chunks",
+                      "maximum tokens per step; longer prompts are read in chunks",
                       engine_.step_tokens, 1, 65536));
   }
 
@@ -170,8 +170,8 @@ class ServeCommand : public Command {
     table.add(number("--repetition-penalty", {"--repeat-penalty"},
                      "above 1: make earlier tokens less likely", repetition_penalty_, 0.01, 100));
     table.add(integer("--predict", {"-n", "--max-tokens"},
-                      "most tokens to generate; -1 = as many as fit into the context", max_tokens_,
-                      -1, kMost));
+                      "maximum tokens to generate; -1 = as many as fit into the context",
+                      max_tokens_, -1, kMost));
   }
 
   void take_flags(const OptionTable& table) {

@@ -1,6 +1,6 @@
 // A calling program may have set its thread to flush denormal numbers to zero (as -ffast-math does)
 // or to another rounding. Products, gradients and moments of a small model come near to denormal
-// numbers, so such a program once got other results than the program fovea.
+// numbers, so the results once differed from those of the program fovea.
 
 #include "base/float_mode.h"
 

@@ -115,11 +115,11 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
   refused(get("api/scores", {{"run", id}, {"layer", "0"}, {"look", "cross"}}), 400, "look");
   refused(get("api/scores", {{"run", id}, {"layer", "0"}, {"look", "out"}}), 400,
           "self, encoder or cross");
-  refused(get("api/surprise", {{"run", "r99"}}), 410, "forgotten");
+  refused(get("api/surprise", {{"run", "r99"}}), 410, "evicted");
   refused(get("api/spec", {{"model", "1"}}), 400, "given at the start");
   refused(get("api/spec", {{"model", "../etc"}}), 400, "a whole number");
   refused(get("api/texts", {{"model", "0"}, {"ids", "100000"}}), 400, "ids: 100000");
-  refused(get("../../etc/passwd"), 404, "no such page");
+  refused(get("../../etc/passwd"), 404, "unknown page");
   refused(post("{"), 400, "JSON");
   refused(post("[]"), 400, "JSON");
   refused(post(R"({"text": 5})"), 400, "JSON");
@@ -136,7 +136,7 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
 TEST_F(RoutesTest, EvictsOldRuns) {
   const std::string first = run("to")["run"];
   for (int i = 0; i < 8; ++i) run("to be" + std::string(static_cast<size_t>(i) + 1, 't'));
-  refused(get("api/surprise", {{"run", first}}), 410, "forgotten");
+  refused(get("api/surprise", {{"run", first}}), 410, "evicted");
 }
 
 TEST(Page, IsServedWithoutExternalResources) {

@@ -20,7 +20,7 @@ TEST_F(ApiTest, ListsModels) {
   refused(ask("GET", "/v1/models/none"), 404, "model");
   refused(post(kCompletionPath, {{"model", "none"}, {"prompt", "a"}}), 404, "model");
   refused(post(kCompletionPath, {{"model", "second/model"}, {"prompt", "a"}}), 400, "model");
-  refused(post("/v1/embeddings", {{"model", "first"}, {"input", "a"}}), 400, "model", "vectors");
+  refused(post("/v1/embeddings", {{"model", "first"}, {"input", "a"}}), 400, "model", "embeddings");
   EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
   EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
             std::string::npos);

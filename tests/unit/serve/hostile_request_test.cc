@@ -187,7 +187,7 @@ TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {
 TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
   const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   use("{% for m in messages %}{{ m.content }}{% endfor %}");
-  refused(post(kChatPath, chat({{"tools", tools}})), 400, "tools", "does not know tools");
+  refused(post(kChatPath, chat({{"tools", tools}})), 400, "tools", "not supported");
   refused(post(kChatPath, chat({{"documents", {{{"text", "a"}}}}})), 400, "documents");
   for (const char* choice : {"none", "required"}) {
     const auto exchange = post(kChatPath, chat({{"tools", tools}, {"tool_choice", choice}}));
@@ -207,9 +207,9 @@ TEST_F(TemplateTest, RefusesAFifoAsTemplate) {
 
 TEST_F(HostileRequestTest, RefusesAModelWithoutALanguageModelHead) {
   refused(post(kChatPath, chat({{"model", "second/model"}})), 400, "model",
-          "second/model has no language head");
+          "second/model: has no language-model head");
   refused(post(kCompletionPath, {{"model", "third"}, {"prompt", "a"}}), 400, "model",
-          "third has no language head");
+          "third: has no language-model head");
 }
 
 TEST_F(HostileRequestTest, LimitsQuotesInErrors) {

@@ -89,7 +89,7 @@ TEST_F(TranslationTest, RefusesUnsupportedRequests) {
   error_ = "numbers went bad";
   refused_plainly(translated(about("a")), 500, "numbers");
   model_->translator.reset();
-  refused_plainly(translated(about("a")), 400, "translates");
+  refused_plainly(translated(about("a")), 400, "no translation model");
 }
 
 TEST_F(TranslationTest, ReturnsStatus429OnlyIfNoLineIsRunning) {

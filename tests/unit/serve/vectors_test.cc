@@ -63,7 +63,8 @@ TEST_F(VectorsTest, RefusesLikeTextEmbeddingsInference) {
   EXPECT_EQ(post("/embed", {{"inputs", long_text}})->answer.status, 200);
   refused_plainly(post("/embed", {{"inputs", long_text}, {"truncate", false}}), 422, "tokens",
                   "Validation");
-  refused_plainly(post("/embed", {{"model", "first"}, {"inputs", "a"}}), 424, "vectors", "Backend");
+  refused_plainly(post("/embed", {{"model", "first"}, {"inputs", "a"}}), 424, "embeddings",
+                  "Backend");
   refused_plainly(post("/embed", {{"model", "none"}, {"inputs", "a"}}), 404, "model", "Validation");
   refused_plainly(ask("POST", "/embed", "{"), 422, "JSON", "Validation");
 }
