@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "nn/linear.h"
-#include "tensor/tape.h"
 #include "support/random_parameters.h"
-#include "unit/ops/gradient_check.h"
+#include "tensor/tape.h"
+#include "support/gradient_check.h"
 
 namespace fovea {
 namespace {
