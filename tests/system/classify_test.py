@@ -45,7 +45,7 @@ class ClassifyTest(FoveaTest):
 
     def test_what_writes_no_text_is_refused_by_name(self):
         """One with labels of words was taken for a language model, and read past the end of its logits."""
-        for shape, by_word, what in ((DECODER, True, "labels of words"), (DECODER, False, "labels of texts"), (ENCODER, True, "labels of words")):
+        for shape, by_word, what in ((DECODER, True, "labels words"), (DECODER, False, "labels texts"), (ENCODER, True, "labels words")):
             _, out = self.classifier(shape, by_word)
             for command in (("generate", out, "-p", "the"), ("generate", out, "-p", "the", "--beams", "2"),
                             ("translate", out, self.text), ("eval", out, "--score", "the fox"), ("bench", out, "--prompt", "4", "--decode", "2"),

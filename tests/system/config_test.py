@@ -30,9 +30,9 @@ class Config(FoveaTest):
         self.assertEqual(self.ok(fovea("train", "--dump-config", "--config", path)).stdout, first.stdout)
 
     def test_bad_files(self):
-        self.bad("", "not JSON")
-        self.bad("{", "not JSON")
-        self.bad(b"\xff\xfe\x00", "not JSON")
+        self.bad("", "not valid JSON")
+        self.bad("{", "not valid JSON")
+        self.bad(b"\xff\xfe\x00", "not valid JSON")
         self.bad("[1]", "not a JSON object")
         self.bad("[" * 100000, "deep")
         self.bad('{"a":' * 100000, "deep")

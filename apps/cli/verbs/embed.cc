@@ -55,6 +55,26 @@ class EmbedCommand : public Command {
         as("FILE", text("--evaluate", {},
                         "file of sentence pairs with scores (CSV, TSV or JSON lines)", pairs_)));
     training_.declare(table);
+    table.show_only({"MODEL",
+                     "FILE",
+                     "--out",
+                     "--format",
+                     "--precision",
+                     "--prompt-name",
+                     "--dimensions",
+                     "--normalize",
+                     "--dtype",
+                     "--evaluate",
+                     "--train",
+                     "--validation",
+                     "--epochs",
+                     "--batch",
+                     "--learning-rate",
+                     "--temperature",
+                     "--evaluate-every",
+                     "--patience",
+                     "--dry-run",
+                     "--seed"});
   }
 
   int run(const OptionTable& table) override {

@@ -252,7 +252,7 @@ TEST(Drafts, WithNonFiniteLogitsAreNamed) {
   draft.head.output.weight.value.data_as<float>()[0] = NAN;
   GenerateOptions options = greedy(10);
   options.guesses = 2;
-  expect_error(ErrorKind::Failed, {"draft", "not numbers"}, [&] {
+  expect_error(ErrorKind::Failed, {"draft", "NaN"}, [&] {
     continued({.model = model, .draft = &draft}, {1, 2}, options);
   });
 }

@@ -155,7 +155,7 @@ TEST(Samplers, RefuseLogitsWithoutAFiniteMaximum) {
       expect_error(ErrorKind::Failed, {"generate: ", text, "expected finite weights"},
                    [&] { sample(logits.data(), std::ssize(logits)); });
     };
-    refused({0, NAN, 1}, "not numbers");
+    refused({0, NAN, 1}, "NaN");
     refused({-kInfinity, -kInfinity}, "-inf");
     refused({0, kInfinity}, "is inf");
   }

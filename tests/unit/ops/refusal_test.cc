@@ -87,7 +87,7 @@ TEST(Refuses, ShapesThatDoNotFitAttention) {
   refused({"attention", "6 keys; expected at most 5"}, [&] { weights({2, 5, 4, 8}, options); });
   options = {};
   options.mask.valid = {{0, 5}};
-  refused({"attention", "mask has 1 rows", "batch 2"}, [&] { with({2, 5, 4, 8}, options); });
+  refused({"attention", "mask has 1 rows", "expected 2"}, [&] { with({2, 5, 4, 8}, options); });
   options = {};
   options.dropout.probability = 1;
   refused({"attention", "dropout 1"}, [&] { with({2, 5, 4, 8}, options); });
