@@ -5,8 +5,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = ("base unicode kernels parallel tensor ops cache nn model checkpoint families tokenizer jinja chat metrics data grammar generate embed "
-          "search inspect plan train api").split()
+LADDER = ("base unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics data "
+          "grammar generate embed search inspect plan train api").split()
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"}, "parallel": {"base", "kernels"},
         "data": {"base", "unicode", "tokenizer"}}  # otherwise a folder may use all before it
