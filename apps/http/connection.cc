@@ -110,7 +110,7 @@ void Connection::read_more_head() {
   });
 }
 
-// Whoever may not come in is told so before the body is read.
+// Refuses a client without access before its body is read.
 void Connection::on_head(const RequestHead& head) {
   Request& request = head_->request;
   request.id = request_id(request);

@@ -38,8 +38,8 @@ std::string error_object(int status, std::string_view message, std::string_view 
                          std::string_view code = {});
 std::string_view reason_of(int status);  // "Not Found"
 
-// What a handler answers with, at once or later, from any thread. Released without an answer, it
-// answers 500. Holders let go of it before the server goes.
+// A handler answers through this, at once or later, from any thread. It answers 500 if it is
+// released without an answer. Holders must release it before the server is destroyed.
 class Exchange {
  public:
   virtual ~Exchange() = default;

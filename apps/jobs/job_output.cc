@@ -136,7 +136,7 @@ class JournalledOutput : public JobOutput {
     write_all(file_.descriptor, bytes, part_);
     bytes_ += bytes.size();
     hash_ = hash_bytes(hash_, bytes);
-    if (after.lines == 0) return;  // what stands in front of all lines
+    if (after.lines == 0) return;  // the text before all lines
     if (fdatasync(file_.descriptor) != 0) cannot_write(part_);
     journal_.add({after, bytes_, hash_});
   }

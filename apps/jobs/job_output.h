@@ -23,19 +23,18 @@ uint64_t hash_lines(uint64_t before, const std::vector<std::string>& lines);
 class JobOutput {
  public:
   virtual ~JobOutput() = default;
-  // What an earlier run of the same job has left, to go on from.
+  // The progress of an earlier run of the same job, which this one resumes.
   virtual JobProgress progress() const { return {}; }
   virtual void add(std::string_view bytes, const JobProgress& after) = 0;
   // All is there; `beginning`, which may be empty, takes the place of the first bytes.
   virtual void finish(std::string_view beginning) = 0;
 };
 
-// With a path: the file appears under its name when it is whole. Until then PATH.part holds what is
-// finished, and PATH.journal says how far that goes, so that the same job goes on from there after
-// it was stopped or killed. `job` is what decides the bytes besides the lines; BadFile where
-// PATH.part was begun by another. A device or a FIFO is written to as it is. Without a path:
-// standard output, at once or, where the beginning is known only at the end, by way of a temporary
-// file.
+// With a path: the file appears under its name when it is complete. Until then PATH.part holds the
+// finished output and PATH.journal the progress, so that the same job resumes after it was stopped
+// or killed. `job` holds every setting besides the lines that decides the bytes; throws BadFile if
+// PATH.part belongs to another job. A device or a FIFO is written directly. Without a path:
+// standard output, at once or, if the beginning is known only at the end, through a temporary file.
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);
 

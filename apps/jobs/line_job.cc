@@ -123,7 +123,7 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     });
   }
   if (!asked_to_stop()) return queue.finish();
-  if (!job.out.empty()) note("what is finished is kept; the same command goes on from there\n");
+  if (!job.out.empty()) note("the finished output is kept; the same command resumes it\n");
   return std::nullopt;
 }
 

@@ -26,8 +26,9 @@ struct LineJob {
   std::string out;                 // empty = standard output
   nlohmann::ordered_json key;      // what decides the bytes besides the lines
   size_t block_lines = 1024;       // that are computed together
-  std::string opening;             // in front of all lines
-  // What takes the place of the opening, as long as that, once the number of lines is known.
+  std::string opening;             // before all lines
+  // Returns the text that replaces the opening once the number of lines is known; it must have the
+  // same length.
   std::function<std::string(int64_t lines)> beginning;
 };
 

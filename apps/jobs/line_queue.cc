@@ -37,7 +37,7 @@ void LineQueue::skip_finished() {
                 fmt::format("{0}.part: was begun with other lines; expected the same, or {0}.part "
                             "and {0}.journal deleted, to begin anew",
                             job_.out));
-  note(fmt::format("{}.part: goes on behind line {}\n", job_.out, written_.lines));
+  note(fmt::format("{}.part: resumes after line {}\n", job_.out, written_.lines));
 }
 
 std::optional<LineBlock> LineQueue::take() {

@@ -23,6 +23,8 @@ using namespace std::chrono_literals;
 
 // Between two looks for a message: MPI's own waiting takes a whole core.
 constexpr auto kPause = 1ms;
+// The time for another rank to report an error, which ends this one.
+constexpr auto kReporting = 10s;
 
 Ranks* the_ranks = nullptr;
 
@@ -39,7 +41,7 @@ std::unique_ptr<Communicator> connect() {
   } catch (const Error&) {
     if (from_environment("OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0) throw;
     catch_signals("");
-    std::this_thread::sleep_for(1s);
+    std::this_thread::sleep_for(kReporting);
     _exit(2);
   }
 }
@@ -125,14 +127,14 @@ Ranks::Message Ranks::wait() const {
 }
 
 void Ranks::fail(const std::string& message, int code) {
-  // What is wrong everywhere is reported once: by one rank of a machine, and by the machine whose
-  // ranks are first, which ends the others while they wait.
+  // An error that occurs on all ranks is reported once: on each machine by one rank, and the
+  // machine with the first ranks ends the others while they wait.
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)
     note(fmt::format("fovea: error: {}: {}\n", name(rank()), message));
   else
-    std::this_thread::sleep_for(1s);  // the one that reports ends this one
+    std::this_thread::sleep_for(kReporting);
   leave(code);
 }
 
@@ -162,8 +164,8 @@ void Ranks::report_the_dead() {
   }
   if (dead.empty() || reported_->exchange(1) != 0) return;
   note(
-      fmt::format("fovea: error: {}: has died; what --out has got so far is kept, and the same "
-                  "command goes on from there\n",
+      fmt::format("fovea: error: {}: has died; the output so far is kept, and the same command "
+                  "resumes it\n",
                   dead));
 }
 

@@ -107,13 +107,13 @@ std::string help_text(const std::string& usage, const std::string& summary,
                                             [](const Option& option) { return option.advanced; });
   std::string out = "usage: fovea " + usage + "\n\n" + wrapped(summary, 0, width);
   if (partial) out += "\n";
-  std::string section = "none yet";
+  const std::string* section = nullptr;
   for (const Option& option : options) {
     if (!shown(option, request)) continue;
-    if (option.section != section && !partial) {
+    if ((section == nullptr || option.section != *section) && !partial) {
       out += option.section.empty() ? "\n" : "\n" + option.section + ":\n";
     }
-    section = option.section;
+    section = &option.section;
     out += option_text(option, brief, width);
   }
   if (!brief) return out;

@@ -26,7 +26,7 @@ struct TextExamples {
 // The first record decides the kind; a line of names above is passed over.
 TextExamples read_text_examples(const std::string& file);
 
-// The fields of a record that begins at `at`, which moves behind it.
+// Returns the fields of the record at `at`, and moves `at` after it.
 std::vector<std::string> next_record(const std::string& text, size_t& at, char separator);
 
 }  // namespace fovea

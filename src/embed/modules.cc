@@ -197,7 +197,7 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
   const auto most = find_float(config, "model_max_length", file, 1);
   if (!settings.max_tokens && most && *most < kNoLimit)
     settings.max_tokens = static_cast<int64_t>(*most);
-  // transformers' class for any tokenizer gives no types unless it is told to.
+  // The generic tokenizer class of transformers gives no types by default.
   settings.types = find_string(config, "tokenizer_class", file) != "TokenizersBackend";
   if (const auto names = config.find("model_input_names"); names != config.end())
     settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
@@ -231,7 +231,7 @@ void read_prompts(const std::string& folder, SentenceModules& modules) {
   modules.similarity = *similarity;
 }
 
-// What stands before the pooling works on tokens, what stands behind it on the vector.
+// Modules before the pooling apply to tokens, modules after it to the vector.
 void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modules) {
   if (listed.kind == "Dropout") return;
   if (listed.kind == "Pooling" && !pooled) {

@@ -48,7 +48,7 @@ std::optional<Similarity> similarity_named(const std::string& name);
 struct TextSettings {
   std::optional<int64_t> max_tokens;  // absent: the model's context
   bool lower_case = false;
-  bool types = true;  // the model is told which of two texts a token is of
+  bool types = true;  // the input says to which of two texts a token belongs
 };
 
 struct SentenceModules {

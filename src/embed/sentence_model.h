@@ -1,6 +1,6 @@
 #pragma once
 
-// A Transformer, its tokenizer and the modules behind it: texts in, one vector for each out.
+// A Transformer, its tokenizer and the modules after it: one vector for each text.
 
 #include <optional>
 #include <string>

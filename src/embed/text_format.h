@@ -36,7 +36,7 @@ class TextFormat {
 
   int64_t most() const { return most_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  // The special tokens in front of a text.
+  // The number of special tokens before a text.
   int64_t leading() const { return static_cast<int64_t>(single_.added[0].size()); }
   int64_t trailing() const { return static_cast<int64_t>(single_.added[1].size()); }
 

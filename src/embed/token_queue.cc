@@ -80,7 +80,7 @@ TokenQueue::Job TokenQueue::taken_out(Jobs::iterator found) {
 }
 
 void TokenQueue::cancel(uint64_t number) {
-  Job dropped;  // let go of without the lock
+  Job dropped;  // freed without the lock
   const std::lock_guard lock(mutex_);
   if (const auto found = jobs_.find(number); found != jobs_.end()) dropped = taken_out(found);
 }

@@ -91,7 +91,7 @@ std::string replaced(Runtime& runtime, std::string_view text, std::string_view f
   std::string out;
   size_t at = 0;
   for (int64_t done = 0; limit < 0 || done < limit; ++done) {
-    // An empty `from` is in front of every character and at the end.
+    // An empty `from` matches before every character and at the end.
     const size_t found =
         from.empty() && done > 0
             ? (at < text.size() ? at + utf8::first(text.substr(at)).bytes : text.npos)

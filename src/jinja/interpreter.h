@@ -18,7 +18,11 @@ struct Activation {
   std::vector<Value> slots;
 };
 
-enum class Flow { on, leave, next };  // behind a statement: go on, break, continue
+enum class Flow {
+  on,
+  leave,
+  next
+};  // after a statement: continue with the next one, break, continue the loop
 
 // What changes while a template runs and may refer to itself; emptied at the end.
 class Namespace : public Object {

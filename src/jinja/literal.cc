@@ -138,7 +138,7 @@ namespace {
 
 constexpr std::string_view simple_escapes = "\\\\''\"\"a\ab\bf\fn\nr\rt\tv\v";  // letter, character
 
-// \xHH, \uHHHH, \UHHHHHHHH and \ooo; at the character behind the backslash.
+// \xHH, \uHHHH, \UHHHHHHHH and \ooo; `at` is the character after the backslash.
 bool append_code(std::string& out, std::string_view text, size_t& at, std::string& problem) {
   const char kind = text[at];
   const bool octal = kind >= '0' && kind <= '7';

@@ -9,7 +9,7 @@ namespace fovea {
 struct Score {
   double loss = 0;    // mean negative log-likelihood of an asked label, in nats
   int64_t asked = 0;  // labels
-  // Of encoders and classifiers, each asked label and the output that the model thinks likeliest.
+  // Of encoders and classifiers, each asked label and the most likely output.
   std::vector<std::pair<int32_t, int32_t>> answers;
 };
 

@@ -41,7 +41,7 @@ Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samp
   batch.labels = pairs.targets.rows(samples, T, -1);
   batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
   int32_t* target = batch.target.ids.data_as<int32_t>();
-  for (const int64_t i : samples) {  // one place later, behind the start
+  for (const int64_t i : samples) {  // one place later, after the start token
     const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
     std::copy_backward(target, target + said - 1, target + said);
     *target = tokens_.start;

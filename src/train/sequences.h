@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-// Numbers of many sequences, one behind the other.
+// Numbers of many sequences, one after the other.
 class Sequences {
  public:
   void add(const std::vector<int32_t>& numbers) {

@@ -22,14 +22,14 @@ const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);
 // Padding teaches a new model's embedding nothing, where the model's family can say so.
 void set_padding(Spec& spec, const Tokenizer& tokenizer);
 
-// What the post-processor puts before and behind a text.
+// The tokens that the post-processor adds before and after a text.
 struct Around {
   std::vector<int32_t> before, behind;
 };
 Around around_text(const Tokenizer& tokenizer);
 
-// What a decoder begins with behind an encoder: as the checkpoint's files say, else the padding, as
-// most do, else the beginning or the end of a text.
+// The start token of a decoder with an encoder: the one in the checkpoint's files, else the padding
+// token, else the token that begins or ends a text.
 int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin);
 
 // The files of a new encoder-decoder say what begins, ends and pads its texts.

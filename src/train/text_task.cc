@@ -12,7 +12,7 @@ namespace {
 // A checkpoint may read more at once than is wise to learn from.
 constexpr int64_t kWindowOfCheckpoint = 1024;
 
-// To go on with a text, or to tell what was hidden of it.
+// Predicts the next token of a text, or its masked tokens.
 class TextTask : public ExamplesTask {
  public:
   TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
@@ -45,7 +45,8 @@ class TextTask : public ExamplesTask {
     const bool reads_text = spec.input.kind == InputKind::tokens;
     if (objective_ == Objective::next_token) {
       check(spec.decoder && !spec.encoder && words,
-            "spec: to go on with a text takes a decoder alone with a language model's head; "
+            "spec: the next-token objective needs a decoder without an encoder and a language "
+            "model's head; "
             "expected such a model, or another --objective");
     } else if (objective_ == Objective::masked) {
       check(spec.encoder && !spec.decoder && words && reads_text,

@@ -183,7 +183,7 @@ class Deaths(FoveaTest):
             self.assertFalse(out.exists())
             self.assertTrue(journal.exists())
         done = self.ok(fovea("embed", MODEL, text, "--out", out))
-        self.assertIn(b"goes on behind line", done.stderr)
+        self.assertIn(b"resumes after line", done.stderr)
         self.assertEqual(out.read_bytes(), alone.read_bytes())
         self.assertFalse(journal.exists())
 
@@ -205,7 +205,7 @@ class GoingOn(FoveaTest):
             self.assertIsNone(process.poll(), "it was too fast to be interrupted")
         code, rest = self.end(process)
         self.assertEqual(code, 130)
-        self.assertIn("the same command goes on", rest)
+        self.assertIn("the same command resumes it", rest)
 
     def test_after_an_interrupt(self):
         alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
@@ -216,7 +216,7 @@ class GoingOn(FoveaTest):
         with self.journal.open("ab") as journal, self.part.open("ab") as part:
             journal.write(b'{"lines": 99')
             part.write(b"half a vector")
-        self.assertIn(b"goes on behind line", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
+        self.assertIn(b"resumes after line", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
         self.assertEqual(self.out.read_bytes(), alone)
         self.assertFalse(self.part.exists() or self.journal.exists())
 
@@ -249,7 +249,7 @@ class GoingOn(FoveaTest):
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal")
         self.part.write_bytes(b"")  # shorter than the journal says: from the beginning
         self.journal.unlink()
-        self.assertNotIn(b"goes on", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
+        self.assertNotIn(b"resumes after", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
 
     def test_a_device_is_written_as_it_is(self):
         self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null"))

@@ -86,6 +86,52 @@ struct Bf16MatrixTiles {
   }
 };
 
+// The same sums for few rows, without AMX's registers: loading them costs more than it saves. The
+// weights are widened.
+struct Bf16FewRowTiles {
+  static constexpr int kMostRows = 2;
+  static constexpr int panels(int) { return kLanes == 16 ? 4 : 1; }
+  static constexpr int64_t kBlock = FloatTiles::kBlock;
+  static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
+
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                    float* sums, const Ahead& ahead) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    Sums<kRows, kVectors> sum, earlier, later;  // earlier and later: for the two k of a pair
+    sum.load(sums, k.begin == 0);
+    const float* x = job.floats + rows.begin * job.stride + k.begin;
+    const uint32_t* w[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p)
+      w[p] = reinterpret_cast<const uint32_t*>(job.panel(panel + p)) + k.begin / 2 * kPanelOutputs;
+    for (int64_t step = 0; step < k.size(); step += kTileDepth) {
+      earlier.load(nullptr, true);
+      later.load(nullptr, true);
+      for (int64_t i = step; i < step + kTileDepth; i += 2) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          const uint32_t* from = w[v / kPanelVectors] + i / 2 * kPanelOutputs;
+          const WordVector pairs = hn::Load(Words(), from + v % kPanelVectors * kLanes);
+          if (v % kPanelVectors == 0) ahead.ask(v / kPanelVectors, i / 2);
+#pragma GCC unroll 8
+          for (int r = 0; r < kRows; ++r) {
+            const float* factors = x + r * job.stride + i;
+            earlier.at[r][v] = hn::MulAdd(all(factors[0]), upper_of(pairs), earlier.at[r][v]);
+            later.at[r][v] = hn::MulAdd(all(factors[1]), lower_of(pairs), later.at[r][v]);
+          }
+        }
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          sum.at[r][v] = hn::Add(sum.at[r][v], hn::Add(earlier.at[r][v], later.at[r][v]));
+    }
+    sum.store(sums);
+  }
+};
+
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
