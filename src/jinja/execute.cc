@@ -92,10 +92,10 @@ Flow Interpreter::in_new_scope(const Body& body) {
 bool Interpreter::meets_condition(const Statement& loop, const ScopePointer& outer,
                                   const Value& item) {
   const Position from = place;
-  const ScopePointer inner = std::exchange(scope_, std::make_shared<Scope>(Scope{outer, {}}));
+  const ScopePointer current = std::exchange(scope_, std::make_shared<Scope>(Scope{outer, {}}));
   assign(*loop.target, item);
   const bool holds = truth(evaluate(*loop.test));
-  scope_ = inner;
+  scope_ = current;
   place = from;
   return holds;
 }
