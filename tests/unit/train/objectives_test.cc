@@ -179,7 +179,8 @@ TEST_F(Objectives, ThatDoNotSuitTheModelAreRefused) {
   expect_error(ErrorKind::InvalidArgument, {"--objective spans", "encoder-decoder"},
                [&] { train(small_encoder(), o); });
   o.objective = Objective::next_token;
-  expect_error(ErrorKind::InvalidArgument, {"decoder alone"}, [&] { train(small_encoder(), o); });
+  expect_error(ErrorKind::InvalidArgument, {"decoder without an encoder"},
+               [&] { train(small_encoder(), o); });
   expect_error(ErrorKind::InvalidArgument, {"--labels", "encoder or decoder of text alone"},
                [&] { train(small_t5(), labelled("out")); });
 }
