@@ -7,7 +7,7 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Whether two texts are equal, in a time that depends on the length of `given` alone.
 bool equal_in_constant_time(std::string_view given, std::string_view secret);
@@ -33,4 +33,4 @@ struct Access {
 
 bool is_loopback(std::string_view host);  // a name or an address, without a port
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -5,7 +5,7 @@
 
 #include "http/request_head.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // Nobody needs extensions of chunks or trailers: room for what a proxy may add.
@@ -83,4 +83,4 @@ void BodyReader::read_size() {
   part_ = left_ == 0 ? Part::trailer : Part::data;
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -10,9 +10,9 @@
 #include "http/request_head.h"
 #include "http/router.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
-struct HttpTimes {
+struct Times {
   std::chrono::milliseconds head{10'000};  // from the first byte, and for a new connection's first
   std::chrono::milliseconds body{30'000};
   std::chrono::milliseconds write{30'000};  // for each piece that the client has to take
@@ -32,12 +32,12 @@ struct AccessRecord {
   bool whole = true;  // false: the client went before the end
 };
 
-struct HttpOptions {
+struct ServerOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0 = one that is free
   Access access;
-  HttpLimits limits;
-  HttpTimes times;
+  Limits limits;
+  Times times;
   size_t connections = 512;  // more are answered 503
   size_t handlers = 2;       // threads on which handlers run
   size_t waiting = 256;      // requests that wait for such a thread; more are answered 503
@@ -46,13 +46,13 @@ struct HttpOptions {
 
 // HTTP/1.1 for a few routes. One thread does all reading and writing; handlers run on threads of
 // their own and may answer later, from any thread.
-class HttpServer {
+class Server {
  public:
   // Binds and listens: InvalidArgument where the address or the port cannot be had.
-  HttpServer(Router router, HttpOptions options);
-  ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  Server(Router router, ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
   void start();
@@ -64,4 +64,4 @@ class HttpServer {
   std::unique_ptr<Core> core_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // A stream that nobody reads: more than any client is ever behind by accident.
@@ -170,4 +170,4 @@ void LiveExchange::on_gone(std::function<void()> call) {
   call();
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

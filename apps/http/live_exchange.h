@@ -7,7 +7,7 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // What one answer still has to send. Filled by any thread, emptied by the server's.
 struct Outbox {
@@ -66,4 +66,4 @@ class LiveExchange : public Exchange {
   Framing framing_ = Framing::length;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -8,10 +8,10 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Bytes that a client may send; more is refused with 413, 414 or 431.
-struct HttpLimits {
+struct Limits {
   size_t request_line = 8 << 10;
   size_t header_line = 8 << 10;
   size_t header_bytes = 32 << 10;
@@ -38,10 +38,10 @@ struct RequestHead {
 // (folded lines, bare line feeds, two lengths, spaces about names): what is not plain is refused,
 // so that no part of a body is ever taken for a request. Nothing while the head is not yet whole;
 // limits and lines are checked as they arrive. Throws Refusal.
-std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits);
+std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits);
 
 // The names and values of "a=1&b=2", as a query has them and a form. Throws Refusal that names
 // `what`.
 std::map<std::string, std::string> form_values(std::string_view text, const std::string& what);
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // What stands for the part in braces (nothing for a route without one), if the path fits.
@@ -47,4 +47,4 @@ std::variant<const Route*, Response> Router::find(Request& request) const {
   return error_response(404, "there is no such path here", "", "unknown_path");
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // How far a job over lines has come.
 struct JobProgress {
@@ -38,4 +38,4 @@ class JobOutput {
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -8,7 +8,7 @@
 
 #include "jobs/line_job.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // Hands out the blocks of a job and puts their results into order, for several threads.
 class LineQueue {
@@ -54,4 +54,4 @@ class LineQueue {
   std::exception_ptr error_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

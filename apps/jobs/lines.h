@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // The lines of a file, or of standard input for "-", a block at a time: a file of any size passes
 // through bounded memory.
@@ -57,4 +57,4 @@ class BlockReader {
 // All lines of a file at once.
 std::vector<std::string> all_lines(const std::string& path);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

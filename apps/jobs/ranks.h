@@ -10,7 +10,7 @@
 
 #include "parallel/communicator.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // The processes of one job that mpirun started on one machine or several, of which this is one.
 // Rank 0 reads, writes and hands out the work.
@@ -69,4 +69,4 @@ class Ranks {
   std::jthread watcher_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

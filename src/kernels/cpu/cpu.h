@@ -7,9 +7,9 @@
 
 namespace fovea::cpu {
 
-// gemm.cc
+// gemm/gemm.cc
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
-// packed_linear.cc
+// packed/linear.cc
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
 // elementwise.cc
 void convert(Out y, In x, int64_t size);
@@ -60,7 +60,7 @@ void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, 
 // embedding.cc
 void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
-// attention.cc, attention_backward.cc, attention_weights.cc
+// attention/forward.cc, backward.cc and weights.cc
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
 void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans);
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,

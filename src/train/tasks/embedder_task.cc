@@ -1,4 +1,4 @@
-#include "train/embedder_task.h"
+#include "train/tasks/embedder_task.h"
 
 #include <algorithm>
 #include <cmath>

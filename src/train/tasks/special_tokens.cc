@@ -1,4 +1,4 @@
-#include "train/special_tokens.h"
+#include "train/tasks/special_tokens.h"
 
 #include <fmt/format.h>
 

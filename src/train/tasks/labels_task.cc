@@ -5,9 +5,9 @@
 #include "data/labelled.h"
 #include "data/task_tokenizer.h"
 #include "fovea/excerpt.h"
-#include "train/examples_task.h"
-#include "train/label_examples.h"
-#include "train/special_tokens.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/label_examples.h"
+#include "train/tasks/special_tokens.h"
 
 namespace fovea {
 namespace {

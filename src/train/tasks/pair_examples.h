@@ -2,7 +2,7 @@
 
 #include "data/length_batches.h"
 #include "train/examples.h"
-#include "train/sequences.h"
+#include "train/tasks/sequences.h"
 
 namespace fovea {
 

@@ -8,18 +8,18 @@
 #include <cmath>
 
 #include "base/threads.h"
-#include "kernels/cpu/gemm_internal.h"
-#include "kernels/cpu/gemm_product.h"
+#include "kernels/cpu/gemm/internal.h"
+#include "kernels/cpu/gemm/product.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/sum_tree.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gemm_vectors.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/vectors.cc"
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
-#include "kernels/cpu/gemm_micro-inl.h"
-#include "kernels/cpu/gemm_pack-inl.h"
+#include "kernels/cpu/gemm/micro-inl.h"
+#include "kernels/cpu/gemm/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {

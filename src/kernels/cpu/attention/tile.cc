@@ -1,4 +1,4 @@
-#include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/attention/tile.h"
 
 #include <hwy/base.h>
 

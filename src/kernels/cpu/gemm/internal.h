@@ -17,7 +17,7 @@ namespace fovea::cpu {
 enum class VectorProducts { floats, pairs, model_pairs };
 void gemm_vectors(Out c, In a, In b, In bias, const GemmShape& shape, VectorProducts how);
 
-// bf16 operands on AMX's tiles or their software model; gemm_tiles.cc describes the order of sums.
+// bf16 operands on AMX's tiles or their software model; gemm/tiles.cc describes the order of sums.
 void gemm_tiles(Out c, In a, In b, In bias, const GemmShape& shape, bool native);
 
 }  // namespace fovea::cpu

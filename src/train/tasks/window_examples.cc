@@ -1,4 +1,4 @@
-#include "train/window_examples.h"
+#include "train/tasks/window_examples.h"
 
 #include <algorithm>
 

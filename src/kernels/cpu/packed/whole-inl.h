@@ -11,7 +11,7 @@
 
 #include <bit>
 
-#include "kernels/cpu/packed_float-inl.h"
+#include "kernels/cpu/packed/float-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -45,7 +45,7 @@ struct Dot {
   }
 };
 #else
-// AVX512-VNNI, for which Highway has no name; packed_linear.cc checks that the CPU has it.
+// AVX512-VNNI, for which Highway has no name; packed/linear.cc checks that the CPU has it.
 template <WeightFormat>
 struct Dot {
   using Prepared = ByteVector;

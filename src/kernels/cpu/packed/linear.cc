@@ -8,17 +8,17 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/packed/job.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/stored.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/packed_linear.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/packed/linear.cc"
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
-#include "kernels/cpu/packed_tiles-inl.h"
-#include "kernels/cpu/packed_whole-inl.h"
+#include "kernels/cpu/packed/tiles-inl.h"
+#include "kernels/cpu/packed/whole-inl.h"
 #include "kernels/isa.h"
 
 HWY_BEFORE_NAMESPACE();

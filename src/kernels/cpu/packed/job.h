@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cpu/gemm_product.h"
+#include "kernels/cpu/gemm/product.h"
 #include "kernels/isa.h"
 #include "kernels/packed.h"
 

@@ -1,4 +1,4 @@
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 #include "base/error.h"
 #include "generate/generate.h"

@@ -7,10 +7,10 @@
 // ascending keys, and a hidden key, strip or tile adds an exact 0.
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention/forward.cc"
 #include <hwy/foreach_target.h>
 // clang-format off
-#include "kernels/cpu/attention_simd-inl.h"
+#include "kernels/cpu/attention/simd-inl.h"
 // clang-format on
 
 #include <numbers>

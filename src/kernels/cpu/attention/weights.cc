@@ -1,10 +1,10 @@
 // The attention weights themselves, for inspection: one strip of queries and all keys at a time.
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/attention_weights.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention/weights.cc"
 #include <hwy/foreach_target.h>
 // clang-format off
-#include "kernels/cpu/attention_simd-inl.h"
+#include "kernels/cpu/attention/simd-inl.h"
 // clang-format on
 
 #include <algorithm>

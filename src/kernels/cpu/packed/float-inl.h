@@ -10,7 +10,7 @@
 #include <hwy/cache_control.h>
 
 #include "kernels/cpu/bf16_pairs-inl.h"
-#include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/packed/job.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -19,7 +19,7 @@ constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
 
 constexpr int64_t kLineBytes = 64;
 // Addresses that a tile prefetches during its computation: for each panel, `step` bytes further
-// with each line of weights used. See ahead_of() in packed_linear.cc.
+// with each line of weights used. See ahead_of() in packed/linear.cc.
 struct Ahead {
   const uint8_t* at[4];  // at most 4 panels
   int64_t step;
@@ -51,7 +51,7 @@ struct Sums {
 
 // Rows of tiles: a fused multiply-add takes 4 cycles and two start per cycle, so 8 or more sums
 // must be in flight, and as many as fit into the registers beside the weights. See
-// gemm_micro-inl.h.
+// gemm/micro-inl.h.
 struct FloatTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {

@@ -13,10 +13,10 @@
 // computes the weights twice.
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/attention_backward.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention/backward.cc"
 #include <hwy/foreach_target.h>
 // clang-format off
-#include "kernels/cpu/attention_simd-inl.h"
+#include "kernels/cpu/attention/simd-inl.h"
 // clang-format on
 
 #include <numbers>

@@ -4,9 +4,9 @@
 #include "generate/translation.h"
 #include "metrics/bleu.h"
 #include "plan/machine.h"
-#include "train/examples_task.h"
-#include "train/pair_examples.h"
-#include "train/special_tokens.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/pair_examples.h"
+#include "train/tasks/special_tokens.h"
 
 namespace fovea {
 namespace {

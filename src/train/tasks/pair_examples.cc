@@ -1,4 +1,4 @@
-#include "train/pair_examples.h"
+#include "train/tasks/pair_examples.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #define FOVEA_PACKED_TILES_INL_H_
 #endif
 
-#include "kernels/cpu/packed_float-inl.h"
+#include "kernels/cpu/packed/float-inl.h"
 #include "kernels/cpu/tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();

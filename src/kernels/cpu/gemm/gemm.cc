@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/gemm_internal.h"
+#include "kernels/cpu/gemm/internal.h"
 #include "kernels/isa.h"
 
 namespace fovea::cpu {

@@ -1,4 +1,4 @@
-// The register tile of gemm_vectors.cc; included once per vector width.
+// The register tile of gemm/vectors.cc; included once per vector width.
 
 #if defined(FOVEA_GEMM_MICRO_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_GEMM_MICRO_INL_H_

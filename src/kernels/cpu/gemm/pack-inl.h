@@ -11,7 +11,7 @@
 #include <bit>
 
 #include "kernels/cpu/bf16_pairs-inl.h"
-#include "kernels/cpu/gemm_product.h"
+#include "kernels/cpu/gemm/product.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-#include "train/sequences.h"
+#include "train/tasks/sequences.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "train/label_examples.h"
+#include "train/tasks/label_examples.h"
 
 #include <limits>
 

@@ -2,9 +2,9 @@
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
 #include "fovea/excerpt.h"
-#include "train/examples_task.h"
-#include "train/special_tokens.h"
-#include "train/window_examples.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/special_tokens.h"
+#include "train/tasks/window_examples.h"
 
 namespace fovea {
 namespace {

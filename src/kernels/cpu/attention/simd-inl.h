@@ -12,7 +12,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/attention/tile.h"
 #include "kernels/cpu/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
