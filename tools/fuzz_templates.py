@@ -100,7 +100,7 @@ def main():
         path.write_text(json.dumps({"variables": variables, "cases": cases}), encoding="utf-8")
         environment = dict(os.environ, FOVEA_TEMPLATE_CASES=str(path))
         root = pathlib.Path(__file__).resolve().parent.parent
-        done = subprocess.run([program, "--gtest_filter=ChatTemplateGoldens.OfAFile", "--gtest_brief=1"], cwd=root, env=environment,
+        done = subprocess.run([program, "--gtest_filter=ChatTemplateGoldens.FileOfCasesMatchesJinja2", "--gtest_brief=1"], cwd=root, env=environment,
                               stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if "1 test from 1 test suite ran" not in done.stdout:

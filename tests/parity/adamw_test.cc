@@ -45,7 +45,7 @@ void expect_weights(const ModelFiles& files, Transformer& model, const SafeTenso
   }
 }
 
-TEST(AdamW, TakesTheStepsOfPyTorch) {
+TEST(AdamW, MatchesPyTorch) {
   const SafeTensors expected("tests/goldens/adamw.safetensors");
   const Tensor ids = expected.tensor("ids"), losses = expected.tensor("losses"),
                norms = expected.tensor("norms");

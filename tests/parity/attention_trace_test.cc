@@ -46,7 +46,7 @@ Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t laye
 
 class HiddenStatesOfFamilies : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(HiddenStatesOfFamilies, AreThoseOfATrace) {
+TEST_P(HiddenStatesOfFamilies, MatchATrace) {
   const std::string folder = shared(std::string("fixtures/models/") + GetParam());
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "needs " << folder;
   const Model model = Model::open(folder);

@@ -39,7 +39,7 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
   }
 }
 
-TEST_P(DraftsOfFamilies, ChangeNoAnswer) {
+TEST_P(DraftsOfFamilies, DoNotChangeTheResult) {
   if (!std::filesystem::is_directory(shared(std::string("fixtures/models/") + GetParam())))
     GTEST_SKIP() << "needs the fixtures";
   const Model model = Model::open(shared(std::string("fixtures/models/") + GetParam()), nullptr,

@@ -138,7 +138,7 @@ Counts rows_that_count(const SafeTensors& file, const std::string& name, const S
       [=](int64_t row) { return mask.data_as<int64_t>()[row / (copies * T) * T + row % T] != 0; };
 }
 
-TEST_P(Parity, EveryNumberOfAPass) {
+TEST_P(Parity, PassMatchesTransformers) {
   const std::string path = folder_ + "/expected.safetensors";
   const SafeTensors expected(path), found = traced(path, true);
   double largest_gradient = 0;
@@ -160,7 +160,7 @@ TEST_P(Parity, EveryNumberOfAPass) {
   EXPECT_GT(compared, 20);
 }
 
-TEST_P(Parity, PaddingOnTheLeftChangesNothing) {
+TEST_P(Parity, LeftPaddingDoesNotChangeTheResult) {
   const SafeTensors expected(folder_ + "/expected.safetensors");
   if (expected.find("padded.input_ids") == nullptr) return;  // decoders have it
   const std::string input = out_ / "padded.safetensors";
@@ -208,15 +208,15 @@ void expect_answer(const std::string& folder, const char* name, GenerateOptions 
   }
 }
 
-TEST_P(Parity, GreedyAnswer) { expect_answer(folder_, "greedy", {}); }
+TEST_P(Parity, GreedyDecodingMatchesTransformers) { expect_answer(folder_, "greedy", {}); }
 
-TEST_P(Parity, BestOfFourBeams) {
+TEST_P(Parity, BeamSearchMatchesTransformers) {
   GenerateOptions options;
   options.beams = 4;
   expect_answer(folder_, "beam4", options);
 }
 
-TEST_P(Parity, SavedAgainItIsTheSame) {
+TEST_P(Parity, SavingPreservesTheCheckpoint) {
   const std::string copy = out_ / "copy";
   Model::open(folder_).save(copy);
   const SafeTensors before = SafeTensors::open_model(folder_),

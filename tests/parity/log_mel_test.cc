@@ -13,7 +13,7 @@ namespace fovea {
 namespace {
 
 // What transformers' feature extractor makes of the same second of sound.
-TEST(LogMel, IsThatOfTheReference) {
+TEST(LogMel, MatchesTheReference) {
   const std::string path = shared("fixtures/models/whisper/expected.safetensors");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
   const SafeTensors file(path);
@@ -24,7 +24,7 @@ TEST(LogMel, IsThatOfTheReference) {
 }
 
 // A tone stands in the band of its frequency, silence at the floor.
-TEST(LogMel, HearsATone) {
+TEST(LogMel, LocatesATone) {
   constexpr int64_t kBins = 80, kFrames = 20;
   std::vector<float> tone;
   for (int i = 0; i < 10 * kHop; ++i)

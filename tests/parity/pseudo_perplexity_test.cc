@@ -62,7 +62,7 @@ class PseudoPerplexity : public testing::Test {
   Transformer model_;
 };
 
-TEST_F(PseudoPerplexity, HidesEachTokenAlone) {
+TEST_F(PseudoPerplexity, MasksEachTokenSeparately) {
   double sum = 0;
   for (const std::vector<int32_t>& window :
        {std::vector<int32_t>{0, 4, 5, 6, 7, 1}, std::vector<int32_t>{0, 8, 4, 8, 1}})

@@ -131,7 +131,7 @@ class WorkedExamples : public testing::TestWithParam<const char*> {
   std::string path_;
 };
 
-TEST_P(WorkedExamples, AllHold) {
+TEST_P(WorkedExamples, AreReproduced) {
   std::set<std::string> ids;
   for (const nlohmann::json& record : examples_of(path_)) {
     const std::string id = record.at("id");

@@ -26,7 +26,7 @@ TEST(Excerpt, CutsBetweenCharacters) {
   EXPECT_EQ(excerpt("\U0001F600\U0001F600", 7), "\U0001F600...");
 }
 
-TEST(Excerpt, TakesBytesThatAreNoUtf8) {
+TEST(Excerpt, AcceptsInvalidUtf8) {
   EXPECT_LE(excerpt(std::string(1000, '\x80')).size(), 83u);
   EXPECT_EQ(excerpt("\xff\xfe"), "\xff\xfe");
 }

@@ -27,7 +27,7 @@ TEST(FilesBelow, AreSortedWithoutHiddenOnes) {
 
 // A folder from elsewhere once lent its name to any file of the reader's: a link in it was followed
 // out of it, and what it led to was read, indexed and shown.
-TEST(FilesBelow, LinksMustNotLeadOut) {
+TEST(FilesBelow, ExcludeLinksThatLeadOut) {
   const TemporaryFolder folder;
   make_directories(folder / "in/below");
   make_directories(folder / "inner");

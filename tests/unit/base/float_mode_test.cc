@@ -21,7 +21,7 @@ bool keeps_denormals_and_rounds_to_nearest() {
   return tiny / 2 > 0 && one + three_quarters == 1 + 0x1p-52;
 }
 
-TEST(FloatMode, DefaultHoldsInAScopeAndTheCallersModeComesBack) {
+TEST(FloatMode, IsDefaultInAScopeAndRestoredAfterwards) {
   for (const FloatModeBits callers : {kFlushToZero, kTowardZero}) {
     const FloatMode outer(callers);
     EXPECT_FALSE(keeps_denormals_and_rounds_to_nearest());
@@ -36,14 +36,14 @@ TEST(FloatMode, DefaultHoldsInAScopeAndTheCallersModeComesBack) {
 }
 
 // glibc's strtod rounds as the x87 control word says.
-TEST(FloatMode, NumbersAreReadWithTheSameRounding) {
+TEST(FloatMode, AppliesToParsingNumbers) {
   const FloatMode outer(kTowardZero);
   const FloatMode inner;
   EXPECT_EQ(std::strtod("0.1", nullptr), 0x1.999999999999ap-4);
 }
 
 // A thread of the team keeps the mode that it was made in: here of a caller that flushes denormals.
-TEST(FloatMode, ThreadsOfTheTeamComputeInTheCallersMode) {
+TEST(FloatMode, AppliesToTheThreadsOfTheTeam) {
   const int before = thread_count();
   set_thread_count(2);
   const auto modes = [](bool tasks) {

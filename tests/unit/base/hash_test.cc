@@ -15,7 +15,7 @@ TEST(Hash, HasTheSpecifiedValues) {
   EXPECT_EQ(hash_text(0xab), "00000000000000ab");
 }
 
-TEST(Hash, IsTheSameInPieces) {
+TEST(Hash, DoesNotDependOnPieces) {
   std::string bytes;
   for (int i = 0; i < 5000; ++i) bytes += static_cast<char>(i * 7);
   for (const size_t cut : {0, 1, 240, 241, 1024, 4999, 5000}) {

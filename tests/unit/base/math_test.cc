@@ -78,7 +78,7 @@ class MathTest : public testing::TestWithParam<Elementary> {
   }
 };
 
-TEST_P(MathTest, IsNearToTheTrueValue) {
+TEST_P(MathTest, IsAccurate) {
   Arguments arguments;
   const auto [name, function, reference, bound, least, most] = GetParam();
   for (int i = 0; i < 100'000; ++i) {
@@ -90,7 +90,7 @@ TEST_P(MathTest, IsNearToTheTrueValue) {
 }
 
 // As the C library has them, which follows the standard; signs of zeros too.
-TEST_P(MathTest, SpecialValuesAreThoseOfTheStandard) {
+TEST_P(MathTest, HasTheSpecialValuesOfTheStandard) {
   const Elementary& f = GetParam();
   for (const double x : kSpecial) {
     expect_near(x);
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Functions, MathTest,
                                          Elementary{"tanh", math::tanh, std::tanh, 0.57, -23, 23}),
                          [](const auto& f) { return f.param.name; });
 
-TEST(Math, LogarithmsOfFloats) {
+TEST(Math, RoundsLogarithmsOfFloats) {
   Arguments arguments;
   const auto expect_rounded = [](float x) {
     const long double wanted = std::log(static_cast<long double>(x));
@@ -128,7 +128,7 @@ TEST(Math, LogarithmsOfFloats) {
 }
 
 // Near multiples of pi / 2 nearly all digits of the reduced argument cancel.
-TEST(Math, SinesOfMultiplesOfAQuarterTurn) {
+TEST(Math, IsAccurateAtMultiplesOfAQuarterTurn) {
   for (int64_t n = 1; n < 100'000; ++n) {
     const double x = static_cast<double>(n) * 1.5707963267948966;
     ASSERT_LE(error_of(math::sin(x), std::sin(static_cast<long double>(x))), 0.57) << n;
@@ -139,7 +139,7 @@ TEST(Math, SinesOfMultiplesOfAQuarterTurn) {
   EXPECT_EQ(math::cos(0x1.6ac5b262ca1ffp+849), -4.68716592425462761112e-19);
 }
 
-TEST(Math, Powers) {
+TEST(Math, ComputesPowers) {
   Arguments arguments;
   for (int i = 0; i < 200'000; ++i) {
     const double near = arguments.near(1), any = std::abs(arguments.of_any_size());

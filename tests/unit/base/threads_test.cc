@@ -63,7 +63,7 @@ TEST_F(ThreadsTest, ParallelTasksRunsEachTaskOnce) {
 }
 
 // What leaves a parallel region ends the process: it was std::terminate() where memory ran out.
-TEST_F(ThreadsTest, ExceptionsReachTheCaller) {
+TEST_F(ThreadsTest, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
     EXPECT_THROW(parallel_for(100, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }),
@@ -78,7 +78,7 @@ TEST_F(ThreadsTest, ExceptionsReachTheCaller) {
   }
 }
 
-TEST_F(ThreadsTest, ThereAreNoMoreThanTheMost) {
+TEST_F(ThreadsTest, CountIsLimited) {
   set_thread_count(kMostThreads + 1);
   EXPECT_LE(thread_count(), kMostThreads);
   EXPECT_GE(thread_count(), 1);
@@ -100,7 +100,7 @@ class CgroupTest : public testing::Test {
 
 TEST_F(CgroupTest, NoFilesMeanNoLimit) { EXPECT_EQ(limit(), 0); }
 
-TEST_F(CgroupTest, Version2TakesTheTightestOfAGroupAndItsParents) {
+TEST_F(CgroupTest, Version2UsesTheLowestLimitOfAGroupAndItsParents) {
   write("membership", "0::/slice/job\n");
   write("mount/slice/job/cpu.max", "max 100000\n");
   EXPECT_EQ(limit(), 0);
@@ -125,7 +125,7 @@ TEST_F(CgroupTest, Version1ReadsQuotaAndPeriod) {
   EXPECT_EQ(limit(), 2);
 }
 
-TEST_F(CgroupTest, NonsenseMeansNoLimit) {
+TEST_F(CgroupTest, InvalidFilesMeanNoLimit) {
   write("membership", "nonsense\n0::/job\n");
   write("mount/job/cpu.max", "many few\n");
   EXPECT_EQ(limit(), 0);

@@ -82,7 +82,7 @@ TEST(SafeTensors, RoundTripsRandomHeaders) {
 }
 
 // The text of the file, so that nobody changes the format by accident.
-TEST(SafeTensors, WritesTheseBytes) {
+TEST(SafeTensors, WritesKnownBytes) {
   const TemporaryFolder folder;
   write_safetensors(folder / "f.safetensors", {{"b", from({1.0f}, {1})},
                                                {"a", from({2.0f, 3.0f}, {2}, DType::f32)},
@@ -107,7 +107,7 @@ TEST(SafeTensors, SavesOverTheFileItReads) {
   EXPECT_EQ(to_floats(mapped), (std::vector<float>{1, 2, 3}));
 }
 
-TEST(SafeTensors, CopiesWhatLiesUnaligned) {
+TEST(SafeTensors, CopiesUnalignedTensors) {
   const TemporaryFolder folder;
   std::string header = R"({"h":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},)"
                        R"("w":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})";
@@ -134,7 +134,7 @@ TEST(SafeTensors, NamesAMissingTensor) {
   });
 }
 
-TEST(SafeTensors, CountsWhatIsNotFinite) {
+TEST(SafeTensors, CountsNonFiniteNumbers) {
   const float inf = INFINITY;
   const Tensor x = from({0.0f, 1e-45f, -inf, inf, NAN, 3e38f, -0.0f}, {7});
   EXPECT_EQ(count_nonfinite(x), 3);

@@ -38,7 +38,7 @@ class Shards : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Shards, AreReadAsOne) {
+TEST_F(Shards, AreReadAsOneFile) {
   const SafeTensors model = open();
   ASSERT_EQ(model.stored().size(), 3u);
   EXPECT_EQ(model.files().size(), 2u);
@@ -49,7 +49,7 @@ TEST_F(Shards, AreReadAsOne) {
   EXPECT_EQ(SafeTensors::open_model(folder_ / "model.safetensors.index.json").stored().size(), 3u);
 }
 
-TEST_F(Shards, OneFileGoesBeforeThem) {
+TEST_F(Shards, ASingleFileTakesPrecedence) {
   write_safetensors(folder_ / "model.safetensors", {{"w", zeros({1})}});
   EXPECT_EQ(open().stored().size(), 1u);
 }
@@ -94,7 +94,7 @@ TEST_F(Shards, OnlyRegularFilesAreOpened) {
 }
 
 // models--ORG--NAME/{blobs/HASH, snapshots/COMMIT/NAME -> ../../blobs/HASH}
-TEST_F(Shards, HuggingFaceCacheIsFollowed) {
+TEST_F(Shards, LinksOfTheHuggingFaceCacheAreFollowed) {
   const std::string snapshot = folder_ / "snapshots/0123";
   make_directories(snapshot);
   make_directories(folder_ / "blobs");
@@ -112,7 +112,7 @@ TEST_F(Shards, HuggingFaceCacheIsFollowed) {
                [&] { SafeTensors::open_model(snapshot); });
 }
 
-TEST_F(Shards, AndTheIndexAgree) {
+TEST_F(Shards, MustAgreeWithTheIndex) {
   index({{"a", kFirst}, {"b", kFirst}, {"c", kFirst}});
   refused({"index.json: 1 tensors are in weight_map but in no shard (b)"});
   index({{"a", kFirst}, {"b", kFirst}, {"c", kSecond}});

@@ -61,7 +61,7 @@ class Snapshots : public testing::Test {
   std::vector<std::string> said_;
 };
 
-TEST_F(Snapshots, TheNewestIsLoaded) {
+TEST_F(Snapshots, LoadTheNewest) {
   EXPECT_FALSE(latest());
   SnapshotFolder writer(out_);
   EXPECT_FALSE(latest());
@@ -76,7 +76,7 @@ TEST_F(Snapshots, TheNewestIsLoaded) {
   EXPECT_TRUE(said_.empty());
 }
 
-TEST_F(Snapshots, TheManifestSaysWhatIsThere) {
+TEST_F(Snapshots, ListTheirFilesInTheManifest) {
   SnapshotFolder(out_).save(7, contents_at(7));
   const nlohmann::json manifest = read_json(path(7, "manifest.json"));
   EXPECT_EQ(manifest["version"], 1);
@@ -86,7 +86,7 @@ TEST_F(Snapshots, TheManifestSaysWhatIsThere) {
   EXPECT_EQ(read_file(path(7, "state.json")), "{\n  \"step\": 7,\n  \"loss\": 1.5\n}\n");
 }
 
-TEST_F(Snapshots, OfTheSameStepIsReplaced) {
+TEST_F(Snapshots, ReplaceOneOfTheSameStep) {
   SnapshotFolder writer(out_);
   writer.save(7, contents_at(3));
   const Snapshot old = load_snapshot(out_, 7);
@@ -96,7 +96,7 @@ TEST_F(Snapshots, OfTheSameStepIsReplaced) {
   EXPECT_EQ(to_floats(old.tensors.tensor("moments")), std::vector<float>(3, 3.5f));  // still mapped
 }
 
-TEST_F(Snapshots, AnyFailedCallLeavesTheEarlierOne) {
+TEST_F(Snapshots, KeepTheEarlierOneOnAnyFailure) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   int calls = 0;
@@ -132,7 +132,7 @@ TEST_F(Snapshots, AnyFailedCallLeavesTheEarlierOne) {
   }
 }
 
-TEST_F(Snapshots, TheOrderOfCallsSurvivesAPowerCut) {
+TEST_F(Snapshots, SyncFilesBeforeRenaming) {
   SnapshotFolder writer(out_);
   static std::vector<std::string> trace;
   static const SavedCalls* real;
@@ -160,7 +160,7 @@ TEST_F(Snapshots, TheOrderOfCallsSurvivesAPowerCut) {
                                       temporary, "fsync", "rename", "open out", "fsync"}));
 }
 
-TEST_F(Snapshots, TornFilesAreRefusedAndTheOlderOneIsLoaded) {
+TEST_F(Snapshots, RefuseTornFilesAndLoadTheOlderOne) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   writer.save(2, contents_at(2));
@@ -206,7 +206,7 @@ TEST_F(Snapshots, TornFilesAreRefusedAndTheOlderOneIsLoaded) {
   EXPECT_TRUE(said_.empty());
 }
 
-TEST_F(Snapshots, ARunIsNotStartedOverDamagedOnes) {
+TEST_F(Snapshots, RefuseToStartOverDamagedOnes) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   writer.save(2, contents_at(2));
@@ -219,7 +219,7 @@ TEST_F(Snapshots, ARunIsNotStartedOverDamagedOnes) {
   EXPECT_EQ(said_.size(), 2u);
 }
 
-TEST_F(Snapshots, TheManifestIsChecked) {
+TEST_F(Snapshots, CheckTheManifest) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   const nlohmann::json good = read_json(path(1, "manifest.json"));
@@ -243,7 +243,7 @@ TEST_F(Snapshots, TheManifestIsChecked) {
   refused(nlohmann::json::array(), "is an array of 0; expected an object");
 }
 
-TEST_F(Snapshots, PruningKeepsTheNewestWholeOnes) {
+TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {
   SnapshotFolder writer(out_);
   for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(step, contents_at(step));
   write_file_atomically(path(4, "state.json"), "{}");
@@ -263,7 +263,7 @@ TEST_F(Snapshots, PruningKeepsTheNewestWholeOnes) {
                [&] { writer.prune(0); });
 }
 
-TEST_F(Snapshots, SpaceIsCheckedFirst) {
+TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   const SavedCalls saved;
@@ -282,7 +282,7 @@ TEST_F(Snapshots, SpaceIsCheckedFirst) {
 }
 
 // Kills a child in the midst of its writes, wherever it happens to be.
-TEST_F(Snapshots, AKilledWriterLeavesAWholeSnapshot) {
+TEST_F(Snapshots, SurviveAKilledWriter) {
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
     if (child == 0) {
@@ -306,7 +306,7 @@ TEST_F(Snapshots, AKilledWriterLeavesAWholeSnapshot) {
   EXPECT_TRUE(hidden().empty());
 }
 
-TEST_F(Snapshots, ASecondWriterIsRefused) {
+TEST_F(Snapshots, RefuseASecondWriter) {
   const SnapshotFolder writer(out_);
   make_directories(out_ + "/.saving-checkpoint-3-1");
   expect_error(ErrorKind::Failed, {"in use by process " + std::to_string(getpid())},

@@ -58,7 +58,7 @@ TEST_F(CorpusTest, DropsAByteOrderMark) {
   EXPECT_EQ(read({write("a.jsonl", "\uFEFF{\"text\": \"ab\"}")}), Documents{"ab"});
 }
 
-TEST_F(CorpusTest, ReadsALargeLineInPiecesOfWholeCharacters) {
+TEST_F(CorpusTest, SplitsALargeLineBetweenCharacters) {
   std::string text(size_t{3} << 20, 'x');
   for (size_t i = 0; i + 4 < text.size(); i += 7) text.replace(i, 3, "日");
   Corpus corpus({write("a.txt", text)});
@@ -75,7 +75,7 @@ TEST_F(CorpusTest, ReadsALargeLineInPiecesOfWholeCharacters) {
   EXPECT_GE(pieces, 3);
 }
 
-TEST_F(CorpusTest, TellsHowFarItIsAndStopsWhereAsked) {
+TEST_F(CorpusTest, ReportsProgressAndCanBeStopped) {
   const std::string long_text(size_t{3} << 20, 'x');
   Corpus corpus({write("a.txt", long_text), write("b.txt", long_text)});
   std::vector<double> told;
@@ -120,7 +120,7 @@ TEST_F(CorpusTest, ReadsFoldersSortedByName) {
 }
 
 // A link in somebody else's folder made any file of the reader's a part of the text.
-TEST_F(CorpusTest, FollowsNoLinkOutOfAFolder) {
+TEST_F(CorpusTest, DoesNotFollowLinksOutOfAFolder) {
   write("secret.txt", "secret");
   write("d/a.txt", "1");
   ASSERT_EQ(symlink("../secret.txt", (folder_ / "d/b.txt").c_str()), 0);
@@ -147,7 +147,7 @@ TEST_F(CorpusTest, HashesContentNotNames) {
   EXPECT_EQ(corpus.hash(), hash({a}));
 }
 
-TEST_F(CorpusTest, RefusesWhatHoldsNoText) {
+TEST_F(CorpusTest, RefusesEmptyFiles) {
   refused("none.txt", ": is missing; expected a regular file");
   write("empty.txt", "");
   refused("empty.txt", ": is empty; expected text");
@@ -161,14 +161,14 @@ TEST_F(CorpusTest, RefusesWhatHoldsNoText) {
   expect_error(ErrorKind::InvalidArgument, {"DATA: is missing"}, [] { Corpus corpus({}); });
 }
 
-TEST_F(CorpusTest, RefusesWhatIsNotAFile) {
+TEST_F(CorpusTest, RefusesSpecialFiles) {
   ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   refused("fifo", ": is a FIFO; expected a regular file");
   expect_error(ErrorKind::BadFile, {"/dev/zero: is a device; expected a regular file"},
                [] { Corpus corpus({"/dev/zero"}); });
 }
 
-TEST_F(CorpusTest, RefusesWhatCannotBeRead) {
+TEST_F(CorpusTest, RefusesUnreadableFiles) {
   write("a.txt", "x");
   const SavedCalls saved;
   system_calls().open = [](const char*, int, mode_t) {
@@ -178,7 +178,7 @@ TEST_F(CorpusTest, RefusesWhatCannotBeRead) {
   refused("a.txt", ": cannot be opened (Permission denied); expected a regular file");
 }
 
-TEST_F(CorpusTest, SaysWhereTextIsNotUtf8) {
+TEST_F(CorpusTest, LocatesInvalidUtf8) {
   write("a.txt", "one\ntwo \xFF\n");
   refused("a.txt", ":2:5: is not UTF-8 (byte 0xff); expected UTF-8 text");
   write("cut.txt", "one\r\n\xE2\x82");
@@ -198,7 +198,7 @@ TEST_F(CorpusTest, RefusesBinaryAndCompressedFiles) {
   refused("a.txt", ": is compressed by gzip (byte 1); expected plain text: gunzip it first");
 }
 
-TEST_F(CorpusTest, SaysWhichJsonLineIsWrong) {
+TEST_F(CorpusTest, NamesTheInvalidJsonLine) {
   write("a.jsonl", "{\"text\": \"x\"}\n\n{\"body\": \"x\"}\n");
   refused("a.jsonl", ":3: text is missing; expected");
   write("b.jsonl", "{\"text\": 5}\n");
@@ -218,7 +218,7 @@ TEST_F(CorpusTest, RefusesAFileThatShrank) {
                [&] { read(corpus); });
 }
 
-TEST_F(CorpusTest, LeavesOutWhatIsAppendedLater) {
+TEST_F(CorpusTest, IgnoresTextAppendedLater) {
   Corpus corpus({write("a.txt", "01234")});
   write("a.txt", "0123456789");
   EXPECT_EQ(read(corpus), Documents{"01234"});

@@ -23,7 +23,7 @@ TEST(Permutation, VisitsEachIndexOnce) {
   }
 }
 
-TEST(Permutation, HasNoBoundInMemory) {
+TEST(Permutation, UsesConstantMemory) {
   const uint64_t count = (uint64_t{1} << 40) + 12345;
   const Permutation order(count, 7);
   std::set<uint64_t> seen;

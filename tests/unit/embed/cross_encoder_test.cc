@@ -13,7 +13,7 @@ class CrossEncoderTest : public testing::Test {
   GoldenFolder folder_{"cross_encoder"};
 };
 
-TEST_F(CrossEncoderTest, GivesTheReferencesNumbers) {
+TEST_F(CrossEncoderTest, MatchesTheReference) {
   const CrossEncoder model = open();
   const auto texts = folder_.texts();
   const auto pairs = tokenize_all(texts.size(), [&](size_t i) {
@@ -26,7 +26,7 @@ TEST_F(CrossEncoderTest, GivesTheReferencesNumbers) {
   EXPECT_LT(largest_difference(scores.view({scores.dim(0)}), folder_.expected("scores")), 1e-5);
 }
 
-TEST_F(CrossEncoderTest, TheActivationIsFoundInEachOfItsPlaces) {
+TEST_F(CrossEncoderTest, FindsTheActivationInAllFiles) {
   const char* own = "config_sentence_transformers.json";
   EXPECT_EQ(open().activation, Activation::sigmoid);
   folder_.set(own, "activation_fn", "torch.nn.modules.linear.Identity");
@@ -39,7 +39,7 @@ TEST_F(CrossEncoderTest, TheActivationIsFoundInEachOfItsPlaces) {
   EXPECT_FALSE(open().activation.has_value());
 }
 
-TEST_F(CrossEncoderTest, OtherModelsAreRefused) {
+TEST_F(CrossEncoderTest, RefusesOtherModels) {
   expect_error(ErrorKind::Unsupported, {"no sequence classifier"},
                [] { CrossEncoder::open("tests/goldens/sentence_model", Weights::mapped); });
 }

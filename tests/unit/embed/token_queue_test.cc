@@ -84,7 +84,7 @@ class TokenQueueTest : public testing::Test {
   std::optional<TokenQueue> queue_;  // last: its thread uses the others
 };
 
-TEST_F(TokenQueueTest, GivesEachCallerItsOwnRows) {
+TEST_F(TokenQueueTest, ReturnsToEachCallerItsRows) {
   std::vector<std::future<Rows>> all;
   for (int32_t caller = 0; caller < 50; ++caller) {
     std::vector<TokenizedText> texts;
@@ -107,7 +107,7 @@ TEST_F(TokenQueueTest, GivesEachCallerItsOwnRows) {
   EXPECT_EQ(queue().status().requests, 50);
 }
 
-TEST_F(TokenQueueTest, WhatWaitsSharesBatchesByLength) {
+TEST_F(TokenQueueTest, BatchesWaitingTextsByLength) {
   options_.batch_tokens = 400;
   let(false);
   auto first = occupy();
@@ -120,7 +120,7 @@ TEST_F(TokenQueueTest, WhatWaitsSharesBatchesByLength) {
   EXPECT_EQ(lengths_[2], (std::vector<int64_t>{48, 50, 52}));
 }
 
-TEST_F(TokenQueueTest, BatchesKeepToTheirTokensAndGroups) {
+TEST_F(TokenQueueTest, LimitsTheTokensAndGroupsOfABatch) {
   options_.batch_tokens = 200;
   let(false);
   auto first = occupy();
@@ -135,7 +135,7 @@ TEST_F(TokenQueueTest, BatchesKeepToTheirTokensAndGroups) {
   EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "two of each group, and the long one alone";
 }
 
-TEST_F(TokenQueueTest, ManyTextsOfOneCallerDoNotHoldUpAnother) {
+TEST_F(TokenQueueTest, ServesCallersFairly) {
   options_.batch_tokens = 100;
   let(false);
   auto first = occupy();
@@ -148,7 +148,7 @@ TEST_F(TokenQueueTest, ManyTextsOfOneCallerDoNotHoldUpAnother) {
   EXPECT_LE(its_batch - lengths_.begin(), 3);
 }
 
-TEST_F(TokenQueueTest, RefusesWhenTooMuchWaits) {
+TEST_F(TokenQueueTest, RefusesTooManyWaitingTexts) {
   options_.most_waiting = 2;
   let(false);
   auto first = occupy();
@@ -160,7 +160,7 @@ TEST_F(TokenQueueTest, RefusesWhenTooMuchWaits) {
   EXPECT_EQ(second.get(), (Rows{1, 3}));
 }
 
-TEST_F(TokenQueueTest, RefusesWhenTooManyTokensWait) {
+TEST_F(TokenQueueTest, RefusesTooManyWaitingTokens) {
   options_.most_tokens = 100;
   let(false);
   auto first = occupy();
@@ -173,7 +173,7 @@ TEST_F(TokenQueueTest, RefusesWhenTooManyTokensWait) {
   EXPECT_EQ(add({text_of(1, 1)}).get(), (Rows{1, 1}));
 }
 
-TEST_F(TokenQueueTest, CancelledTextsAreNotComputed) {
+TEST_F(TokenQueueTest, SkipsCancelledTexts) {
   let(false);
   auto first = occupy();
   auto second = add({text_of(1, 30), text_of(2, 31)});
@@ -187,7 +187,7 @@ TEST_F(TokenQueueTest, CancelledTextsAreNotComputed) {
   EXPECT_THROW(second.get(), std::future_error) << "its promise went with it";
 }
 
-TEST_F(TokenQueueTest, AnErrorEndsItsBatchAlone) {
+TEST_F(TokenQueueTest, FailsOneBatchOnAnError) {
   let(false);
   auto first = occupy();
   auto poisoned = add({text_of(kPoison, 300)});
@@ -197,7 +197,7 @@ TEST_F(TokenQueueTest, AnErrorEndsItsBatchAlone) {
   EXPECT_EQ(sound.get(), (Rows{4, 20}));
 }
 
-TEST_F(TokenQueueTest, TheEndDropsWhatWaits) {
+TEST_F(TokenQueueTest, DropsWaitingTextsOnDestruction) {
   let(false);
   auto first = occupy();
   auto second = add({text_of(1, 30)});

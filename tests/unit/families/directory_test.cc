@@ -59,7 +59,7 @@ class Directory : public testing::Test {
 
 const nlohmann::json kAbsent(nlohmann::json::value_t::discarded);
 
-TEST_F(Directory, EachTensorIsSavedAsItWasStored) {
+TEST_F(Directory, TensorsKeepTheirDtype) {
   tensors_["transformer.h.0.mlp.c_fc.weight"] =
       convert(tensors_["transformer.h.0.mlp.c_fc.weight"], DType::bf16);
   tensors_["transformer.wte.weight"] = narrow_to_halves(tensors_["transformer.wte.weight"]);
@@ -77,7 +77,7 @@ TEST_F(Directory, EachTensorIsSavedAsItWasStored) {
   for (const StoredTensor& tensor : after.stored()) EXPECT_EQ(tensor.type, "F32") << tensor.name;
 }
 
-TEST_F(Directory, EveryKeyIsHeldToItsValues) {
+TEST_F(Directory, EveryKeyIsChecked) {
   struct Key {
     const char* name;
     bool optional, zero;  // may be absent or null; may be 0
@@ -123,7 +123,7 @@ TEST_F(Directory, AnUnknownFamilyIsRefused) {
   EXPECT_NE(message_with("model_type", "gpt3").find("did you mean gpt2?"), std::string::npos);
 }
 
-TEST_F(Directory, AllWrongTensorsInOneMessage) {
+TEST_F(Directory, AllInvalidTensorsAreListedInOneError) {
   tensors_.erase("transformer.ln_f.bias");
   tensors_["transformer.h.0.ln_1.weight"] = zeros({9});
   tensors_["transformer.h.7.ln_1.weight"] = zeros({8});
@@ -134,7 +134,7 @@ TEST_F(Directory, AllWrongTensorsInOneMessage) {
                [&] { open(); });
 }
 
-TEST_F(Directory, TheFilesOwnHeadWins) {
+TEST_F(Directory, AnUntiedHeadInTheFileIsUsed) {
   tensors_["lm_head.weight"] = full({11, 8}, 0.5);
   write_tensors();
   const ModelFiles files = open();
@@ -144,7 +144,7 @@ TEST_F(Directory, TheFilesOwnHeadWins) {
   EXPECT_EQ(files.model.head.output.weight.value.data_as<float>()[3], 0.5f);
 }
 
-TEST_F(Directory, TheSameHeadTwiceIsTied) {
+TEST_F(Directory, AHeadEqualToTheEmbeddingIsTied) {
   tensors_["lm_head.weight"] = tensors_["transformer.wte.weight"];
   write_tensors();
   const ModelFiles files = open();
@@ -152,7 +152,7 @@ TEST_F(Directory, TheSameHeadTwiceIsTied) {
   EXPECT_TRUE(files.model.spec.head.tied);
 }
 
-TEST_F(Directory, WeightsThatAreNoNumbersAreTold) {
+TEST_F(Directory, NonFiniteWeightsAreReported) {
   tensors_["transformer.ln_f.bias"].data_as<float>()[1] = NAN;
   write_tensors();
   const auto warnings = open().warnings;
@@ -164,7 +164,7 @@ TEST_F(Directory, EndIdsComeFromTheGenerationConfig) {
   EXPECT_EQ(open().end_ids, std::vector<int32_t>{2});
 }
 
-TEST(Origin, WritingAndLabelsHaveTheirOwnFileFirst) {
+TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {
   Origin origin;
   origin.carried = {{"decoder_start_token_id", 4}, {"pad_token_id", 1}};
   origin.generation = {{"decoder_start_token_id", 2}, {"bos_token_id", 3}};
@@ -188,7 +188,7 @@ TEST(Whisper, DoesNotScaleItsEmbeddings) {
   EXPECT_FALSE(spec.scaled_embedding);
 }
 
-TEST(Registry, TheFirstFamilyThatCanSayIt) {
+TEST(Registry, SelectsTheFirstFamilyThatCanExpressASpec) {
   EXPECT_STREQ(family_for(small()).model_type, "gpt2");
   const auto change = [](auto f) {
     Spec spec = small();

@@ -64,7 +64,7 @@ void write(const std::string& path, Transformer& model, const Family* family,
 
 class GgufRoundTrip : public testing::TestWithParam<GgufVariant> {};
 
-TEST_P(GgufRoundTrip, ChangesNothing) {
+TEST_P(GgufRoundTrip, PreservesSpecAndWeights) {
   Spec spec = small_spec();
   GetParam().change(spec);
   Transformer model(validated(spec));
@@ -219,7 +219,7 @@ class GgufModelFiles : public testing::Test {
   std::string path = folder / "model.gguf";
 };
 
-TEST_F(GgufModelFiles, PairsOfRowsAreNeighbours) {
+TEST_F(GgufModelFiles, RotaryPairsAreNeighbours) {
   Tensor query;
   model.each([&](const std::string& name, Parameter& p) {
     if (name == "decoder.0.attention.query.weight") query = p.value;
@@ -232,7 +232,7 @@ TEST_F(GgufModelFiles, PairsOfRowsAreNeighbours) {
     EXPECT_EQ(to_floats(stored.rows(row, row + 1)), to_floats(query.rows(ours, ours + 1))) << row;
 }
 
-TEST_F(GgufModelFiles, Dtypes) {
+TEST_F(GgufModelFiles, DtypesArePreserved) {
   for (const auto& [block, tolerance] :
        {std::pair("F16", 1e-4), {"BF16", 1e-3}, {"Q8_0", 1e-3}, {"Q4_0", 2e-2}}) {
     write(path, model, nullptr, block);
@@ -267,7 +267,7 @@ TEST_F(GgufModelFiles, BlocksArePackedWithoutLoss) {
   }
 }
 
-TEST_F(GgufModelFiles, SpecialTokens) {
+TEST_F(GgufModelFiles, SpecialTokensAreRead) {
   write_with([](GgufMetadata& metadata) {
     metadata.integer("tokenizer.ggml.bos_token_id", 1);
     metadata.integer("tokenizer.ggml.eos_token_id", 2);
@@ -280,7 +280,7 @@ TEST_F(GgufModelFiles, SpecialTokens) {
   EXPECT_EQ(special_id(files.origin, "pad_token_id"), std::nullopt);
 }
 
-TEST_F(GgufModelFiles, Architecture) {
+TEST_F(GgufModelFiles, UnknownArchitecturesAreRefused) {
   const auto alone = [&](const GgufMetadata& metadata) {
     write_file_atomically(path, GgufImage(metadata, {}).pieces());
   };
@@ -305,7 +305,7 @@ TEST_F(GgufModelFiles, Architecture) {
                [&] { open_model_files(path, Weights::mapped); });
 }
 
-TEST_F(GgufModelFiles, Keys) {
+TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
   refused([](GgufMetadata& m) { m.integer("llama.new_idea", 1); },
           {"model.gguf: new_idea is not known"}, ErrorKind::Unsupported);
   refused([](GgufMetadata& m) { m.text("llama.rope.scaling.type", "wild"); },
@@ -323,7 +323,7 @@ TEST_F(GgufModelFiles, Keys) {
       {"sliding_window is not known"}, ErrorKind::Unsupported);
 }
 
-TEST_F(GgufModelFiles, Tensors) {
+TEST_F(GgufModelFiles, MissingAndUnknownTensorsAreRefused) {
   GgufModel file(model, nullptr, "F32");
   const float one = 1;
   std::vector<GgufTensor> tensors = file.tensors();
@@ -345,7 +345,7 @@ TEST_F(GgufModelFiles, Tensors) {
                [&] { open_model_files(path, Weights::mapped); });
 }
 
-TEST_F(GgufModelFiles, DamagedAnywhere) {
+TEST_F(GgufModelFiles, AnyDamageIsHarmless) {
   write_with([](GgufMetadata&) {});
   const std::string whole = read_file(path);
   std::mt19937 random(0);
@@ -362,7 +362,7 @@ TEST_F(GgufModelFiles, DamagedAnywhere) {
   }
 }
 
-TEST_F(GgufModelFiles, ModelsWithoutArchitecture) {
+TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
   Spec spec = small_spec();
   spec.decoder->norm.epsilon_outside = false;
   spec.decoder->ffn.activation = ActivationKind::relu;
@@ -372,7 +372,7 @@ TEST_F(GgufModelFiles, ModelsWithoutArchitecture) {
 }
 
 // An encoder was tried as a decoder without heads, by which widths were then divided.
-TEST_F(GgufModelFiles, EncodersHaveNoArchitecture) {
+TEST_F(GgufModelFiles, EncodersAreRefused) {
   Spec encoder = small_spec();
   encoder.encoder = encoder.decoder;
   Spec both = encoder;
@@ -392,7 +392,7 @@ TEST_F(GgufModelFiles, EncodersHaveNoArchitecture) {
                [&] { GgufModel(tagger, nullptr, "F32"); });
 }
 
-TEST_F(GgufModelFiles, NumbersThatBlocksCannotHoldAreRefused) {
+TEST_F(GgufModelFiles, NumbersOutOfRangeOfABlockAreRefused) {
   const float bad[] = {std::numeric_limits<float>::quiet_NaN(),
                        -std::numeric_limits<float>::infinity()};
   model.each([&](const std::string& name, Parameter& p) {

@@ -84,7 +84,7 @@ class Quantized : public testing::Test {
   Transformer full_;
 };
 
-TEST_F(Quantized, FloatsComputeTheSameBits) {
+TEST_F(Quantized, PackedFloatsGiveTheSameBits) {
   for (const Spec& spec : specs()) {
     save(spec);
     const ModelFiles files = open(std::nullopt, folder_);
@@ -92,7 +92,7 @@ TEST_F(Quantized, FloatsComputeTheSameBits) {
   }
 }
 
-TEST_F(Quantized, RoundedWeightsComputeNearlyTheSame) {
+TEST_F(Quantized, RoundedWeightsGiveCloseResults) {
   for (const Spec& spec : specs()) {
     save(spec);
     const Tensor expected = logits_of(full_);
@@ -103,7 +103,7 @@ TEST_F(Quantized, RoundedWeightsComputeNearlyTheSame) {
   }
 }
 
-TEST_F(Quantized, ADirectoryKeepsEveryBit) {
+TEST_F(Quantized, DirectoriesPreserveEveryBit) {
   for (const Spec& spec : specs()) {
     for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
       for (const int64_t group : {32, 64}) {
@@ -129,7 +129,7 @@ TEST_F(Quantized, ADirectoryKeepsEveryBit) {
   }
 }
 
-TEST_F(Quantized, HalvesStayHalvesAroundIt) {
+TEST_F(Quantized, OtherTensorsKeepTheirDtype) {
   save(gpt2());
   ModelFiles files = open_model_files(folder_.path(), Weights::packed);
   files.origin.save_all_as(DType::bf16);
@@ -147,7 +147,7 @@ TEST_F(Quantized, HalvesStayHalvesAroundIt) {
 
 // Rounding to bf16 twice is rounding once: from the file's bf16 nothing is lost on the way to
 // packed bf16, and what was opened so is written as it was.
-TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
+TEST_F(Quantized, Bf16FilesAreReadWithoutLoss) {
   for (const Spec& spec : specs()) {
     save(spec);
     ModelFiles files = open_model_files(folder_.path(), Weights::packed);
@@ -175,7 +175,7 @@ TEST_F(Quantized, IsNotTrainedButPassesGradients) {
   EXPECT_EQ(x.gradient().shape(), (Shape{1, 72}));
 }
 
-TEST_F(Quantized, RefusesWhatDoesNotFit) {
+TEST_F(Quantized, RefusesMismatchedTensors) {
   save_quantized(WeightFormat::int4);
   const std::string weight = "transformer.h.1.mlp.c_fc.weight", scale = weight + "_scale";
   const auto good = tensors();
@@ -196,7 +196,7 @@ TEST_F(Quantized, RefusesWhatDoesNotFit) {
   refused(ErrorKind::BadFile, {quantized_.path(), "1 unknown: more"});
 }
 
-TEST_F(Quantized, RefusesAConfigThatCannotBe) {
+TEST_F(Quantized, RefusesAnInvalidConfig) {
   save_quantized(WeightFormat::int8);
   const auto with = [&](const char* key, const nlohmann::json& value) {
     nlohmann::json config = read_json(quantized_ / "config.json");

@@ -25,7 +25,7 @@ class RoundTrip : public testing::TestWithParam<Variant> {
   }
 };
 
-TEST_P(RoundTrip, ChangesNothing) {
+TEST_P(RoundTrip, PreservesSpecAndWeights) {
   const TemporaryFolder folder;
   const Spec before = spec();
   Transformer model(before);

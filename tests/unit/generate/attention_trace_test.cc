@@ -120,7 +120,7 @@ void expect_traced(const Transformer& model, const std::string& name) {
   }
 }
 
-TEST(AttentionTracer, ShowsWhatAPassOverTheWholeTextHas) {
+TEST(AttentionTracer, MatchesAPassOverTheEntireText) {
   Spec base = test::small_model(150).spec;
   for (const auto& [name, spec] : test::mixtures(base)) expect_traced(test::made(spec), name);
   base.decoder->position.kind = PositionKind::rotary;
@@ -130,7 +130,7 @@ TEST(AttentionTracer, ShowsWhatAPassOverTheWholeTextHas) {
   expect_traced(test::made(validated(base)), "alibi");
 }
 
-TEST(AttentionTracer, OfAnEncoderDecoderCountsFromTheAnswer) {
+TEST(AttentionTracer, CountsTheTokensOfTheTarget) {
   const Transformer model = test::small_translator();
   Scheduler scheduler(model, {.start = 2}, nullptr, {.pages = 40});
   std::vector<AttentionTrace> all;
@@ -151,7 +151,7 @@ TEST(AttentionTracer, OfAnEncoderDecoderCountsFromTheAnswer) {
   }
 }
 
-TEST(AttentionTracer, RefusesWhatIsNotThere) {
+TEST(AttentionTracer, RefusesMissingLayersAndHeads) {
   const Transformer model = test::small_model();
   Scheduler scheduler(model, {}, nullptr, {.pages = 40});
   const auto ask = [&](const AttentionTraceOptions& trace, int64_t beams = 1) {

@@ -41,7 +41,7 @@ TEST(Rules, SubtractPresenceOnceAndFrequencyPerOccurrence) {
 
 // An answer's counts follow it token by token; those of a draft are a copy, which also counts
 // guesses that are rejected later.
-TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
+TEST(Rules, UpdateCountsLikeARecount) {
   constexpr int32_t kTokens = 12;
   Random random(7, Stream::sampling);
   const auto token = [&] { return static_cast<int32_t>(random.uniform_double() * kTokens); };
@@ -75,7 +75,7 @@ TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
   }
 }
 
-TEST(Rules, ForbidWhatWouldRepeatAnNgram) {
+TEST(Rules, ForbidRepeatedNgrams) {
   GenerateOptions options;
   options.sampling.no_repeat_ngram = 3;
   // The text ends with "0 1"; earlier, 2 and 3 followed these tokens.

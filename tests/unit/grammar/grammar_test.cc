@@ -141,7 +141,7 @@ void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& 
   }
 }
 
-TEST(GrammarAutomaton, ReadsWhatANaiveRecogniserReads) {
+TEST(GrammarAutomaton, AgreesWithANaiveRecogniser) {
   int compared = 0;
   for (int seed = 0; compared < 150; ++seed) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
@@ -174,7 +174,7 @@ size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
 }
 
 // An array that may be one level of brackets or two: 2^n ways to read n of them, in n stacks.
-TEST(GrammarAutomaton, GrowsWithTheDepthAlone) {
+TEST(GrammarAutomaton, GrowsLinearlyWithTheDepth) {
   const SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
     {"type": "array", "items": {"$ref": "#/$defs/a"}},
     {"type": "array", "items": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
@@ -193,7 +193,7 @@ TEST(GrammarAutomaton, GrowsWithTheDepthAlone) {
 }
 
 // What no merging takes away has a limit.
-TEST(GrammarAutomaton, StopsWhereTooMuchIsToBeDone) {
+TEST(GrammarAutomaton, LimitsItsWork) {
   std::vector<std::string> words;
   std::string schema = R"({"enum": [)";
   for (int i = 0; i < 900; ++i) {

@@ -61,7 +61,7 @@ int status(const Access& access, const Request& asked, bool needs_key = true) {
   return refused ? refused->status : 200;
 }
 
-TEST(Access, AsksForTheKey) {
+TEST(Access, RequiresTheKey) {
   Access access;
   access.keys = {"first", "secret"};
   EXPECT_EQ(status(access, with({})), 401);
@@ -82,7 +82,7 @@ TEST(Access, AsksForTheKey) {
   EXPECT_TRUE(equal_in_constant_time("ab", "ab"));
 }
 
-TEST(Access, KnowsItsNameOnLoopback) {
+TEST(Access, ChecksTheHostOnLoopback) {
   Access access;
   access.host = "127.0.0.2";
   for (const char* host :
@@ -97,7 +97,7 @@ TEST(Access, KnowsItsNameOnLoopback) {
   EXPECT_EQ(status(access, with({{"host", "evil.example"}})), 200) << "there the key protects";
 }
 
-TEST(Access, LetsInThePagesItWasToldOf) {
+TEST(Access, AllowsConfiguredOrigins) {
   Access access;
   const auto from = [](const std::string& origin) {
     return with({{"host", "localhost:8080"}, {"origin", origin}});
@@ -115,7 +115,7 @@ TEST(Access, LetsInThePagesItWasToldOf) {
   EXPECT_EQ(response.headers[0].second, "https://good.example");
 }
 
-TEST(Errors, HaveTheShapeThatClientsRead) {
+TEST(Errors, HaveTheFormatOfOpenAI) {
   const auto error = nlohmann::json::parse(error_object(429, "bu\xffsy", "n", ""))["error"];
   EXPECT_EQ(error["type"], "rate_limit_error");
   EXPECT_EQ(error["param"], "n");

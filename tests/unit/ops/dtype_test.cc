@@ -55,7 +55,7 @@ class EveryIsa : public testing::TestWithParam<std::string> {
   void TearDown() override { use_isa("auto"); }
 };
 
-TEST_P(EveryIsa, GivesWhatTheReferenceDoesInDouble) {
+TEST_P(EveryIsa, MatchesTheReferenceInDouble) {
   for (const Case& c : test::cases()) {
     const std::vector<Tensor> expected = run(c, DType::f64);
     for (const DType dtype : {DType::f32, DType::bf16}) {

@@ -25,13 +25,13 @@ std::set<std::string> declared_ops() {
   return names;
 }
 
-TEST(Cases, CoverEveryOp) {
+TEST(OpCases, CoverEveryOp) {
   std::set<std::string> covered;
   for (const Case& c : test::cases()) covered.insert(c.op);
   EXPECT_EQ(covered, declared_ops());
 }
 
-TEST(Gradient, OfEveryOpIsThatOfCentralDifferences) {
+TEST(Gradient, MatchesCentralDifferences) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
     SCOPED_TRACE(c.op + " " + c.what);
@@ -39,7 +39,7 @@ TEST(Gradient, OfEveryOpIsThatOfCentralDifferences) {
   }
 }
 
-TEST(Gradient, IsNotRecordedWhereThereIsNone) {
+TEST(Gradient, IsNotRecordedByNondifferentiableOps) {
   for (const Case& c : test::cases()) {
     if (c.differentiable) continue;
     std::vector<Tensor> inputs = c.inputs;
@@ -49,7 +49,7 @@ TEST(Gradient, IsNotRecordedWhereThereIsNone) {
 }
 
 // Whatever else wants a gradient, and where one is there already.
-TEST(Gradient, OfOneInputDoesNotDependOnTheOthers) {
+TEST(Gradient, OfAnInputDoesNotDependOnOtherInputs) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
     SCOPED_TRACE(c.op + " " + c.what);
@@ -70,7 +70,7 @@ TEST(Gradient, OfOneInputDoesNotDependOnTheOthers) {
   }
 }
 
-TEST(Gradient, OfAttentionOfATensorWithItself) {
+TEST(Gradient, AllowsSharedInputsOfAttention) {
   const Tensor x = test::normal({2, 5, 3, 4}, 1);
   test::check_gradients({x}, [](auto& in) { return attention(in[0], in[0], in[0], {}); });
   test::check_gradients({x, test::normal({2, 5, 3, 4}, 2)},
@@ -91,7 +91,7 @@ TEST(Gradient, PassesThroughCasts) {
 }
 
 // Chains in which backwards keep recipes only: each must give what the kept elements would have.
-TEST(Gradient, IsTheSameWithAndWithoutRecipes) {
+TEST(Recompute, GivesTheSameGradients) {
   const std::vector<Tensor> inputs{test::normal({5, 7}, 1), test::normal({7}, 2),
                                    test::normal({7}, 3), test::normal({3, 7}, 4)};
   const auto chain = [](const std::vector<Tensor>& in, bool recipes) {
@@ -116,7 +116,7 @@ TEST(Gradient, IsTheSameWithAndWithoutRecipes) {
   }
 }
 
-TEST(Recipes, LetGoOfWhatNormsAndActivationsMake) {
+TEST(Recompute, FreesNormAndActivationOutputs) {
   Tensor x = zeros({1000, 64}), weight = full({64}, 1);
   x.want_gradient();
   weight.want_gradient();

@@ -55,7 +55,7 @@ const Part& part(const Plan& plan, const std::string& name) {
   throw std::logic_error("no part is called " + name);
 }
 
-TEST(Plan, CountsWhatTheModelDeclares) {
+TEST(Plan, CountsTheParametersOfTheModel) {
   for (const std::string name : {"t5-small", "whisper-tiny", "bart-base", "vit-base", "gpt2"}) {
     Spec spec = validated(preset(name));
     for (StackSpec* stack :
@@ -139,7 +139,7 @@ TEST(Plan, CountsPairsOfQueryAndKey) {
         }
 }
 
-TEST(Plan, KnowsWhatACacheKeeps) {
+TEST(Plan, ComputesTheSizeOfTheCache) {
   PlanOptions options;
   options.batch = 3;
   const Plan grouped = plan(preset("llama2-70b"), options);
@@ -152,7 +152,7 @@ TEST(Plan, KnowsWhatACacheKeeps) {
   EXPECT_EQ(plan(preset("bert-base")).memory.cache.fp32, 0);
 }
 
-TEST(Plan, TimesAndPricesTraining) {
+TEST(Plan, EstimatesTimeAndCostOfTraining) {
   PlanOptions options;
   options.tokens = 300e9;
   options.speed = 56e12;
@@ -168,7 +168,7 @@ TEST(Plan, TimesAndPricesTraining) {
   EXPECT_NEAR(t.cost * t.rule_flops / t.flops, 4.6e6, 0.08e6);
 }
 
-TEST(Plan, RefusesWhatIsOutOfRange) {
+TEST(Plan, RefusesOptionsOutOfRange) {
   const auto refused = [](const char* option, auto change) {
     PlanOptions options;
     change(options);
@@ -193,7 +193,7 @@ TEST(Plan, RefusesWhatIsOutOfRange) {
   expect_error(ErrorKind::InvalidArgument, {"experts", "parameters"}, [&] { plan(huge); });
 }
 
-TEST(ScalingLaws, AreThoseOfThePapers) {
+TEST(ScalingLaws, MatchThePapers) {
   EXPECT_NEAR(kaplan_loss_of_size(2e9) / kaplan_loss_of_size(1e9), 0.9487, 1e-4);
   EXPECT_NEAR(kaplan_loss_of_data(2e9) / kaplan_loss_of_data(1e9), 0.9363, 1e-4);
   EXPECT_NEAR(kaplan_loss(1e9, 1e30), kaplan_loss_of_size(1e9), 1e-6);

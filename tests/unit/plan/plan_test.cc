@@ -50,7 +50,7 @@ struct Case {
 };
 class EstimateTest : public testing::TestWithParam<Case> {};
 
-TEST_P(EstimateTest, IsNearWhatAStepTakes) {
+TEST_P(EstimateTest, IsCloseToTheMeasuredPeak) {
   const auto& [name, batch, compute, variant, passes] = GetParam();
   Spec spec = preset(name);
   spec.vocabulary = 65;
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
              (c.param.passes > 1 ? "_passes" : "");
     });
 
-TEST(Cost, CountsByTheFormulas) {
+TEST(Cost, MatchesTheFormulas) {
   Spec spec = preset("nano");
   spec.vocabulary = 65;
   spec = validated(spec);
@@ -103,7 +103,7 @@ TEST(Cost, CountsByTheFormulas) {
   EXPECT_EQ(four.weight_bytes, static_cast<uint64_t>(4 * one.parameters + 3 * 65 * 128) * 4);
 }
 
-TEST(Machine, MeasuresItself) {
+TEST(Machine, ReportsSpeedAndMemory) {
   EXPECT_GT(measured_flops(DType::f32, 0.001), 0);
   EXPECT_TRUE(std::isfinite(measured_flops(DType::bf16, 0.001)));
   EXPECT_GT(total_memory(), 0u);
@@ -113,7 +113,7 @@ TEST(Machine, MeasuresItself) {
   EXPECT_FALSE(cpu_name().empty());
 }
 
-TEST(Machine, RespectsTheLimitOfTheAddressSpace) {
+TEST(Machine, RespectsTheAddressSpaceLimit) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

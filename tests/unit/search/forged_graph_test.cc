@@ -66,14 +66,14 @@ class ForgedGraph : public testing::Test {
   std::string bytes_;
 };
 
-TEST_F(ForgedGraph, ReadsWhatItWrote) {
+TEST_F(ForgedGraph, UnmodifiedGraphIsAccepted) {
   ASSERT_TRUE(read(bytes_));
   const VectorGraph graph(bytes_, "graph.hnsw", kCount, kWidth, Similarity::dot);
   EXPECT_EQ(graph.bytes(), bytes_);
   EXPECT_GT(bytes_.size(), kHead + kCount * (kElement + 4)) << "some vectors are on upper levels";
 }
 
-TEST_F(ForgedGraph, EachFieldOfTheHead) {
+TEST_F(ForgedGraph, ForgedHeaderFieldsAreRefused) {
   for (size_t place = 0; place < kHead; place += 4) {
     uint32_t old = 0;
     std::memcpy(&old, bytes_.data() + place, sizeof old);
@@ -86,7 +86,7 @@ TEST_F(ForgedGraph, EachFieldOfTheHead) {
   }
 }
 
-TEST_F(ForgedGraph, EachKindOfLink) {
+TEST_F(ForgedGraph, ForgedLinksAreRefused) {
   const size_t upper = kHead + kCount * kElement;
   for (size_t i = 0; i < kCount; i += 7) {
     const size_t element = kHead + i * kElement;
@@ -102,7 +102,7 @@ TEST_F(ForgedGraph, EachKindOfLink) {
   EXPECT_FALSE(read(with(upper, 0xFFFFFFFFu)));
 }
 
-TEST_F(ForgedGraph, WordsAndBytesAtRandom) {
+TEST_F(ForgedGraph, RandomChangesAreHarmless) {
   std::mt19937_64 random(1);
   size_t taken = 0;
   for (int i = 0; i < 6000; ++i) {
@@ -125,14 +125,14 @@ TEST_F(ForgedGraph, WordsAndBytesAtRandom) {
   EXPECT_TRUE(taken > 100 && taken < 5900) << taken;
 }
 
-TEST_F(ForgedGraph, OtherLengths) {
+TEST_F(ForgedGraph, WrongLengthsAreRefused) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 500; ++i)
     EXPECT_FALSE(read(std::string_view(bytes_).substr(0, random() % bytes_.size())));
   for (const size_t more : {1, 4, 68, 1000}) EXPECT_FALSE(read(bytes_ + std::string(more, '\0')));
 }
 
-TEST_F(ForgedGraph, OtherCountsAndWidths) {
+TEST_F(ForgedGraph, WrongCountsAndWidthsAreRefused) {
   for (const int64_t count : {int64_t{0}, int64_t{399}, int64_t{401}, INT64_MAX, int64_t{-1}}) {
     EXPECT_THROW(VectorGraph(bytes_, "graph.hnsw", count, kWidth, Similarity::dot), Error) << count;
   }
@@ -142,7 +142,7 @@ TEST_F(ForgedGraph, OtherCountsAndWidths) {
 }
 
 // Finite numbers whose products are not.
-TEST_F(ForgedGraph, HugeElementsHaveAnOrderToo) {
+TEST_F(ForgedGraph, HugeElementsAreOrdered) {
   std::mt19937_64 random(3);
   std::string bytes = bytes_;
   for (size_t i = 0; i < kCount; ++i) {

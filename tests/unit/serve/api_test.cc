@@ -245,7 +245,7 @@ TEST_F(ApiTest, RefusesInvalidCombinations) {
   refused(post(kChatPath, chat()), 400, "messages", "chat template");
 }
 
-TEST_F(ApiTest, TokenizesAndBack) {
+TEST_F(ApiTest, TokenizesAndDetokenizes) {
   const Json json = parsed(post("/tokenize", {{"content", "So é"}, {"with_pieces", true}}));
   EXPECT_EQ(json["count"], json["tokens"].size());
   EXPECT_EQ(json["tokens"][0]["piece"].get<std::string>()[0], 'S');

@@ -40,7 +40,7 @@ TEST_F(VectorsTest, EmbedsLikeTextEmbeddingsInference) {
   EXPECT_EQ(other[0].get<std::vector<float>>(), alone(kText, options));
 }
 
-TEST_F(VectorsTest, EmbedsTheTextOfIds) {
+TEST_F(VectorsTest, EmbedsTokenIds) {
   const std::vector<int32_t> ids = embedder_->tokenizer().encode(kText);
   const std::string text = embedder_->tokenizer().decode(ids, true);
   const Json json = parsed(post("/embed", {{"inputs", ids}}));

@@ -73,7 +73,7 @@ class TapeTest : public testing::Test {
   void TearDown() override { clear_tape(); }
 };
 
-TEST_F(TapeTest, AddsUpTheUsesOfATensor) {
+TEST_F(TapeTest, SumsTheUsesOfATensor) {
   const Tensor x = leaf({2, 3});
   backward(dot(product(product(x, x), x), {1, 10}));  // x^3
   EXPECT_EQ(to_floats(x.gradient()), (Floats{12, 270}));
@@ -95,14 +95,14 @@ TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
   EXPECT_EQ(to_floats(w.gradient()), (Floats{-1, -10}));
 }
 
-TEST_F(TapeTest, GivesLeavesGradientsOfTheirOwn) {
+TEST_F(TapeTest, GivesEachLeafItsOwnGradient) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   backward(dot(sum(x, w), {1, 10}));
   x.gradient().data_as<float>()[0] = 99;  // as clipping does, in place
   EXPECT_EQ(to_floats(w.gradient()), (Floats{1, 10}));
 }
 
-TEST_F(TapeTest, SendsGradientsDownAResidualStream) {
+TEST_F(TapeTest, PassesGradientsThroughAResidualStream) {
   const Tensor x = leaf({1, -2});
   Tensor h = x;
   for (int layer = 0; layer < 5; ++layer) h = sum(h, sum(h, h));  // 3 h
@@ -115,7 +115,7 @@ TEST_F(TapeTest, SendsGradientsDownAResidualStream) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
 }
 
-TEST_F(TapeTest, GivesEachInputOfAnOpAPlaceOfItsOwn) {
+TEST_F(TapeTest, GivesEachInputOfAnOpItsOwnGradient) {
   const Tensor x = leaf({1, 2}), y = leaf({3, 4});
   backward(dot(mixture(x, y), {1, 2}));
   EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
@@ -127,7 +127,7 @@ TEST_F(TapeTest, GivesEachInputOfAnOpAPlaceOfItsOwn) {
   EXPECT_EQ(to_floats(z.gradient()), (Floats{-11, -22}));
 }
 
-TEST_F(TapeTest, AddsUpLeafGradientsOverCalls) {
+TEST_F(TapeTest, AccumulatesLeafGradientsOverCalls) {
   const Tensor x = leaf({2, 3});
   for (int call = 0; call < 3; ++call) backward(dot(sum(x, x), {1, 10}), 0.5f);
   EXPECT_EQ(to_floats(x.gradient()), (Floats{3, 30}));
@@ -166,7 +166,7 @@ TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
   EXPECT_EQ(to_floats(rare.gradient()), Floats{numbers[2] + numbers[5]});
 }
 
-TEST_F(TapeTest, ShapesGradientsAsTheirTensors) {
+TEST_F(TapeTest, ShapesGradientsLikeTheirTensors) {
   Tensor x = from({1, 2, 3, 4}, {2, 2});
   x.want_gradient();
   const Tensor y = negated(x.view({4}));
@@ -174,7 +174,7 @@ TEST_F(TapeTest, ShapesGradientsAsTheirTensors) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4, -6, -8}));
 }
 
-TEST_F(TapeTest, PassesGradientsAcrossDtypes) {
+TEST_F(TapeTest, ConvertsGradientsToTheDtypeOfTheirTensors) {
   for (const DType from_type : {DType::f32, DType::bf16, DType::f64}) {
     for (const DType to : {DType::f32, DType::bf16, DType::f64}) {
       Tensor x = from({1, 2}, {2}, from_type);
@@ -191,7 +191,7 @@ TEST_F(TapeTest, PassesGradientsAcrossDtypes) {
   }
 }
 
-TEST_F(TapeTest, RecordsNothingWhereNothingIsWanted) {
+TEST_F(TapeTest, RecordsNothingIfNoGradientIsWanted) {
   const Tensor plain = from({1, 2}, {2}), x = leaf({1, 2});
   EXPECT_FALSE(sum(plain, plain).wants_gradient());
   EXPECT_TRUE(sum(plain, x).wants_gradient());
@@ -212,7 +212,7 @@ TEST_F(TapeTest, RecordsNothingWhereNothingIsWanted) {
   EXPECT_FALSE(plain.gradient());
 }
 
-TEST_F(TapeTest, LeavesOutWhatTheLossDoesNotUse) {
+TEST_F(TapeTest, SkipsTensorsThatTheLossDoesNotUse) {
   const Tensor x = leaf({1, 2}), unused = leaf({1, 2});
   const Tensor side = product(unused, x);
   backward(dot(x, {1, 1}));
@@ -227,7 +227,7 @@ TEST_F(TapeTest, KeepsGradientsOfLeavesOnly) {
   EXPECT_FALSE(y.gradient());
 }
 
-TEST_F(TapeTest, RefusesWhatItCannotPlay) {
+TEST_F(TapeTest, RefusesInvalidLosses) {
   const Tensor x = leaf({1, 2});
   expect_error(ErrorKind::InvalidArgument, {"backward", "[2]", "one element"},
                [&] { backward(sum(x, x)); });
@@ -258,7 +258,7 @@ TEST_F(TapeTest, IsUsableAfterAnError) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{11, 11}));
 }
 
-TEST_F(TapeTest, FreesEverythingOnceItIsPlayed) {
+TEST_F(TapeTest, FreesItsMemoryAfterBackward) {
   const Tensor x = leaf({1, 2});
   backward(dot(product(x, negated(x)), {1, 1}));
   const size_t live = tensor_memory().live;
@@ -272,7 +272,7 @@ TEST_F(TapeTest, FreesEverythingOnceItIsPlayed) {
   EXPECT_EQ(tensor_memory().live, live);
 }
 
-TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
+TEST_F(TapeTest, SavesElementsOrARecipe) {
   constexpr size_t kBytes = 64000;
   const Tensor x = zeros({kBytes / 4});
   x.data_as<float>()[7] = 5;
@@ -302,7 +302,7 @@ TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
   EXPECT_TRUE(static_cast<const Tensor&>(slot).wants_gradient());
 }
 
-TEST_F(TapeTest, FollowsRecipesThroughRecipes) {
+TEST_F(TapeTest, RecomputesNestedRecipes) {
   const Tensor x = leaf({1, 2});
   backward(dot(product(negated(negated(negated(x))), x), {1, 1}));  // -x^2
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4}));

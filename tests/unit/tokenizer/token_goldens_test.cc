@@ -63,7 +63,7 @@ TokenModel model_of(const json& entry) {
       {entry["texts"], entry["unk_token"], "##", entry["max_input_chars_per_word"].get<size_t>()});
 }
 
-TEST(TokenGoldens, IdsAndPlacesAreThoseOfTheReference) {
+TEST(TokenGoldens, IdsAndOffsetsMatchTheReference) {
   const json entries = read_json("tests/goldens/token_models.json");
   ASSERT_GE(entries.size(), 13u);
   for (const json& entry : entries) {

@@ -17,7 +17,7 @@ Tokenizer tokenizer_of(const json& file) {
   return Tokenizer(parse_tokenizer({file.dump(), ""}, "tokenizer.json", ""));
 }
 
-TEST(TokenizerGoldens, AreWhatHuggingFaceMakesOfThem) {
+TEST(TokenizerGoldens, MatchHuggingFace) {
   const json goldens = read_json("tests/goldens/tokenizers.json");
   for (const json& kind : goldens["kinds"]) {
     SCOPED_TRACE(kind["name"].get<std::string>());
@@ -26,7 +26,7 @@ TEST(TokenizerGoldens, AreWhatHuggingFaceMakesOfThem) {
   }
 }
 
-TEST(TokenizerGoldens, AreTheSameAfterSaveAndOpen) {
+TEST(TokenizerGoldens, RoundTrip) {
   const json goldens = read_json("tests/goldens/tokenizers.json");
   for (const json& kind : goldens["kinds"]) {
     SCOPED_TRACE(kind["name"].get<std::string>());

@@ -43,7 +43,7 @@ void refused(const json& file, const char* part, const std::string& text = "a b"
   expect_error(ErrorKind::BadFile, {named.c_str()}, [&] { tokenizer.encoding(text); });
 }
 
-TEST(TokenizerLimits, NormalizersEndSomewhere) {
+TEST(TokenizerLimits, BoundNormalizers) {
   json file = characters();
   const std::string large(60000, 'x');
   const json each[] = {
@@ -62,7 +62,7 @@ TEST(TokenizerLimits, NormalizersEndSomewhere) {
   refused(file, "normalizer", "\u00E4\u00E4");
 }
 
-TEST(TokenizerLimits, PreTokenizersEndSomewhere) {
+TEST(TokenizerLimits, BoundPreTokenizers) {
   json file = characters();
   const json printed = {{"type", "ByteLevel"},
                         {"add_prefix_space", true},
@@ -73,7 +73,7 @@ TEST(TokenizerLimits, PreTokenizersEndSomewhere) {
 }
 
 // The limit is that of a whole text: one for each part between added tokens would be none.
-TEST(TokenizerLimits, PartsOfATextShareTheLimit) {
+TEST(TokenizerLimits, ApplyToTheEntireText) {
   json file = characters();
   file["added_tokens"] = {
       {{"id", 4}, {"content", "aa"}, {"special", false}, {"normalized", false}}};
@@ -86,7 +86,7 @@ TEST(TokenizerLimits, PartsOfATextShareTheLimit) {
   EXPECT_EQ(tokenizer.encode("baa").size(), 60002u);
 }
 
-TEST(TokenizerLimits, AddedTokensShareTheLimit) {
+TEST(TokenizerLimits, BoundAddedTokens) {
   json file = characters();
   file["normalizer"] = {{"type", "Append"}, {"append", std::string(1000, 'b')}};
   for (int i = 0; i < 200; ++i) {
@@ -101,14 +101,14 @@ TEST(TokenizerLimits, AddedTokensShareTheLimit) {
                [&] { open_text(file); });
 }
 
-TEST(TokenizerLimits, SequencesHaveAnEnd) {
+TEST(TokenizerLimits, BoundSequences) {
   json file = characters();
   file["normalizer"] = sequence("normalizers", {{"type", "NFC"}}, 257);
   expect_error(ErrorKind::Unsupported, {"t.json: a sequence of more than 256", "(normalizer"},
                [&] { open_text(file); });
 }
 
-TEST(TokenizerLimits, TemplatesEndSomewhere) {
+TEST(TokenizerLimits, BoundTemplates) {
   json file = characters();
   const json again = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   file["post_processor"] = {{"type", "TemplateProcessing"},
@@ -130,7 +130,7 @@ TEST(TokenizerLimits, TemplatesEndSomewhere) {
                [&] { open_text(file); });
 }
 
-TEST(TokenizerLimits, TruncationAndPaddingEndSomewhere) {
+TEST(TokenizerLimits, BoundTruncationAndPadding) {
   json file = characters();
   file["truncation"] = {
       {"max_length", 5000}, {"stride", 4999}, {"strategy", "LongestFirst"}, {"direction", "Right"}};
@@ -149,7 +149,7 @@ TEST(TokenizerLimits, TruncationAndPaddingEndSomewhere) {
 }
 
 // A name of 60 KB for what is unknown is written for each unknown character.
-TEST(TokenizerLimits, TextsOfTokensEndSomewhere) {
+TEST(TokenizerLimits, BoundTheTextsOfTokens) {
   const std::string name(60000, '?');
   json file = characters();
   file["model"]["vocab"] = {{name, 0}, {"a", 1}};
@@ -157,7 +157,7 @@ TEST(TokenizerLimits, TextsOfTokensEndSomewhere) {
   refused(file, "model", std::string(10000, 'b'));
 }
 
-TEST(TokenizerLimits, DecodersEndSomewhere) {
+TEST(TokenizerLimits, BoundDecoders) {
   json file = characters();
   file["decoder"] = sequence("decoders", replace({{"String", "a"}}, "aa"), 40);
   const Tokenizer doubled = open_text(file);
@@ -170,7 +170,7 @@ TEST(TokenizerLimits, DecodersEndSomewhere) {
 }
 
 // What a text of the longest expansion that Unicode has becomes with the usual parts.
-TEST(TokenizerLimits, RealPartsStayFarBelow) {
+TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   json file = characters();
   file["normalizer"] = {{"type", "Sequence"},
                         {"normalizers", {{{"type", "NFKC"}}, {{"type", "NFD"}}}}};
@@ -192,7 +192,7 @@ TEST(TokenizerLimits, RealPartsStayFarBelow) {
 }
 
 // An entry of a file is quoted in part: errors were lines of 70 KB.
-TEST(TokenizerLimits, ErrorsAreShort) {
+TEST(TokenizerLimits, KeepErrorsShort) {
   const std::string large(60000, 'x');
   json file = characters();
   file["model"]["merges"] = {{"a", large}};
@@ -206,7 +206,7 @@ TEST(TokenizerLimits, ErrorsAreShort) {
 
 // Hugging Face's models cut a text into special tokens like into any other where the added token
 // does not match, such as one that must stand alone. Text that is to stay text never does.
-TEST(TokenizerLimits, ModelsMakeSpecialTokensOfParsedTextsOnly) {
+TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   const auto special = [](int id, const char* text) {
     return json{{"id", id},
                 {"content", text},

@@ -50,7 +50,7 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
   }
 }
 
-TEST(EvaluationTest, BitsPerByteCountTheTextsBytes) {
+TEST(EvaluationTest, BitsPerByteCountsTheBytesOfTheText) {
   EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 100), 1, 1e-12);
   EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 200), 0.5, 1e-12);  // two bytes a token
   EXPECT_EQ(bits_per_byte(3, 0, 0), 0);

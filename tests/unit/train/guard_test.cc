@@ -48,7 +48,7 @@ class Guard : public testing::Test {
   Runs runs_;
 };
 
-TEST_F(Guard, NamesTheFirstBadTensorAndEndsAfterBadSteps) {
+TEST_F(Guard, NamesTheFirstNonFiniteTensorAndStops) {
   TrainOptions o = runs_.options("out");
   o.from = poisoned();
   o.bad_steps = 3;
@@ -66,7 +66,7 @@ TEST_F(Guard, NamesTheFirstBadTensorAndEndsAfterBadSteps) {
   expect_good_folder(o.out);
 }
 
-TEST_F(Guard, SavesNoBadNumbers) {
+TEST_F(Guard, SavesNoNonFiniteWeights) {
   TrainOptions o = runs_.options("out");
   o.from = poisoned();
   o.save_every = 1;
@@ -117,7 +117,7 @@ class BadNorm {
   static inline bool now_ = false;
 };
 
-TEST_F(Guard, SkipsASingleBadStep) {
+TEST_F(Guard, SkipsANonFiniteStep) {
   TrainOptions o = runs_.options("out");
   o.save_every = 1;
   o.keep = 100;
@@ -152,7 +152,7 @@ TEST_F(Guard, KeepsTheLastGoodSnapshot) {
 
 // The changes to the disk that the second snapshot's saving makes fail in turn; every third of more
 // than a hundred is tried.
-TEST_F(Guard, OutlivesAFullDisk) {
+TEST_F(Guard, SurvivesAFullDisk) {
   int at = 1;
   for (bool failed = true; failed; at += 3) {
     TrainOptions o = runs_.options("full" + std::to_string(at));
@@ -189,7 +189,7 @@ TEST_F(Guard, OutlivesAFullDisk) {
   EXPECT_GT(at, 50);  // otherwise nothing was tried
 }
 
-TEST_F(Guard, SurvivesTheWildestRate) {
+TEST_F(Guard, SurvivesAnExtremeLearningRate) {
   TrainOptions o = runs_.options("out");
   o.learning_rate = 10;
   o.warmup = 0;
@@ -204,7 +204,7 @@ TEST_F(Guard, SurvivesTheWildestRate) {
   expect_good_folder(o.out);
 }
 
-TEST_F(Guard, GivesWayToARunThatWasFaster) {
+TEST_F(Guard, RefusesAFolderTakenByAnotherRun) {
   TrainOptions o = runs_.options("out");
   expect_error(ErrorKind::Failed, {"--out", "another run meanwhile"}, [&] {
     train(small_spec(), o, [&](const TrainPlan&) {
@@ -215,7 +215,7 @@ TEST_F(Guard, GivesWayToARunThatWasFaster) {
   EXPECT_EQ(train(small_spec(), o).step, 20);
 }
 
-TEST_F(Guard, LeavesNothingOfRefusedInput) {
+TEST_F(Guard, LeavesNoFilesIfTheInputIsRefused) {
   TrainOptions o = runs_.options("new/deep/out");
   o.token_cache = 0;  // through a file
   Spec spec = small_spec();

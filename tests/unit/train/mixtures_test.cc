@@ -109,9 +109,9 @@ class Mixtures : public testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(Shard, Mixtures, testing::Range(0, kShards));
 
-TEST(MixturesOf, EveryKindAreMany) { EXPECT_GE(test::all_mixtures().size(), 60u); }
+TEST(AllMixtures, AreAtLeastSixty) { EXPECT_GE(test::all_mixtures().size(), 60u); }
 
-TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
+TEST_P(Mixtures, MatchCentralDifferences) {
   each([](const Spec& spec) {
     Transformer model = random_model(spec);
     const TextBatch batch(spec);
@@ -144,7 +144,7 @@ std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& bat
   return all;
 }
 
-TEST_P(Mixtures, ReadFromTheCacheTheBitsOfTheWhole) {
+TEST_P(Mixtures, GiveTheSameBitsWithACache) {
   const NoGradient off;
   each([](const Spec& spec) {
     if (!spec.decoder || spec.head.kind != HeadKind::language_model) return;
@@ -166,7 +166,7 @@ TEST_P(Mixtures, ReadFromTheCacheTheBitsOfTheWhole) {
   });
 }
 
-TEST_P(Mixtures, ComeBackFromTheirDirectory) {
+TEST_P(Mixtures, SurviveSavingAndOpening) {
   const NoGradient off;
   each([](const Spec& spec) {
     const TemporaryFolder folder;

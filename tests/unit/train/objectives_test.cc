@@ -51,7 +51,7 @@ class Objectives : public testing::Test {
   Runs runs_;
 };
 
-TEST_F(Objectives, MaskedTextTeachesAnEncoderAndThenItClassifies) {
+TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
   TrainOptions o = options("masked");
   const TrainResult result = train(small_encoder(), o);
   EXPECT_LT(result.best_loss, 1.9);  // of six words, and some are told by their neighbours
@@ -85,7 +85,7 @@ TEST_F(Objectives, MaskedTextTeachesAnEncoderAndThenItClassifies) {
   EXPECT_NEAR(kept.best_loss, labelled.best_loss, 1e-6);
 }
 
-TEST_F(Objectives, LabelsAreLearntFromNothing) {
+TEST_F(Objectives, TrainAClassifierFromScratch) {
   TrainOptions o = labelled("labels");
   o.tokenizer = "wordpiece:100";
   o.steps = 80;
@@ -95,7 +95,7 @@ TEST_F(Objectives, LabelsAreLearntFromNothing) {
   EXPECT_EQ(family(o), "bert");
 }
 
-TEST_F(Objectives, LabelsOfWordsAreLearntByADecoderToo) {
+TEST_F(Objectives, TrainADecoderToLabelWords) {
   std::string lines;
   for (uint64_t i = 0; i < 100; ++i) {
     const bool first = philox(3, Stream::shuffle, 31, i)[0] % 2 == 0;
@@ -112,7 +112,7 @@ TEST_F(Objectives, LabelsOfWordsAreLearntByADecoderToo) {
   EXPECT_EQ(figure(result, "accuracy"), 1);
 }
 
-TEST_F(Objectives, SpansTeachAnEncoderDecoder) {
+TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
   TrainOptions o = options("spans");
   o.tokenizer = "bpe:400";
   TrainPlan plan;
@@ -141,7 +141,7 @@ TEST_F(Objectives, SpansTeachAnEncoderDecoder) {
   EXPECT_EQ(family(more), "t5");
 }
 
-TEST_F(Objectives, ADecoderIsFineTunedAsTheFamilyItWas) {
+TEST_F(Objectives, KeepTheFamilyInFineTuning) {
   Spec spec = small_spec();
   StackSpec& d = *spec.decoder;
   d.position.kind = PositionKind::rotary;
@@ -169,7 +169,7 @@ TEST_F(Objectives, ADecoderIsFineTunedAsTheFamilyItWas) {
   EXPECT_EQ(read_json(next.out + "/config.json")["bos_token_id"], 3);
 }
 
-TEST_F(Objectives, ThatDoNotSuitTheModelAreRefused) {
+TEST_F(Objectives, MustSuitTheModel) {
   TrainOptions o = options("out");
   o.tokenizer = "bpe:400";
   o.objective = Objective::masked;
@@ -184,7 +184,7 @@ TEST_F(Objectives, ThatDoNotSuitTheModelAreRefused) {
                [&] { train(small_t5(), labelled("out")); });
 }
 
-TEST_F(Objectives, LabelsThatDifferAreRefused) {
+TEST_F(Objectives, RefuseInconsistentLabels) {
   TrainOptions o = labelled("out");
   write_file_atomically(runs_ / "one.tsv", "a\tx\nb\tx\n");
   write_file_atomically(runs_ / "other.tsv", "a\tunheard\n");
@@ -202,7 +202,7 @@ TEST_F(Objectives, LabelsThatDifferAreRefused) {
                [&] { train(small_encoder(), o); });
 }
 
-TEST(Scores, OfChosenLabels) {
+TEST(ClassificationScores, MatchTheirDefinitions) {
   Score score;
   score.answers = {{0, 0}, {0, 0}, {0, 1}, {1, 1}, {2, 1}};
   EXPECT_DOUBLE_EQ(accuracy(score), 0.6);

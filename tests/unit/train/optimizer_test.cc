@@ -20,7 +20,7 @@ TrainOptions schedule(Schedule kind) {
   return o;
 }
 
-TEST(LearningRate, WarmsUpAndFallsByTheCosine) {
+TEST(LearningRate, WarmsUpAndFollowsTheCosine) {
   const TrainOptions o = schedule(Schedule::cosine);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);  // the first step already moves
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 8), 9e-3);
@@ -31,7 +31,7 @@ TEST(LearningRate, WarmsUpAndFallsByTheCosine) {
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 1000), 1e-3);  // and stays there
 }
 
-TEST(LearningRate, HasNoWarmUpOfZeroSteps) {
+TEST(LearningRate, AllowsAWarmUpOfZeroSteps) {
   for (const Schedule kind : {Schedule::cosine, Schedule::trapezoid, Schedule::constant}) {
     TrainOptions o = schedule(kind);
     o.warmup = 0;
@@ -39,7 +39,7 @@ TEST(LearningRate, HasNoWarmUpOfZeroSteps) {
   }
 }
 
-TEST(LearningRate, IsFlatThenLinearAsTrapezoid) {
+TEST(LearningRate, TrapezoidIsFlatThenLinear) {
   const TrainOptions o = schedule(Schedule::trapezoid);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);
@@ -54,7 +54,7 @@ TEST(LearningRate, StaysConstant) {
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 99), 1e-2);
 }
 
-TEST(LearningRate, IsFiniteWhereWarmUpIsLongerThanTheRun) {
+TEST(LearningRate, IsFiniteIfWarmUpExceedsTheRun) {
   TrainOptions o = schedule(Schedule::cosine);
   o.warmup = 200;
   for (int64_t step = 0; step <= 100; ++step)
@@ -132,9 +132,9 @@ void compare_with_plain(double clip) {
   });
 }
 
-TEST(OptimizerTest, AgreesWithPlainAdamW) { compare_with_plain(0); }
+TEST(OptimizerTest, MatchesPlainAdamW) { compare_with_plain(0); }
 TEST(OptimizerTest, ClipsTheNormOfAllGradientsTogether) { compare_with_plain(0.1); }
-TEST(OptimizerTest, LeavesSmallGradientsAlone) { compare_with_plain(1e6); }
+TEST(OptimizerTest, DoesNotClipSmallGradients) { compare_with_plain(1e6); }
 
 }  // namespace
 }  // namespace fovea

@@ -75,7 +75,7 @@ class Pairs : public testing::Test {
   Runs runs_;
 };
 
-TEST_F(Pairs, AreLearnt) {
+TEST_F(Pairs, TrainATranslator) {
   TrainOptions o = options("out");
   o.steps = 160;
   o.batch_tokens = 512;
@@ -118,7 +118,7 @@ TEST_F(Pairs, GiveTheSameBitsForAnyThreadsAndAcrossAResume) {
 }
 
 // BLEU decides what is kept, and is the same after a resume; so are the best weights' ranks.
-TEST_F(Pairs, AreChosenByTheBleuOfTheirTranslations) {
+TEST_F(Pairs, SelectTheBestWeightsByBleu) {
   TrainOptions o = options("once");
   o.steps = 60;
   o.batch_tokens = 256;
@@ -150,7 +150,7 @@ TEST_F(Pairs, AreChosenByTheBleuOfTheirTranslations) {
                [&] { train(small_translator(), o); });
 }
 
-TEST_F(Pairs, AreNotToldApartByPadding) {
+TEST_F(Pairs, DoNotDependOnPadding) {
   const Job job = prepare(small_translator(), options("out"), true, [](const std::string&) {});
   const NoGradient off;
   Pass pass;
@@ -177,7 +177,7 @@ TEST_F(Pairs, AreNotToldApartByPadding) {
   EXPECT_NEAR(together, alone, 1e-4 * alone);
 }
 
-TEST_F(Pairs, OfWhichOneSideIsEmptyOrTooLongAreLeftOutAndCounted) {
+TEST_F(Pairs, WithAnEmptyOrLongSideAreSkippedAndCounted) {
   std::string longer;
   for (int i = 0; i < 60; ++i) longer += "x y ";
   write("odd.tsv", "red\tdog\n\tdog\nsun\tsun\n" + longer + "\tred\n");
@@ -192,7 +192,7 @@ TEST_F(Pairs, OfWhichOneSideIsEmptyOrTooLongAreLeftOutAndCounted) {
   EXPECT_EQ(notes[1], "1 pairs are left out, as they are longer than 32 tokens, the context");
 }
 
-TEST_F(Pairs, MayHoldOutTheirLastPart) {
+TEST_F(Pairs, CanHoldOutTheirLastPart) {
   TrainOptions o = options("out");
   o.validation_pairs.clear();
   o.validation = 0.2;
@@ -201,7 +201,7 @@ TEST_F(Pairs, MayHoldOutTheirLastPart) {
   EXPECT_EQ(job.plan.validation_sequences, 120);
 }
 
-TEST_F(Pairs, GoWithAnEncoderDecoderOnly) {
+TEST_F(Pairs, RequireAnEncoderDecoder) {
   expect_error(ErrorKind::InvalidArgument, {"--pairs", "encoder-decoder", "--preset translate"},
                [&] { train(small_spec(), options("out")); });
   TrainOptions o = options("out");
@@ -220,7 +220,7 @@ TEST_F(Pairs, GoWithAnEncoderDecoderOnly) {
 }
 
 // The mean of two weights, and what a rate that falls with the root makes of a step.
-TEST(WeightAverage, IsTheMeanOfThoseOfTheHighestRank) {
+TEST(WeightAverage, IsTheMeanOfTheBestWeights) {
   Spec spec = small_spec();
   spec.vocabulary = 4;
   Transformer model(validated(spec));
@@ -241,7 +241,7 @@ TEST(WeightAverage, IsTheMeanOfThoseOfTheHighestRank) {
   EXPECT_EQ(*table.value.data_as<float>(), 4.0f);
 }
 
-TEST(LearningRate, FallsWithTheRootOfTheStep) {
+TEST(LearningRate, DecaysWithTheSquareRootOfTheStep) {
   TrainOptions o;
   o.schedule = Schedule::inverse_root;
   o.learning_rate = 1;

@@ -56,7 +56,7 @@ class Resume : public testing::Test {
   TrainOptions options_ = runs_.options("out");
 };
 
-TEST_F(Resume, NamesEverySettingThatChanged) {
+TEST_F(Resume, NamesEveryChangedSetting) {
   stop_at(6);
   TrainOptions other = options_;
   other.batch = 5;
@@ -134,7 +134,7 @@ Changes indifferent_changes() {
 // A run on characters went on with --tokenizer bpe:300 as if nothing had been said, for that option
 // was not among the settings. A new field of TrainOptions does not compile here until it is in one
 // of the two lists above.
-TEST(Settings, EveryOptionThatDecidesIsCompared) {
+TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   TrainOptions options;
   options.average = 2;
   options.best_by = "bleu";
@@ -171,7 +171,7 @@ TEST_F(Resume, RefusesAnotherTokenizer) {
                [&] { train(small_spec(), options_); });
 }
 
-TEST_F(Resume, CanBeStoppedWhileItReads) {
+TEST_F(Resume, CanBeStoppedWhileReading) {
   const auto stop = [](double) { return false; };
   const TrainResult result = train(small_spec(), options_, {}, {}, stop);
   EXPECT_TRUE(result.interrupted);
@@ -188,7 +188,7 @@ TEST_F(Resume, AllowsChangesOnRequest) {
   EXPECT_EQ(go_on().first_step, 6);
 }
 
-TEST_F(Resume, NeedsNoPermissionForWhatDoesNotDecideTheNumbers) {
+TEST_F(Resume, AllowsChangesThatDoNotAffectTheResults) {
   stop_at(6);
   options_.save_every = 3;
   options_.keep = 5;
@@ -197,7 +197,7 @@ TEST_F(Resume, NeedsNoPermissionForWhatDoesNotDecideTheNumbers) {
 
 // `--dtype automatic` was decided by the machine alone: a run that a machine with bf16 had begun
 // was refused on one without it.
-TEST_F(Resume, KeepsThePrecisionThatItBeganWith) {
+TEST_F(Resume, KeepsTheFirstPrecision) {
   for (const auto& [precision, name] :
        {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
     options_.out = runs_ / name;
@@ -210,7 +210,7 @@ TEST_F(Resume, KeepsThePrecisionThatItBeganWith) {
   }
 }
 
-TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
+TEST_F(Resume, ReportsACpuOfAnotherClass) {
   options_.precision = Precision::bf16;
   use_isa("avx2");
   stop_at(6);
@@ -243,7 +243,7 @@ TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
             read_file(options_.out + "/model.safetensors"));
 }
 
-TEST_F(Resume, FallsBackToTheOlderSnapshot) {
+TEST_F(Resume, FallsBackToAnOlderSnapshot) {
   stop_at(20);
   const std::string last = read_file(file(20));
   for (const bool cut : {true, false}) {
@@ -290,7 +290,7 @@ std::map<std::string, std::pair<fs::file_time_type, std::string>> contents(
   return files;
 }
 
-TEST_F(Resume, LeavesAFinishedRunAsItIs) {
+TEST_F(Resume, DoesNotChangeAFinishedRun) {
   const TrainResult first = train(small_spec(), options_);
   const auto before = contents(options_.out);
   bool stepped = false;
@@ -310,7 +310,7 @@ TEST_F(Resume, LeavesAFinishedRunAsItIs) {
     EXPECT_TRUE(after.contains(path) && after.at(path) == state) << path;
 }
 
-TEST_F(Resume, RefusesAFolderWhoseSnapshotsAreAllDamaged) {
+TEST_F(Resume, RefusesAFolderWithDamagedSnapshotsOnly) {
   stop_at(6);
   for (const int64_t step : find_snapshots(options_.out))
     write_file_atomically(file(step), "nothing");
@@ -318,7 +318,7 @@ TEST_F(Resume, RefusesAFolderWhoseSnapshotsAreAllDamaged) {
 }
 
 // A folder from elsewhere may hold a FIFO as its log, whose writer was waited for without end.
-TEST_F(Resume, ALogThatIsNoFileIsRefused) {
+TEST_F(Resume, RefusesALogThatIsNotAFile) {
   stop_at(8);
   fs::remove(log());
   ASSERT_EQ(mkfifo(log().c_str(), 0600), 0);

@@ -48,7 +48,7 @@ TEST_P(SameBits, OnASecondRunAndForAnyNumberOfThreads) {
   }
 }
 
-TEST_P(SameBits, OverAnEpochsEnd) {
+TEST_P(SameBits, AcrossTheEndOfAnEpoch) {
   std::optional<double> epoch;
   train(small_spec(0.1f), options("out"), {}, [&](const TrainProgress& progress) {
     epoch = progress.epoch;
@@ -57,7 +57,7 @@ TEST_P(SameBits, OverAnEpochsEnd) {
   EXPECT_GT(epoch.value_or(0), 1);  // what the other tests here rely on
 }
 
-TEST_P(SameBits, StoppedAndResumed) {
+TEST_P(SameBits, AfterStoppingAndResuming) {
   const TrainOptions o = options("stopped");
   const TrainResult stopped = train(small_spec(0.1f), o, {}, stop_after(8));
   EXPECT_EQ(stopped.step, 8);
@@ -151,7 +151,7 @@ class SplitSteps : public testing::TestWithParam<Split> {
   const int threads_ = thread_count();
 };
 
-TEST_P(SplitSteps, HaveTheBitsOfTheWhole) {
+TEST_P(SplitSteps, GiveTheBitsOfAnUnsplitStep) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     set_thread_count(1);
     const auto [whole, losses] = run(precision, 1);
