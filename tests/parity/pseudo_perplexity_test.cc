@@ -1,4 +1,5 @@
-// Each token of a text hidden alone, against the definition: one pass for each, one row at a time.
+// Pseudo-perplexity masks each token of a text separately. It is compared with the definition: one
+// pass per token, one row at a time.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

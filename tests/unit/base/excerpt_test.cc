@@ -1,4 +1,5 @@
-// Error lines of 70 KB quoted names and values of hostile files and requests whole.
+// Regression: errors quoted names and values of hostile files and requests in full, in lines of 70
+// KB.
 
 #include "fovea/excerpt.h"
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every name below the folder, hidden ones as well.
+// Returns all names below the folder, including hidden ones.
 std::vector<std::string> tree(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -38,7 +38,7 @@ TEST(ReadFile, ReadsEntireFiles) {
     EXPECT_EQ(read_file(folder / "f"), bytes);
     EXPECT_EQ(read_file(folder / "f", size), bytes);
   }
-  EXPECT_FALSE(read_file("/proc/self/status").empty());  // a regular file that says it has no bytes
+  EXPECT_FALSE(read_file("/proc/self/status").empty());  // reports a size of zero
 }
 
 TEST(ReadFile, SurvivesInterruptionsAndShortReads) {
@@ -117,7 +117,7 @@ TEST(MappedFile, ShowsTheBytes) {
   const MappedFile file(folder / "f", MappedFile::Access::random);
   EXPECT_EQ(file.bytes(), "0123456789");
   EXPECT_EQ(file.path(), folder / "f");
-  // A new file under the name does not change what was mapped.
+  // A new file of the same name does not change the mapping.
   write_file_atomically(folder / "f", "other");
   EXPECT_EQ(file.bytes(), "0123456789");
   write_file_atomically(folder / "empty", "");
@@ -198,7 +198,7 @@ TEST(WriteFile, KeepsTheOldFileOnAnyFailure) {
                      [&] {
                        write_file_atomically(folder / "f", Pieces{"new ", "contents"});
                      });
-        renamed = n > 6;  // open, two writes, fsync, close, rename; then the folder is made durable
+        renamed = n > 6;  // open, two writes, fsync, close, rename; afterwards the folder is synced
       }
       EXPECT_EQ(read_file(folder / "f"), renamed ? "new contents" : "old");
       EXPECT_EQ(tree(folder.path()), Names{"f"});
@@ -267,7 +267,8 @@ void convert_to(const std::string& path) {
   folder.commit("config.json");
 }
 
-// A conversion that failed left half a model, which the next one took for a whole one.
+// Regression: a failed conversion left half a model, which the next conversion took for a complete
+// one.
 TEST(StagedFolder, IsAtomicOnAnyFailure) {
   for (int fail_at = 1; fail_at < 100; ++fail_at) {
     const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// The container: every type of value comes back, and every file made to mislead is refused by name.
+// The GGUF container: every type of value is read, and every hostile file is refused by name.
 
 #include "base/gguf.h"
 

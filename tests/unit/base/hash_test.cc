@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-// The value that the XXH3 specification gives for no bytes: what a manifest means must not change
-// with the library.
+// The value of the XXH3 specification for no bytes: hashes in manifests must not change with the
+// library.
 TEST(Hash, HasTheSpecifiedValues) {
   EXPECT_EQ(hash_text(hash_bytes("")), "2d06800538d394c2");
   EXPECT_EQ(hash_text(hash_bytes("abc")), "78af5f94892f3950");

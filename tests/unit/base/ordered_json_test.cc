@@ -1,5 +1,5 @@
-// Nesting of 41,000 levels in a string of JSON within a body ended the server, and a body of
-// 190,000 keys kept it busy for five minutes.
+// Regression: 41,000 levels of nesting in a JSON string within a body crashed the server, and a
+// body of 190,000 keys kept it busy for five minutes.
 
 #include "base/ordered_json.h"
 
@@ -56,7 +56,7 @@ TEST(JsonText, LimitsTheDepth) {
 TEST(JsonText, LimitsTheNumberOfKeys) {
   EXPECT_EQ(parse_ordered_json(object_of(kMostKeys), "body").size(), kMostKeys);
   refused(object_of(kMostKeys + 1), "100000 keys", "too_many_keys");
-  std::string many = "[";  // of all objects together
+  std::string many = "[";  // the limit applies to all objects together
   for (size_t i = 0; i <= kMostKeys; ++i) many += "{\"a\":0},";
   refused(many + "0]", "100000 keys", "too_many_keys");
 }

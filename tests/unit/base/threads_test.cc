@@ -62,7 +62,8 @@ TEST_F(ThreadsTest, ParallelTasksRunsEachTaskOnce) {
   EXPECT_EQ(seen, std::vector<int>(100, 1));
 }
 
-// What leaves a parallel region ends the process: it was std::terminate() where memory ran out.
+// An exception that leaves a parallel region ends the process. Regression: exhausted memory called
+// std::terminate().
 TEST_F(ThreadsTest, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
@@ -105,7 +106,7 @@ TEST_F(CgroupTest, Version2UsesTheLowestLimitOfAGroupAndItsParents) {
   write("mount/slice/job/cpu.max", "max 100000\n");
   EXPECT_EQ(limit(), 0);
   write("mount/slice/job/cpu.max", "350000 100000\n");
-  EXPECT_EQ(limit(), 4);  // 3.5 CPUs are worth a fourth thread
+  EXPECT_EQ(limit(), 4);  // 3.5 CPUs justify a fourth thread
   write("mount/slice/cpu.max", "200000 100000\n");
   EXPECT_EQ(limit(), 2);
 }

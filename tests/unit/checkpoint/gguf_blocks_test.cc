@@ -1,4 +1,4 @@
-// Every kind of block, bit for bit as the gguf package decodes and encodes it.
+// Every kind of block has the bits that the gguf package decodes and encodes.
 
 #include "checkpoint/gguf_blocks.h"
 

@@ -1,5 +1,4 @@
-// Files made to mislead the reader of safetensors headers. Each is refused with a message that
-// names what is wrong.
+// Safetensors files with hostile headers. Each is refused with a message that names the problem.
 
 #include <algorithm>
 #include <filesystem>
@@ -200,7 +199,7 @@ TEST_F(HostileSafeTensors, UnknownDtypesAreRefused) {
                       entry("b", "[1]", fmt::format("[{},{}]", bytes, bytes + 4)) + "}",
                   bytes + 4));
     const SafeTensors file(path_);
-    EXPECT_NO_THROW(file.tensor("b"));  // it does not stand in the way of the others
+    EXPECT_NO_THROW(file.tensor("b"));  // the other tensors can be read
     expect_error(ErrorKind::Unsupported,
                  {"model.safetensors: dtype " + std::string(dtype) + " is not supported for a;"},
                  [&] { file.tensor("a"); });
@@ -222,7 +221,8 @@ TEST_F(HostileSafeTensors, TruncatedFilesAreRefused) {
   }
 }
 
-// No flip of a bit may crash the reader; most are refused, and what is not still covers the file.
+// No flipped bit may crash the reader: most are refused; otherwise the tensors still cover the
+// file.
 TEST_F(HostileSafeTensors, FlippedBitsAreHarmless) {
   write_safetensors(path_, {{"a", zeros({3})}, {"b", zeros({2, 2}, DType::bf16)}});
   const std::string whole = read_file(path_);
@@ -241,7 +241,7 @@ TEST_F(HostileSafeTensors, FlippedBitsAreHarmless) {
   }
 }
 
-// A search that is quadratic in the number of tensors would run into the limit on the test's time.
+// A search that is quadratic in the number of tensors would exceed the time limit of the test.
 TEST_F(HostileSafeTensors, ManyTensorsAreReadInLinearTime) {
   const auto many = [](int count) {
     std::string header = "{";

@@ -15,7 +15,7 @@ Transformer small() {
   return Transformer(validated(spec));
 }
 
-// Names every parameter; the rules under test come first.
+// Adds rules for all other parameters after the rules under test.
 Names with_the_rest(Names rules) {
   for (const NameRule& rule :
        Names{{"embedding.{token,position}.weight", "{embedding.token,decoder.position}"},

@@ -1,5 +1,5 @@
-// A model folder: one file, shards with their index, or something that is not read. The index comes
-// from outside.
+// A model folder with one file, with shards and their index, or with unsupported files. The index
+// is untrusted.
 
 #include <sys/stat.h>
 
@@ -105,7 +105,7 @@ TEST_F(Shards, LinksOfTheHuggingFaceCacheAreFollowed) {
   fs::create_symlink("../../blobs/f2", snapshot + "/" + kSecond);
   fs::create_symlink("../../blobs/f3", snapshot + "/model.safetensors.index.json");
   EXPECT_EQ(to_floats(SafeTensors::open_model(snapshot).tensor("b")), std::vector<float>{2});
-  // A link in the place of the bytes is one too many.
+  // A link in place of the contents is refused.
   fs::remove(folder_ / "blobs/f2");
   fs::create_symlink("/etc/hostname", folder_ / "blobs/f2");
   expect_error(ErrorKind::BadFile, {"blobs/f2: is a symbolic link"},
@@ -151,7 +151,7 @@ TEST(ModelFolder, RefusesPickleUnopened) {
   for (const std::string name : {"m.bin", "m.pt", "m.pkl", "m.pth", "m.h5", "m.ckpt"}) {
     SCOPED_TRACE(name);
     write_file_atomically(folder / name, "\x80\x02");
-    // With no rights to open anything but folders, the answer is the same.
+    // The error is the same without permission to open the file.
     const SavedCalls saved;
     system_calls().open = [](const char*, int, mode_t) {
       ADD_FAILURE() << "opened";

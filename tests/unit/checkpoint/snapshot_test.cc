@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using Steps = std::vector<int64_t>;
 
-// The state of a run: all of it depends on the step, so that a mixture is seen.
+// The state of a run, which depends on the step entirely, so that a mixture of two snapshots is
+// detected.
 SnapshotContents contents_at(int64_t step) {
   SnapshotContents contents;
   contents.tensors["weights"] = full({5000}, static_cast<double>(step));
@@ -121,7 +122,7 @@ TEST_F(Snapshots, KeepTheEarlierOneOnAnyFailure) {
             [&] { writer.save(2, contents_at(2)); });
         failed = faulty.failed();
       }
-      // Once renamed the new one is whole; only the promise that it survives a power cut failed.
+      // After the rename the new snapshot is complete; only the fsync of the folder failed.
       const bool renamed = n > calls - 3;
       EXPECT_EQ(find_snapshots(out_), renamed || replacing ? (Steps{2, 1}) : Steps{1}) << failed;
       expect_whole(*latest(), renamed || replacing ? 2 : 1);
@@ -182,7 +183,7 @@ TEST_F(Snapshots, RefuseTornFilesAndLoadTheOlderOne) {
     for (size_t size = 0; size < whole.size(); size += 4096) torn(whole.substr(0, size), "cut");
     torn(whole.substr(0, whole.size() - 2), "cut at the end");
     torn(whole + " x", "grown");
-    // A bit in each KiB, and more in small files; the white space of a manifest carries nothing.
+    // One bit in each KiB, and more in small files; the white space of a manifest has no meaning.
     for (size_t byte = 0; byte<whole.size(); byte += whole.size()> 4096 ? 1021 : 7) {
       if (name == "manifest.json" && std::isspace(static_cast<unsigned char>(whole[byte])))
         continue;
@@ -248,7 +249,7 @@ TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {
   for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(step, contents_at(step));
   write_file_atomically(path(4, "state.json"), "{}");
   writer.prune(2);
-  EXPECT_EQ(find_snapshots(out_), (Steps{5, 4, 3}));  // 4 does not count
+  EXPECT_EQ(find_snapshots(out_), (Steps{5, 4, 3}));  // 4 is damaged and does not count
   writer.prune(1);
   EXPECT_EQ(find_snapshots(out_), (Steps{5}));
   writer.save(6, contents_at(6));
@@ -256,7 +257,7 @@ TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {
   fs::remove(path(7, "manifest.json"));
   fs::resize_file(path(6, "state.safetensors"), 100);
   writer.prune(1);
-  EXPECT_EQ(find_snapshots(out_), (Steps{7, 6, 5}));  // 5 is the only whole one
+  EXPECT_EQ(find_snapshots(out_), (Steps{7, 6, 5}));  // 5 is the only intact one
   expect_whole(*latest(), 5);
   EXPECT_TRUE(hidden().empty());
   expect_error(ErrorKind::InvalidArgument, {"prune: 0 snapshots to keep"},
@@ -272,7 +273,7 @@ TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
     return 0;
   };
   system_calls().mkdir = [](const char*, mode_t) {
-    ADD_FAILURE() << "began to write";
+    ADD_FAILURE() << "started to write";
     return -1;
   };
   expect_error(ErrorKind::Failed,
@@ -281,7 +282,7 @@ TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
   expect_whole(*latest(), 1);
 }
 
-// Kills a child in the midst of its writes, wherever it happens to be.
+// Kills a child process while it writes, at a random time.
 TEST_F(Snapshots, SurviveAKilledWriter) {
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
@@ -311,7 +312,7 @@ TEST_F(Snapshots, RefuseASecondWriter) {
   make_directories(out_ + "/.saving-checkpoint-3-1");
   expect_error(ErrorKind::Failed, {"in use by process " + std::to_string(getpid())},
                [&] { SnapshotFolder{out_}; });
-  EXPECT_EQ(hidden().size(), 1u);  // it did not touch what the first one may be writing
+  EXPECT_EQ(hidden().size(), 1u);  // the files of the first writer were not touched
 }
 
 }  // namespace

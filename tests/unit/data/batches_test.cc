@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Token i has id i, so that an id tells its place.
+// Token i has id i, so that an id gives its position.
 class Numbers {
  public:
   explicit Numbers(int64_t count) : ids_(static_cast<size_t>(count)) {
@@ -55,7 +55,7 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
         }
       }
       ASSERT_EQ(static_cast<int64_t>(starts.size()), windows);
-      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all at one phase
+      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all of one phase
     }
   }
 }

@@ -39,7 +39,7 @@ class CorpusTest : public testing::Test {
     return read(corpus);
   }
 
-  // Reading the file fails with this text behind the file's name.
+  // Expects that reading the file fails with this text after its name.
   void refused(const std::string& name, const std::string& text) {
     expect_error(ErrorKind::BadFile, {(folder_ / name) + text}, [&] { read({folder_ / name}); });
   }
@@ -119,7 +119,7 @@ TEST_F(CorpusTest, ReadsFoldersSortedByName) {
   EXPECT_FALSE(Corpus({folder_ / "d/a"}).separates_documents());
 }
 
-// A link in somebody else's folder made any file of the reader's a part of the text.
+// Regression: a link in an untrusted folder added any file of the user to the text.
 TEST_F(CorpusTest, DoesNotFollowLinksOutOfAFolder) {
   write("secret.txt", "secret");
   write("d/a.txt", "1");
@@ -127,7 +127,8 @@ TEST_F(CorpusTest, DoesNotFollowLinksOutOfAFolder) {
   Corpus corpus({folder_ / "d"});
   EXPECT_EQ(read(corpus), Documents{"1"});
   EXPECT_EQ(corpus.links_out(), (std::vector<std::filesystem::path>{folder_ / "d/b.txt"}));
-  EXPECT_EQ(read({folder_ / "d/b.txt"}), Documents{"secret"}) << "the reader's own choice";
+  EXPECT_EQ(read({folder_ / "d/b.txt"}), Documents{"secret"})
+      << "a link that the user names is followed";
   write("e/none.md", "x");
   ASSERT_EQ(symlink("../secret.txt", (folder_ / "e/b.txt").c_str()), 0);
   expect_error(ErrorKind::BadFile, {"/e: ", "not links that lead out of the folder"},

@@ -54,7 +54,7 @@ TEST(MaskTokens, DependsOnlyOnSeedAndSample) {
   EXPECT_NE(draw(1, 2), draw(2, 2));
 }
 
-// Source and target together have every token of the window once, in order.
+// Source and target together contain every token of the window once, in order.
 TEST(CutSpans, KeepEveryToken) {
   const SpanCutting cutting{.share = 0.3, .mean_span = 2, .gaps = counting(20, 1000), .end = 1};
   for (const int64_t count : {2, 3, 10, 37, 40}) {

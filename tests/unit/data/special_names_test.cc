@@ -1,4 +1,4 @@
-// Text that holds names of special tokens was trained on as plain characters without a word.
+// Regression: text with names of special tokens was silently trained as plain characters.
 
 #include <gtest/gtest.h>
 

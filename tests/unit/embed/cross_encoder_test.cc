@@ -32,7 +32,7 @@ TEST_F(CrossEncoderTest, FindsTheActivationInAllFiles) {
   folder_.set(own, "activation_fn", "torch.nn.modules.linear.Identity");
   EXPECT_FALSE(open().activation.has_value());
   folder_.set(own, "activation_fn", absent);
-  EXPECT_EQ(open().activation, Activation::sigmoid);  // of one label, if nothing says otherwise
+  EXPECT_EQ(open().activation, Activation::sigmoid);  // the default for one label
   folder_.set("config.json", "sbert_ce_default_activation_function", "torch.nn.Tanh");
   EXPECT_EQ(open().activation, Activation::tanh);
   folder_.set("config.json", "sentence_transformers", {{"activation_fn", "torch.nn.Identity"}});

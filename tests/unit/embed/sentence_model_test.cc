@@ -1,5 +1,5 @@
-// A sentence-transformers directory gives what sentence-transformers gives, and its parts what
-// their files say.
+// A sentence-transformers directory gives the results of sentence-transformers, and each module
+// follows its files.
 
 #include "embed/sentence_model.h"
 
@@ -33,7 +33,7 @@ class SentenceModelTest : public testing::Test {
   SentenceModel open() const { return SentenceModel::open(folder_.path(), Weights::mapped); }
   Tensor now() const { return vectors(open(), folder_.texts()); }
 
-  // Only the Transformer and a pooling stay.
+  // Keeps only the Transformer and a pooling module.
   void keep_pooling(const nlohmann::json& config) const {
     nlohmann::json modules = folder_.read("modules.json");
     modules.erase(modules.begin() + 2, modules.end());
@@ -108,7 +108,7 @@ TEST_F(SentenceModelTest, ConcatenatesSeveralPoolings) {
   keep_pooling({{"pooling_mode_lasttoken", true}, {"pooling_mode_max_tokens", true}});
   EXPECT_EQ(
       open().modules.pooling.modes,
-      (std::vector{TokenPooling::max, TokenPooling::last}));  // the keys' order does not count
+      (std::vector{TokenPooling::max, TokenPooling::last}));  // the order of the keys has no effect
   EXPECT_EQ(open().modules.width, 32);
   keep_pooling({{"pooling_mode", {"lasttoken", "max"}}});
   EXPECT_EQ(open().modules.pooling.modes, (std::vector{TokenPooling::last, TokenPooling::max}));

@@ -1,4 +1,5 @@
-// Texts of many callers share batches, and each caller gets what it would get alone.
+// Texts of many callers share batches; each caller receives the results that it would receive
+// alone.
 
 #include "embed/token_queue.h"
 
@@ -20,8 +21,8 @@ TokenizedText text_of(int32_t first, size_t length) {
   return text;
 }
 
-// A model that tells of each text its first token and its length, and remembers its batches. It
-// computes only while it is let.
+// A model that returns the first token and the length of each text, and records its batches. It
+// computes only when the test permits it.
 class TokenQueueTest : public testing::Test {
  protected:
   Tensor model(const TokenBatch& batch, int64_t group) {
@@ -66,7 +67,7 @@ class TokenQueueTest : public testing::Test {
     }
     return *queue_;
   }
-  // Of a batch that has begun: nothing of what comes next is part of it.
+  // Waits for the start of a batch, so that later texts are not part of it.
   std::future<Rows> occupy() {
     std::future<Rows> first = add({text_of(1, 1)});
     while (queue().status().batches == 0) std::this_thread::yield();
@@ -81,7 +82,7 @@ class TokenQueueTest : public testing::Test {
   std::vector<std::vector<int64_t>> lengths_;
   std::vector<int64_t> groups_;
   uint64_t last_ = 0;
-  std::optional<TokenQueue> queue_;  // last: its thread uses the others
+  std::optional<TokenQueue> queue_;  // declared last: its thread uses the others
 };
 
 TEST_F(TokenQueueTest, ReturnsToEachCallerItsRows) {
@@ -132,7 +133,7 @@ TEST_F(TokenQueueTest, LimitsTheTokensAndGroupsOfABatch) {
   for (const auto& batch : lengths_) {
     EXPECT_TRUE(batch.size() == 1 || batch.size() * 50 <= 200);
   }
-  EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "two of each group, and the long one alone";
+  EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "two of each group, and a batch for the long text";
 }
 
 TEST_F(TokenQueueTest, ServesCallersFairly) {
@@ -165,7 +166,7 @@ TEST_F(TokenQueueTest, RefusesTooManyWaitingTokens) {
   let(false);
   auto first = occupy();
   auto second = add({text_of(1, 101)});
-  EXPECT_NE(last_, 0u) << "one that is larger than the limit is taken while there is room";
+  EXPECT_NE(last_, 0u) << "a text above the limit is accepted while the queue is empty";
   add({text_of(1, 1)});
   EXPECT_EQ(last_, 0u);
   let(true);
@@ -184,7 +185,7 @@ TEST_F(TokenQueueTest, SkipsCancelledTexts) {
   let(true);
   EXPECT_EQ(third.get(), (Rows{3, 30}));
   EXPECT_EQ(lengths_.back(), std::vector<int64_t>{30});
-  EXPECT_THROW(second.get(), std::future_error) << "its promise went with it";
+  EXPECT_THROW(second.get(), std::future_error) << "its promise is destroyed";
 }
 
 TEST_F(TokenQueueTest, FailsOneBatchOnAnError) {

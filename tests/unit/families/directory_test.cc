@@ -1,4 +1,5 @@
-// A GPT-2 directory, whole and damaged: what is wrong is refused by name, what is odd is told.
+// A GPT-2 directory, intact and damaged: errors are refused by name, and suspicious contents give
+// warnings.
 
 #include "families/directory.h"
 
@@ -26,14 +27,14 @@ class Directory : public testing::Test {
   }
   void write_config(const nlohmann::json& config) {
     std::string text = config.dump();
-    // JSON's own type has no place for it.
+    // JSON cannot represent it.
     if (const size_t at = text.find("\"1e400\""); at != text.npos) text.replace(at, 7, "1e400");
     write_file_atomically(folder_ / "config.json", text);
   }
   void write_tensors() { write_safetensors(folder_ / "model.safetensors", tensors_); }
   ModelFiles open() { return open_model_files(folder_.path(), Weights::owned); }
 
-  // The message, or "" where the directory is accepted.
+  // Returns the error message, or "" if the directory is accepted.
   std::string message_with(const char* key, const nlohmann::json& value) {
     nlohmann::json config = config_;
     if (value.is_discarded())
@@ -80,7 +81,7 @@ TEST_F(Directory, TensorsKeepTheirDtype) {
 TEST_F(Directory, EveryKeyIsChecked) {
   struct Key {
     const char* name;
-    bool optional, zero;  // may be absent or null; may be 0
+    bool optional, zero;  // may be unset or null; may be 0
   };
   for (const Key& key : std::vector<Key>{{"vocab_size", false, false},
                                          {"n_positions", false, false},
@@ -175,7 +176,7 @@ TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {
   EXPECT_FALSE(special_id(origin, "eos_token_id"));
 }
 
-// transformers' Whisper reads the key and multiplies nothing by it.
+// transformers' Whisper reads the key but does not multiply by it.
 TEST(Whisper, DoesNotScaleItsEmbeddings) {
   const nlohmann::json config = {
       {"vocab_size", 11},          {"d_model", 8},         {"scale_embedding", true},

@@ -1,4 +1,4 @@
-// Models in GGUF files: each architecture both ways, and files that do not hold together.
+// Models in GGUF files: each architecture is written and read, and inconsistent files are refused.
 
 #include "families/gguf.h"
 
@@ -16,7 +16,7 @@ namespace {
 struct GgufVariant {
   const char* name;
   const char* architecture;  // general.architecture
-  const Family* family;      // of Hugging Face's files; null = as it is without an origin
+  const Family* family;      // of the Hugging Face files; null = no origin
   void (*change)(Spec&);
 };
 
@@ -80,7 +80,7 @@ TEST_P(GgufRoundTrip, PreservesSpecAndWeights) {
     EXPECT_EQ(files.origin.family, GetParam().family);
   }
   Spec expected = model.spec;
-  expected.decoder->ffn.experts.balance = 0;  // of training, which GGUF does not know
+  expected.decoder->ffn.experts.balance = 0;  // a training option, which GGUF does not store
   EXPECT_EQ(write_spec(files.model.spec), write_spec(expected));
   EXPECT_EQ(write_spec(read_gguf_spec(path)), write_spec(expected));
   std::map<std::string, Tensor> values;
@@ -88,7 +88,7 @@ TEST_P(GgufRoundTrip, PreservesSpecAndWeights) {
   files.model.each([&](const std::string& name, Parameter& p) {
     const std::vector<float> read = to_floats(p.value), written = to_floats(values.at(name));
     ASSERT_EQ(read.size(), written.size()) << name;
-    // A gain w is stored as 1 + w, of which the last bit may be lost.
+    // A gain w is stored as 1 + w, which may lose its last bit.
     for (size_t i = 0; i < read.size(); ++i) ASSERT_NEAR(read[i], written[i], 1e-7f) << name;
   });
 
@@ -202,7 +202,7 @@ class GgufModelFiles : public testing::Test {
  protected:
   GgufModelFiles() : model(validated(small_spec())) { initialise(model, 1); }
 
-  // The file with more metadata than the model's, or an architecture alone.
+  // Adds metadata to the model's file, or writes an architecture alone.
   void write_with(const std::function<void(GgufMetadata&)>& more) {
     GgufModel file(model, nullptr, "F32");
     more(file.metadata);
@@ -227,7 +227,7 @@ TEST_F(GgufModelFiles, RotaryPairsAreNeighbours) {
   write(path, model, nullptr);
   const Tensor stored =
       GgufTensors(std::make_shared<const Gguf>(path)).tensor("blk.0.attn_q.weight");
-  // Heads of 16 rows: row i turns with row i + 8, in the file with the next one.
+  // Heads of 16 rows: row i is rotated with row i + 8, and in the file with the next row.
   for (const auto& [row, ours] : {std::pair(0, 0), {1, 8}, {2, 1}, {3, 9}, {16, 16}, {17, 24}})
     EXPECT_EQ(to_floats(stored.rows(row, row + 1)), to_floats(query.rows(ours, ours + 1))) << row;
 }
@@ -371,7 +371,7 @@ TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
                [&] { GgufModel(other, nullptr, "F32"); });
 }
 
-// An encoder was tried as a decoder without heads, by which widths were then divided.
+// Regression: an encoder was tried as a decoder without heads, and widths were divided by zero.
 TEST_F(GgufModelFiles, EncodersAreRefused) {
   Spec encoder = small_spec();
   encoder.encoder = encoder.decoder;

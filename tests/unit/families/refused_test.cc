@@ -1,4 +1,4 @@
-// Directories that hold something else than they seem to.
+// Directories whose contents are invalid or unsupported.
 
 #include <filesystem>
 

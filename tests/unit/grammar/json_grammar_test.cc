@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Whether a schema's grammar reads all of a text.
+// Returns whether the grammar of a schema accepts the entire text.
 class Reader {
  public:
   explicit Reader(const std::string& schema) {
@@ -88,7 +88,7 @@ TEST(JsonGrammar, AllowsOptionalPropertiesToBeOmitted) {
                            R"({"a": null, "c": null})", R"({"a": null, "b": null, "c": null})"}) {
     EXPECT_TRUE(reader.reads(text)) << text;
   }
-  EXPECT_FALSE(reader.reads(R"({"c": null, "a": null})")) << "in their order";
+  EXPECT_FALSE(reader.reads(R"({"c": null, "a": null})")) << "properties have an order";
   EXPECT_FALSE(reader.reads(R"({, "a": null})"));
   EXPECT_FALSE(reader.reads(R"({"a": null,})"));
 }
@@ -151,8 +151,8 @@ std::string repeated(int count, const std::string& part) {
   return text;
 }
 
-// Each of these took minutes, or a stack, or memory far beyond its size: schemas are copied at no
-// level, and lists are built in one piece.
+// Regression: each of these took minutes, overflowed the stack, or took far more memory than its
+// size. Schemas are now copied at no level, and lists are built at once.
 TEST(JsonGrammar, CompilesOrRefusesExtremeSchemas) {
   std::string names, texts, nested = R"({"const": 0})", deep = R"({"type": "null"})";
   for (int i = 0; i < 40'000; ++i) {
@@ -193,7 +193,7 @@ TEST(JsonGrammar, CompilesOrRefusesExtremeSchemas) {
   }
 }
 
-// Each part of a count was once a rule of its own: 40 bytes of schema took megabytes.
+// Regression: each part of a count was a separate rule, so that 40 bytes of schema took megabytes.
 TEST(JsonGrammar, BoundsLengths) {
   for (const auto& [least, most] : std::vector<std::pair<int, int>>{
            {0, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 3}, {0, 7}, {5, 8}, {4, 20}, {13, 13}}) {
@@ -269,7 +269,7 @@ class JsonConstraintTest : public testing::Test {
     return train_tokenizer({path}, options, {})->tokenizer;
   }
 
-  // Writes as a model would that likes all tokens alike.
+  // Generates with a model that gives all tokens the same probability.
   std::string write(const std::string& schema, int64_t most, uint64_t seed) {
     const Constraint constraint = json_constraint(vocabulary_, schema, most);
     std::mt19937_64 random(seed);
@@ -281,7 +281,7 @@ class JsonConstraintTest : public testing::Test {
       for (int32_t id = 0; id < tokenizer_.size(); ++id) {
         if (std::isfinite(logits[static_cast<size_t>(id)])) allowed.push_back(id);
       }
-      if (allowed.empty()) return "nothing is allowed behind " + tokenizer_.decode(written);
+      if (allowed.empty()) return "no token is allowed after " + tokenizer_.decode(written);
       const int32_t id = allowed[random() % allowed.size()];
       if (id == tokenizer_.eos_id()) break;
       written.push_back(id);
@@ -310,7 +310,7 @@ TEST_F(JsonConstraintTest, ProducesValidJsonWithinTheLimit) {
   }
 }
 
-// What is remembered of a long answer is dropped now and then; the answer goes on all the same.
+// The memory of a long result is cleared from time to time; the result continues correctly.
 TEST_F(JsonConstraintTest, ContinuesAfterItsMemoryIsCleared) {
   const int64_t length = 30'000;
   const Constraint constraint = json_constraint(

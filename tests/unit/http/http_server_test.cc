@@ -21,7 +21,7 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// A server with routes that show what a transport does.
+// A server with routes that exercise the transport.
 class HttpServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ class HttpServerTest : public testing::Test {
                   for (const char* piece : {"one ", "two ", "three"}) exchange->write(piece);
                   exchange->finish();
                 }});
-    // Keeps its thread, as reading a long text does.
+    // Occupies its thread, like the processing of a long text.
     router.add({"POST", "/work", true, [this](Request, std::shared_ptr<Exchange> exchange) {
                   std::unique_lock lock(mutex_);
                   ++at_work_;
@@ -237,7 +237,8 @@ TEST_F(HttpServerTest, AllowsAResponseFromAnotherThread) {
   EXPECT_EQ(count_of(client.hear("\r\n0\r\n\r\n"), "<b>"), 1000u);
 }
 
-// Two requests that took long kept both handlers, and nobody could ask whether the server was well.
+// Regression: two slow requests occupied both handlers, and the server did not respond to health
+// checks.
 TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
   const uint16_t port = open();
   Client first(port), second(port), third(port), healthy(port);
@@ -262,7 +263,7 @@ TEST_F(HttpServerTest, CancelsAResponseAfterTheTimeLimit) {
   client.say(post("/hold", ""));
   const std::string heard = client.hear("--max-time");
   EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
-  EXPECT_TRUE(wait([this] { return gone_; })) << "whoever works at it is told";
+  EXPECT_TRUE(wait([this] { return gone_; })) << "the handler is notified";
   EXPECT_TRUE(held()->gone());
   held_->send({200, "text/plain", {}, "too late"});
   client.say(post("/echo", "next", kClose));
@@ -336,7 +337,7 @@ TEST_F(HttpServerTest, DisconnectsAClientThatReadsNothing) {
   const std::string piece(size_t{1} << 20, 'x');
   bool taken = true;
   for (int i = 0; i < 64 && taken; ++i) taken = exchange->write(piece);
-  EXPECT_FALSE(taken) << "64 MB were kept for it";
+  EXPECT_FALSE(taken) << "64 MB were buffered for it";
   EXPECT_TRUE(wait([this] { return gone_; }));
 }
 
@@ -354,7 +355,7 @@ TEST_F(HttpServerTest, RefusesTooManyConnections) {
   EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
   EXPECT_NE(heard.find("Retry-After: 1"), std::string::npos);
   first.say(ask);
-  EXPECT_NE(first.hear("well").find("200 OK"), std::string::npos) << "the others go on";
+  EXPECT_NE(first.hear("well").find("200 OK"), std::string::npos) << "other connections continue";
 }
 
 TEST_F(HttpServerTest, FinishesResponsesBeforeStopping) {
@@ -365,7 +366,7 @@ TEST_F(HttpServerTest, FinishesResponsesBeforeStopping) {
   ASSERT_TRUE(exchange);
   exchange->begin({200, "text/plain", {}, "begun,"});
   std::thread stopping([this] { server_->stop(10s); });
-  EXPECT_EQ(idle.hear(), "") << "idle connections end at once";
+  EXPECT_EQ(idle.hear(), "") << "idle connections are closed immediately";
   EXPECT_FALSE(Client(port).connected());
   exchange->write("done");
   exchange->finish();

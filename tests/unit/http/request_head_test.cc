@@ -104,7 +104,7 @@ TEST(RequestHead, EnforcesItsLimits) {
   };
   EXPECT_EQ(status_of(line(kLimits.request_line)), 200);
   EXPECT_EQ(status_of(line(kLimits.request_line + 1)), 414);
-  EXPECT_EQ(status_of(std::string(kLimits.request_line + 2, 'a')), 414) << "before its end";
+  EXPECT_EQ(status_of(std::string(kLimits.request_line + 2, 'a')), 414) << "refused before its end";
   const auto header = [](size_t length) {
     return head_with("A: " + std::string(length - 3, 'a') + "\r\n");
   };
@@ -176,8 +176,8 @@ TEST(BodyReader, RefusesMalformedChunks) {
   EXPECT_EQ(chunk_status(trailers), 431);
 }
 
-// Empty lines before a request were skipped without end, and from the start again with each piece
-// that arrived: 21 MB of them took six seconds of the thread that all connections share.
+// Regression: any number of empty lines before a request were skipped, from the beginning for each
+// piece that arrived; 21 MB of them took six seconds of the thread that all connections share.
 TEST(RequestHead, SkipsOnlyAFewEmptyLines) {
   const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   std::string lines;

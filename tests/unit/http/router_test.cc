@@ -68,7 +68,7 @@ TEST(Access, RequiresTheKey) {
   EXPECT_EQ(status(access, with({}), false), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer secret"}})), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer first"}})), 200);
-  // The scheme has no case; it was a 401 in small letters.
+  // The scheme is case-insensitive. Regression: lower case gave 401.
   EXPECT_EQ(status(access, with({{"authorization", "bearer secret"}})), 200);
   EXPECT_EQ(status(access, with({{"authorization", "BEARER secret"}})), 200);
   EXPECT_EQ(status(access, with({{"x-api-key", "secret"}})), 200);
@@ -94,7 +94,8 @@ TEST(Access, ChecksTheHostOnLoopback) {
     EXPECT_EQ(status(access, with({{"host", host}})), 403) << host;
   }
   access.loopback = false;
-  EXPECT_EQ(status(access, with({{"host", "evil.example"}})), 200) << "there the key protects";
+  EXPECT_EQ(status(access, with({{"host", "evil.example"}})), 200)
+      << "other addresses are protected by the key";
 }
 
 TEST(Access, AllowsConfiguredOrigins) {
@@ -104,7 +105,7 @@ TEST(Access, AllowsConfiguredOrigins) {
   };
   EXPECT_EQ(status(access, from("https://evil.example")), 403);
   EXPECT_EQ(status(access, from("null")), 403);
-  EXPECT_EQ(status(access, from("http://localhost:8080")), 200) << "its own page";
+  EXPECT_EQ(status(access, from("http://localhost:8080")), 200) << "the page of the server itself";
   access.origins = {"https://good.example"};
   EXPECT_EQ(status(access, from("https://good.example")), 200);
   EXPECT_EQ(status(access, from("https://evil.example")), 403);

@@ -1,5 +1,5 @@
-// What the inspector answers is what the model computes: the same numbers as trace_model's, for
-// every kind of model, and asking changes none of them.
+// The inspector's results equal those of trace_model for every kind of model, and inspection does
+// not change them.
 
 #include "inspect/inspection.h"
 
@@ -19,7 +19,7 @@ Spec small() {
       {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
-// Every axis that the walk or the maps treat by itself.
+// Every field that needs separate code in the walk or in the maps.
 std::vector<std::pair<std::string, Spec>> kinds() {
   std::vector<std::pair<std::string, Spec>> all;
   all.emplace_back("plain", small());
@@ -63,7 +63,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
   Inspecting() {
     model_ = Transformer(validated(kinds()[GetParam()].second));
     initialise(model_, 1);
-    // Weights of 0.02 make all maps flat: differences would not show.
+    // With initial weights of 0.02 all maps are uniform, and differences would not be visible.
     model_.each([](const std::string&, Parameter& p) {
       if (p.role == Role::gain || p.role == Role::bias) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
@@ -78,7 +78,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
   std::map<std::string, Tensor> traced() {
     TraceInput input;
     input.ids = row(ids_);
-    if (both_) {  // the decoder reads its labels one place later
+    if (both_) {  // the decoder's labels are shifted by one
       input.labels = row({target_[1], target_[2], target_[3], 1});
       input.start = target_[0];
     }
@@ -136,8 +136,8 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   }
 }
 
-// The steps of one token, worked out from the layer's parts on one row, end where the run did: bit
-// by bit.
+// The steps of one token, computed from the parts of the layer for one row, give the bits of the
+// entire run.
 TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
   for (const Look look : looks()) {
@@ -229,7 +229,7 @@ TEST_F(Questions, StrongestWeightsAreSorted) {
   const Inspection here(model_, {}, ids_);
   const Map map = here.map({Look::self, 0, {2}, false, 0, -1, 0, -1, 1});
   const auto rows = here.strongest({Look::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
-  ASSERT_EQ(rows[0].size(), 1u);  // the first token sees itself alone
+  ASSERT_EQ(rows[0].size(), 1u);  // the first token sees only itself
   EXPECT_EQ(rows[0][0].weight, 1.0f);
   ASSERT_EQ(rows[6].size(), 2u);
   EXPECT_GE(rows[6][0].weight, rows[6][1].weight);
@@ -252,7 +252,7 @@ TEST_F(Questions, HeadScoresAreFractionsOfTheWeights) {
   EXPECT_NEAR(scores.first, first, 1e-6);
   EXPECT_EQ(scores.next, 0);  // causal
   EXPECT_NEAR(scores.same, double{at(4, 1) + at(5, 0)} / 7, 1e-6);
-  EXPECT_GT(scores.diffuse, 0.9);  // fresh weights look everywhere
+  EXPECT_GT(scores.diffuse, 0.9);  // random weights give nearly uniform attention
   EXPECT_LE(scores.diffuse, 1.0);
 }
 

@@ -1,4 +1,4 @@
-// What a pass is asked for, and what it refuses. The numbers themselves: tests/parity.
+// The options of a trace and the inputs that it refuses. tests/parity compares the values.
 
 #include "inspect/trace.h"
 

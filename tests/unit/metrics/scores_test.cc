@@ -1,4 +1,4 @@
-// BLEU and chrF against sacrebleu's figures (tools/make_score_goldens.py).
+// BLEU and chrF compared with sacrebleu's (tools/make_score_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(Scores, OfEmptyTextsAreZero) {
 
 TEST(Words, AreSeparatedByUnicodeSpaces) {
   EXPECT_EQ(words_of(" a\u00a0b\u3000\tc\x85 "),
-            (std::vector<std::string_view>{"a", "b", "c\x85"}));  // a lone byte is no space
+            (std::vector<std::string_view>{"a", "b", "c\x85"}));  // a single byte is not a space
   EXPECT_TRUE(words_of("").empty());
   EXPECT_EQ(characters_of("aé日\xff"), (std::vector<std::string_view>{"a", "é", "日", "\xff"}));
 }

@@ -48,7 +48,7 @@ TEST(Gradient, IsNotRecordedByNondifferentiableOps) {
   }
 }
 
-// Whatever else wants a gradient, and where one is there already.
+// The gradient is the same if other inputs want gradients, and is added to an existing one.
 TEST(Gradient, OfAnInputDoesNotDependOnOtherInputs) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
@@ -90,12 +90,12 @@ TEST(Gradient, PassesThroughCasts) {
   }
 }
 
-// Chains in which backwards keep recipes only: each must give what the kept elements would have.
+// A chain of recomputed outputs must give the gradients of stored outputs.
 TEST(Recompute, GivesTheSameGradients) {
   const std::vector<Tensor> inputs{test::normal({5, 7}, 1), test::normal({7}, 2),
                                    test::normal({7}, 3), test::normal({3, 7}, 4)};
   const auto chain = [](const std::vector<Tensor>& in, bool recipes) {
-    // A multiplication by one keeps its result and has no recipe.
+    // A product with one stores its result and has no recipe.
     const auto keep = [&](const Tensor& y) {
       return recipes ? y : multiply(y, full(y.shape(), 1, y.dtype()));
     };
@@ -123,7 +123,7 @@ TEST(Recompute, FreesNormAndActivationOutputs) {
   const size_t live = tensor_memory().live;
   {
     const Tensor y = activation(layer_norm(x, weight, {}, 1e-5f, DType::f32), Activation::gelu);
-    // y, two numbers a row, and what is too little to be split from a block.
+    // y, two numbers per row, and remainders of blocks that are too small to be split.
     EXPECT_LT(tensor_memory().live, live + y.bytes() + 3 * 4096);
     backward(test::weighted_sum(multiply(y, y)));
   }

@@ -1,5 +1,5 @@
-// Ops whose definition leaves room for mistakes that no gradient check finds, against numbers that
-// PyTorch 2.15 and Transformers 5.23 gave for the same small inputs.
+// Ops with conventions that a gradient check cannot verify, compared with the results of PyTorch
+// 2.15 and Transformers 5.23 for the same small inputs.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,8 @@ Tensor router_logits() {
               {5, 4});
 }
 
-// topk's own weights; its experts where no two logits are equal, since its order of equals is open.
+// The weights of topk, and its experts if no two logits are equal, since its order in ties is
+// undefined.
 TEST(Route, PrefersLowerExpertsInTies) {
   const auto [weights, experts] = route(router_logits(), 2, false);
   EXPECT_EQ(list(experts), (std::vector<int32_t>{1, 2, 0, 1, 1, 2, 0, 1, 2, 3}));
@@ -92,7 +93,7 @@ Tensor counted(Shape shape, float from_value, float step) {
   return from(values, std::move(shape));
 }
 
-// F.conv1d(stride=2, padding=1), F.conv2d(stride=2): the weights as they lie there.
+// F.conv1d(stride=2, padding=1) and F.conv2d(stride=2), with weights in their layout.
 TEST(Unfold, WithALinearLayerIsAConvolution) {
   const Tensor x = counted({1, 4, 2}, -2, 0.5f), weight = counted({2, 2, 3}, -5, 0.25f);
   expect_near(linear(unfold(x, 3, 2, 1), weight.view({2, 6})), {1.125f, -0.375f, -3.125f, 8.125f});
@@ -104,7 +105,7 @@ TEST(Patches, WithALinearLayerAreAConvolution) {
               {4.75f, 14.75f, 1.25f, 19.25f, -9.25f, 32.75f, -12.75f, 37.25f});
 }
 
-// LLaMA's apply_rotary_pos_emb, and GPT-J's.
+// apply_rotary_pos_emb of LLaMA and of GPT-J.
 TEST(Rotate, MatchesLlamaAndGptJ) {
   const Tensor x = from({1, 2, 3, 4}, {1, 1, 1, 4});
   const Tensor cosines = from({std::cos(0.5f), std::cos(0.1f)}, {1, 2});
@@ -127,7 +128,7 @@ TEST(Activation, MatchesTransformers) {
               {0.1192029f, 0.3775407f, 0.5f, 0.5621765f, 0.9525741f});
 }
 
-// Where nothing is recorded it is one step, else two.
+// Without a tape it is one step, otherwise two.
 TEST(GatedActivation, EqualsActivationAndProduct) {
   const Tensor x = test::normal({3, 70}, 1), factor = test::normal({3, 70}, 2);
   for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -139,7 +140,7 @@ TEST(GatedActivation, EqualsActivationAndProduct) {
   }
 }
 
-// Experts without rows take no part: no gradient comes, not even of zeros.
+// Experts without rows receive no gradient, not even zeros.
 TEST(GroupedLinear, GivesNoGradientToUnusedExperts) {
   Tensor used = full({2, 3}, 1).want_gradient(), unused = full({2, 3}, 1).want_gradient();
   const Tensor y = grouped_linear(full({4, 3}, 1), {4, 0}, {used, unused}, {});

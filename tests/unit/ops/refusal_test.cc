@@ -224,7 +224,7 @@ TEST(OpArguments, CombineRefusesInvalidPlaces) {
   refused({"combine", "[4, 1]"}, [&] { combine(z, integers({0, 1, 2, 3}).view({4, 1}), weights); });
 }
 
-// Kernels work on floating numbers; anything else is a mistake of the library's own.
+// Kernels compute with floating-point numbers; other dtypes are a bug of the library.
 TEST(OpArguments, RefuseIntegerTensors) {
   const Tensor x = integers({1, 2});
   for (const auto& op : std::vector<std::function<void()>>{
@@ -241,7 +241,7 @@ TEST(OpEdgeCases, EmptyInputsGiveEmptyOutputs) {
   EXPECT_EQ(activation(x, Activation::gelu).size(), 0);
   EXPECT_EQ(layer_norm(x, zeros({3}), {}, 1e-5f, DType::f32).size(), 0);
   EXPECT_EQ(to_floats(cross_entropy(x, integers({}))), std::vector<float>{0});
-  // A sum over no inputs is zero, and a bias stays.
+  // A sum without terms is zero; the bias is still added.
   EXPECT_EQ(to_floats(linear(zeros({2, 0}), zeros({3, 0}))), std::vector<float>(6, 0));
   EXPECT_EQ(to_floats(linear(zeros({2, 0}), zeros({1, 0}), full({1}, 4))),
             std::vector<float>(2, 4));

@@ -14,7 +14,8 @@
 namespace fovea {
 namespace {
 
-// The most that tensors hold in a step of a model, its weights, gradients and moments included.
+// Returns the peak of tensor memory in a step of a model, including its weights, gradients and
+// moments.
 size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t passes) {
   Transformer model(spec);
   initialise(model, 1);
@@ -32,7 +33,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   const auto loss = [&] { return cross_entropy(model.logits(model.hidden(ids, pass)), ids); };
   reset_peak_memory();
   if (passes == 1) {
-    for (int call = 0; call < 2; ++call) backward(loss());  // the second finds gradients
+    for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds
   } else {
     PassGradients gradients;
     for (int64_t n = 0; n < passes; ++n) gradients.backward(loss(), n);
@@ -88,18 +89,18 @@ TEST(Cost, MatchesTheFormulas) {
   spec.vocabulary = 65;
   spec = validated(spec);
   const Cost one = training_cost(spec, 12, 64, 1, DType::f32);
-  // A layer: 12 C^2 + 13 C; embeddings (65 + 64) C; the final norm 2 C.
+  // A layer: 12 C^2 + 13 C; embeddings: (65 + 64) C; the final norm: 2 C.
   EXPECT_EQ(one.parameters, 4 * (12 * 128 * 128 + 13 * 128) + (65 + 64) * 128 + 2 * 128);
   EXPECT_EQ(one.weight_bytes, static_cast<uint64_t>(one.parameters) * 8);
   EXPECT_EQ(one.optimizer_bytes, static_cast<uint64_t>(one.parameters) * 8);
-  // 6 N per token, and attention's part.
+  // 6 N per token, plus attention.
   const double matrices = 4.0 * 12 * 128 * 128 + 65 * 128;
   EXPECT_NEAR(one.flops_per_step, 12 * 64 * (6 * matrices + 3 * 4 * 4 * 128 * 32.5), 1);
 
   const Cost four = training_cost(spec, 3, 64, 4, DType::f32);
   EXPECT_NEAR(four.flops_per_step, one.flops_per_step, 1);     // the same samples
   EXPECT_LT(four.activation_bytes, one.activation_bytes / 3);  // a quarter at a time
-  // Three gradients at a time, of the embedding, which is the head too, six.
+  // Three sums of gradients are kept; of the embedding, which is also the head, six.
   EXPECT_EQ(four.weight_bytes, static_cast<uint64_t>(4 * one.parameters + 3 * 65 * 128) * 4);
 }
 

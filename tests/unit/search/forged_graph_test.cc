@@ -1,6 +1,6 @@
-// Somebody else's index: its hashes are right, whatever its graph holds. hnswlib reads such a file
-// as it is, and one in five forgeries ended in a read or a write out of bounds. Now each is either
-// a graph that answers or an error of one line. Run it under AddressSanitizer to see all of it.
+// An untrusted index: its hashes are correct for any graph. hnswlib reads such a file unchecked,
+// and one in five forgeries caused an access out of bounds. Each must now be a usable graph or an
+// error of one line. AddressSanitizer detects the rest.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kCount = 400, kWidth = 4;
 constexpr size_t kHead = 96;
-// Of one vector: 33 words of links, its elements, its label.
+// The layout of one vector: 33 words of links, its elements, its label.
 constexpr size_t kElement = 33 * 4 + kWidth * 4 + 8;
 
 class ForgedGraph : public testing::Test {
@@ -28,9 +28,9 @@ class ForgedGraph : public testing::Test {
     bytes_ = VectorGraph(vectors_, Similarity::dot).bytes();
   }
 
-  // Whether it was taken for a graph.
+  // Returns whether the graph is accepted.
   bool read(std::string_view bytes) {
-    // A copy of its own size, so that a sanitizer sees its end.
+    // A copy of exact size, so that a sanitizer detects reads beyond its end.
     const std::vector<char> copy(bytes.begin(), bytes.end());
     try {
       const VectorGraph graph({copy.data(), copy.size()}, "graph.hnsw", kCount, kWidth,
@@ -79,7 +79,7 @@ TEST_F(ForgedGraph, ForgedHeaderFieldsAreRefused) {
     std::memcpy(&old, bytes_.data() + place, sizeof old);
     for (const uint32_t value : {0u, 1u, old - 1, old + 1, old * 2, old ^ 0x80000000u, 0x7FFFFFFFu,
                                  0xFFFFFFFFu, 1u << 30}) {
-      const bool of_new_levels = place == 80 || place == 84;  // nothing depends on it
+      const bool of_new_levels = place == 80 || place == 84;  // only affects new levels
       if (value == old) continue;
       EXPECT_EQ(read(with(place, value)), of_new_levels) << place << " " << value;
     }
@@ -98,7 +98,7 @@ TEST_F(ForgedGraph, ForgedLinksAreRefused) {
     for (const float value : {INFINITY, NAN})
       EXPECT_FALSE(read(with(element + 33 * 4, value))) << "its elements";
   }
-  EXPECT_FALSE(read(with(upper, 68u))) << "a level that is not there";
+  EXPECT_FALSE(read(with(upper, 68u))) << "a missing level";
   EXPECT_FALSE(read(with(upper, 0xFFFFFFFFu)));
 }
 
@@ -107,7 +107,7 @@ TEST_F(ForgedGraph, RandomChangesAreHarmless) {
   size_t taken = 0;
   for (int i = 0; i < 6000; ++i) {
     std::string bytes = bytes_;
-    // Links of upper levels are rare, but a third of the forgeries.
+    // Links of upper levels are rare, but a third of the forgeries changes them.
     const size_t begin = i % 3 == 0 ? kHead + kCount * kElement : 0;
     for (size_t n = 1 + random() % 3; n > 0; --n) {
       const size_t place = begin + random() % (bytes.size() - begin);
@@ -141,7 +141,7 @@ TEST_F(ForgedGraph, WrongCountsAndWidthsAreRefused) {
   }
 }
 
-// Finite numbers whose products are not.
+// The elements are finite, but their products are not.
 TEST_F(ForgedGraph, HugeElementsAreOrdered) {
   std::mt19937_64 random(3);
   std::string bytes = bytes_;

@@ -43,7 +43,7 @@ TEST(VectorGraph, ReturnsTheNearestWithTheirSimilarity) {
   EXPECT_EQ(graph.bytes(), VectorGraph(vectors, Similarity::cosine).bytes());
 }
 
-// Of an index whose width was forged the query's vector was read beyond its end.
+// Regression: with a forged width, the query's vector was read beyond its end.
 TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
   const VectorGraph graph(random_vectors(10, 8), Similarity::dot);
   const std::vector<float> query(9, 1.0f);
@@ -98,7 +98,7 @@ TEST_F(IndexFolder, DetectsEveryFlippedByte) {
       write_file_atomically(file, bytes);
       try {
         static_cast<void>(read_index(path_));
-        // White space of JSON may differ.
+        // The white space of JSON has no meaning.
         EXPECT_TRUE(whole[at] == ' ' || whole[at] == '\n') << name << " at " << at;
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find(path_), std::string::npos) << error.what();
@@ -112,7 +112,7 @@ TEST_F(IndexFolder, DetectsEveryFlippedByte) {
   }
 }
 
-// With right hashes, whatever the values are.
+// The hashes are correct for any values.
 TEST_F(IndexFolder, RefusesOrSurvivesForgedFiles) {
   using Json = nlohmann::json;
   const Json whole = read_json(path_ + "/index.json");

@@ -18,7 +18,7 @@ class Passages : public testing::Test {
       found.push_back(text.substr(span.begin, span.end - span.begin));
     return found;
   }
-  Tokenizer tokenizer_ = Tokenizer::open("tests/goldens/sentence_model");  // a word is a token
+  Tokenizer tokenizer_ = Tokenizer::open("tests/goldens/sentence_model");  // each word is one token
 };
 
 TEST_F(Passages, KeepParagraphsSeparate) {
@@ -63,7 +63,7 @@ TEST_F(Passages, CoverAllWordsForAnyOptions) {
             text.substr(std::min(covered, span.begin), span.begin - std::min(covered, span.begin))
                 .find_first_not_of(" \n"),
             std::string::npos);
-        EXPECT_GT(span.end, covered);  // each passage says something new
+        EXPECT_GT(span.end, covered);  // each passage adds new text
         covered = span.end;
         EXPECT_EQ(span.line, 1 + std::count(text.begin(), text.begin() + span.begin, '\n'));
       }

@@ -9,8 +9,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Ops as small as can be, so that what is tested is the tape: a sum that passes its gradient on, a
-// product that writes it, and a dot product with fixed weights that ends in one number.
+// Minimal ops that test the tape: a sum that passes its gradient on, a product that writes it, and
+// a dot product with fixed weights that gives one number.
 Tensor sum(const Tensor& a, const Tensor& b) {
   Tensor y = empty_like(a);
   kernels(a).add(y, a, b, a.size());
@@ -30,7 +30,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   });
 }
 
-// a + 10 b, with both places handed to "one kernel" before either is written.
+// a + 10 b; both gradients are passed to one kernel before either is written.
 Tensor mixture(const Tensor& a, const Tensor& b) {
   return record(copy(a), {a, b}, [=](const Tensor& dy, Gradients& d) {
     const Out da = d[a], db = d[b];
@@ -81,16 +81,18 @@ TEST_F(TapeTest, SumsTheUsesOfATensor) {
 
 TEST_F(TapeTest, AddsATensorToItself) {
   const Tensor x = leaf({2, 3});
-  const Tensor y = negated(x);                // a slot that is not a leaf's
+  const Tensor y = negated(x);                // not a leaf
   backward(dot(sum(sum(y, y), y), {1, 10}));  // -3 x
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-3, -30}));
 }
 
-// Both inputs of a sum share its gradient's memory; whoever writes there must write to a copy.
+// Both inputs of a sum share the memory of its gradient; an op that writes to it must write to a
+// copy.
 TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   const Tensor a = negated(x), b = negated(w), c = negated(a);
-  backward(dot(sum(sum(a, b), c), {1, 10}));  // a + b - a: c's part is added to a's, not to b's
+  backward(dot(sum(sum(a, b), c),
+               {1, 10}));  // a + b - a: the gradient of c is added to that of a, not of b
   EXPECT_EQ(to_floats(x.gradient()), (Floats{0, 0}));
   EXPECT_EQ(to_floats(w.gradient()), (Floats{-1, -10}));
 }
@@ -135,13 +137,13 @@ TEST_F(TapeTest, AccumulatesLeafGradientsOverCalls) {
   EXPECT_FALSE(x.gradient());
   backward(dot(x, {1, 10}));
   EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 10}));
-  const Tensor number = leaf({4});  // a loss that is a leaf itself
+  const Tensor number = leaf({4});  // a loss that is itself a leaf
   backward(number, 2);
   backward(number, 3);
   EXPECT_EQ(to_floats(number.gradient()), Floats{5});
 }
 
-// The sum of a leaf's uses, of which each is summed over the passes by the tree.
+// The sum of the uses of a leaf; each use is summed over the passes by the tree.
 TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
   const Floats numbers = {1, 0x1p-24f, 0x1p-24f, 3, 0x1p-23f, -3, 5};
   const auto tree = [](const Floats& n) {
@@ -282,11 +284,12 @@ TEST_F(TapeTest, SavesElementsOrARecipe) {
   const Saved recipe(y), viewed(y.view({4, 4000}));
   EXPECT_EQ(tensor_memory().live, live + kBytes);
   y = {};
-  EXPECT_EQ(tensor_memory().live, live);  // nothing but the recipe is left
+  EXPECT_EQ(tensor_memory().live, live);  // only the recipe is left
   EXPECT_EQ(to_floats(recipe.elements())[7], -5);
   EXPECT_EQ(viewed.elements().shape(), (Shape{4, 4000}));
   EXPECT_EQ(to_floats(viewed.elements())[7], -5);
-  EXPECT_EQ(tensor_memory().live, live + kBytes);  // the last one made, until the tape is done
+  EXPECT_EQ(tensor_memory().live,
+            live + kBytes);  // the last result is cached until the tape is cleared
   clear_tape();
   EXPECT_EQ(tensor_memory().live, live);
 

@@ -43,7 +43,7 @@ TEST(Shapes, RefuseOverflow) {
 
 TEST(Shapes, LargerThanMemoryAreRefusedWithoutLeaks) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer ends the program instead";
+  GTEST_SKIP() << "the sanitizer ends the program";
 #else
   const MemoryUse before = tensor_memory();
   expect_error(ErrorKind::OutOfMemory, {"bytes for a tensor"}, [] { empty({int64_t{1} << 50}); });
@@ -159,7 +159,7 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsReused) {
     const Tensor shared = x.view({10, 100}).rows(2, 4);
     first = x.data();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
-    EXPECT_EQ(tensor_memory().live, before.live + 4032);  // 4000, in cache lines
+    EXPECT_EQ(tensor_memory().live, before.live + 4032);  // 4000, rounded up to cache lines
     EXPECT_EQ(tensor_memory().held, before.held + 4032);
   }
   EXPECT_EQ(tensor_memory().live, before.live);
@@ -172,7 +172,7 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsReused) {
   EXPECT_EQ(tensor_memory().held, before.held);
 }
 
-// Activations of batches that all have other shapes, freed in reverse as a backward does.
+// The activations of batches of different shapes, freed in reverse order as in a backward pass.
 TEST(Memory, IsReusedForOtherShapes) {
   release_cached_memory();
   const size_t before = tensor_memory().held;

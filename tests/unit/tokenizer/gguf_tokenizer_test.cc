@@ -1,4 +1,4 @@
-// Vocabularies of GGUF files: each kind, what does not hold together, and the way back.
+// Vocabularies of GGUF files: each kind, inconsistent ones, and writing them again.
 
 #include "tokenizer/formats/gguf_tokenizer.h"
 
@@ -124,12 +124,12 @@ TEST_F(GgufTokenizer, RefusesInvalidVocabularies) {
   refused(merges, {"tokenizer.ggml.merges[0] is \"aa\"; expected two tokens and a space"});
 }
 
-// With the keys that llama.cpp reads alone.
+// Only with the keys that llama.cpp reads.
 class GgufTokenizerFixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(GgufTokenizerFixtures, RoundTrip) {
   const std::string source = shared(std::string("fixtures/tokenizers/") + GetParam());
-  if (!is_folder(source)) GTEST_SKIP() << source << " is not there";
+  if (!is_folder(source)) GTEST_SKIP() << source << " is missing";
   const Tokenizer before = Tokenizer::open(source);
   const TemporaryFolder folder;
   const std::string path = folder / "model.gguf";

@@ -52,7 +52,7 @@ int32_t last_of(const std::vector<std::string>& texts, std::string_view text) {
   return -1;
 }
 
-// Unigram's segmentation of ASCII, where each place looks at all pieces.
+// Unigram's segmentation of ASCII text by its definition: every position tries all pieces.
 Ids best_path(const UnigramOptions& options, const std::string& text) {
   const double unknown =
       *std::min_element(options.scores.begin(), options.scores.end()) - kUnknownPenalty;
@@ -81,7 +81,7 @@ Ids best_path(const UnigramOptions& options, const std::string& text) {
   return ids;
 }
 
-// WordPiece by its definition; the unknown piece is id 0.
+// WordPiece by its definition; the unknown token has id 0.
 Ids longest_first(const std::vector<std::string>& texts, const std::string& word) {
   Ids ids;
   for (size_t start = 0, end = 0; start < word.size(); start = end) {
@@ -170,8 +170,8 @@ TEST(Bpe, RefusesMergesOfMissingTokens) {
   EXPECT_THROW(BpeModel{options}, Error);
 }
 
-// The path for long stretches against the one for short ones: joined by a character that merges
-// with nothing, they are the same problem.
+// Compares the code paths for long and for short texts: texts joined by a character without merges
+// are tokenised like the separate texts.
 TEST(Bpe, MergesLongTextsLikeShortOnes) {
   const BpeModel model({.texts = {"a", "b", "ab", "ba", "aba", "abab", "|", "bb", "abb", "aa"},
                         .merges = {{"b", "a"},
@@ -245,7 +245,7 @@ TEST(Unigram, FallsBackToBytes) {
   EXPECT_NE(error_of(UnigramModel(options), "x"), "");
 }
 
-// A million bytes, for which anything but (nearly) linear time would take minutes.
+// A million bytes, for which any algorithm beyond nearly linear time would take minutes.
 TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   const size_t size = 1 << 20;
   const std::string text(size, 'a');
@@ -275,7 +275,8 @@ TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   EXPECT_EQ(ids_of(BpeModel(options), std::string(size, '^')), Ids({2}));
 }
 
-// One entry of 60 KB made each place of a text look 60 KB ahead: 40,000 characters took 19 seconds.
+// Regression: one entry of 60 KB made every position of a text compare 60 KB: 40,000 characters
+// took 19 seconds.
 TEST(TokenModels, TokeniseInLinearTimeWithLongPieces) {
   constexpr size_t kSize = 4 << 20;
   const std::string text(kSize, 'a'), longest = std::string(60'000, 'a') + "b";
@@ -291,7 +292,7 @@ TEST(TokenModels, TokeniseInLinearTimeWithLongPieces) {
   EXPECT_EQ(ids_of(words, "a" + longest), Ids({1, 3}));
 }
 
-// Pieces of two letters, many of which are the ends of others: by the definition.
+// Compares pieces of two letters, many of which are suffixes of others, with the definition.
 TEST(TokenModels, MatchTheirDefinitions) {
   uint32_t state = 11;
   const auto draw = [&](uint32_t below) {

@@ -1,4 +1,4 @@
-// Tokenizers and what Hugging Face makes of the same texts: ids, tokens, places and decodings.
+// Compares ids, tokens, offsets and decoded texts with Hugging Face's.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ class TokenizerFixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(TokenizerFixtures, MatchHuggingFace) {
   const std::string folder = shared(std::string("fixtures/tokenizers/") + GetParam());
-  if (!is_folder(folder)) GTEST_SKIP() << folder << " is not there";
+  if (!is_folder(folder)) GTEST_SKIP() << folder << " is missing";
   const Tokenizer tokenizer = Tokenizer::open(folder);
   const std::string cases = read_file(folder + "/cases.jsonl");
   for (size_t begin = 0; begin < cases.size();) {

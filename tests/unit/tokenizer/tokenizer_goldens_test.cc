@@ -1,5 +1,4 @@
-// Small tokenizers of many kinds against what Hugging Face makes of the same texts
-// (tools/make_tokenizer_goldens.py).
+// Compares small tokenizers of many kinds with Hugging Face's (tools/make_tokenizer_goldens.py).
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-// What a tokenizer.json may make of a text. A few steps that each double it, a text put in place of
-// nothing, a template that repeats the text 2,000 times or a stride that repeats each token took
-// all memory for a text of some bytes; each now ends at a limit that names the part.
+// Regression: a hostile tokenizer.json could take all memory for a text of a few bytes: steps that
+// each double the text, text in place of empty matches, a template that repeats the text 2,000
+// times, a stride that repeats each token. Each case now ends at a limit, with an error that names
+// the part.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ Tokenizer open_text(const json& file) {
   return Tokenizer(parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
 }
 
-// Characters, and "[UNK]".
+// Single characters and "[UNK]".
 json characters() {
   return json::parse(R"({"version": "1.0", "added_tokens": [], "pre_tokenizer": null,
     "normalizer": null, "decoder": null, "post_processor": null, "truncation": null,
@@ -72,7 +73,7 @@ TEST(TokenizerLimits, BoundPreTokenizers) {
   refused(file, "pre_tokenizer", "\u00E4\u00E4");
 }
 
-// The limit is that of a whole text: one for each part between added tokens would be none.
+// The limit applies to the entire text; a limit for each part between added tokens would be none.
 TEST(TokenizerLimits, ApplyToTheEntireText) {
   json file = characters();
   file["added_tokens"] = {
@@ -148,7 +149,7 @@ TEST(TokenizerLimits, BoundTruncationAndPadding) {
   EXPECT_EQ(open_text(file).encoding("a").ids.size(), 131072u);
 }
 
-// A name of 60 KB for what is unknown is written for each unknown character.
+// A name of 60 KB of the unknown token is written for each unknown character.
 TEST(TokenizerLimits, BoundTheTextsOfTokens) {
   const std::string name(60000, '?');
   json file = characters();
@@ -169,7 +170,7 @@ TEST(TokenizerLimits, BoundDecoders) {
   expect_error(ErrorKind::BadFile, {"(decoder)"}, [&] { joined.decode({1}); });
 }
 
-// What a text of the longest expansion that Unicode has becomes with the usual parts.
+// A text with the longest expansion that Unicode has, and the usual parts of a tokenizer.
 TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   json file = characters();
   file["normalizer"] = {{"type", "Sequence"},
@@ -191,7 +192,7 @@ TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   }
 }
 
-// An entry of a file is quoted in part: errors were lines of 70 KB.
+// Errors quote an entry of a file in part only. Regression: they had lines of 70 KB.
 TEST(TokenizerLimits, KeepErrorsShort) {
   const std::string large(60000, 'x');
   json file = characters();
@@ -204,8 +205,8 @@ TEST(TokenizerLimits, KeepErrorsShort) {
   }
 }
 
-// Hugging Face's models cut a text into special tokens like into any other where the added token
-// does not match, such as one that must stand alone. Text that is to stay text never does.
+// Hugging Face's models may produce special tokens where an added token does not match, for example
+// one that must stand alone. Text that must stay text never becomes a special token.
 TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   const auto special = [](int id, const char* text) {
     return json{{"id", id},

@@ -1,5 +1,4 @@
-// Parts of tokenizers that files of other makers do not show, and files that are damaged or
-// hostile.
+// Parts of tokenizers that common files do not use, and damaged or hostile files.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ Tokenizer open_text(const std::string& text, const std::string& config = "") {
   return Tokenizer(parse_tokenizer({text, config}, "t.json", "c.json"));
 }
 
-// Words "a" to "d" and "[UNK]", cut at white space.
+// The words "a" to "d" and "[UNK]", separated by white space.
 json words() {
   return json::parse(R"({"version": "1.0", "added_tokens": [],
     "pre_tokenizer": {"type": "WhitespaceSplit"}, "normalizer": null, "decoder": null,
@@ -104,7 +103,7 @@ TEST(TokenizerParts, ReadSpecialTokensFromTheConfig) {
   EXPECT_EQ(tokenizer.encode("a b"), (Ids{0, 1}));
 }
 
-// A file with one thing changed, and what the error must hold.
+// A change of one value in a file, and the text of the expected error.
 struct Damage {
   const char* at;  // JSON pointer
   json value;
@@ -219,7 +218,7 @@ TEST(TokenizerParts, LimitTheBacktrackingOfAPattern) {
                              {"invert", false}};
     const Tokenizer tokenizer = open_text(file.dump());
     try {
-      tokenizer.encode(std::string(50000, 'a') + "!");  // quick, or an error
+      tokenizer.encode(std::string(50000, 'a') + "!");  // fast, or an error
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << error.what();
     }

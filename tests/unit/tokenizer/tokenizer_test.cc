@@ -62,7 +62,7 @@ TEST(Tokenizer, TreatsGuardedSpecialTokensAsText) {
   const std::string guarded = tokenizer.guarded(typed);
   EXPECT_EQ(guarded, "\uFDD0<unk>\uFDD0<|endoftext|>k");
   EXPECT_EQ(tokenizer.encode(guarded, SpecialTokens::guarded), tokenizer.encode(typed));
-  // Those of the text around it are parsed, also where they touch.
+  // Special tokens of the surrounding text are parsed, even next to guarded ones.
   const int32_t end = *tokenizer.eos_id();
   Ids expected = tokenizer.encode(typed);
   expected.insert(expected.begin(), end);
@@ -112,7 +112,7 @@ TEST(Tokenizer, RefusesAnIdOutsideTheVocabulary) {
 
 class TokenizerFile : public testing::Test {
  protected:
-  // The message of the error that opening a character tokenizer gives once `edit` has changed it.
+  // Returns the error of opening a character tokenizer after `edit` has changed its file.
   template <class Edit>
   std::string refusal(ErrorKind kind, Edit&& edit) {
     trained_on("ab").save(folder_);

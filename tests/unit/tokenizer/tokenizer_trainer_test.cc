@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-// Words of a few syllables, the same on every machine; the first ones are the most frequent.
+// Words of a few syllables, the same on every machine; the first words are the most frequent.
 std::string sample_text(int words) {
   constexpr std::array syllables = {"ka", "to", "mi", "ra", "ne", "su", "ol", "an", "é", "дом"};
   std::string text;
@@ -138,11 +138,12 @@ TEST(TokenizerTrainer, RefusesATooSmallVocabulary) {
                [] { trained({.vocabulary = 300}, ""); });
 }
 
-// A line without a space is one word.
+// A line without spaces is one word.
 TEST(TokenizerTrainer, AcceptsATextOfOneWord) {
   const std::string text(1 << 18, 'a');
   const Tokenizer tokenizer = trained({.vocabulary = 270}, text);
-  EXPECT_EQ(tokenizer.encode(text).size(), text.size() >> 13);  // 13 merges, each of two equal ones
+  EXPECT_EQ(tokenizer.encode(text).size(),
+            text.size() >> 13);  // 13 merges, each of two equal tokens
   EXPECT_GT(trained({.kind = TokenizerKind::unigram, .vocabulary = 20}, text).size(), 3);
 }
 

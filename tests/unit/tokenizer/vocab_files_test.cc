@@ -69,13 +69,13 @@ TEST(VocabFiles, ConvertsMergesToByteLevelBpe) {
   const Tokenizer plain = opened(from_merges(kVocabulary, kMerges));
   EXPECT_EQ(plain.encode("ab ab"), (Ids{4, 6}));
   EXPECT_EQ(plain.decode({4, 6}), "ab ab");
-  EXPECT_EQ(plain.eos_id(), std::nullopt);  // that is in tokenizer_config.json
+  EXPECT_EQ(plain.eos_id(), std::nullopt);  // it is in tokenizer_config.json
   EXPECT_TRUE(plain.is_special(8));
   const Tokenizer marks =
       opened(from_merges(kVocabulary, kMerges,
                          R"({"tokenizer_class":"RobertaTokenizerFast","add_prefix_space":true})"));
   EXPECT_EQ(marks.encoding("ab").ids, (Ids{0, 6, 1}));
-  EXPECT_EQ(marks.id_of("<mask>"), 10);  // behind <pad>, which the vocabulary lacks as well
+  EXPECT_EQ(marks.id_of("<mask>"), 10);  // after <pad>, which the vocabulary lacks as well
 }
 
 TEST(VocabFiles, ReadsAddedTokensOfTheConfig) {
@@ -114,7 +114,7 @@ TEST(VocabFiles, RefusesDamagedMerges) {
   });
 }
 
-// A writer of protocol buffers, as small as this needs.
+// A minimal writer of protocol buffers.
 std::string varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
@@ -202,7 +202,7 @@ TEST(SentencePiece, RefusesDamagedModels) {
   });
 }
 
-// Whatever is cut off or flipped, the reader says so or reads a model; the sanitizers see the rest.
+// Truncated or modified input gives an error or a model; the sanitizers check the rest.
 TEST(SentencePiece, SurvivesAnyDamage) {
   const std::string model = small_model(1, true);
   int refused = 0;
@@ -223,8 +223,8 @@ TEST(SentencePiece, SurvivesAnyDamage) {
   EXPECT_GT(refused, 200);
 }
 
-// The configuration beside a SentencePiece model was written again without a limit of depth, which
-// ended the program.
+// Regression: the configuration next to a SentencePiece model was written without a limit of its
+// depth, which crashed the program.
 TEST(SentencePiece, RefusesADeeplyNestedConfig) {
   const TemporaryFolder folder;
   std::filesystem::copy("tests/goldens/translation_tokenizers/source.spm",

@@ -83,7 +83,7 @@ TEST_F(Pairs, TrainATranslator) {
   o.warmup = 20;
   o.label_smoothing = 0;
   const TrainResult result = train(small_translator(), o);
-  EXPECT_LT(result.best_loss, 0.5);  // of about 5.7, and 0.8 for words in any order
+  EXPECT_LT(result.best_loss, 0.5);  // about 5.7 at first, and 0.8 for the words in any order
   EXPECT_GT(result.bits_per_byte, 0);
   ASSERT_EQ(result.figures.size(), 2u);
   EXPECT_EQ(result.figures[0].first, "bleu");
@@ -117,7 +117,8 @@ TEST_F(Pairs, GiveTheSameBitsForAnyThreadsAndAcrossAResume) {
   EXPECT_EQ(read_file(o.out + "/model.safetensors"), model);
 }
 
-// BLEU decides what is kept, and is the same after a resume; so are the best weights' ranks.
+// BLEU selects the weights that are kept, and is the same after a resume, as are the ranks of the
+// best weights.
 TEST_F(Pairs, SelectTheBestWeightsByBleu) {
   TrainOptions o = options("once");
   o.steps = 60;
@@ -219,7 +220,7 @@ TEST_F(Pairs, RequireAnEncoderDecoder) {
   EXPECT_FALSE(std::filesystem::exists(o.out));
 }
 
-// The mean of two weights, and what a rate that falls with the root makes of a step.
+// The mean of two weights, and the inverse square root schedule.
 TEST(WeightAverage, IsTheMeanOfTheBestWeights) {
   Spec spec = small_spec();
   spec.vocabulary = 4;

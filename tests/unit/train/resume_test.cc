@@ -38,7 +38,7 @@ class Resume : public testing::Test {
   }
   std::string log() const { return options_.out + "/log.jsonl"; }
 
-  // Every step once and in order, the evaluations as well.
+  // Checks that every step and evaluation is logged once and in order.
   void expect_whole_log() const {
     std::vector<int64_t> steps, evaluations;
     std::ifstream lines(log());
@@ -74,8 +74,8 @@ TEST_F(Resume, NamesEveryChangedSetting) {
 using Change = std::function<void(TrainOptions&)>;
 using Changes = std::vector<std::pair<const char*, Change>>;
 
-// Options that decide a run's numbers, each changed: what objectives have no use for is not looked
-// at there.
+// Changes of each option that affects the results. Options that an objective does not use are not
+// compared for it.
 Changes decisive_changes() {
   return {{"objective", [](auto& o) { o.objective = Objective::spans; }},
           {"from", [](auto& o) { o.from = "elsewhere"; }},
@@ -110,8 +110,8 @@ Changes decisive_changes() {
           {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
 }
 
-// Where files lie (what is in them has a hash of its own, as the precision has a name of its own),
-// how often something is saved or shown, and when a run ends.
+// Options without effect on the results: locations of files (their contents have a hash, and the
+// precision is a setting), how often something is saved or reported, and when a run ends.
 Changes indifferent_changes() {
   return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
           {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
@@ -131,7 +131,7 @@ Changes indifferent_changes() {
           {"allow_change", [](auto& o) { o.allow_change = true; }}};
 }
 
-// A run on characters went on with --tokenizer bpe:300 as if nothing had been said, for that option
+// Regression: a run on characters continued with --tokenizer bpe:300 silently, since that option
 // was not among the settings. A new field of TrainOptions does not compile here until it is in one
 // of the two lists above.
 TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
@@ -195,8 +195,8 @@ TEST_F(Resume, AllowsChangesThatDoNotAffectTheResults) {
   EXPECT_EQ(go_on().first_step, 6);
 }
 
-// `--dtype automatic` was decided by the machine alone: a run that a machine with bf16 had begun
-// was refused on one without it.
+// Regression: `--dtype automatic` depended on the machine only, and a run started on a machine with
+// bf16 was refused on one without.
 TEST_F(Resume, KeepsTheFirstPrecision) {
   for (const auto& [precision, name] :
        {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
@@ -227,7 +227,8 @@ TEST_F(Resume, ReportsACpuOfAnotherClass) {
   EXPECT_EQ(state["numeric_class"], "amx");
 }
 
-// A snapshot holds the trainable parameters only; the run was refused for want of the others.
+// Regression: a snapshot contains the trainable parameters only, and the run was refused because
+// the others were missing.
 TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
   Spec spec = small_spec();
   spec.decoder->position.kind = PositionKind::sinusoidal;
@@ -258,14 +259,14 @@ TEST_F(Resume, FallsBackToAnOlderSnapshot) {
     EXPECT_NE(plan.from.find("checkpoint-16"), std::string::npos) << plan.from;
     ASSERT_FALSE(plan.notes.empty());
     EXPECT_NE(plan.notes[0].find("checkpoint-20 is skipped"), std::string::npos) << plan.notes[0];
-    EXPECT_EQ(read_file(file(20)), last);  // made again
+    EXPECT_EQ(read_file(file(20)), last);  // written again
     expect_whole_log();
   }
 }
 
 TEST_F(Resume, LogsEachStepOnce) {
   stop_at(11);
-  fs::remove_all(snapshot_path(options_.out, 11));  // as if killed: steps 9 to 11 are run again
+  fs::remove_all(snapshot_path(options_.out, 11));  // as if killed: steps 9 to 11 are repeated
   std::ofstream(log(), std::ios::app) << "{\"step\": 12, \"lo";
   EXPECT_EQ(go_on().first_step, 8);
   expect_whole_log();
@@ -278,7 +279,7 @@ TEST_F(Resume, KeepsTheNewestSnapshots) {
   EXPECT_EQ(find_snapshots(options_.out), (std::vector<int64_t>{20, 18, 15}));
 }
 
-// Name, time of change and contents of all there is in a folder, but for who holds it.
+// Returns the name, modification time and contents of everything in a folder except its lock.
 std::map<std::string, std::pair<fs::file_time_type, std::string>> contents(
     const std::string& folder) {
   std::map<std::string, std::pair<fs::file_time_type, std::string>> files;
@@ -317,7 +318,8 @@ TEST_F(Resume, RefusesAFolderWithDamagedSnapshotsOnly) {
   expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { go_on(); });
 }
 
-// A folder from elsewhere may hold a FIFO as its log, whose writer was waited for without end.
+// Regression: an untrusted folder may have a FIFO as its log, and the program waited for its writer
+// forever.
 TEST_F(Resume, RefusesALogThatIsNotAFile) {
   stop_at(8);
   fs::remove(log());

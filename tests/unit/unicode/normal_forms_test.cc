@@ -19,7 +19,7 @@ std::string repeated(const std::string& unit, int count) {
   return text;
 }
 
-// U+0301 stands above (class 230), U+0323 below (220), U+0327 is attached (202).
+// U+0301 is above (class 230), U+0323 below (220), U+0327 attached (202).
 TEST(NormalForms, OrderManyMarksByClass) {
   for (const int count : {1, 2, 20, 21, 22, 1000}) {
     const std::string text = "a" + repeated("\u0301\u0323\u0327", count) + "b";
