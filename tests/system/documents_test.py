@@ -15,7 +15,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_readme_shows_the_example(self):
-        example = (ROOT / "examples/train_and_write.cc").read_text(encoding="utf-8")
+        example = (ROOT / "examples/train_and_generate.cc").read_text(encoding="utf-8")
         self.assertIn(f"```cpp\n{example}```", (ROOT / "README.md").read_text(encoding="utf-8"))
 
     def test_links_have_targets(self):

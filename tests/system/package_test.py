@@ -22,7 +22,7 @@ class Package(FoveaTest):
         self.do("cmake", "--install", build, "--prefix", prefix)
         self.do("cmake", "-S", ROOT / "examples", "-B", made, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
         self.do("cmake", "--build", made)
-        told = self.do(made / "train_and_write", self.text, self.folder / "model", "20")
+        told = self.do(made / "train_and_generate", self.text, self.folder / "model", "20")
         self.assertGreater(len(told), 50)
         self.assertIn("fovea", self.do(prefix / "bin/fovea", "--version"))
 
