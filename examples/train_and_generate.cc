@@ -31,9 +31,9 @@ int main(int argc, char** argv) {
     });
 
     const fovea::Model model = fovea::Model::open(options.out);
-    fovea::GenerateOptions writing;
-    writing.max_tokens = 100;
-    fovea::generate(model, "", writing, [](std::string_view piece) {
+    fovea::GenerateOptions generation;
+    generation.max_tokens = 100;
+    fovea::generate(model, "", generation, [](std::string_view piece) {
       std::cout << piece << std::flush;
       return true;
     });

@@ -31,7 +31,7 @@ def kind(field):
 def table(route):
     program = os.environ.get("FOVEA_BIN", str(ROOT / "build/release/fovea"))
     listed = subprocess.run([program, "serve", "--list-fields"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    lines = ["| field | is | default | what it does |", "|---|---|---|---|"]
+    lines = ["| field | type | default | description |", "|---|---|---|---|"]
     for field in json.loads(listed):
         if route in field["of"]:
             default = "required" if field["required"] else field["default"]
