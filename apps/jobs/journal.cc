@@ -87,8 +87,8 @@ uint64_t Journal::read(const Holds& holds) {
     whole = held;
     if (entry_.progress.lines > 0 && !other.empty())
       throw Error(ErrorKind::BadFile,
-                  fmt::format("{0}.part: was begun with {1} {2}, now {3}; expected the same, or "
-                              "{0}.part and {0}.journal deleted, to begin anew",
+                  fmt::format("{0}.part: was started with {1} {2}, now {3}; expected the same, or "
+                              "{0}.part and {0}.journal deleted, to start again",
                               output_, other, value_of(begun, other), value_of(job_, other)));
   } catch (const Json::exception&) {
     not_a_journal();
@@ -102,7 +102,7 @@ void Journal::not_a_journal() const {
   throw Error(
       ErrorKind::BadFile,
       fmt::format("{0}: is not a journal of this program; expected it and {1}.part deleted, "
-                  "to begin anew",
+                  "to start again",
                   path_, output_));
 }
 
