@@ -175,7 +175,7 @@ class Rerank(FoveaTest):
 
     def test_rerank_refuses_invalid_requests(self):
         self.refused(fovea("rerank", CROSS, input=b"x"), 2, "--query")
-        self.refused(fovea("rerank", MODEL, "--query", "x", input=b"x"), 2, "no sequence classifier")
+        self.refused(fovea("rerank", MODEL, "--query", "x", input=b"x"), 2, "not a sequence classifier")
         self.refused(fovea("rerank", CROSS, "--query", "x", "--no-truncate", input=b"fox " * 30), 2, "text 1", "12")
         self.assertEqual(json.loads(self.ok(fovea("rerank", CROSS, "--query", "x", "--json", input=b"")).stdout)["results"], [])
 

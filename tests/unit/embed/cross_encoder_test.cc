@@ -40,7 +40,7 @@ TEST_F(CrossEncoderTest, FindsTheActivationInAllFiles) {
 }
 
 TEST_F(CrossEncoderTest, RefusesOtherModels) {
-  expect_error(ErrorKind::Unsupported, {"no sequence classifier"},
+  expect_error(ErrorKind::Unsupported, {"not a sequence classifier"},
                [] { CrossEncoder::open("tests/goldens/sentence_model", Weights::mapped); });
 }
 

@@ -206,7 +206,7 @@ TEST_F(Guard, SurvivesAnExtremeLearningRate) {
 
 TEST_F(Guard, RefusesAFolderTakenByAnotherRun) {
   TrainOptions o = runs_.options("out");
-  expect_error(ErrorKind::Failed, {"--out", "another run meanwhile"}, [&] {
+  expect_error(ErrorKind::Failed, {"--out", "another run was started"}, [&] {
     train(small_spec(), o, [&](const TrainPlan&) {
       train(small_spec(), o);
       return true;

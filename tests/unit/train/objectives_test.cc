@@ -173,14 +173,14 @@ TEST_F(Objectives, MustSuitTheModel) {
   TrainOptions o = options("out");
   o.tokenizer = "bpe:400";
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "encoder of text alone"},
+  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "encoder of text"},
                [&] { train(small_spec(), o); });
   o.objective = Objective::spans;
   expect_error(ErrorKind::InvalidArgument, {"--objective spans", "encoder-decoder"},
                [&] { train(small_encoder(), o); });
   o.objective = Objective::next_token;
   expect_error(ErrorKind::InvalidArgument, {"decoder alone"}, [&] { train(small_encoder(), o); });
-  expect_error(ErrorKind::InvalidArgument, {"--labels", "encoder or decoder of text alone"},
+  expect_error(ErrorKind::InvalidArgument, {"--labels", "not an encoder or a decoder of text"},
                [&] { train(small_t5(), labelled("out")); });
 }
 
@@ -198,7 +198,7 @@ TEST_F(Objectives, RefuseInconsistentLabels) {
   o.validation_labels.clear();
   o.labels = {runs_ / "one.tsv"};
   o.validation = 0;
-  expect_error(ErrorKind::InvalidArgument, {"one.tsv", "but one label"},
+  expect_error(ErrorKind::InvalidArgument, {"one.tsv", "only one label"},
                [&] { train(small_encoder(), o); });
 }
 

@@ -189,8 +189,8 @@ TEST_F(Pairs, WithAnEmptyOrLongSideAreSkippedAndCounted) {
                           [&](std::string note) { notes.push_back(std::move(note)); });
   EXPECT_EQ(job.plan.training_sequences, 2);
   ASSERT_EQ(notes.size(), 2u);
-  EXPECT_EQ(notes[0], "1 pairs are left out, as one side of them is empty");
-  EXPECT_EQ(notes[1], "1 pairs are left out, as they are longer than 32 tokens, the context");
+  EXPECT_EQ(notes[0], "1 pairs with an empty side are skipped");
+  EXPECT_EQ(notes[1], "1 pairs longer than 32 tokens (the context) are skipped");
 }
 
 TEST_F(Pairs, CanHoldOutTheirLastPart) {
@@ -211,7 +211,7 @@ TEST_F(Pairs, RequireAnEncoderDecoder) {
                [&] { train(small_translator(), o); });
   o = options("out");
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"--objective", "does not go with the data"},
+  expect_error(ErrorKind::InvalidArgument, {"--objective", "does not match the data"},
                [&] { train(small_translator(), o); });
   o = options("out");
   o.pairs.clear();
