@@ -179,7 +179,8 @@ TEST_F(Objectives, MustSuitTheModel) {
   expect_error(ErrorKind::InvalidArgument, {"--objective spans", "encoder-decoder"},
                [&] { train(small_encoder(), o); });
   o.objective = Objective::next_token;
-  expect_error(ErrorKind::InvalidArgument, {"decoder alone"}, [&] { train(small_encoder(), o); });
+  expect_error(ErrorKind::InvalidArgument, {"next-token objective", "decoder without an encoder"},
+               [&] { train(small_encoder(), o); });
   expect_error(ErrorKind::InvalidArgument, {"--labels", "not an encoder or a decoder of text"},
                [&] { train(small_t5(), labelled("out")); });
 }
