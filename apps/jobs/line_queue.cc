@@ -22,7 +22,7 @@ LineQueue::LineQueue(const LineJob& job, size_t ahead)
   }
 }
 
-// Reads over the lines that an earlier run has finished.
+// Skips the lines that an earlier run has finished.
 void LineQueue::skip_finished() {
   int64_t left = written_.lines;
   while (left > 0) {
