@@ -12,7 +12,7 @@ namespace fovea::serve {
 
 struct Route {
   std::string method;     // GET serves HEAD too
-  std::string path;       // "/v1/models/{id}": what is in braces takes the rest, slashes too
+  std::string path;       // "/v1/models/{id}": braces match the rest, including slashes
   bool needs_key = true;  // if the server has one
   Handler handler = {};
   // Runs on the server's own thread, so that it responds under any load; only for handlers that

@@ -51,8 +51,8 @@ std::unique_ptr<Communicator> connect() {
 Ranks* Ranks::current() { return the_ranks; }
 
 void Ranks::take_cores() {
-  cpu_set_t ours,
-      machines;  // those of this process, and of mpirun's daemon
+  // mpirun's daemon, the parent process, may use all cores of the machine.
+  cpu_set_t ours, machines;
   if (started_processes() < 2 || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
       sched_getaffinity(getppid(), sizeof machines, &machines) != 0)
     return;
