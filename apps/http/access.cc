@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // "[::1]:8080" and "localhost:8080" without the port and the brackets.
@@ -98,4 +98,4 @@ void Access::add_cors_headers(const Request& request, Response& response) const 
   response.headers.emplace_back("Access-Control-Max-Age", "600");
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

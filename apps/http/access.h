@@ -7,7 +7,7 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Compares two texts in a time that depends only on the length of `given`.
 bool equal_in_constant_time(std::string_view given, std::string_view secret);
@@ -35,4 +35,4 @@ struct Access {
 
 bool is_loopback(std::string_view host);  // a name or an address, without a port
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

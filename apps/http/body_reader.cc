@@ -5,7 +5,7 @@
 
 #include "http/request_head.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // Chunk extensions and trailers are not used; this leaves room for those that a proxy may add.
@@ -83,4 +83,4 @@ void BodyReader::read_size() {
   part_ = left_ == 0 ? Part::trailer : Part::data;
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

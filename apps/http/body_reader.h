@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Reads the body of a request, of a known length or in chunks (RFC 9112, 7.1).
 class BodyReader {
@@ -30,4 +30,4 @@ class BodyReader {
   std::string line_, body_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

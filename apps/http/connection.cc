@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <random>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -297,7 +297,7 @@ void Connection::end_answer() {
   outbox_.reset();
   if (close_now) return linger();
   if (all_.draining) return close();
-  const HttpTimes& times = all_.options.times;
+  const Times& times = all_.options.times;
   expire_after(buffer_.empty() ? times.idle : times.head);
   read_request();
 }
@@ -356,4 +356,4 @@ void Connection::close() {
   all_.one_closed();
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

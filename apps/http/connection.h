@@ -14,7 +14,7 @@
 #include "http/http_server.h"
 #include "http/live_exchange.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 class Connection;
 
@@ -22,7 +22,7 @@ class Connection;
 // `draining`.
 struct Connections {
   const Router& router;
-  const HttpOptions& options;
+  const ServerOptions& options;
   HandlerPool& pool;
   std::function<void()> one_closed;
   std::set<std::shared_ptr<Connection>> open = {};
@@ -80,4 +80,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool idle_ = true, watching_ = false, closed_ = false, busy_writing_ = false;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Threads that run handlers, so that a long prompt does not block other clients.
 class HandlerPool {
@@ -32,4 +32,4 @@ class HandlerPool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

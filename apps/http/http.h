@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea::serve {
+namespace fovea::http {
 
 struct Request {
   std::string method, path;  // the decoded path, without the query
@@ -61,4 +61,4 @@ class Exchange {
 
 using Handler = std::function<void(Request request, std::shared_ptr<Exchange> exchange)>;
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -10,9 +10,9 @@
 #include "http/request_head.h"
 #include "http/router.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
-struct HttpTimes {
+struct Times {
   std::chrono::milliseconds head{10'000};  // from the first byte, or from the start of a connection
   std::chrono::milliseconds body{30'000};
   std::chrono::milliseconds write{30'000};  // for each piece that the client must read
@@ -32,12 +32,12 @@ struct AccessRecord {
   bool whole = true;  // false: the client disconnected before the end
 };
 
-struct HttpOptions {
+struct ServerOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0 = any free port
   Access access;
-  HttpLimits limits;
-  HttpTimes times;
+  Limits limits;
+  Times times;
   size_t connections = 512;  // further ones receive 503
   size_t handlers = 2;       // threads that run handlers
   size_t waiting = 256;      // requests that wait for such a thread; further ones receive 503
@@ -46,13 +46,13 @@ struct HttpOptions {
 
 // HTTP/1.1 for a few routes. One thread does all reading and writing; handlers run on their own
 // threads and may respond later, from any thread.
-class HttpServer {
+class Server {
  public:
   // Binds and listens; throws InvalidArgument if the address or the port is not available.
-  HttpServer(Router router, HttpOptions options);
-  ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  Server(Router router, ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
   void start();
@@ -64,4 +64,4 @@ class HttpServer {
   std::unique_ptr<Core> core_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // The limit of a stream that is not read, far above any normal delay.
@@ -170,4 +170,4 @@ void LiveExchange::on_gone(std::function<void()> call) {
   call();
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

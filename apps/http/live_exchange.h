@@ -7,7 +7,7 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // The part of a response that is not sent yet. Any thread adds to it; the server's thread removes
 // from it.
@@ -67,4 +67,4 @@ class LiveExchange : public Exchange {
   Framing framing_ = Framing::length;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

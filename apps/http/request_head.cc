@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // Some clients send an empty line after a body.
@@ -191,7 +191,7 @@ std::map<std::string, std::string> form_values(std::string_view text, const std:
   return values;
 }
 
-std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits) {
+std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits) {
   RequestHead head;
   std::string_view rest = bytes;
   // RFC 9112, 2.2. The head is parsed from its start for each piece that arrives, so many empty
@@ -221,4 +221,4 @@ std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& l
   return head;
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -8,10 +8,10 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Limits of a client's bytes; exceeding them gives status 413, 414 or 431.
-struct HttpLimits {
+struct Limits {
   size_t request_line = 8 << 10;
   size_t header_line = 8 << 10;
   size_t header_bytes = 32 << 10;
@@ -38,9 +38,9 @@ struct RequestHead {
 // differently (folded lines, bare line feeds, two lengths, spaces around names), so that no part of
 // a body can be taken for a request. Returns nothing while the head is incomplete; limits and lines
 // are checked as they arrive. Throws Refusal.
-std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits);
+std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits);
 
 // The names and values of "a=1&b=2", of a query or a form. Throws Refusal that names `what`.
 std::map<std::string, std::string> form_values(std::string_view text, const std::string& what);
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // The value of the part in braces (empty for a route without one), if the path matches.
@@ -47,4 +47,4 @@ std::variant<const Route*, Response> Router::find(Request& request) const {
   return error_response(404, "this path does not exist", "", "unknown_path");
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -8,7 +8,7 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 struct Route {
   std::string method;     // GET serves HEAD too
@@ -35,4 +35,4 @@ class Router {
   std::vector<Route> routes_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -16,7 +16,7 @@
 #include "jobs/journal.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 [[noreturn]] void cannot_write(const std::string& path) {
@@ -29,7 +29,7 @@ void write_all(int file, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EPIPE) throw OutputClosed();
+    if (count < 0 && errno == EPIPE) throw cli::OutputClosed();
     if (count < 0) cannot_write(path);
     bytes.remove_prefix(static_cast<size_t>(count));
   }
@@ -117,8 +117,8 @@ class JournalledOutput : public JobOutput {
     bytes_ = journal_.entry().bytes;
     hash_ = bytes_ > 0 ? journal_.entry().output : hash_bytes(0, "");
     if (journal_.is_damaged())
-      note(part_ + ": is damaged from byte " + std::to_string(bytes_) +
-           " on; the rest is computed again\n");
+      cli::note(part_ + ": is damaged from byte " + std::to_string(bytes_) +
+                " on; the rest is computed again\n");
     if (ftruncate(file_.descriptor, static_cast<off_t>(bytes_)) != 0 ||
         lseek(file_.descriptor, 0, SEEK_END) < 0)
       cannot_write(part_);
@@ -201,4 +201,4 @@ std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginni
   return std::make_unique<StreamOutput>(path);
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // The progress of a job over lines.
 struct JobProgress {
@@ -39,4 +39,4 @@ class JobOutput {
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -9,7 +9,7 @@
 #include "fovea/error.h"
 #include "fovea/read_file.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -130,4 +130,4 @@ void Journal::cannot_write() const {
 
 void Journal::remove() const { unlink(path_.c_str()); }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

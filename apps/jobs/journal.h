@@ -8,7 +8,7 @@
 
 #include "jobs/job_output.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // The name of the first difference between two jobs; empty if they are equal.
 std::string difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
@@ -48,4 +48,4 @@ class Journal {
   std::ofstream file_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

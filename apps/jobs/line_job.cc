@@ -15,7 +15,7 @@
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -107,7 +107,7 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     help(*ranks, job.key, compute);
     return std::nullopt;
   }
-  if (ranks == nullptr) catch_signals();
+  if (ranks == nullptr) cli::catch_signals();
   constexpr size_t kAhead = 4;  // blocks per rank, so that none soon waits for a slower one
   LineQueue queue(job, ranks == nullptr ? 1 : kAhead * static_cast<size_t>(ranks->size()));
   {
@@ -115,16 +115,16 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     if (ranks != nullptr)
       server = std::jthread([&] { or_fail(queue, [&] { serve(*ranks, job.key, queue); }); });
     or_fail(queue, [&] {
-      while (!asked_to_stop()) {
+      while (!cli::asked_to_stop()) {
         const std::optional<LineBlock> block = queue.take();
         if (!block) break;
         queue.put(block->first, compute(*block));
       }
     });
   }
-  if (!asked_to_stop()) return queue.finish();
-  if (!job.out.empty()) note("the finished output is kept; the same command resumes it\n");
+  if (!cli::asked_to_stop()) return queue.finish();
+  if (!job.out.empty()) cli::note("the finished output is kept; the same command resumes it\n");
   return std::nullopt;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

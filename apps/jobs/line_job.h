@@ -9,7 +9,7 @@
 #include "jobs/job_output.h"
 #include "jobs/lines.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // The result of a block of lines.
 struct BlockResult {
@@ -37,4 +37,4 @@ struct LineJob {
 std::optional<JobProgress> run_lines(const LineJob& job,
                                      const std::function<BlockResult(const LineBlock&)>& compute);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

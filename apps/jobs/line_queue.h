@@ -8,7 +8,7 @@
 
 #include "jobs/line_job.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // Distributes the blocks of a job among several threads, and orders their results.
 class LineQueue {
@@ -55,4 +55,4 @@ class LineQueue {
   std::exception_ptr error_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -9,7 +9,7 @@
 
 #include "fovea/error.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 constexpr size_t kLongestLine = size_t{64} << 20;  // files that are not text soon exceed it
@@ -104,4 +104,4 @@ std::vector<std::string> all_lines(const std::string& path) {
   return lines;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // Reads the lines of a file, or of standard input for "-", in blocks: a file of any size takes
 // bounded memory.
@@ -57,4 +57,4 @@ class BlockReader {
 // Reads all lines of a file at once.
 std::vector<std::string> all_lines(const std::string& path);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -16,7 +16,7 @@
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,7 +40,7 @@ std::unique_ptr<Communicator> connect() {
     return open_communicator();
   } catch (const Error&) {
     if (from_environment("OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0) throw;
-    catch_signals("");
+    cli::catch_signals("");
     std::this_thread::sleep_for(kReporting);
     _exit(2);
   }
@@ -62,7 +62,7 @@ void Ranks::take_cores() {
 }
 
 Ranks::Ranks() : communicator_(connect()) {
-  catch_signals("");
+  cli::catch_signals("");
   meet();
   share_cores();
   the_ranks = this;
@@ -133,7 +133,7 @@ void Ranks::fail(const std::string& message, int code) {
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)
-    note(fmt::format("fovea: error: {}: {}\n", name(rank()), message));
+    cli::note(fmt::format("fovea: error: {}: {}\n", name(rank()), message));
   else
     std::this_thread::sleep_for(kReporting);
   leave(code);
@@ -147,13 +147,13 @@ void Ranks::leave(int code) {
 
 // If one rank has died, mpirun ends all ranks by SIGTERM, and by SIGKILL a second later.
 void Ranks::watch(const std::stop_token& stop) {
-  while (!asked_to_stop()) {
+  while (!cli::asked_to_stop()) {
     if (stop.stop_requested()) return;
     std::this_thread::sleep_for(10ms);
   }
   report_the_dead();
   *own_state_ = kLeft;
-  _exit(stop_code());
+  _exit(cli::stop_code());
 }
 
 void Ranks::report_the_dead() {
@@ -164,10 +164,10 @@ void Ranks::report_the_dead() {
       dead += (dead.empty() ? "" : ", ") + name(neighbour.rank);
   }
   if (dead.empty() || reported_->exchange(1) != 0) return;
-  note(
+  cli::note(
       fmt::format("fovea: error: {}: has died; the output so far is kept, and the same command "
                   "resumes it\n",
                   dead));
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -10,7 +10,7 @@
 
 #include "parallel/communicator.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 // The processes of one job, started by mpirun on one or several machines, including this one. Rank
 // 0 reads, writes and distributes the work.
@@ -69,4 +69,4 @@ class Ranks {
   std::jthread watcher_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

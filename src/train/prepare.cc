@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
-#include "train/examples_task.h"
 #include "train/settings.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "train/settings.h"
 
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {

@@ -8,10 +8,10 @@
 #include "http/body_reader.h"
 #include "http/request_head.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-constexpr HttpLimits kLimits{.header_bytes = 2048, .body = 1024};
+constexpr Limits kLimits{.header_bytes = 2048, .body = 1024};
 
 struct Heard {
   std::vector<std::string> requests;  // method, path and body
@@ -66,10 +66,10 @@ class Listener {
 };
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace fovea::serve;
+  using namespace fovea::http;
   if (size == 0) return 0;
   const std::string_view bytes = fovea::text_of(data + 1, size - 1);
   const Heard whole = Listener().listen(bytes, size);

@@ -7,7 +7,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
 #include "support/temporary_folder.h"
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // A plain socket to 127.0.0.1; reading times out after ten seconds.
 class Client {
@@ -56,4 +56,4 @@ class Client {
   bool connected_ = false;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

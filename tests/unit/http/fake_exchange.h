@@ -10,7 +10,7 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 // Stores the response of a handler.
 class FakeExchange : public Exchange {
@@ -51,4 +51,4 @@ class FakeExchange : public Exchange {
   std::condition_variable answered_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -10,7 +10,7 @@
 #include "client.h"
 #include "fovea/error.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,7 +39,7 @@ class HttpServerTest : public testing::Test {
   }
 
   uint16_t open() {
-    server_ = std::make_unique<HttpServer>(routes(), options_);
+    server_ = std::make_unique<Server>(routes(), options_);
     server_->start();
     return server_->port();
   }
@@ -98,8 +98,8 @@ class HttpServerTest : public testing::Test {
     return held_;
   }
 
-  HttpOptions options_;
-  std::unique_ptr<HttpServer> server_;
+  ServerOptions options_;
+  std::unique_ptr<Server> server_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<Exchange> held_;
@@ -389,10 +389,10 @@ TEST_F(HttpServerTest, ReportsAnUnusableAddress) {
   const std::pair<const char*, const char*> cases[] = {
       {"127.0.0.1", "in use"}, {"nowhere", "not an IP address"}, {"192.0.2.1", "cannot listen"}};
   for (const auto& [host, why] : cases) {
-    HttpOptions options = options_;
+    ServerOptions options = options_;
     options.host = host;
     try {
-      const HttpServer other(Router(), options);
+      const Server other(Router(), options);
       ADD_FAILURE() << host;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
@@ -402,4 +402,4 @@ TEST_F(HttpServerTest, ReportsAnUnusableAddress) {
 }
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http

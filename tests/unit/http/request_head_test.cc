@@ -4,10 +4,10 @@
 
 #include "http/body_reader.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-const HttpLimits kLimits;
+const Limits kLimits;
 
 int status_of(const std::string& bytes) {
   try {
@@ -192,4 +192,4 @@ TEST(RequestHead, SkipsOnlyAFewEmptyLines) {
 }
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -6,7 +6,7 @@
 
 #include "http/access.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 Request request(const std::string& method, const std::string& path) {
@@ -124,4 +124,4 @@ TEST(Errors, HaveTheFormatOfOpenAI) {
 }
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http

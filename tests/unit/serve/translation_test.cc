@@ -18,7 +18,9 @@ class TranslationTest : public ApiTest {
     more.update({{"q", q}, {"source", "de"}, {"target", "en"}});
     return more;
   }
-  std::shared_ptr<FakeExchange> translated(const Json& body) { return post("/translate", body); }
+  std::shared_ptr<http::FakeExchange> translated(const Json& body) {
+    return post("/translate", body);
+  }
   std::string source(size_t i) const { return {prompts_[i].begin(), prompts_[i].end()}; }
 };
 
@@ -171,17 +173,17 @@ TEST_F(TranslationTest, RefusesTooManyLines) {
 
 TEST_F(TranslationTest, SkipsTokenisationAfterADisconnect) {
   int lines = 0;
-  const auto exchange = std::make_shared<FakeExchange>();
+  const auto exchange = std::make_shared<http::FakeExchange>();
   model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
     if (++lines == 3) exchange->leave();
     return TranslationRequest{};
   };
-  Request request;
+  http::Request request;
   request.method = "POST";
   request.path = "/translate";
   request.body = about(std::string("a\nb\nc\nd\ne\nf")).dump();
   const auto found = router_.find(request);
-  std::get<const Route*>(found)->handler(request, exchange);
+  std::get<const http::Route*>(found)->handler(request, exchange);
   EXPECT_EQ(lines, 3);
   EXPECT_TRUE(prompts_.empty());
 }
