@@ -1,10 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "metrics/predictions.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -31,17 +29,13 @@ class TrainingTask {
 
   virtual double steps_per_epoch() const = 0;
 
-  // Figures of the held-out part, by name.
-  using Figures = std::vector<std::pair<std::string, double>>;
-  struct Measured {
-    std::optional<double> loss;
-    Figures figures = {};
-    double bits_per_byte = 0;  // 0 = not applicable
-  };
-  virtual bool measures() const = 0;  // whether anything is held out
-  virtual Measured measure(const Transformer& model) const = 0;
-  // Whether the weights before the first step are measured too.
-  virtual bool measures_start() const { return false; }
+  // How the held-out part is evaluated, and what a model predicts for it. The default: nothing is
+  // held out.
+  virtual EvaluationTask evaluation() const { return {}; }
+  virtual bool evaluates() const { return false; }
+  virtual Predictions predict(const Transformer&) const { return {}; }
+  // Whether the weights before the first step are evaluated too.
+  virtual bool evaluates_start() const { return false; }
 
   // What the model generates after `step` steps; empty = it generates nothing.
   virtual std::string sample(const Transformer&, int64_t) const { return {}; }
