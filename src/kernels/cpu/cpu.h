@@ -24,6 +24,14 @@ void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
 // softcap.cc
 void softcap(Out y, In x, float cap, int64_t size);
 void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
+// elementary.cc
+void elementary(Out y, In x, Elementary kind, int64_t size);
+void elementary_backward(Out dx, In dy, In x, Elementary kind, int64_t size);
+// limits.cc
+void minimum(Out y, In a, In b, int64_t size);
+void minimum_backward(Out dx, In dy, In x, In other, int64_t size);
+void clip(Out y, In x, float least, float most, int64_t size);
+void clip_backward(Out dx, In dy, In x, float least, float most, int64_t size);
 // dropout.cc
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 // reduce.cc
@@ -61,8 +69,8 @@ void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 // cross_entropy.cc
 void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                    Rows rows);
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            float smoothing, Rows rows);
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+                            float factor, float smoothing, Rows rows);
 // adamw.cc
 void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
            int64_t size);

@@ -143,6 +143,12 @@ TEST(Refuses, CapsThatAreNone) {
     refused({"softcap", "expected a positive number"}, [&] { softcap(zeros({2}), cap); });
 }
 
+TEST(Refuses, LimitsInTheWrongOrder) {
+  refused({"clip", "1 to -1", "ascending limits"}, [&] { clip(zeros({2}), 1, -1); });
+  refused({"clip", "ascending limits"}, [&] { clip(zeros({2}), NAN, 1); });
+  refused({"minimum", "equal shapes"}, [&] { minimum(zeros({2}), zeros({3})); });
+}
+
 TEST(Refuses, AnglesThatDoNotFitARotation) {
   const Tensor x = zeros({2, 3, 2, 5}), angles = zeros({3, 2});
   const auto rotated = [&](const Tensor& c, const Tensor& s) { rotate(x, c, s, Pairing::halves); };
