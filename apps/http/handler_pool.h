@@ -10,7 +10,7 @@
 
 namespace fovea::http {
 
-// Threads that run handlers, so that reading a long prompt never keeps other clients waiting.
+// Threads that run handlers, so that a long prompt does not block other clients.
 class HandlerPool {
  public:
   HandlerPool(size_t threads, size_t most_waiting);
@@ -18,8 +18,8 @@ class HandlerPool {
   HandlerPool(const HandlerPool&) = delete;
   HandlerPool& operator=(const HandlerPool&) = delete;
 
-  bool run(std::function<void()> work);  // false where too much is waiting
-  void stop();                           // what waits is dropped
+  bool run(std::function<void()> work);  // false if too many tasks wait
+  void stop();                           // drops waiting tasks
 
  private:
   void work_on();

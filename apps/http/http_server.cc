@@ -20,9 +20,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// So many more connections than served ones are taken to be told that there are too many.
+// The number of connections above the limit that are accepted and refused with an error.
 constexpr size_t kTurnedAway = 64;
-// Without a free file descriptor accept() fails at once: it is tried again after this.
+// Without a free file descriptor accept() fails immediately; it is repeated after this time.
 constexpr std::chrono::milliseconds kPause{200};
 
 [[noreturn]] void fail_binding(const ServerOptions& options, const std::string& why) {
@@ -70,7 +70,7 @@ struct Server::Core {
   asio::steady_timer pause;
   HandlerPool pool;
   Connections all{router, options, pool, [this] { connection_closed(); }};
-  bool full = false;  // accepting waits for a connection to close
+  bool full = false;  // accepting resumes when a connection closes
   std::mutex mutex;
   std::condition_variable emptied;
   bool empty = true;  // no connection is open

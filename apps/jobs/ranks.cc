@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between two looks for a message: MPI's own waiting takes a whole core.
+// Time between two polls for a message: MPI's own waiting would use a whole core.
 constexpr auto kPause = 1ms;
 // The time for another rank to report an error, which ends this one.
 constexpr auto kReporting = 10s;
@@ -33,8 +33,8 @@ int from_environment(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// If a machine lacks a library, all of its ranks notice. The first reports it; the others leave
-// without a word once it has.
+// If a machine lacks a library, all of its ranks fail. The first reports it; the others then exit
+// silently.
 std::unique_ptr<Communicator> connect() {
   try {
     return open_communicator();
@@ -51,7 +51,8 @@ std::unique_ptr<Communicator> connect() {
 Ranks* Ranks::current() { return the_ranks; }
 
 void Ranks::take_cores() {
-  cpu_set_t ours, machines;  // mpirun's daemon, our parent, may use all of the machine's
+  // mpirun's daemon, the parent process, may use all cores of the machine.
+  cpu_set_t ours, machines;
   if (started_processes() < 2 || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
       sched_getaffinity(getppid(), sizeof machines, &machines) != 0)
     return;
@@ -74,7 +75,7 @@ Ranks::~Ranks() {
   *own_state_ = kLeft;
 }
 
-// Exchanges the names of the hosts, and lays out the memory that the ranks of a machine share.
+// Exchanges the names of the hosts, and creates the memory that the ranks of a machine share.
 void Ranks::meet() {
   char host[HOST_NAME_MAX + 1] = "";
   gethostname(host, HOST_NAME_MAX);
@@ -144,7 +145,7 @@ void Ranks::leave(int code) {
   _exit(code);
 }
 
-// mpirun ends all ranks by SIGTERM when one has died, and by SIGKILL a second later.
+// If one rank has died, mpirun ends all ranks by SIGTERM, and by SIGKILL a second later.
 void Ranks::watch(const std::stop_token& stop) {
   while (!cli::asked_to_stop()) {
     if (stop.stop_requested()) return;

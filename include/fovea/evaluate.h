@@ -36,7 +36,7 @@ struct Evaluation {
   int64_t sequences = 0;                // pairs or labelled texts; 0 for windows of a text
   int64_t unknown = 0;                  // characters of the text that the vocabulary lacks
   FigureValues figures = {};            // all that evaluation_task(objective) lists
-  std::vector<std::string> notes = {};  // what was left out and why
+  std::vector<std::string> notes = {};  // such as omitted data, with the reason
 };
 
 // Measures the loss on `data`. For decoders: perplexity over consecutive windows of the model's

@@ -7,11 +7,11 @@
 
 namespace fovea {
 
-// What a model predicts in `count` batches, of which `batch(n)` gives the n-th. Choices are kept
-// for encoders and classifiers.
+// Returns the predictions for `count` batches; `batch(n)` returns the n-th. Choices are recorded
+// for encoders and classifiers only.
 Predictions predict(const Transformer& model, DType compute, int64_t count,
                     const std::function<Batch(int64_t n)>& batch);
-// Of the held-out part.
+// Returns the predictions for the held-out part.
 Predictions predict(const Transformer& model, DType compute, const Examples& examples);
 
 }  // namespace fovea

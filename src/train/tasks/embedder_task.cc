@@ -18,9 +18,9 @@ namespace {
 
 using Texts = std::vector<TokenizedText>;
 
-constexpr int64_t kBatchTokens = 2048;  // whose activations are held for one backward pass
+constexpr int64_t kBatchTokens = 2048;  // texts whose activations are kept for one backward pass
 
-// Learns vectors of texts from pairs, triplets or scored pairs.
+// Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
  public:
   EmbedderTask(const EmbedderTraining& training, SentenceModel model)
@@ -74,9 +74,9 @@ class EmbedderTask : public TrainingTask {
   std::vector<ScoredPair> validation_;
 };
 
-// Cached gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives each its
-// gradient; then the texts go through the model again, a few at a time, and pass theirs on. So
-// memory does not limit the number of negatives in a step.
+// Cached gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
+// of each. Then the texts pass through the model again, a few at a time, and propagate these
+// gradients. Memory therefore does not limit the number of negatives in a step.
 TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t step) const {
   std::vector<const std::string*> anchors, candidates;
   std::vector<float> scores;
@@ -112,7 +112,7 @@ std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
   return chosen;
 }
 
-// The mean over the whole width and those that are asked for.
+// The mean over the full width and the requested widths.
 Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
                           const std::vector<float>& scores) const {
   std::vector<int64_t> widths = training_.dimensions;
@@ -177,7 +177,7 @@ void EmbedderTask::write_model(const std::string& path, Transformer& model) cons
   folder.commit("modules.json");
 }
 
-// The mean over at most a thousand examples, evenly spaced.
+// The mean over at most a thousand examples, at equal distances.
 double EmbedderTask::tokens_per_example() const {
   const int64_t stride = (count() + 999) / 1000;
   std::vector<const std::string*> texts;
@@ -212,7 +212,7 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   options.learning_rate = training.learning_rate;
   options.final_rate = 0;
   options.warmup = static_cast<int64_t>(training.warmup * static_cast<double>(steps));
-  options.beta2 = 0.999;  // of fine-tuning, where steps are few and small
+  options.beta2 = 0.999;  // usual for fine-tuning, whose steps are few and small
   options.weight_decay = training.weight_decay;
   options.precision = Precision::fp32;
   options.seed = training.seed;
@@ -246,7 +246,7 @@ nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
   return s;
 }
 
-// The texts go through the model twice, once without gradients: 4/3 of a usual step.
+// The texts pass through the model twice, once without gradients: 4/3 of a usual step.
 void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
   TrainPlan& plan = job.plan;
   const double tokens = std::max(1.0, task.tokens_per_example()),

@@ -14,36 +14,36 @@
 namespace fovea {
 
 // A task whose data are examples in batches, and whose loss is that of one forward pass: texts,
-// pairs of texts and labelled texts. Its data and its model are made for each other in this order:
-// make_tokenizer(), shape(), load(); after load() it is a TrainingTask.
+// pairs of texts and labelled texts. Data and model are prepared in this order: make_tokenizer(),
+// shape(), load(); after load() it is a TrainingTask.
 class ExamplesTask : public TrainingTask {
  public:
-  // measure: all of the data is held out; other data that training needs may be absent.
+  // measure: all of the data is held out; data that only training needs may be missing.
   enum class Purpose { train, measure };
   ExamplesTask(const TrainOptions& options, Purpose purpose)
       : options_(options), purpose_(purpose) {}
 
-  // `reading` receives how much of long texts is read; it returns false to stop (ReadingStopped).
+  // `reading` receives the fraction of long texts that was read; it returns false to stop
+  // (ReadingStopped).
   virtual void watch(const std::function<bool(double fraction)>&) {}
-  // A tokenizer made from the data, as options.tokenizer says.
+  // Makes a tokenizer from the data, according to options.tokenizer.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
-  // Throws InvalidArgument if the model does not suit the task; gives it the head that the task
-  // needs, and says so. `origin`: of the checkpoint that it comes from, or empty.
+  // Throws InvalidArgument if the model is unsuitable; sets the head that the task needs, and
+  // reports changes to `say`. `origin`: of the checkpoint, or empty.
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual Cost cost(const Spec& spec, DType compute) const = 0;
-  // What config.json of a new model says besides its Spec.
+  // Keys of config.json for a new model besides its Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
-  // What the head's outputs stand for, once the model has its shape; empty = the head has no
-  // labels.
+  // The names of the head's outputs, once the model has its shape; empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
-  // Makes the examples of the data. They must not outlive the task. With `read_only` nothing is
-  // written anywhere.
+  // Creates the examples from the data. They must not outlive the task. With `read_only` no files
+  // are written.
   virtual std::unique_ptr<Examples> examples(const Spec& spec,
                                              const TranslationTokenizers& tokenizers,
                                              const Origin& origin, bool read_only,
                                              const Say& say) = 0;
-  // Takes what the task needs to train: examples() of these, for products in `compute`.
+  // Prepares training with these examples, with products in `compute`.
   struct Setting {
     Spec spec;
     TranslationTokenizers tokenizers;
@@ -63,8 +63,8 @@ class ExamplesTask : public TrainingTask {
   void write_model(const std::string& folder, Transformer& model) const override;
 
  protected:
-  // The loss of one pass over `divisor`, which counts what all passes of the step ask for: f64 [1].
-  // The default is the cross-entropy of the labels.
+  // The loss of one pass, divided by `divisor`, the number of predictions in all passes of the
+  // step: f64 [1]. The default is the cross-entropy of the labels.
   virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
                       double divisor) const;
 
@@ -80,12 +80,13 @@ class ExamplesTask : public TrainingTask {
   std::unique_ptr<Examples> examples_;
 };
 
-// The task of the options' data and objective, for a model of this kind. The data is read.
+// Returns the task for the data and objective of the options, and for a model of this kind. Reads
+// the data.
 std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
-// The objective that `automatic` means.
+// The objective that `automatic` selects.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 

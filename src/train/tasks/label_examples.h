@@ -6,15 +6,15 @@
 
 namespace fovea {
 
-// Texts as ids, with the sentence that each token is in, and their labels: one for the text, or one
-// for each token, below 0 where none is asked for.
+// Texts as ids, with the sentence of each token, and their labels: one per text or one per token;
+// below 0 = no prediction.
 struct LabelledTokens {
   Sequences ids, types, labels;
 };
 
 class LabelExamples : public Examples {
  public:
-  // `batch`: texts in one forward pass, of about the same length.
+  // `batch`: texts in one forward pass, of similar length.
   LabelExamples(LabelledTokens training, LabelledTokens validation, int64_t batch, const Spec& spec,
                 uint64_t seed);
 

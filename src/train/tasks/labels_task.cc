@@ -12,16 +12,16 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kUsualText = 64;  // of a text, for the plan before tokens are counted
+constexpr int64_t kUsualText = 64;  // estimate per text, for the plan before tokens are counted
 
-// To tell a text's label, or each word's.
+// Predicts the label of a text, or of each word.
 class LabelsTask : public ExamplesTask {
  public:
   LabelsTask(const TrainOptions& options, Purpose purpose)
       : ExamplesTask(options, purpose), training_(read_labelled(options.labels)) {
     names_ = label_names(training_);
     if (purpose == Purpose::measure) return;
-    check(names_.size() >= 2, "{}: has but one label, \"{}\"; expected at least two",
+    check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",
           options.labels.front(), names_.front());
     if (!options.validation_labels.empty()) {
       validation_ = read_labelled(options.validation_labels);
@@ -48,7 +48,7 @@ class LabelsTask : public ExamplesTask {
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
     check(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens,
-          "--labels: the model is no encoder or decoder of text alone; expected one");
+          "--labels: the model is not an encoder or a decoder of text; expected one");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(origin.labels)) return;
     const bool fresh = origin.family == nullptr;
@@ -58,7 +58,7 @@ class LabelsTask : public ExamplesTask {
     spec.head = head_of(family, spec, kind, std::ssize(names_));
     if (fresh) return;
     if (write_spec(spec) == before) {
-      say(fmt::format("the head's {} outputs now stand for other labels", names_.size()));
+      say(fmt::format("the head's {} outputs now have other labels", names_.size()));
     } else {
       say(fmt::format("a new head for {} labels", names_.size()));
     }
@@ -76,8 +76,7 @@ class LabelsTask : public ExamplesTask {
     const Tokenizer& tokenizer = tokenizers.source;
     context_ = options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
     if (training_.empty + validation_.empty > 0)
-      say(fmt::format("{} texts are left out, as they are empty",
-                      training_.empty + validation_.empty));
+      say(fmt::format("{} empty texts are skipped", training_.empty + validation_.empty));
     LabelledTokens learnt = tokenized(training_, tokenizer), held_out = learnt;
     if (purpose_ == Purpose::train) {
       held_out = tokenized(validation_, tokenizer);
@@ -88,7 +87,7 @@ class LabelsTask : public ExamplesTask {
       }
       say_names(names, say);
     }
-    if (cut_ > 0) say(fmt::format("{} texts are cut to {} tokens", cut_, context_));
+    if (cut_ > 0) say(fmt::format("{} texts are truncated to {} tokens", cut_, context_));
     auto examples = std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out),
                                                     options_.batch, spec, options_.seed);
     examples->hash = training_.hash ^ validation_.hash;
@@ -98,7 +97,7 @@ class LabelsTask : public ExamplesTask {
   EvaluationTask evaluation() const override { return evaluation_task("labels"); }
 
  private:
-  // Spread evenly, as such files are often sorted by label.
+  // The held-out texts are spread evenly, since such files are often sorted by label.
   void hold_out() {
     std::vector<LabelledText> kept;
     const double share = options_.validation;
@@ -111,7 +110,7 @@ class LabelsTask : public ExamplesTask {
     validation_.by_word = training_.by_word;
   }
 
-  // The labels of a checkpoint that knows those of the data.
+  // The labels of a checkpoint that has those of the data.
   bool takes_over(const std::vector<std::string>& known) {
     const bool all = std::all_of(names_.begin(), names_.end(), [&](const std::string& name) {
       return std::find(known.begin(), known.end(), name) != known.end();
@@ -157,7 +156,7 @@ class LabelsTask : public ExamplesTask {
                               {.truncate_and_pad = false});
   }
 
-  // The first token of each word is asked for its label.
+  // The first token of each word has its label.
   std::vector<int32_t> labels_of(const LabelledText& row, const Encoding& found) const {
     std::vector<int32_t> labels(found.ids.size(), -1);
     size_t token = 0, begin = 0;
@@ -173,7 +172,7 @@ class LabelsTask : public ExamplesTask {
     return labels;
   }
 
-  // The last token stays: it may be one that the model looks for at the end.
+  // The last token is kept: a model may read it at the end.
   void cut(Encoding& found, std::vector<int32_t>& labels, bool by_word) {
     ++cut_;
     const auto last = static_cast<size_t>(context_) - 1;

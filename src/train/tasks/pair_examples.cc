@@ -32,8 +32,8 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
   if (held_out.sequences > 0) validation_batches_ = batches_of(validation_, batch_tokens, seed);
 }
 
-// Rows are filled from the left, and what is left over is padding: of the source no query sees it,
-// of the target nothing is asked.
+// Rows are filled from the left; the rest is padding, which no query sees in the source, and which
+// has no labels in the target.
 Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const {
   const int64_t T = pairs.targets.longest(samples);
   Batch batch;
@@ -41,7 +41,7 @@ Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samp
   batch.labels = pairs.targets.rows(samples, T, -1);
   batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
   int32_t* target = batch.target.ids.data_as<int32_t>();
-  for (const int64_t i : samples) {  // one place later, after the start token
+  for (const int64_t i : samples) {  // shifted by one, after the start token
     const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
     std::copy_backward(target, target + said - 1, target + said);
     *target = tokens_.start;

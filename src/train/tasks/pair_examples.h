@@ -6,13 +6,13 @@
 
 namespace fovea {
 
-// Sources and targets, special tokens included.
+// Sources and targets, including special tokens.
 struct TokenPairs {
   Sequences sources, targets;
-  int64_t bytes = 0;  // of the targets' text
+  int64_t bytes = 0;  // of the text of the targets
 };
 
-// The decoder reads `start` and then the target, of which each token is asked for.
+// The decoder reads `start` and then the target, and predicts each token of the target.
 struct PairTokens {
   int32_t start = 0, padding = 0;
 };

@@ -10,10 +10,10 @@
 namespace fovea {
 namespace {
 
-// What sentences come to in tokens, for the plan before they are counted.
+// Estimates of tokens per sentence, for the plan before they are counted.
 constexpr int64_t kUsualSentence = 32;
 
-// As the tokenizer's post-processor has it, and always with the end that tells a decoder to stop.
+// As the tokenizer's post-processor does, and always with the end token at which a decoder stops.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
   const auto end = end_id(tokenizer);
@@ -21,7 +21,7 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
   return ids;
 }
 
-// To say a target text for a source text.
+// Predicts the target text of a source text.
 class PairsTask : public ExamplesTask {
  public:
   PairsTask(const TrainOptions& options, Purpose purpose)
@@ -49,10 +49,11 @@ class PairsTask : public ExamplesTask {
   }
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
-    check(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
-              spec.head.kind == HeadKind::language_model,
-          "--pairs: the model is no encoder-decoder of text with a language model's head; expected "
-          "one, such as --preset translate");
+    check(
+        spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+            spec.head.kind == HeadKind::language_model,
+        "--pairs: the model is not an encoder-decoder of text with a language-model head; expected "
+        "one, such as --preset translate");
     if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
 
@@ -80,7 +81,7 @@ class PairsTask : public ExamplesTask {
     tokens.padding =
         static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
     if (training_.empty + validation_.empty > 0) {
-      say(fmt::format("{} pairs are left out, as one side of them is empty",
+      say(fmt::format("{} pairs with an empty side are skipped",
                       training_.empty + validation_.empty));
     }
     TokenPairs learnt = tokenized(training_, spec, tokenizers), held_out = learnt;
@@ -92,11 +93,11 @@ class PairsTask : public ExamplesTask {
       say_names(names, say);
     }
     if (too_long_ > 0) {
-      say(fmt::format("{} pairs are left out, as they are longer than {} tokens, the context",
-                      too_long_, spec.context));
+      say(fmt::format("{} pairs longer than {} tokens (the context) are skipped", too_long_,
+                      spec.context));
     }
     check(learnt.sources.count() > 0,
-          "{}: no pair is left to learn from; expected at least one of at most {} tokens, the "
+          "{}: no pairs are left for training; expected at least one of at most {} tokens, the "
           "context",
           options_.pairs.front(), spec.context);
     auto examples = std::make_unique<PairExamples>(std::move(learnt), std::move(held_out),
@@ -165,7 +166,7 @@ class PairsTask : public ExamplesTask {
 
   TextPairs training_, validation_;
   int64_t too_long_ = 0;
-  std::optional<TranslationTokenizers> tokenizers_;  // to translate with
+  std::optional<TranslationTokenizers> tokenizers_;  // for translation
   GenerationRules rules_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-// Numbers of many sequences, one after the other.
+// The numbers of many sequences in one array.
 class Sequences {
  public:
   void add(const std::vector<int32_t>& numbers) {
@@ -30,7 +30,7 @@ class Sequences {
     return most;
   }
 
-  // These sequences from the left, each filled up with `padding`.   -> i32 [of.size(), length]
+  // The given sequences, aligned left and filled up with `padding`.   -> i32 [of.size(), length]
   Tensor rows(const std::vector<int64_t>& of, int64_t length, int32_t padding) const;
 
  private:

@@ -65,7 +65,7 @@ int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin) {
 }
 
 Origin encoder_decoder_origin(const Spec& spec, const Tokenizer& tokenizer) {
-  constexpr int kBeams = 5;  // what translations are usually searched with
+  constexpr int kBeams = 5;  // the usual number of beams for translation
   Origin origin;
   origin.family = &family_for(spec);
   const int32_t start = decoder_start(tokenizer, {});

@@ -7,19 +7,20 @@
 
 namespace fovea {
 
-// The first of these texts that the vocabulary has.
+// The first of these texts that is in the vocabulary.
 std::optional<int32_t> first_id(const Tokenizer& tokenizer,
                                 std::initializer_list<const char*> texts);
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
-// The end of a text; translation models often leave its usual name unsaid.
+// The end of a text; the configs of translation models often do not name it.
 std::optional<int32_t> end_id(const Tokenizer& tokenizer);
 
-// Says that names of special tokens in texts to learn from are plain characters, if there are any.
+// Notes that names of special tokens in training texts are plain characters, if there are any.
 void say_names(const SpecialNames& names, const Say& say);
 
-// The family that a new model with this tokenizer is saved as.
+// The family as which a new model with this tokenizer is saved.
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);
-// Padding teaches a new model's embedding nothing, where the model's family can say so.
+// Excludes padding from the training of a new model's embedding, if the model's family can express
+// it.
 void set_padding(Spec& spec, const Tokenizer& tokenizer);
 
 // The tokens that the post-processor adds before and after a text.
@@ -28,11 +29,11 @@ struct Around {
 };
 Around around_text(const Tokenizer& tokenizer);
 
-// The start token of a decoder with an encoder: the one in the checkpoint's files, else the padding
-// token, else the token that begins or ends a text.
+// The start token of a decoder with an encoder: that of the checkpoint's files, otherwise the
+// padding token, otherwise the token that begins or ends a text.
 int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin);
 
-// The files of a new encoder-decoder say what begins, ends and pads its texts.
+// The files of a new encoder-decoder name the start, end and padding tokens.
 Origin encoder_decoder_origin(const Spec& spec, const Tokenizer& tokenizer);
 
 }  // namespace fovea

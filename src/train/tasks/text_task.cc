@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// A checkpoint may read more at once than is wise to learn from.
+// A checkpoint may have a longer context than is useful for training.
 constexpr int64_t kWindowOfCheckpoint = 1024;
 
 // Predicts the next token of a text, or its masked tokens.
@@ -38,23 +38,23 @@ class TextTask : public ExamplesTask {
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
     if (const auto& links = corpus_.links_out(); !links.empty()) {
-      say(fmt::format("{} links that lead out of their folder are left out, the first of them {}",
+      say(fmt::format("{} links that lead out of their folder are skipped, the first is {}",
                       links.size(), excerpt(links[0].string(), 200)));
     }
     const bool words = spec.head.kind == HeadKind::language_model;
     const bool reads_text = spec.input.kind == InputKind::tokens;
     if (objective_ == Objective::next_token) {
-      check(spec.decoder && !spec.encoder && words,
-            "spec: the next-token objective needs a decoder without an encoder and a language "
-            "model's head; "
-            "expected such a model, or another --objective");
+      check(
+          spec.decoder && !spec.encoder && words,
+          "spec: the next-token objective needs a decoder without an encoder and a language-model "
+          "head; expected such a model, or another --objective");
     } else if (objective_ == Objective::masked) {
       check(spec.encoder && !spec.decoder && words && reads_text,
-            "--objective masked: takes an encoder of text alone with a language model's head; "
+            "--objective masked: needs an encoder of text with a language-model head; "
             "expected such a model");
     } else {
       check(spec.encoder && spec.decoder && words && reads_text,
-            "--objective spans: takes an encoder-decoder of text with a language model's head; "
+            "--objective spans: needs an encoder-decoder of text with a language-model head; "
             "expected such a model");
     }
     if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
@@ -112,7 +112,7 @@ class TextTask : public ExamplesTask {
   void require(int64_t window) const {
     const int64_t count = store_->training().count;
     check(count > window,
-          "{}: too short: {} tokens to learn from; expected at least {}, one more than --context",
+          "{}: too short: {} tokens for training; expected at least {}, one more than --context",
           fmt::join(options_.data, ", "), count, window + 1);
   }
 
@@ -147,8 +147,8 @@ class TextTask : public ExamplesTask {
     require(windows.length);
     check(
         cutting.spans(windows.length) <= std::ssize(cutting.gaps),
-        "--length: {} spans in one, for which the tokenizer has {} tokens; expected a shorter one "
-        "or longer spans",
+        "--length: a sequence has {} spans, but the tokenizer has {} tokens for spans; expected a "
+        "shorter sequence or longer spans",
         cutting.spans(windows.length), cutting.gaps.size());
     return std::make_unique<SpanExamples>(store_->training(), held_out(), windows, cutting,
                                           decoder_start(tokenizer, origin));

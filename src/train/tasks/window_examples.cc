@@ -5,7 +5,8 @@
 namespace fovea {
 namespace {
 
-// Samples of the held-out part are numbered from here, so that they are hidden by other draws.
+// Samples of the held-out part are numbered from here, so that their masks differ from those of
+// training.
 constexpr int64_t kHeldOut = int64_t{1} << 40;
 
 }  // namespace
@@ -51,7 +52,7 @@ Batch NextTokenExamples::make(const Tensor& ids, const Tensor& next, int64_t) co
   return batch;
 }
 
-// Bits per byte say nothing where only some tokens are asked for.
+// Bits per byte are not meaningful if only some tokens are predicted.
 MaskedExamples::MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
                                const WindowOptions& options, Masking masking,
                                std::vector<int32_t> before, std::vector<int32_t> behind)

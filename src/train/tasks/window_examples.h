@@ -13,7 +13,7 @@ struct WindowOptions {
   uint64_t seed = 0;
 };
 
-// Windows of a text; what is asked of them is up to the kinds below.
+// Windows of a text; derived classes define the labels.
 class WindowExamples : public Examples {
  public:
   WindowExamples(const TokenSpan& training, const TokenSpan& validation,
@@ -25,8 +25,9 @@ class WindowExamples : public Examples {
   Batch validation(int64_t n) const override;
 
  protected:
-  // From windows [rows, length], the tokens that follow each of theirs, and the first one's number
-  // in the order of training, or behind all of those one of the held-out part.
+  // Builds the batch of windows [rows, length] with the next token of each of their tokens. `first`
+  // is the number of the first window in the order of training; held-out windows have higher
+  // numbers.
   virtual Batch make(const Tensor& ids, const Tensor& next, int64_t first) const = 0;
 
   WindowOptions options_;
@@ -36,7 +37,7 @@ class WindowExamples : public Examples {
   std::optional<ValidationBatches> validation_;
 };
 
-// Each token is to be told from those before it.
+// Predicts each token from those before it.
 class NextTokenExamples : public WindowExamples {
  public:
   using WindowExamples::WindowExamples;
@@ -45,7 +46,7 @@ class NextTokenExamples : public WindowExamples {
   Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
 };
 
-// Tokens that were hidden are to be told. `before` and `behind`: special tokens around a window.
+// Predicts masked tokens. `before` and `behind`: special tokens around a window.
 class MaskedExamples : public WindowExamples {
  public:
   MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
@@ -60,7 +61,7 @@ class MaskedExamples : public WindowExamples {
   std::vector<int32_t> before_, behind_;
 };
 
-// What was cut out is to be told by a decoder that begins with `start`.
+// Predicts spans that were cut out, with a decoder that starts with `start`.
 class SpanExamples : public WindowExamples {
  public:
   SpanExamples(const TokenSpan& training, const TokenSpan& validation, const WindowOptions& options,

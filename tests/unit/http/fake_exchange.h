@@ -12,7 +12,7 @@
 
 namespace fovea::http {
 
-// Keeps what a handler answers.
+// Stores the response of a handler.
 class FakeExchange : public Exchange {
  public:
   void send(Response response) override {
@@ -20,7 +20,7 @@ class FakeExchange : public Exchange {
     answer = std::move(response);
     answered_.notify_all();
   }
-  // For those that answer on a thread of their own.
+  // For handlers that respond on another thread.
   void wait() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(

@@ -56,7 +56,7 @@ void add_embedding(std::vector<Case>& all) {
   all.push_back({"embedding", "one row", {rounded({1, 3}, 1)}, [](auto& in) {
                    return embedding(integers({0}, {1}), in[0]);
                  }});
-  // Rows of what another op made, used twice: as experts take their tokens.
+  // The rows are the output of another op and are used twice, like the rows of experts.
   all.push_back({"gather", "used twice", {rounded({5, 9}, 1)}, [](auto& in) {
                    const Tensor x = scale(in[0], 2);
                    return add(gather(integers({4, 1, 1, 0, 3, 4, 4, 2, 1}, {9}), x),
@@ -70,8 +70,8 @@ void add_norms(std::vector<Case>& all) {
     const Tensor x = rounded(shape, 1, 2), weight = rounded({width}, 2);
     for (const float epsilon : {1e-5f, 0.5f}) {
       const std::string what = fmt::format("{}, epsilon {}", describe(shape), epsilon);
-      // What one element is divided by is its own size: its gradient is rounding, over a small
-      // epsilon.
+      // An element is divided by its own magnitude: its gradient consists of rounding errors over a
+      // small epsilon.
       if (width == 1 && epsilon < 0.1f) continue;
       all.push_back(
           {"layer_norm", what + " with bias", {x, weight, rounded({width}, 3)}, [=](auto& in) {
@@ -299,7 +299,7 @@ void add_attentions(std::vector<Case>& all) {
   right.valid = {{0, 5}, {0, 1}};
   wide.valid = {{-3, 100}, {2, 7}};
   many.first_query = 5, many.window = 4, many.valid = {{1, 9}, {6, 8}};
-  hidden.valid = {{4, 4}, {6, 9}};  // nothing to see for a row, and for the other's first queries
+  hidden.valid = {{4, 4}, {6, 9}};  // no visible keys for a row, or for first queries
   const std::pair<const char*, Mask> masks[] = {
       {"all", {}},       {"causal", causal}, {"window", window}, {"first_query", later},
       {"left", left},    {"right", right},   {"wide", wide},     {"many", many},

@@ -144,7 +144,7 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
   }
 }
 
-// Takes kRows rows at once where the mask hides nothing from them, else strip by strip.
+// Processes kRows rows together if the mask hides nothing from them, otherwise strip by strip.
 void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
               const std::vector<Sight>& sights, int64_t tile) {
   const int64_t rows = walk.rows.end - walk.rows.begin;

@@ -36,7 +36,7 @@ struct Block {
   float* factors;  // [kTile], of dropout; ones without dropout
   float* scores;   // [kStrip, kTile], then the weights
   float* k;        // [padded, kTile]
-  float* rows;     // [kTile, padded], a copy of rows of k or v where one is needed
+  float* rows;     // [kTile, padded], a copy of rows of k or v if one is needed
 };
 
 // Raises a row's pivot to its largest score so far and rescales its sums, but only if the score

@@ -23,7 +23,7 @@ struct Strip {
   int64_t padded, stride;
   float* q;        // [kStrip, padded], times scale / ln 2
   float* k;        // [padded, kTile]
-  float* copy;     // [kTile, padded], a copy of k's rows where one is needed
+  float* copy;     // [kTile, padded], a copy of k's rows if one is needed
   float* scores;   // [kStrip, kTile], to base 2
   float* weights;  // [kStrip, stride]; the scores at first
 };

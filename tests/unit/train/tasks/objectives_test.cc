@@ -23,7 +23,7 @@ class Objectives : public testing::Test {
     o.steps = 60;
     return o;
   }
-  // Lines whose label is told by one of their words.
+  // Lines whose label depends on one of their words.
   TrainOptions labelled(const std::string& out) const {
     std::string lines;
     for (uint64_t i = 0; i < 200; ++i) {
@@ -51,10 +51,10 @@ class Objectives : public testing::Test {
   Runs runs_;
 };
 
-TEST_F(Objectives, MaskedTextTeachesAnEncoderAndThenItClassifies) {
+TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
   TrainOptions o = options("masked");
   const TrainResult result = train(small_encoder(), o);
-  EXPECT_LT(result.best_loss, 1.9);  // of six words, and some are told by their neighbours
+  EXPECT_LT(result.best_loss, 1.9);  // six words, some of which their neighbours determine
   EXPECT_GE(figure(result, "accuracy"), 0);
   EXPECT_EQ(family(o), "bert");
 
@@ -75,7 +75,7 @@ TEST_F(Objectives, MaskedTextTeachesAnEncoderAndThenItClassifies) {
   EXPECT_EQ(read_json(next.out + "/config.json")["architectures"][0],
             "BertForSequenceClassification");
 
-  // Once more: now the head is the checkpoint's own.
+  // Again: now the head is that of the checkpoint.
   TrainOptions again = next;
   again.from = next.out;
   again.out = runs_ / "again";
@@ -85,7 +85,7 @@ TEST_F(Objectives, MaskedTextTeachesAnEncoderAndThenItClassifies) {
   EXPECT_NEAR(kept.best_loss, labelled.best_loss, 1e-6);
 }
 
-TEST_F(Objectives, LabelsAreLearntFromNothing) {
+TEST_F(Objectives, TrainAClassifierFromScratch) {
   TrainOptions o = labelled("labels");
   o.tokenizer = "wordpiece:100";
   o.steps = 80;
@@ -95,7 +95,7 @@ TEST_F(Objectives, LabelsAreLearntFromNothing) {
   EXPECT_EQ(family(o), "bert");
 }
 
-TEST_F(Objectives, LabelsOfWordsAreLearntByADecoderToo) {
+TEST_F(Objectives, TrainADecoderToLabelWords) {
   std::string lines;
   for (uint64_t i = 0; i < 100; ++i) {
     const bool first = philox(3, Stream::shuffle, 31, i)[0] % 2 == 0;
@@ -112,7 +112,7 @@ TEST_F(Objectives, LabelsOfWordsAreLearntByADecoderToo) {
   EXPECT_EQ(figure(result, "accuracy"), 1);
 }
 
-TEST_F(Objectives, SpansTeachAnEncoderDecoder) {
+TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
   TrainOptions o = options("spans");
   o.tokenizer = "bpe:400";
   TrainPlan plan;
@@ -131,7 +131,7 @@ TEST_F(Objectives, SpansTeachAnEncoderDecoder) {
   EXPECT_LT(result.loss, 0.7 * first);
   EXPECT_EQ(family(o), "t5");
 
-  // And further, from its directory, on other windows.
+  // Continues from the directory, on other windows.
   TrainOptions more = o;
   more.from = o.out;
   more.out = runs_ / "more";
@@ -141,7 +141,7 @@ TEST_F(Objectives, SpansTeachAnEncoderDecoder) {
   EXPECT_EQ(family(more), "t5");
 }
 
-TEST_F(Objectives, ADecoderIsFineTunedAsTheFamilyItWas) {
+TEST_F(Objectives, KeepTheFamilyInFineTuning) {
   Spec spec = small_spec();
   StackSpec& d = *spec.decoder;
   d.position.kind = PositionKind::rotary;
@@ -169,23 +169,23 @@ TEST_F(Objectives, ADecoderIsFineTunedAsTheFamilyItWas) {
   EXPECT_EQ(read_json(next.out + "/config.json")["bos_token_id"], 3);
 }
 
-TEST_F(Objectives, ThatDoNotSuitTheModelAreRefused) {
+TEST_F(Objectives, MustSuitTheModel) {
   TrainOptions o = options("out");
   o.tokenizer = "bpe:400";
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "encoder of text alone"},
+  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "encoder of text"},
                [&] { train(small_spec(), o); });
   o.objective = Objective::spans;
   expect_error(ErrorKind::InvalidArgument, {"--objective spans", "encoder-decoder"},
                [&] { train(small_encoder(), o); });
   o.objective = Objective::next_token;
-  expect_error(ErrorKind::InvalidArgument, {"decoder without an encoder"},
+  expect_error(ErrorKind::InvalidArgument, {"next-token objective", "decoder without an encoder"},
                [&] { train(small_encoder(), o); });
-  expect_error(ErrorKind::InvalidArgument, {"--labels", "encoder or decoder of text alone"},
+  expect_error(ErrorKind::InvalidArgument, {"--labels", "not an encoder or a decoder of text"},
                [&] { train(small_t5(), labelled("out")); });
 }
 
-TEST_F(Objectives, LabelsThatDifferAreRefused) {
+TEST_F(Objectives, RefuseInconsistentLabels) {
   TrainOptions o = labelled("out");
   write_file_atomically(runs_ / "one.tsv", "a\tx\nb\tx\n");
   write_file_atomically(runs_ / "other.tsv", "a\tunheard\n");
@@ -199,7 +199,7 @@ TEST_F(Objectives, LabelsThatDifferAreRefused) {
   o.validation_labels.clear();
   o.labels = {runs_ / "one.tsv"};
   o.validation = 0;
-  expect_error(ErrorKind::InvalidArgument, {"one.tsv", "but one label"},
+  expect_error(ErrorKind::InvalidArgument, {"one.tsv", "only one label"},
                [&] { train(small_encoder(), o); });
 }
 

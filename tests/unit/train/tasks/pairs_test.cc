@@ -75,7 +75,7 @@ class Pairs : public testing::Test {
   Runs runs_;
 };
 
-TEST_F(Pairs, AreLearnt) {
+TEST_F(Pairs, TrainATranslator) {
   TrainOptions o = options("out");
   o.steps = 160;
   o.batch_tokens = 512;
@@ -83,7 +83,7 @@ TEST_F(Pairs, AreLearnt) {
   o.warmup = 20;
   o.label_smoothing = 0;
   const TrainResult result = train(small_translator(), o);
-  EXPECT_LT(result.best_loss, 0.5);  // of about 5.7, and 0.8 for words in any order
+  EXPECT_LT(result.best_loss, 0.5);  // about 5.7 at first, and 0.8 for the words in any order
   EXPECT_GT(result.bits_per_byte, 0);
   ASSERT_EQ(result.figures.size(), 2u);
   EXPECT_EQ(result.figures[0].first, "bleu");
@@ -117,8 +117,9 @@ TEST_F(Pairs, GiveTheSameBitsForAnyThreadsAndAcrossAResume) {
   EXPECT_EQ(read_file(o.out + "/model.safetensors"), model);
 }
 
-// BLEU decides what is kept, and is the same after a resume; so are the best weights' ranks.
-TEST_F(Pairs, AreChosenByTheBleuOfTheirTranslations) {
+// BLEU selects the weights that are kept, and is the same after a resume, as are the ranks of the
+// best weights.
+TEST_F(Pairs, SelectTheBestWeightsByBleu) {
   TrainOptions o = options("once");
   o.steps = 60;
   o.batch_tokens = 256;
@@ -150,7 +151,7 @@ TEST_F(Pairs, AreChosenByTheBleuOfTheirTranslations) {
                [&] { train(small_translator(), o); });
 }
 
-TEST_F(Pairs, AreNotToldApartByPadding) {
+TEST_F(Pairs, DoNotDependOnPadding) {
   const Job job = prepare(small_translator(), options("out"), true, [](const std::string&) {});
   const NoGradient off;
   Pass pass;
@@ -177,7 +178,7 @@ TEST_F(Pairs, AreNotToldApartByPadding) {
   EXPECT_NEAR(together, alone, 1e-4 * alone);
 }
 
-TEST_F(Pairs, OfWhichOneSideIsEmptyOrTooLongAreLeftOutAndCounted) {
+TEST_F(Pairs, WithAnEmptyOrLongSideAreSkippedAndCounted) {
   std::string longer;
   for (int i = 0; i < 60; ++i) longer += "x y ";
   write("odd.tsv", "red\tdog\n\tdog\nsun\tsun\n" + longer + "\tred\n");
@@ -188,11 +189,11 @@ TEST_F(Pairs, OfWhichOneSideIsEmptyOrTooLongAreLeftOutAndCounted) {
                           [&](std::string note) { notes.push_back(std::move(note)); });
   EXPECT_EQ(job.plan.training_sequences, 2);
   ASSERT_EQ(notes.size(), 2u);
-  EXPECT_EQ(notes[0], "1 pairs are left out, as one side of them is empty");
-  EXPECT_EQ(notes[1], "1 pairs are left out, as they are longer than 32 tokens, the context");
+  EXPECT_EQ(notes[0], "1 pairs with an empty side are skipped");
+  EXPECT_EQ(notes[1], "1 pairs longer than 32 tokens (the context) are skipped");
 }
 
-TEST_F(Pairs, MayHoldOutTheirLastPart) {
+TEST_F(Pairs, CanHoldOutTheirLastPart) {
   TrainOptions o = options("out");
   o.validation_pairs.clear();
   o.validation = 0.2;
@@ -201,7 +202,7 @@ TEST_F(Pairs, MayHoldOutTheirLastPart) {
   EXPECT_EQ(job.plan.validation_sequences, 120);
 }
 
-TEST_F(Pairs, GoWithAnEncoderDecoderOnly) {
+TEST_F(Pairs, RequireAnEncoderDecoder) {
   expect_error(ErrorKind::InvalidArgument, {"--pairs", "encoder-decoder", "--preset translate"},
                [&] { train(small_spec(), options("out")); });
   TrainOptions o = options("out");
@@ -210,7 +211,7 @@ TEST_F(Pairs, GoWithAnEncoderDecoderOnly) {
                [&] { train(small_translator(), o); });
   o = options("out");
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"--objective", "does not go with the data"},
+  expect_error(ErrorKind::InvalidArgument, {"--objective", "does not match the data"},
                [&] { train(small_translator(), o); });
   o = options("out");
   o.pairs.clear();
@@ -219,8 +220,8 @@ TEST_F(Pairs, GoWithAnEncoderDecoderOnly) {
   EXPECT_FALSE(std::filesystem::exists(o.out));
 }
 
-// The mean of two weights, and what a rate that falls with the root makes of a step.
-TEST(WeightAverage, IsTheMeanOfThoseOfTheHighestRank) {
+// The mean of two weights, and the inverse square root schedule.
+TEST(WeightAverage, IsTheMeanOfTheBestWeights) {
   Spec spec = small_spec();
   spec.vocabulary = 4;
   Transformer model(validated(spec));
@@ -241,7 +242,7 @@ TEST(WeightAverage, IsTheMeanOfThoseOfTheHighestRank) {
   EXPECT_EQ(*table.value.data_as<float>(), 4.0f);
 }
 
-TEST(LearningRate, FallsWithTheRootOfTheStep) {
+TEST(LearningRate, DecaysWithTheSquareRootOfTheStep) {
   TrainOptions o;
   o.schedule = Schedule::inverse_root;
   o.learning_rate = 1;

@@ -1,7 +1,7 @@
 // Trains a small character-level GPT on a text file and prints a generated sample.
 //
-//   cmake: find_package(fovea REQUIRED)  target_link_libraries(train_and_write fovea::fovea)
-//   usage: train_and_write TEXT DIRECTORY [STEPS]
+//   cmake: find_package(fovea REQUIRED)  target_link_libraries(train_and_generate fovea::fovea)
+//   usage: train_and_generate TEXT DIRECTORY [STEPS]
 
 #include <fovea/error.h>
 #include <fovea/generate.h>
@@ -12,7 +12,7 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::cerr << "usage: train_and_write TEXT DIRECTORY [STEPS]\n";
+    std::cerr << "usage: train_and_generate TEXT DIRECTORY [STEPS]\n";
     return 2;
   }
   try {
@@ -31,9 +31,9 @@ int main(int argc, char** argv) {
     });
 
     const fovea::Model model = fovea::Model::open(options.out);
-    fovea::GenerateOptions writing;
-    writing.max_tokens = 100;
-    fovea::generate(model, "", writing, [](std::string_view piece) {
+    fovea::GenerateOptions generation;
+    generation.max_tokens = 100;
+    fovea::generate(model, "", generation, [](std::string_view piece) {
       std::cout << piece << std::flush;
       return true;
     });
