@@ -161,32 +161,5 @@ TEST(TranslationDirections, AreReadFromLanguageCodes) {
   EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");
 }
 
-// 600,000 lines of one letter once took gigabytes before the first translation.
-TEST_F(TranslationTest, RefusesTooManyLines) {
-  std::string lines;
-  for (int i = 0; i < 65'536; ++i) lines += "\n";
-  refused_plainly(translated(about(lines)), 400, "at most 65536");
-  lines.resize(65'536 / 4);
-  refused_plainly(translated(about(lines, {{"alternatives", 3}})), 400, "at most 65536");
-  EXPECT_EQ(translated(about(std::string(1000, '\n') + "a"))->answer.status, 200);
-}
-
-TEST_F(TranslationTest, SkipsTokenisationAfterADisconnect) {
-  int lines = 0;
-  const auto exchange = std::make_shared<http::FakeExchange>();
-  model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
-    if (++lines == 3) exchange->leave();
-    return TranslationRequest{};
-  };
-  http::Request request;
-  request.method = "POST";
-  request.path = "/translate";
-  request.body = about(std::string("a\nb\nc\nd\ne\nf")).dump();
-  const auto found = router_.find(request);
-  std::get<const http::Route*>(found)->handler(request, exchange);
-  EXPECT_EQ(lines, 3);
-  EXPECT_TRUE(prompts_.empty());
-}
-
 }  // namespace
 }  // namespace fovea::serve
