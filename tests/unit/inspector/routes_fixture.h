@@ -11,6 +11,7 @@
 #include "fovea/model.h"
 #include "fovea/train_tokenizer.h"
 #include "inspector/routes.h"
+#include "support/small_spec.h"
 
 namespace fovea::inspector {
 
@@ -23,12 +24,7 @@ inline Model small() {
   TokenizerTraining characters;
   characters.kind = TokenizerKind::character;
   const auto trained = train_tokenizer({folder + "/text.txt"}, characters);
-  Spec spec;
-  spec.vocabulary = 0;
-  spec.context = 16;
-  spec.width = 16;
-  spec.decoder->layers = 2;
-  spec.decoder->attention.heads = 2;
+  const Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16});
   return Model::create(spec, trained->tokenizer, 1);
 }
 

@@ -3,6 +3,7 @@
 #include "serve/translation.h"
 
 #include "api_fixture.h"
+#include "support/small_spec.h"
 
 namespace fovea::serve {
 namespace {
@@ -148,12 +149,8 @@ TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
 
 TEST(TranslationDirections, AreReadFromLanguageCodes) {
   const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");
-  Spec spec;
-  spec.context = 8;
-  spec.width = 8;
-  spec.decoder->layers = 1;
-  spec.decoder->attention.heads = 2;
-  spec.encoder = spec.decoder;
+  const Spec spec =
+      test::small_encoder_decoder({.vocabulary = 0, .context = 8, .width = 8, .layers = 1});
   const Model model = Model::create(spec, tokenizer, 1);
   const auto directions = translation_directions(model);
   ASSERT_EQ(directions.size(), 2u);
