@@ -6,7 +6,6 @@ import resource
 import signal
 import socket
 import subprocess
-import threading
 import time
 import unittest
 

@@ -1,7 +1,6 @@
 """fovea serve: excessive requests, damaged models, and isolation of clients."""
 import concurrent.futures
 import json
-import os
 import re
 import shutil
 import signal
@@ -12,7 +11,7 @@ import time
 import unittest
 
 from serving import CHAT, ServeTest
-from support import FOVEA, ROOT, fovea
+from support import ROOT
 
 SENTENCES = ROOT / "tests/goldens/sentence_model"
 PAIRS = ROOT / "tests/goldens/cross_encoder"
