@@ -34,7 +34,7 @@ def run_ctest(preset, *selection):
 def main():
     folders = sys.argv[1:]
     if folders == ["--sanitized"]:
-        results = run_ctest("asan", "-R", "^(unit|fuzz)/")
+        results = run_ctest("asan", "-R", "^(unit|regressions|fuzz)/", "-E", "_test\\.")
     else:
         results = run_ctest("release")
         if folders:

@@ -41,8 +41,6 @@ class NextTokenTask : public TrainingTask {
                               });
   }
   double steps_per_epoch() const override { return examples_.passes_per_epoch(); }
-  bool measures() const override { return false; }
-  Measured measure(const Transformer&) const override { return {}; }
   void write_model(const std::string&, Transformer&) const override {}
 
  private:

@@ -5,7 +5,6 @@
 
 #include "api/model_parts.h"
 #include "base/error.h"
-#include "base/math.h"
 #include "data/token_store.h"
 #include "train/evaluation.h"
 #include "train/tasks/special_tokens.h"
@@ -52,8 +51,8 @@ Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Aroun
 
 }  // namespace
 
-Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>& data,
-                             int64_t length, int64_t batch, const EvaluationProgress& progress) {
+Predictions predict_one_by_one(const Model& model, const std::vector<std::string>& data,
+                               int64_t length, int64_t batch, const EvaluationProgress& progress) {
   const Spec& spec = model.spec();
   const Tokenizer& tokenizer = model.tokenizer();
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
@@ -71,18 +70,11 @@ Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>&
 
   const std::vector<Asked> parts = all_tokens(tokens.count, window, batch);
   const auto count = std::ssize(parts);
-  const Score found = score(model.parts().transformer, DType::f32, count, [&](int64_t n) {
+  return predict(model.parts().transformer, DType::f32, count, [&](int64_t n) {
     if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
       fail(ErrorKind::Failed, "eval: interrupted");
     return hidden_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
   });
-  Evaluation result;
-  result.objective = "one_by_one";
-  result.loss = found.loss;
-  result.perplexity = math::exp(found.loss);
-  result.tokens = found.asked;
-  result.figures = {{"accuracy", accuracy(found)}};
-  return result;
 }
 
 }  // namespace fovea

@@ -22,15 +22,13 @@ Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   return spec;
 }
 
-std::string choose_best_by(const std::string& asked, const ExamplesTask& task) {
-  std::vector<std::string> names = task.figure_names();
-  const auto measured = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
+std::string choose_best_by(const std::string& asked, const EvaluationTask& task) {
+  if (asked == "automatic") return task.decisive;
+  std::vector<std::string> names;
+  for (const Figure& figure : task.figures) names.push_back(figure.name);
   names.emplace_back("loss");
-  check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
-        fmt::join(names, " or "));
+  check(std::find(names.begin(), names.end(), asked) != names.end(),
+        "--best-by: {} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
   return asked;
 }
 
@@ -135,7 +133,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   }
   std::unique_ptr<ExamplesTask> task = open_task(options, spec);
   task->watch(reading);
-  job.options.best_by = choose_best_by(options.best_by, *task);
+  job.options.best_by = choose_best_by(options.best_by, task->evaluation());
   const TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
   const Tokenizer& tokenizer = tokenizers.source;
   const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "metrics/predictions.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -31,17 +29,12 @@ class TrainingTask {
 
   virtual double steps_per_epoch() const = 0;
 
-  // The figures of the held-out part, by name.
-  using Figures = std::vector<std::pair<std::string, double>>;
-  struct Measured {
-    std::optional<double> loss;
-    Figures figures = {};
-    double bits_per_byte = 0;  // 0 = not applicable
-  };
-  virtual bool measures() const = 0;  // whether there is a held-out part
-  virtual Measured measure(const Transformer& model) const = 0;
+  // How the held-out part is evaluated, and a model's predictions for it. By default there is none.
+  virtual EvaluationTask evaluation() const { return {}; }
+  virtual bool evaluates() const { return false; }
+  virtual Predictions predict(const Transformer&) const { return {}; }
   // Whether the weights before the first step are evaluated too.
-  virtual bool measures_start() const { return false; }
+  virtual bool evaluates_start() const { return false; }
 
   // A sample that the model generates after `step` steps; empty = none.
   virtual std::string sample(const Transformer&, int64_t) const { return {}; }

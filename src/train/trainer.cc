@@ -26,7 +26,8 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
       folder_(folder),
       report_(progress),
       stepper_(job.model, *job.task, job.options),
-      record_(job.options.out, job.plan.first_step) {
+      record_(job.options.out, job.plan.first_step),
+      evaluation_(job.task->evaluation()) {
   progress_.steps = options_.steps;
   if (options_.average > 1) average_.emplace(job.model, options_.average);
   if (job_.snapshot) resume();
@@ -45,7 +46,7 @@ void Trainer::resume() {
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
   progress_.best_figures = state.value("best_figures", progress_.best_figures);
   if (progress_.best_loss || !progress_.best_figures.empty())
-    best_ = TrainingTask::Measured{.loss = progress_.best_loss, .figures = progress_.best_figures};
+    best_ = Measured{.loss = progress_.best_loss, .figures = progress_.best_figures};
   start_figures_ = state.value("start_figures", start_figures_);
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
@@ -60,7 +61,7 @@ TrainResult Trainer::run() {
   const Clock::time_point start = Clock::now();
   double smooth = 0;  // seconds per step, averaged over about ten
   bool go_on = true;
-  if (progress_.step == 0 && job_.task->measures_start()) {
+  if (progress_.step == 0 && job_.task->evaluates_start()) {
     evaluate();
     start_figures_ = progress_.figures;
   }
@@ -152,14 +153,12 @@ std::string Trainer::last_good() const {
 Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
 
 void Trainer::evaluate() {
-  const bool measures = job_.task->measures();
-  const bool ranks = measures && options_.average_of == Averaged::best;
-  if (average_) {
-    average_->add(ranks ? merit(job_.task->measure(job_.model))
-                        : static_cast<double>(progress_.step));
-  }
-  if (!measures) return;
-  const TrainingTask::Measured found = job_.task->measure(judged());
+  const bool evaluates = job_.task->evaluates();
+  const bool ranks = evaluates && options_.average_of == Averaged::best;
+  if (average_)
+    average_->add(ranks ? merit(measure(job_.model)) : static_cast<double>(progress_.step));
+  if (!evaluates) return;
+  const Measured found = measure(judged());
   progress_.validation_loss = found.loss;
   progress_.figures = found.figures;
   progress_.bits_per_byte = found.bits_per_byte;
@@ -178,11 +177,22 @@ void Trainer::evaluate() {
   if (!newest) write_model();
 }
 
-double Trainer::merit(const TrainingTask::Measured& measured) const {
+Trainer::Measured Trainer::measure(const Transformer& model) const {
+  const Predictions found = job_.task->predict(model);
+  const FigureValues loss = values_of(evaluation_.loss, found);
+  return {.loss = value_of(loss, "loss"),
+          .figures = values_of(evaluation_.figures, found),
+          .bits_per_byte = value_of(loss, "bits_per_byte").value_or(0)};
+}
+
+double Trainer::merit(const Measured& measured) const {
   if (measured.loss && !std::isfinite(*measured.loss))
     return -std::numeric_limits<double>::infinity();
-  for (const auto& [name, value] : measured.figures)
-    if (name == options_.best_by) return value;
+  for (const Figure& figure : evaluation_.figures) {
+    const std::optional<double> value = value_of(measured.figures, figure.name);
+    if (figure.name == options_.best_by && value)
+      return figure.greater_is_better ? *value : -*value;
+  }
   return -measured.loss.value_or(0);
 }
 

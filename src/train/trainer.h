@@ -23,7 +23,14 @@ class Trainer {
  private:
   void resume();
   void evaluate();
-  double merit(const TrainingTask::Measured& measured) const;  // higher is better
+  // The figures of the held-out part.
+  struct Measured {
+    std::optional<double> loss;
+    FigureValues figures = {};  // besides the loss
+    double bits_per_byte = 0;   // 0 = not applicable
+  };
+  Measured measure(const Transformer& model) const;
+  double merit(const Measured& measured) const;  // higher is better
   void save();
   void write_model();
   void take(const Stepper::Outcome& outcome, double seconds);
@@ -41,8 +48,9 @@ class Trainer {
   std::optional<WeightAverage> average_;
   Record record_;
   TrainProgress progress_;
-  TrainingTask::Figures start_figures_;  // before the first step
-  std::optional<TrainingTask::Measured> best_;
+  const EvaluationTask evaluation_;
+  FigureValues start_figures_;  // before the first step
+  std::optional<Measured> best_;
   int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;
   int64_t saved_step_ = -1;

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
+#include "support/small_spec.h"
 #include "support/temporary_folder.h"
 #include "train/tasks/examples_task.h"
 
@@ -22,38 +23,22 @@ inline std::string words(int64_t count) {
 }
 
 inline Spec small_spec(float dropout = 0) {
-  Spec spec;
-  spec.width = 16;
-  spec.context = 16;
-  spec.decoder->layers = 1;
-  spec.decoder->attention.heads = 2;
+  Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16, .layers = 1});
   spec.dropout = {dropout, dropout, dropout};
   return spec;
 }
 
 inline Spec small_encoder() {
-  Spec spec = preset("bert-base");
-  spec.vocabulary = 0;
-  spec.width = 32;
-  spec.context = 32;
-  spec.encoder->layers = 1;
-  spec.encoder->attention.heads = 2;
-  spec.encoder->ffn.width = 64;
+  Spec spec = test::scaled_down(preset("bert-base"),
+                                {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 64);
   spec.dropout = {};
   spec.head = {.bias = true, .transform = true, .transform_norm = true};
   return spec;
 }
 
 inline Spec small_t5() {
-  Spec spec = preset("t5-small");
-  spec.vocabulary = 0;
-  spec.width = 32;
-  spec.context = 64;
-  for (auto* stack : {&spec.encoder, &spec.decoder}) {
-    (*stack)->layers = 1;
-    (*stack)->attention.heads = 2;
-    (*stack)->ffn.width = 64;
-  }
+  Spec spec = test::scaled_down(preset("t5-small"),
+                                {.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 64);
   spec.dropout = {};
   return spec;
 }

@@ -37,4 +37,18 @@ inline Spec small_encoder_decoder(const SmallSize& size = {}) {
   return spec;
 }
 
+// A preset of this size; all else stays as it is.
+inline Spec scaled_down(Spec preset, const SmallSize& size, int64_t ffn_width) {
+  preset.vocabulary = size.vocabulary;
+  preset.context = size.context;
+  preset.width = size.width;
+  for (auto* stack : {&preset.encoder, &preset.decoder}) {
+    if (!*stack) continue;
+    (*stack)->layers = size.layers;
+    (*stack)->attention.heads = size.heads;
+    (*stack)->ffn.width = ffn_width;
+  }
+  return preset;
+}
+
 }  // namespace fovea::test

@@ -57,14 +57,6 @@ class Chat(FoveaTest):
         self.assertEqual(self.messages('"""a\n\nb"""\n')[0]["content"], "a\n\nb")
         self.assertIn("/nonsense: unknown command", self.chat("/nonsense\n").stderr.decode())
 
-    def test_invalid_utf8_is_replaced(self):
-        """Regression: one such byte ended the conversation."""
-        result = self.ok(fovea("chat", self.talker(), "-n", 2, "--greedy", "--json", input=b"a\xffb\nGo on\n"))
-        said = json.loads(result.stdout)["messages"]
-        self.assertEqual([m["content"] for m in said if m["role"] == "user"], ["a\ufffdb", "Go on"])
-        scored = fovea("eval", self.talker(), "--score", b"a\xff".decode(errors="surrogateescape"), "--json")
-        self.assertEqual(len(json.loads(self.ok(scored).stdout)["tokens"]), 4)  # U+FFFD has three bytes
-
     def test_typed_special_tokens_are_text(self):
         note = self.chat("<|endoftext|>\n").stderr.decode()
         shorter = self.chat("\n".join(["x"]) + "\n").stderr.decode()

@@ -142,24 +142,7 @@ class Exclusive(FoveaTest):
         self.assertIn(first.wait(timeout=60), (130, 143))
 
 
-class Settings(FoveaTest):
-    def test_another_tokenizer_is_refused(self):
-        """Regression: a resumed run reads the tokenizer from its folder and ignored the request for another one."""
-        out = self.folder / "out"
-        self.ok(self.train(out, steps=8))
-        self.refused(self.train(out, "--tokenizer", "bpe:300", steps=8), 2, "tokenizer was", "char", "bpe:300", "--allow-change")
-        self.ok(self.train(out, "--tokenizer", "bpe:300", "--allow-change", steps=8))
-        self.ok(self.train(out, steps=8))
-
-
 class Limits(FoveaTest):
-    def test_a_run_that_exceeds_the_memory_is_refused(self):
-        """Regression: the plan omitted the memory of the process itself: a run of 46 MB was planned with 1 MB."""
-        out = self.folder / "out"
-        for dtype in ("fp32", "bf16"):
-            self.refused(self.train(out, "--memory-limit", "1M", "--dtype", dtype), 3, "memory")
-        self.assertFalse(any(out.rglob("*")) if out.exists() else False)
-        self.refused(fovea("train", self.text, "--dry-run", "--width", "1048576", "--layers", "512", "--heads", "8192"), (2, 3))
 
     def test_a_run_takes_at_most_the_planned_memory(self):
         shapes = [("--batch", "64"), ("--width", "16", "--layers", "1"), ("--tokenizer", "bpe:300", "--width", "128")]

@@ -6,7 +6,6 @@ import resource
 import signal
 import socket
 import subprocess
-import threading
 import time
 import unittest
 
@@ -49,71 +48,6 @@ class Hostile(ServeTest):
         self.assertEqual(self.metric("fovea_generations_total"), 0, "a hidden request was read")
         self.assertLess(self.of_status("VmRSS") - before, 20000)
         self.expect_healthy()
-
-    def test_small_requests_for_large_responses_are_refused(self):
-        """Regression: each of these crashed the program, or took gigabytes or minutes, during which /health did not respond."""
-        self.serve("--max-time", 20)
-        user = [{"role": "user", "content": "x"}]
-        deep = '{"a":' + "[" * 100000 + "]" * 100000 + "}"
-        call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": deep}}]}
-        watch = {"attention": {"top_k": 1024}, "hidden_states": {"layer": 2}}
-        cases = [("/v1/chat/completions", {"messages": [*user, call]}, 200),  # its arguments stay text
-                 ("/tokenize", '{"content":"a"' + "".join(',"%x":0' % i for i in range(190000)) + "}", 400),
-                 ("/v1/completions", {"prompt": ["the"] * 32, "n": 16, "max_tokens": 500, "ignore_eos": True, "logprobs": 20, "fovea": watch}, 400),
-                 ("/tokenize", {"content": "zq" * 990000, "with_pieces": True}, 200),
-                 ("/detokenize", {"tokens": [1] * 600000}, 200),
-                 ("/translate", {"q": "a\n" * 600000, "source": "a", "target": "b", "alternatives": 3}, 400),
-                 ("/v1/chat/completions", {"messages": user, "tools": json.loads('[{"a":' * 30 + "1" + "}]" * 30)}, 400)]
-        slowest = 0.0
-        ended = threading.Event()
-
-        def watch_health():
-            nonlocal slowest
-            while not ended.is_set():
-                began = time.monotonic()
-                self.assertEqual(self.ask("GET", "/health", timeout=20)[0], 200)
-                slowest = max(slowest, time.monotonic() - began)
-                time.sleep(0.05)
-
-        health = threading.Thread(target=watch_health)
-        health.start()
-        try:
-            for path, body, expected in cases:
-                askers = [threading.Thread(target=self.expect_status, args=(path, body, expected)) for _ in range(2)]
-                for asker in askers:
-                    asker.start()
-                for asker in askers:
-                    asker.join()
-                self.expect_healthy()
-        finally:
-            ended.set()
-            health.join()
-        self.assertEqual(self.unexpected, [])
-        self.assertLess(slowest, 10, "it takes milliseconds on an idle machine")
-        self.assertLess(self.of_status("VmHWM"), 700_000)
-
-    unexpected = []
-
-    def expect_status(self, path, body, expected):
-        status, _, answer = self.post(path, body)
-        if status != expected:
-            self.unexpected.append((path, status, str(answer)[:200]))
-
-    def test_max_time_applies_to_every_route(self):
-        self.serve("--max-time", 0.001, "--parallel", 1, context=2048)
-        for path, body in (("/tokenize", {"content": "zq" * 900000}), ("/v1/completions", {"prompt": "The", "max_tokens": 500, "ignore_eos": True})):
-            status, _, answer = self.post(path, body)
-            self.assertEqual((status, "--max-time" in answer["error"]["message"]), (503, True), answer)
-        self.assertEqual(self.ask("GET", "/health")[0], 200)
-
-    def test_a_cache_of_one_page_shortens_answers(self):
-        refused = fovea("serve", self.served_model(), "--port", 0, "--cache", 1)
-        page = re.search(r"at least (\d+), one page", refused.stderr.decode())[1]
-        self.serve("--cache", page)
-        answer = self.good("/v1/completions", {"prompt": "The", "max_tokens": 200, "ignore_eos": True})
-        self.assertEqual(answer["choices"][0]["finish_reason"], "length")
-        self.assertLess(answer["usage"]["total_tokens"], 66)
-        self.assertEqual(self.post("/v1/completions", {"prompt": "eye " * 200})[0], 400)
 
     def test_requests_cannot_inject_headers(self):
         self.serve()

@@ -56,21 +56,6 @@ class TokenizeTrain(FoveaTest):
         self.assertEqual(json.loads(done.stdout)["forgotten"], 1)
         self.assertIn(b"--memory", done.stderr)
 
-    def test_names_of_special_tokens_are_reported_once(self):
-        """Regression: they were silently treated as plain characters."""
-        found = "<|im_start|> (40 times), </s> (once)"
-        text = self.file("chat.txt", "<|im_start|>user the quick brown fox\n" * 40 + "</s>")
-        done = self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, text, "--out", self.folder / "new"))
-        self.assertEqual(done.stderr.decode().count(found), 1, done.stderr)
-        for choice in ("char", "bpe:300"):
-            with self.subTest(choice):
-                out = self.folder / f"model {choice[:3]}"
-                done = self.ok(self.train(out, "--tokenizer", choice, text=text))
-                self.assertEqual(done.stderr.decode().count(found), 1, done.stderr)
-        done = self.ok(fovea("train", text, "--from", out, "--out", self.folder / "tuned", "--steps", 2, "--length", 16))
-        self.assertEqual(done.stderr.decode().count(found), 1, done.stderr)
-        self.assertNotIn("special tokens", self.ok(self.train(self.folder / "plain")).stderr.decode())
-
     def test_invalid_requests_are_refused(self):
         out = self.folder / "out"
         train = ("tokenize", "--train", "bpe")

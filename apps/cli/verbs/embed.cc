@@ -154,12 +154,14 @@ class EmbedCommand : public Command {
 
   int evaluate(const Embedder& embedder) const {
     const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
-    print(json ? nlohmann::ordered_json(
-                     {{"pairs", r.pairs}, {"spearman", r.spearman}, {"pearson", r.pearson}})
-                         .dump() +
-                     "\n"
-               : fmt::format("pairs     {}\nspearman  {:.2f}\npearson   {:.2f}\n", r.pairs,
-                             r.spearman, r.pearson));
+    nlohmann::ordered_json object = {{"pairs", r.pairs}};
+    std::string rows = fmt::format("{:<10}{}\n", "pairs", r.pairs);
+    for (const Figure& figure : evaluation_task("similarity").figures) {
+      const double value = value_of(r.figures, figure.name).value();
+      object[figure.name] = value;
+      rows += fmt::format("{:<10}{:.{}f}\n", figure.title, value, figure.decimals);
+    }
+    print(json ? object.dump() + "\n" : rows);
     return 0;
   }
 

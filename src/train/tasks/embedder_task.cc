@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "data/permutation.h"
 #include "embed/batching.h"
-#include "embed/correlation.h"
 #include "embed/example_files.h"
 #include "embed/losses.h"
 #include "tensor/tape.h"
@@ -46,9 +45,10 @@ class EmbedderTask : public TrainingTask {
 
   StepLoss backward(const Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override { return static_cast<double>(batches_per_epoch()); }
-  bool measures() const override { return !validation_.empty(); }
-  bool measures_start() const override { return measures(); }
-  Measured measure(const Transformer& model) const override;
+  EvaluationTask evaluation() const override;
+  bool evaluates() const override { return !validation_.empty(); }
+  bool evaluates_start() const override { return evaluates(); }
+  Predictions predict(const Transformer& model) const override;
   void write_model(const std::string& folder, Transformer& model) const override;
 
  private:
@@ -140,21 +140,30 @@ void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
   }
 }
 
-// Spearman's correlation of cosines and scores, in percent.
-TrainingTask::Measured EmbedderTask::measure(const Transformer& model) const {
+// Spearman's correlation alone decides and is logged.
+EvaluationTask EmbedderTask::evaluation() const {
+  EvaluationTask task = evaluation_task("similarity");
+  std::erase_if(task.figures, [&](const Figure& figure) { return figure.name != task.decisive; });
+  return task;
+}
+
+Predictions EmbedderTask::predict(const Transformer& model) const {
   std::vector<const std::string*> first, second;
-  std::vector<double> scores, cosines;
   for (const ScoredPair& pair : validation_) {
     first.push_back(&pair.first);
     second.push_back(&pair.second);
-    scores.push_back(pair.score);
   }
   const NoGradient no_gradient;
   const Tensor a = unit_length(vectors(model, tokenized(first))),
                b = unit_length(vectors(model, tokenized(second)));
-  for (int64_t i = 0; i < a.dim(0); ++i)
-    cosines.push_back(inner_product(a.rows(i, i + 1), b.rows(i, i + 1)).data_as<float>()[0]);
-  return {.loss = {}, .figures = {{"spearman", 100 * spearman(cosines, scores)}}};
+  Predictions found;
+  for (size_t i = 0; i < validation_.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    const double cosine =
+        inner_product(a.rows(row, row + 1), b.rows(row, row + 1)).data_as<float>()[0];
+    found.similarities.emplace_back(cosine, validation_[i].score);
+  }
+  return found;
 }
 
 void EmbedderTask::write_model(const std::string& path, Transformer& model) const {
@@ -211,7 +220,7 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   options.save_every = training.save_every;
   options.keep = training.keep;
   options.patience = training.patience;
-  options.best_by = training.patience > 0 ? "spearman" : kNewest;
+  options.best_by = training.patience > 0 ? evaluation_task("similarity").decisive : kNewest;
   options.bad_steps = 1;
   options.allow_change = training.allow_change;
   return options;

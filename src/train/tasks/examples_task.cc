@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "generate/generate.h"
 #include "plan/machine.h"
+#include "train/evaluation.h"
 
 namespace fovea {
 
@@ -63,12 +64,12 @@ double ExamplesTask::steps_per_epoch() const {
   return examples_->passes_per_epoch() / static_cast<double>(options_.accumulate);
 }
 
-TrainingTask::Measured ExamplesTask::measure(const Transformer& model) const {
-  const Score found = score(model, setting_->compute, *examples_);
-  const Examples::Part& held_out = examples_->held_out;
-  return {.loss = found.loss,
-          .figures = figures(model, found, setting_->compute),
-          .bits_per_byte = fovea::bits_per_byte(found.loss, held_out.asked, held_out.bytes)};
+Predictions ExamplesTask::predict(const Transformer& model) const {
+  Predictions found = fovea::predict(model, setting_->compute, *examples_);
+  // The loss may be that of some windows; tokens per byte are those of the whole held-out part.
+  found.labels = examples_->held_out.asked;
+  found.bytes = examples_->held_out.bytes;
+  return found;
 }
 
 std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {

@@ -6,7 +6,7 @@
 #include "families/directory.h"
 #include "fovea/tokenizer.h"
 #include "fovea/train.h"
-#include "train/evaluation.h"
+#include "train/examples.h"
 #include "train/job.h"
 #include "train/passes.h"
 #include "train/task.h"
@@ -43,10 +43,6 @@ class ExamplesTask : public TrainingTask {
                                              const TranslationTokenizers& tokenizers,
                                              const Origin& origin, bool read_only,
                                              const Say& say) = 0;
-  // The figures of a validation besides its loss.
-  virtual Figures figures(const Transformer&, const Score&, DType) const { return {}; }
-  virtual std::vector<std::string> figure_names() const { return {}; }
-
   // Prepares training with these examples, with products in `compute`.
   struct Setting {
     Spec spec;
@@ -60,8 +56,8 @@ class ExamplesTask : public TrainingTask {
   StepLoss backward(const Transformer& model, int64_t step) const override;
   std::string first_bad_tensor(Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override;
-  bool measures() const override { return examples_->validation_batches() > 0; }
-  Measured measure(const Transformer& model) const override;
+  bool evaluates() const override { return examples_->validation_batches() > 0; }
+  Predictions predict(const Transformer& model) const override;
   std::string sample(const Transformer& model, int64_t step) const override;
   void write_fixed_files(const std::string& folder) const override;
   void write_model(const std::string& folder, Transformer& model) const override;
@@ -74,6 +70,8 @@ class ExamplesTask : public TrainingTask {
 
   TrainOptions options_;
   Purpose purpose_;
+
+  DType compute() const { return setting_->compute; }
 
  private:
   PassOptions pass_options() const;

@@ -94,10 +94,7 @@ class LabelsTask : public ExamplesTask {
     return examples;
   }
 
-  Figures figures(const Transformer&, const Score& score, DType) const override {
-    return {{"accuracy", accuracy(score)}, {"f1", mean_f1(score)}};
-  }
-  std::vector<std::string> figure_names() const override { return {"accuracy", "f1"}; }
+  EvaluationTask evaluation() const override { return evaluation_task("labels"); }
 
  private:
   // The held-out texts are spread evenly, since such files are often sorted by label.

@@ -2,7 +2,6 @@
 #include "data/lines.h"
 #include "data/task_tokenizer.h"
 #include "generate/translation.h"
-#include "metrics/bleu.h"
 #include "plan/machine.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/pair_examples.h"
@@ -107,14 +106,23 @@ class PairsTask : public ExamplesTask {
     return examples;
   }
 
-  // BLEU and chrF of the model's translations of the first held-out sources.
-  Figures figures(const Transformer& model, const Score&, DType compute) const override {
+  EvaluationTask evaluation() const override {
+    EvaluationTask task = evaluation_task("pairs");
+    if (options_.bleu_lines == 0) {
+      task.figures.clear();
+      task.decisive = "loss";
+    }
+    return task;
+  }
+
+  // With greedy translations of the first held-out sources.
+  Predictions predict(const Transformer& model) const override {
+    Predictions found = ExamplesTask::predict(model);
     const size_t count =
         std::min(validation_.sources.size(), static_cast<size_t>(options_.bleu_lines));
-    if (count == 0) return {};
-    Bleu bleu;
-    Chrf chrf;
-    size_t read = 0, told = 0;
+    if (count == 0) return found;
+    auto& translations = found.translations.emplace();
+    size_t read = 0;
     TranslateOptions greedy;
     greedy.beams = 1;
     greedy.source_prefix = options_.source_prefix;
@@ -122,7 +130,7 @@ class PairsTask : public ExamplesTask {
         {.model = model,
          .tokenizer = &tokenizers_->target,
          .rules = rules_,
-         .compute = compute,
+         .compute = compute(),
          .source = &tokenizers_->source},
         greedy, available_memory() / 2,
         [&]() -> std::optional<std::string> {
@@ -130,16 +138,11 @@ class PairsTask : public ExamplesTask {
           return validation_.sources[read++];
         },
         [&](const Translation& translation) {
-          const std::string& reference = validation_.targets[told++];
-          bleu.add(translation.best[0].text, reference);
-          chrf.add(translation.best[0].text, reference);
+          translations.emplace_back(translation.best[0].text,
+                                    validation_.targets[translations.size()]);
           return true;
         });
-    return {{"bleu", bleu.score()}, {"chrf", chrf.score()}};
-  }
-  std::vector<std::string> figure_names() const override {
-    if (options_.bleu_lines == 0) return {};
-    return {"bleu", "chrf"};
+    return found;
   }
 
  private:

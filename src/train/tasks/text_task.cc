@@ -97,14 +97,7 @@ class TextTask : public ExamplesTask {
     return examples;
   }
 
-  Figures figures(const Transformer&, const Score& score, DType) const override {
-    if (objective_ != Objective::masked) return {};
-    return {{"accuracy", accuracy(score)}};
-  }
-  std::vector<std::string> figure_names() const override {
-    if (objective_ != Objective::masked) return {};
-    return {"accuracy"};
-  }
+  EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
 
  private:
   const TokenSpan& held_out() const {

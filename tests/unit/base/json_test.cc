@@ -36,25 +36,6 @@ TEST(Json, AgreesWithNlohmann) {
   EXPECT_EQ(parse_json(text, "x"), json::parse(text));
 }
 
-// Regression: the parser stores all white space before a value for its messages; 100 MB of it took
-// 350 MB.
-TEST(Json, SkipsLongWhiteSpace) {
-  const std::string blanks(100'000, ' '), text = "\\\"" + blanks + "\\";
-  const nlohmann::json value = {{"a", {1, text}}, {"b", blanks}};
-  const std::string written = value.dump();
-  std::string spread;
-  bool in_string = false, escaped = false;
-  for (const char c : written) {
-    spread += c;
-    in_string = in_string ? escaped || c != '"' : c == '"';
-    escaped = in_string && !escaped && c == '\\';
-    if (!in_string && c != '1') spread += blanks;
-  }
-  EXPECT_EQ(parse_json(blanks + spread, "f"), value);
-  expect_error(ErrorKind::BadFile, {"(byte 100001, line 1, column 100002)"},
-               [&] { parse_json(blanks + "?", "f"); });
-}
-
 TEST(Json, RefusesInvalidJson) {
   expect_refused("", {"config.json: ", "(byte 0, line 1, column 1)"});
   expect_refused("{", {"unexpected end of input"});

@@ -62,29 +62,6 @@ TEST_F(ThreadsTest, ParallelTasksRunsEachTaskOnce) {
   EXPECT_EQ(seen, std::vector<int>(100, 1));
 }
 
-// An exception that leaves a parallel region ends the process. Regression: exhausted memory called
-// std::terminate().
-TEST_F(ThreadsTest, RethrowsExceptionsInTheCaller) {
-  for (const int threads : {1, 4}) {
-    set_thread_count(threads);
-    EXPECT_THROW(parallel_for(100, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }),
-                 std::bad_alloc);
-    std::atomic<int> others = 0;
-    const auto one_fails = [&](int64_t index) {
-      if (index == 0) throw Error(ErrorKind::Failed, "zero");
-      ++others;
-    };
-    EXPECT_THROW(parallel_tasks(100, one_fails), Error);
-    EXPECT_EQ(others, threads == 1 ? 0 : 99);
-  }
-}
-
-TEST_F(ThreadsTest, CountIsLimited) {
-  set_thread_count(kMostThreads + 1);
-  EXPECT_LE(thread_count(), kMostThreads);
-  EXPECT_GE(thread_count(), 1);
-}
-
 class CgroupTest : public testing::Test {
  protected:
   CgroupTest() { std::filesystem::create_directories(root_); }

@@ -1,18 +1,15 @@
 #include "checkpoint/names.h"
 
 #include "support/expect_error.h"
+#include "support/small_spec.h"
 
 namespace fovea {
 namespace {
 
 Transformer small() {
-  Spec spec;
-  spec.vocabulary = 5;
-  spec.context = 4;
-  spec.width = 4;
-  spec.decoder->layers = 12;  // a number with two digits
-  spec.decoder->attention.heads = 2;
-  return Transformer(validated(spec));
+  // The number of layers has two digits.
+  return Transformer(
+      validated(test::small_decoder({.vocabulary = 5, .context = 4, .width = 4, .layers = 12})));
 }
 
 // Adds rules for all other parameters after the rules under test.

@@ -119,22 +119,6 @@ TEST_F(CorpusTest, ReadsFoldersSortedByName) {
   EXPECT_FALSE(Corpus({folder_ / "d/a"}).separates_documents());
 }
 
-// Regression: a link in an untrusted folder added any file of the user to the text.
-TEST_F(CorpusTest, DoesNotFollowLinksOutOfAFolder) {
-  write("secret.txt", "secret");
-  write("d/a.txt", "1");
-  ASSERT_EQ(symlink("../secret.txt", (folder_ / "d/b.txt").c_str()), 0);
-  Corpus corpus({folder_ / "d"});
-  EXPECT_EQ(read(corpus), Documents{"1"});
-  EXPECT_EQ(corpus.links_out(), (std::vector<std::filesystem::path>{folder_ / "d/b.txt"}));
-  EXPECT_EQ(read({folder_ / "d/b.txt"}), Documents{"secret"})
-      << "a link that the user names is followed";
-  write("e/none.md", "x");
-  ASSERT_EQ(symlink("../secret.txt", (folder_ / "e/b.txt").c_str()), 0);
-  expect_error(ErrorKind::BadFile, {"/e: ", "not links that lead out of the folder"},
-               [&] { Corpus({folder_ / "e"}); });
-}
-
 TEST_F(CorpusTest, HashesContentNotNames) {
   const auto hash = [&](const std::vector<std::filesystem::path>& paths) {
     return Corpus(paths).hash();

@@ -1,4 +1,3 @@
-#include "embed/correlation.h"
 #include "embed/example_files.h"
 #include "fovea/embed.h"
 #include "support/expect_error.h"
@@ -6,13 +5,6 @@
 
 namespace fovea {
 namespace {
-
-TEST(Correlation, MatchesKnownValues) {
-  EXPECT_NEAR(pearson({1, 2, 3, 4}, {2, 4, 6, 9}), 0.9943767126843688, 1e-12);  // from scipy
-  EXPECT_NEAR(spearman({1, 2, 3, 4}, {2, 4, 6, 9}), 1, 1e-12);
-  EXPECT_NEAR(spearman({1, 2, 2, 3}, {4, 1, 3, 2}), -0.632455532033676, 1e-12);  // with a tie
-  EXPECT_EQ(spearman({1, 1, 1}, {1, 2, 3}), 0);
-}
 
 std::vector<ScoredPair> read(const std::string& text) {
   const TemporaryFolder folder;

@@ -371,44 +371,5 @@ TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
                [&] { GgufModel(other, nullptr, "F32"); });
 }
 
-// Regression: an encoder was tried as a decoder without heads, and widths were divided by zero.
-TEST_F(GgufModelFiles, EncodersAreRefused) {
-  Spec encoder = small_spec();
-  encoder.encoder = encoder.decoder;
-  Spec both = encoder;
-  encoder.decoder.reset();
-  for (const Spec& spec : {encoder, both}) {
-    Transformer other(validated(spec));
-    initialise(other, 1);
-    for (const Family* family : {static_cast<const Family*>(nullptr), &llama, &bert, &modernbert}) {
-      expect_error(ErrorKind::Unsupported, {"it has an encoder", "no supported GGUF architecture"},
-                   [&] { GgufModel(other, family, "F32"); });
-    }
-  }
-  Spec labels = small_spec();
-  labels.head = {.kind = HeadKind::token, .labels = 3};
-  Transformer tagger(validated(labels));
-  expect_error(ErrorKind::Unsupported, {"its head is not a language model"},
-               [&] { GgufModel(tagger, nullptr, "F32"); });
-}
-
-TEST_F(GgufModelFiles, NumbersOutOfRangeOfABlockAreRefused) {
-  const float bad[] = {std::numeric_limits<float>::quiet_NaN(),
-                       -std::numeric_limits<float>::infinity()};
-  model.each([&](const std::string& name, Parameter& p) {
-    if (name == "decoder.1.ffn.up.weight") std::copy_n(bad, 2, p.value.data_as<float>() + 40);
-  });
-  for (const char* block : {"Q8_0", "Q4_0"}) {
-    expect_error(ErrorKind::BadFile, {"2 of 6144 elements of blk.1.ffn_up.weight", "finite"},
-                 [&] { GgufModel(model, nullptr, block); });
-  }
-  GgufModel(model, nullptr, "F32");
-  model.each([&](const std::string& name, Parameter& p) {
-    if (name == "decoder.1.ffn.up.weight") p.value.data_as<float>()[40] = 1e6f;
-  });
-  expect_error(ErrorKind::InvalidArgument, {"blk.1.ffn_up.weight", "65504"},
-               [&] { GgufModel(model, nullptr, "F16"); });
-}
-
 }  // namespace
 }  // namespace fovea

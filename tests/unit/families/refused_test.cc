@@ -7,6 +7,7 @@
 #include "checkpoint/safetensors.h"
 #include "families/directory.h"
 #include "support/expect_error.h"
+#include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
 namespace fovea {
@@ -15,12 +16,7 @@ namespace {
 class RefusedDirectory : public testing::Test {
  protected:
   void save(void (*change)(Spec&) = [](Spec&) {}) {
-    Spec spec;
-    spec.vocabulary = 11;
-    spec.context = 6;
-    spec.width = 8;
-    spec.decoder->layers = 1;
-    spec.decoder->attention.heads = 2;
+    Spec spec = test::small_decoder({.context = 6, .width = 8, .layers = 1});
     change(spec);
     Transformer model(validated(spec));
     initialise(model, 1);

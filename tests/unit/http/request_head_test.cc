@@ -176,20 +176,5 @@ TEST(BodyReader, RefusesMalformedChunks) {
   EXPECT_EQ(chunk_status(trailers), 431);
 }
 
-// Regression: any number of empty lines before a request were skipped, from the beginning for each
-// piece that arrived; 21 MB of them took six seconds of the thread that all connections share.
-TEST(RequestHead, SkipsOnlyAFewEmptyLines) {
-  const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-  std::string lines;
-  for (int i = 0; i < 8; ++i) {
-    lines += "\r\n";
-    EXPECT_FALSE(read_head(lines, kLimits));
-    EXPECT_EQ(read_head(lines + request, kLimits)->bytes, lines.size() + request.size());
-  }
-  lines += "\r\n";
-  EXPECT_EQ(status_of(lines), 400);
-  EXPECT_EQ(status_of(lines + request), 400);
-}
-
 }  // namespace
 }  // namespace fovea::http

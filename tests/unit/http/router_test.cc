@@ -68,9 +68,6 @@ TEST(Access, RequiresTheKey) {
   EXPECT_EQ(status(access, with({}), false), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer secret"}})), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer first"}})), 200);
-  // The scheme is case-insensitive. Regression: lower case gave 401.
-  EXPECT_EQ(status(access, with({{"authorization", "bearer secret"}})), 200);
-  EXPECT_EQ(status(access, with({{"authorization", "BEARER secret"}})), 200);
   EXPECT_EQ(status(access, with({{"x-api-key", "secret"}})), 200);
   for (const char* wrong : {"Bearer ", "Bearer secre", "Bearer secretsecret", "secret",
                             "Bearer SECRET", "Basic secret", "Bearer  secret"}) {

@@ -6,6 +6,7 @@
 
 #include "families/directory.h"
 #include "support/expect_error.h"
+#include "support/small_spec.h"
 #include "unit/inspect/ids.h"
 
 namespace fovea {
@@ -14,13 +15,7 @@ namespace {
 class Trace : public testing::Test {
  protected:
   Trace() {
-    Spec spec;
-    spec.vocabulary = 11;
-    spec.context = 6;
-    spec.width = 8;
-    spec.decoder->layers = 2;
-    spec.decoder->attention.heads = 2;
-    model_ = Transformer(validated(spec));
+    model_ = Transformer(validated(test::small_decoder({.context = 6, .width = 8})));
     initialise(model_, 1);
     input_.ids = row({1, 2, 3, 4});
   }

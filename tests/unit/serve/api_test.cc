@@ -127,15 +127,6 @@ TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
 }
 
-// A regression: the status was 500.
-TEST_F(ApiTest, ReportsAnAmbiguousSchemaAsAClientError) {
-  error_ = "schema: too many ways";
-  error_kind_ = ErrorKind::InvalidArgument;
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
-  error_kind_ = ErrorKind::OutOfMemory;
-  EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
-}
-
 // JSON must know the limit in order to complete its value.
 TEST_F(ApiTest, LimitsMaxTokensByTheCache) {
   most_room_ = 40;

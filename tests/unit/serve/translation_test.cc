@@ -3,6 +3,7 @@
 #include "serve/translation.h"
 
 #include "api_fixture.h"
+#include "support/small_spec.h"
 
 namespace fovea::serve {
 namespace {
@@ -148,44 +149,13 @@ TEST_F(TranslationTest, SupportsManyDirectionsPerModel) {
 
 TEST(TranslationDirections, AreReadFromLanguageCodes) {
   const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");
-  Spec spec;
-  spec.context = 8;
-  spec.width = 8;
-  spec.decoder->layers = 1;
-  spec.decoder->attention.heads = 2;
-  spec.encoder = spec.decoder;
+  const Spec spec =
+      test::small_encoder_decoder({.vocabulary = 0, .context = 8, .width = 8, .layers = 1});
   const Model model = Model::create(spec, tokenizer, 1);
   const auto directions = translation_directions(model);
   ASSERT_EQ(directions.size(), 2u);
   EXPECT_EQ(directions[0].source + directions[0].target, "deu");
   EXPECT_EQ(directions[1].source_prefix, ">>nld<< ");
-}
-
-// 600,000 lines of one letter once took gigabytes before the first translation.
-TEST_F(TranslationTest, RefusesTooManyLines) {
-  std::string lines;
-  for (int i = 0; i < 65'536; ++i) lines += "\n";
-  refused_plainly(translated(about(lines)), 400, "at most 65536");
-  lines.resize(65'536 / 4);
-  refused_plainly(translated(about(lines, {{"alternatives", 3}})), 400, "at most 65536");
-  EXPECT_EQ(translated(about(std::string(1000, '\n') + "a"))->answer.status, 200);
-}
-
-TEST_F(TranslationTest, SkipsTokenisationAfterADisconnect) {
-  int lines = 0;
-  const auto exchange = std::make_shared<http::FakeExchange>();
-  model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
-    if (++lines == 3) exchange->leave();
-    return TranslationRequest{};
-  };
-  http::Request request;
-  request.method = "POST";
-  request.path = "/translate";
-  request.body = about(std::string("a\nb\nc\nd\ne\nf")).dump();
-  const auto found = router_.find(request);
-  std::get<const http::Route*>(found)->handler(request, exchange);
-  EXPECT_EQ(lines, 3);
-  EXPECT_TRUE(prompts_.empty());
 }
 
 }  // namespace

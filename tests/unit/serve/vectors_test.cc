@@ -127,27 +127,5 @@ TEST_F(VectorsTest, GivesTheSameBitsInAnyBatch) {
   EXPECT_LT(queue.status().batches, 60);
 }
 
-// The query was once tokenised for each of 2,048 texts, even after the client had disconnected.
-TEST_F(VectorsTest, TokenisesALongQueryOnce) {
-  std::string query;
-  for (int i = 0; i < 20'000; ++i) query += "fox sees a ";
-  const std::vector<std::string> texts(2048, "the eye");
-  const Json json = parsed(post("/rerank", {{"query", query}, {"texts", texts}}));
-  ASSERT_EQ(json.size(), 2048u);
-  EXPECT_EQ(json[2047]["score"].get<float>(), reranker_->score(query, {"the eye"})[0]);
-}
-
-TEST_F(VectorsTest, ReadsNothingAfterADisconnect) {
-  const std::vector<std::string> texts(100, "the eye");
-  RerankOptions rerank;
-  rerank.stop = [] { return true; };
-  RerankQueue scores(*reranker_);
-  EXPECT_THROW(scores.submit("fox", texts, rerank, {}), Error);
-  EmbedOptions embed;
-  embed.stop = rerank.stop;
-  EmbedQueue vectors(*embedder_);
-  EXPECT_THROW(vectors.submit(texts, embed, {}), Error);
-}
-
 }  // namespace
 }  // namespace fovea::serve

@@ -275,23 +275,6 @@ TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   EXPECT_EQ(ids_of(BpeModel(options), std::string(size, '^')), Ids({2}));
 }
 
-// Regression: one entry of 60 KB made every position of a text compare 60 KB: 40,000 characters
-// took 19 seconds.
-TEST(TokenModels, TokeniseInLinearTimeWithLongPieces) {
-  constexpr size_t kSize = 4 << 20;
-  const std::string text(kSize, 'a'), longest = std::string(60'000, 'a') + "b";
-  const UnigramModel unigram(
-      {.texts = {"<unk>", "a", longest}, .scores = {0, -1, -1}, .unk_id = 0});
-  EXPECT_EQ(ids_of(unigram, text), Ids(kSize, 1));
-  EXPECT_EQ(ids_of(unigram, "a" + longest), Ids({1, 2}));
-  const WordPieceModel words({.texts = {"[UNK]", "a", "##a", "##" + longest},
-                              .unk = "[UNK]",
-                              .continuing_subword_prefix = "##",
-                              .max_input_chars_per_word = kSize});
-  EXPECT_EQ(ids_of(words, text).size(), kSize);
-  EXPECT_EQ(ids_of(words, "a" + longest), Ids({1, 3}));
-}
-
 // Compares pieces of two letters, many of which are suffixes of others, with the definition.
 TEST(TokenModels, MatchTheirDefinitions) {
   uint32_t state = 11;

@@ -208,22 +208,5 @@ TEST(TokenizerParts, RefuseInvalidJson) {
   }
 }
 
-TEST(TokenizerParts, LimitTheBacktrackingOfAPattern) {
-  json file = words();
-  for (const char* expression : {"(a+)+$", "(a|a)*b", "(.*)*=", "(a*)*c"}) {
-    SCOPED_TRACE(expression);
-    file["pre_tokenizer"] = {{"type", "Split"},
-                             {"pattern", {{"Regex", expression}}},
-                             {"behavior", "Isolated"},
-                             {"invert", false}};
-    const Tokenizer tokenizer = open_text(file.dump());
-    try {
-      tokenizer.encode(std::string(50000, 'a') + "!");  // fast, or an error
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << error.what();
-    }
-  }
-}
-
 }  // namespace
 }  // namespace fovea

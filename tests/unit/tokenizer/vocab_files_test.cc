@@ -223,17 +223,5 @@ TEST(SentencePiece, SurvivesAnyDamage) {
   EXPECT_GT(refused, 200);
 }
 
-// Regression: the configuration next to a SentencePiece model was written without a limit of its
-// depth, which crashed the program.
-TEST(SentencePiece, RefusesADeeplyNestedConfig) {
-  const TemporaryFolder folder;
-  std::filesystem::copy("tests/goldens/translation_tokenizers/source.spm",
-                        folder.path() + "/spiece.model");
-  std::ofstream(folder.path() + "/tokenizer_config.json")
-      << "{\"a\":" << std::string(200'000, '[') << std::string(200'000, ']') << "}";
-  expect_error(ErrorKind::BadFile, {"tokenizer_config.json", "nested"},
-               [&] { Tokenizer::open(folder.path()); });
-}
-
 }  // namespace
 }  // namespace fovea

@@ -44,16 +44,10 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
         sum += plain_loss(job.model, window.target.ids, window.labels);
       }
     }
-    const Score found = score(job.model, DType::f32, examples_of(job));
-    EXPECT_EQ(found.asked, kWindows * 16);
+    const Predictions found = predict(job.model, DType::f32, examples_of(job));
+    EXPECT_EQ(found.labels, kWindows * 16);
     EXPECT_NEAR(found.loss, sum / (kWindows * 16), 1e-5) << "batch " << batch;
   }
-}
-
-TEST(EvaluationTest, BitsPerByteCountsTheBytesOfTheText) {
-  EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 100), 1, 1e-12);
-  EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 200), 0.5, 1e-12);  // two bytes per token
-  EXPECT_EQ(bits_per_byte(3, 0, 0), 0);
 }
 
 struct Course {
@@ -103,7 +97,7 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   const Job job = prepare(small_spec(), o, true, [](const std::string&) {});
   const ModelFiles kept = open_model_files(o.out, Weights::owned);
   const auto loss_of = [&](const Transformer& model) {
-    return score(model, DType::f32, examples_of(job)).loss;
+    return predict(model, DType::f32, examples_of(job)).loss;
   };
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse

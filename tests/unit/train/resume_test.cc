@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -159,18 +158,6 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   for (const auto& [name, change] : indifferent) EXPECT_EQ(noticed(change), 0) << name;
 }
 
-TEST_F(Resume, RefusesAnotherTokenizer) {
-  stop_at(6);
-  options_.tokenizer = "bpe:300";
-  expect_error(ErrorKind::InvalidArgument,
-               {"tokenizer was \"char\" and is \"bpe:300\"", "--allow-change"},
-               [&] { train(small_spec(), options_); });
-  options_.tokenizer = "char";
-  options_.label_smoothing = 0.1;
-  expect_error(ErrorKind::InvalidArgument, {"label_smoothing was"},
-               [&] { train(small_spec(), options_); });
-}
-
 TEST_F(Resume, CanBeStoppedWhileReading) {
   const auto stop = [](double) { return false; };
   const TrainResult result = train(small_spec(), options_, {}, {}, stop);
@@ -195,21 +182,6 @@ TEST_F(Resume, AllowsChangesThatDoNotAffectTheResults) {
   EXPECT_EQ(resume().first_step, 6);
 }
 
-// Regression: `--dtype automatic` depended on the machine only, and a run started on a machine with
-// bf16 was refused on one without.
-TEST_F(Resume, KeepsTheFirstPrecision) {
-  for (const auto& [precision, name] :
-       {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
-    options_.out = runs_ / name;
-    options_.precision = precision;
-    stop_at(6);
-    options_.precision = Precision::automatic;
-    const TrainPlan plan = resume();
-    EXPECT_EQ(plan.precision, name);
-    EXPECT_TRUE(plan.notes.empty());
-  }
-}
-
 TEST_F(Resume, ReportsACpuOfAnotherClass) {
   options_.precision = Precision::bf16;
   use_isa("avx2");
@@ -226,23 +198,6 @@ TEST_F(Resume, ReportsACpuOfAnotherClass) {
   EXPECT_NE(read_file(log()).find("{\"step\":6,\"note\":\"" + note + "\"}"), std::string::npos);
   const nlohmann::json state = read_json(snapshot_path(options_.out, 20) + "/state.json");
   EXPECT_EQ(state["numeric_class"], "amx");
-}
-
-// Regression: a snapshot contains the trainable parameters only, and the run was refused because
-// the others were missing.
-TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
-  Spec spec = small_spec();
-  spec.decoder->position.kind = PositionKind::sinusoidal;
-  spec.decoder->position.stored = true;
-  options_.average = 2;
-  train(spec, options_);
-  TrainOptions stopped = options_;
-  stopped.out = runs_ / "stopped";
-  train(spec, stopped, {}, stop_after(11));
-  EXPECT_EQ(train(spec, stopped).step, options_.steps);
-  EXPECT_EQ(state_bytes(stopped, 20), state_bytes(options_, 20));
-  EXPECT_EQ(read_file(stopped.out + "/model.safetensors"),
-            read_file(options_.out + "/model.safetensors"));
 }
 
 TEST_F(Resume, FallsBackToAnOlderSnapshot) {
@@ -317,15 +272,6 @@ TEST_F(Resume, RefusesAFolderWithDamagedSnapshotsOnly) {
   for (const int64_t step : find_snapshots(options_.out))
     write_file_atomically(file(step), "nothing");
   expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { resume(); });
-}
-
-// Regression: an untrusted folder may have a FIFO as its log, and the program waited for its writer
-// forever.
-TEST_F(Resume, RefusesALogThatIsNotAFile) {
-  stop_at(8);
-  fs::remove(log());
-  ASSERT_EQ(mkfifo(log().c_str(), 0600), 0);
-  expect_error(ErrorKind::BadFile, {"log.jsonl", "FIFO"}, [&] { resume(); });
 }
 
 }  // namespace

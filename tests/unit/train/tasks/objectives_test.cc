@@ -203,13 +203,5 @@ TEST_F(Objectives, RefuseInconsistentLabels) {
                [&] { train(small_encoder(), o); });
 }
 
-TEST(ClassificationScores, MatchTheirDefinitions) {
-  Score score;
-  score.answers = {{0, 0}, {0, 0}, {0, 1}, {1, 1}, {2, 1}};
-  EXPECT_DOUBLE_EQ(accuracy(score), 0.6);
-  // F1: 2 * 2 / (3 + 2), 2 * 1 / (1 + 3), 0
-  EXPECT_NEAR(mean_f1(score), (0.8 + 0.5 + 0) / 3, 1e-12);
-}
-
 }  // namespace
 }  // namespace fovea

@@ -38,14 +38,8 @@ struct Reversal {
 };
 
 Spec small_translator(float dropout = 0) {
-  Spec spec = preset("translate-tiny");
-  spec.width = 32;
-  spec.context = 32;
-  for (auto* stack : {&spec.encoder, &spec.decoder}) {
-    (*stack)->layers = 1;
-    (*stack)->attention.heads = 2;
-    (*stack)->ffn.width = 32;
-  }
+  Spec spec = test::scaled_down(preset("translate-tiny"),
+                                {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 32);
   spec.dropout = {dropout, 0, dropout};
   return spec;
 }

@@ -28,7 +28,7 @@ class ClassifyTest(FoveaTest):
         return data, out
 
     def test_encoders_and_decoders_finish_training(self):
-        """Regression: a decoder's classifier tried to generate a sample at its last step, failed, and saved no model."""
+        """A decoder's classifier tried to generate a sample at its last step, failed, and saved no model."""
         for shape in (ENCODER, DECODER):
             for by_word in (False, True):
                 with self.subTest(shape=shape[1], by_word=by_word):
@@ -44,7 +44,7 @@ class ClassifyTest(FoveaTest):
         self.assertFalse(out.exists())
 
     def test_generation_refuses_classifiers(self):
-        """Regression: a classifier of words was taken for a language model, and the program read past the end of its logits."""
+        """A classifier of words was taken for a language model, and the program read past the end of its logits."""
         for shape, by_word, what in ((DECODER, True, "labels words"), (DECODER, False, "labels texts"), (ENCODER, True, "labels words")):
             _, out = self.classifier(shape, by_word)
             for command in (("generate", out, "-p", "the"), ("generate", out, "-p", "the", "--beams", "2"),

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "search/vector_graph.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {
@@ -153,6 +154,14 @@ TEST_F(ForgedGraph, HugeElementsAreOrdered) {
   }
   for (int64_t i = 0; i < kCount * kWidth; ++i) vectors_.data_as<float>()[i] *= 1e30f;
   EXPECT_TRUE(read(bytes));
+}
+
+// With a forged width in index.json, a query's vector was read beyond its end.
+TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
+  const VectorGraph graph(full({10, 8}, 1), Similarity::dot);
+  const std::vector<float> query(9, 1.0f);
+  expect_error(ErrorKind::InvalidArgument, {"9 elements", "expected 8"},
+               [&] { graph.nearest(query, 1); });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ def at_most(limit, kind=resource.RLIMIT_AS):
 
 
 class Limits(FoveaTest):
-    """Regression: train crashed with SIGSEGV or SIGABRT under one limit of six, when a thread of the team could not allocate memory."""
+    """train crashed with SIGSEGV or SIGABRT under one limit of six, when a thread of the team could not allocate memory."""
 
     # A sweep over all limits takes minutes. Each of these limits once failed in a different part of the program.
     LIMITS = [MIB * n for n in (range(96, 331, 3) if SOAK else (96, 132, 150, 180, 240))]
@@ -42,7 +42,7 @@ class Limits(FoveaTest):
             self.assertTrue(endings - {127}, name)
 
     def test_limited_threads(self):
-        """Regression: OMP_NUM_THREADS=99999 crashed the program. OpenMP's runtime ends a process that cannot start a thread."""
+        """OMP_NUM_THREADS=99999 crashed the program. OpenMP's runtime ends a process that cannot start a thread."""
         r = self.ok(fovea("train", self.text, "--out", self.folder / "out", *SMALL, "--steps", "1", "--json", env={"OMP_NUM_THREADS": "99999"}))
         self.assertLessEqual(json.loads(r.stdout)["threads"], 1024)
         self.assertIn(b"warning: OMP_NUM_THREADS: 99999 threads", r.stderr)

@@ -7,7 +7,7 @@ from serving import ServeTest
 
 class LostFile(ServeTest):
     def test_truncated_weights_end_the_server_with_an_error(self):
-        """Regression: reading a page that no longer existed killed the server silently (SIGBUS)."""
+        """Reading a page that no longer existed killed the server silently (SIGBUS)."""
         server = self.serve()
         os.truncate(self.served_model() / "model.safetensors", 0)
         with self.assertRaises(OSError):

@@ -226,5 +226,72 @@ TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
   }
 }
 
+// A schema that can be read in too many ways was a 500, as if the server had failed. It is the
+// client's error.
+TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
+  error_ = "schema: too many ways";
+  error_kind_ = ErrorKind::InvalidArgument;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+  error_kind_ = ErrorKind::OutOfMemory;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
+}
+
+// 600,000 lines of one letter took gigabytes before the first translation. Lines are counted first,
+// and none is tokenised once the client has gone.
+TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
+  model_->translator->directions = {{"de", "en", ""}};
+  const auto translated = [&](const std::string& text, Json more = Json::object()) {
+    more.update({{"q", text}, {"source", "de"}, {"target", "en"}});
+    return post("/translate", more);
+  };
+  std::string lines;
+  for (int i = 0; i < 65'536; ++i) lines += "\n";
+  refused_plainly(translated(lines), 400, "at most 65536");
+  lines.resize(65'536 / 4);
+  refused_plainly(translated(lines, {{"alternatives", 3}}), 400, "at most 65536");
+  EXPECT_EQ(translated(std::string(1000, '\n') + "a")->answer.status, 200);
+}
+
+TEST_F(HostileRequestTest, TokenisesNoLineAfterADisconnect) {
+  model_->translator->directions = {{"de", "en", ""}};
+  int lines = 0;
+  const auto exchange = std::make_shared<http::FakeExchange>();
+  model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
+    if (++lines == 3) exchange->leave();
+    return TranslationRequest{};
+  };
+  http::Request request;
+  request.method = "POST";
+  request.path = "/translate";
+  request.body = Json{{"q", "a\nb\nc\nd\ne\nf"}, {"source", "de"}, {"target", "en"}}.dump();
+  const auto found = router_.find(request);
+  std::get<const http::Route*>(found)->handler(request, exchange);
+  EXPECT_EQ(lines, 3);
+  EXPECT_TRUE(prompts_.empty());
+}
+
+// /rerank with a query of 1.9 MB took over 200 seconds: the query was tokenised for each of 2,048
+// texts, even after the client had disconnected.
+TEST_F(HostileRequestTest, TokenisesALongQueryOnce) {
+  std::string query;
+  for (int i = 0; i < 20'000; ++i) query += "fox sees a ";
+  const std::vector<std::string> texts(2048, "the eye");
+  const Json json = parsed(post("/rerank", {{"query", query}, {"texts", texts}}));
+  ASSERT_EQ(json.size(), 2048u);
+  EXPECT_EQ(json[2047]["score"].get<float>(), reranker_->score(query, {"the eye"})[0]);
+}
+
+TEST_F(HostileRequestTest, EmbedsNothingAfterADisconnect) {
+  const std::vector<std::string> texts(100, "the eye");
+  RerankOptions rerank;
+  rerank.stop = [] { return true; };
+  RerankQueue scores(*reranker_);
+  EXPECT_THROW(scores.submit("fox", texts, rerank, {}), Error);
+  EmbedOptions embed;
+  embed.stop = rerank.stop;
+  EmbedQueue vectors(*embedder_);
+  EXPECT_THROW(vectors.submit(texts, embed, {}), Error);
+}
+
 }  // namespace
 }  // namespace fovea::serve

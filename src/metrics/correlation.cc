@@ -1,4 +1,4 @@
-#include "embed/correlation.h"
+#include "metrics/correlation.h"
 
 #include <algorithm>
 #include <cmath>
