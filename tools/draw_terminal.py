@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Draws what a program wrote to a terminal as an SVG, for the documents: `script -qec COMMAND LOG`, then
-draw_terminal.py 'COMMAND AS SHOWN' LOG OUT.svg. Understands what fovea writes: carriage returns, erasing a line's rest, styles."""
+"""Draws the output of a program on a terminal as an SVG for the documents: `script -qec COMMAND LOG`, then draw_terminal.py 'COMMAND AS
+SHOWN' LOG OUT.svg. Supports the output of fovea: carriage returns, erasing to the end of a line, styles."""
 import html
 import re
 import sys
 
-CELL_WIDTH, LINE_HEIGHT, MARGIN = 8.4, 18, 16  # of a 14 px monospace font
+CELL_WIDTH, LINE_HEIGHT, MARGIN = 8.4, 18, 16  # width and height of a character of a 14 px monospace font
 BACKGROUND, TEXT, DIM, PROMPT = "#16181d", "#d7dae0", "#8b919c", "#7fb685"
 PARTS = re.compile(r"\x1b\[(\d*)([A-Za-z])|(\r)|(\n)|([^\x1b\r\n]+)")
 
 
 def screen(log):
-    """The lines as they stand at the end: lists of (character, colour)."""
+    """Returns the final lines of the terminal: lists of (character, colour)."""
     lines, column, colour = [[]], 0, TEXT
     for code, kind, back, newline, text in PARTS.findall(log):
         if back:
@@ -39,7 +39,8 @@ def spans(line):
         end = at
         while end < len(line) and line[end][1] == line[at][1]:
             end += 1
-        text = html.escape("".join(character for character, _ in line[at:end]))
+        # No-break spaces: browsers collapse other ones, also with xml:space.
+        text = html.escape("".join(character for character, _ in line[at:end])).replace(" ", "\u00a0")
         out += f'<tspan fill="{line[at][1]}">{text}</tspan>'
         at = end
     return out
@@ -56,8 +57,8 @@ def main():
                      for row, line in enumerate(lines) if line)
     with open(out, "w", encoding="utf-8") as file:
         file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-                   f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" '
-                   f'xml:space="preserve">\n<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>\n{rows}\n</svg>\n')
+                   f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14">\n'
+                   f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>\n{rows}\n</svg>\n')
 
 
 if __name__ == "__main__":

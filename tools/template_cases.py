@@ -131,5 +131,5 @@ STATEMENTS = [
     "{% for x in xs %}{% if not loop.first %}, {% endif %}{{ x }}{% endfor %}", "{% for i in range(3) %}{% set ns = namespace(v=i) %}{{ ns.v }}{% endfor %}", "{% call(x) m() %}{{ x }}{% endcall %}{% macro m() %}{% endmacro %}", "{% macro m(x) -%}\n  {{ x }}\n{%- endmacro %}\n[{{ m('é') }}]", "{{ undefinedvar.a.b }}", "{{ undefinedvar|default({})|length }}", "{{ (undefinedvar|default({})).x }}", "{{ 'a' if undefinedvar is defined else 'b' }}", "{% if undefinedvar %}a{% elif not undefinedvar %}b{% endif %}",
 ]
 
-# What Jinja2 renders and fovea refuses: memory addresses, half of a surrogate pair.
+# Features of Jinja2 that fovea refuses: memory addresses, half of a surrogate pair.
 REFUSED = {"{{ '\\ud800' }}", "{{ d.items }}", "{{ range }}", "{{ dict }}", "{{ xs|map('upper') }}"}

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/figures.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -123,10 +124,11 @@ class Reranker {
   std::shared_ptr<const Parts> parts_;
 };
 
-// Correlation between the similarities of vectors and human scores of sentence pairs, in percent.
+// Correlation between the similarities of vectors and human scores of sentence pairs, in percent:
+// the figures of evaluation_task("similarity").
 struct SimilarityEvaluation {
   int64_t pairs = 0;
-  double spearman = 0, pearson = 0;
+  FigureValues figures;
 };
 // `file` holds pairs and scores as STS benchmarks do: CSV or TSV (two texts and a number), or JSON
 // lines (sentence1, sentence2, score). Throws BadFile, with the line, if the file is malformed.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/figures.h"
 #include "fovea/model.h"
 #include "fovea/translate.h"
 
@@ -30,13 +31,12 @@ struct Evaluation {
   double perplexity = 0;  // exp(loss)
   // per byte of UTF-8 text: comparable across tokenizers; 0 = not applicable
   double bits_per_byte = 0;
-  int64_t tokens = 0;     // predicted tokens; for classifiers, labels
-  int64_t bytes = 0;      // of text that the predicted tokens cover
-  int64_t sequences = 0;  // pairs or labelled texts; 0 for windows of a text
-  int64_t unknown = 0;    // characters of the text that the vocabulary lacks
-  std::vector<std::pair<std::string, double>> figures = {};  // "accuracy", "f1"
-  std::optional<TranslationScores> translation = {};         // of `pairs`
-  std::vector<std::string> notes = {};                       // what was left out and why
+  int64_t tokens = 0;                   // predicted tokens; for classifiers, labels
+  int64_t bytes = 0;                    // of text that the predicted tokens cover
+  int64_t sequences = 0;                // pairs or labelled texts; 0 for windows of a text
+  int64_t unknown = 0;                  // characters of the text that the vocabulary lacks
+  FigureValues figures = {};            // all that evaluation_task(objective) lists
+  std::vector<std::string> notes = {};  // such as omitted data, with the reason
 };
 
 // Measures the loss on `data`. For decoders: perplexity over consecutive windows of the model's

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/figures.h"
 #include "fovea/generate.h"
 
 namespace fovea {
@@ -66,14 +67,10 @@ struct TranslationDirection {
 // config.json, and the language codes ">>deu<<" of its vocabulary. Empty for other models.
 std::vector<TranslationDirection> translation_directions(const Model& model);
 
-// Scores against one reference per translation, computed as by sacrebleu.
-struct TranslationScores {
-  double bleu = 0;  // Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing
-  double chrf = 0;  // Popovic 2015: chrF2
-  std::string bleu_signature, chrf_signature;
-};
-// Throws InvalidArgument if the lists differ in length.
-TranslationScores score_translations(const std::vector<std::string>& hypotheses,
-                                     const std::vector<std::string>& references);
+// BLEU (Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing) and chrF2 (Popovic 2015)
+// against one reference per translation, computed as by sacrebleu: the figures of
+// evaluation_task("pairs"). Throws InvalidArgument if the lists differ in length.
+FigureValues score_translations(const std::vector<std::string>& hypotheses,
+                                const std::vector<std::string>& references);
 
 }  // namespace fovea

@@ -12,7 +12,7 @@
 #include "plan/machine.h"
 #include "train/passes.h"
 #include "train/stepper.h"
-#include "train/window_examples.h"
+#include "train/tasks/window_examples.h"
 
 namespace fovea {
 namespace {
@@ -41,8 +41,6 @@ class NextTokenTask : public TrainingTask {
                               });
   }
   double steps_per_epoch() const override { return examples_.passes_per_epoch(); }
-  bool measures() const override { return false; }
-  Measured measure(const Transformer&) const override { return {}; }
   void write_model(const std::string&, Transformer&) const override {}
 
  private:

@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "embed/correlation.h"
 #include "embed/example_files.h"
 #include "fovea/embed.h"
+#include "metrics/predictions.h"
 
 namespace fovea {
 
@@ -13,18 +13,15 @@ SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::st
   if (pairs.size() < 2)
     fail(ErrorKind::BadFile, "{}: {} pairs; expected at least 2", file, pairs.size());
   std::vector<std::string> texts;
-  std::vector<double> scores, similarities;
-  for (const ScoredPair& pair : pairs) {
-    texts.insert(texts.end(), {pair.first, pair.second});
-    scores.push_back(pair.score);
-  }
+  for (const ScoredPair& pair : pairs) texts.insert(texts.end(), {pair.first, pair.second});
   const Embeddings e = embedder.embed(texts, options);
+  Predictions found;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const float* first = e.values.data() + static_cast<int64_t>(2 * i) * e.width;
-    similarities.push_back(embedder.similarity(first, first + e.width, e.width));
+    found.similarities.emplace_back(embedder.similarity(first, first + e.width, e.width),
+                                    pairs[i].score);
   }
-  return {static_cast<int64_t>(pairs.size()), 100 * spearman(similarities, scores),
-          100 * pearson(similarities, scores)};
+  return {std::ssize(pairs), values_of(evaluation_task("similarity").figures, found)};
 }
 
 }  // namespace fovea

@@ -8,8 +8,10 @@
 #include "data/lines.h"
 #include "data/token_store.h"
 #include "generate/rules.h"
+#include "metrics/predictions.h"
 #include "train/check_options.h"
-#include "train/examples_task.h"
+#include "train/evaluation.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {
@@ -19,6 +21,18 @@ using Progress = EvaluationProgress;
 void tell(const Progress& progress, int64_t n, int64_t count) {
   const double fraction = static_cast<double>(n) / static_cast<double>(count + 1);
   if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
+}
+
+// Fills in the figures of what was predicted.
+void add_figures(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
+  result.objective = task.name;
+  result.loss = found.loss;
+  result.perplexity = math::exp(found.loss);
+  result.tokens = found.labels;
+  result.bytes = found.bytes;
+  result.figures = values_of(task.loss, found);
+  result.bits_per_byte = value_of(result.figures, "bits_per_byte").value_or(0);
+  for (const auto& figure : values_of(task.figures, found)) result.figures.push_back(figure);
 }
 
 Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
@@ -32,12 +46,9 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
   const TokenSpan& tokens = store.training();
   check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
 
-  Evaluation result;
-  result.objective = name_of(Objective::next_token);
-  result.tokens = tokens.count - 1;  // the first one is not predicted
-  result.bytes = tokens.bytes;
-  const int64_t context = std::min(model.spec().context, result.tokens);
-  const int64_t whole = result.tokens / context, rest = result.tokens % context;
+  const int64_t predicted = tokens.count - 1;  // the first one is not predicted
+  const int64_t context = std::min(model.spec().context, predicted);
+  const int64_t whole = predicted / context, rest = predicted % context;
   const auto window = [&](int64_t start, int64_t rows, int64_t length) {
     Batch batch;
     batch.target.ids = empty({rows, length}, DType::i32);
@@ -49,14 +60,15 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
   };
   const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);
   const int64_t batches = (whole + rows - 1) / rows;
-  result.loss =
-      score(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
+  Predictions found =
+      predict(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
         tell(progress, n, batches);
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
-      }).loss;
-  result.perplexity = math::exp(result.loss);
-  result.bits_per_byte = bits_per_byte(result.loss, result.tokens, result.bytes);
+      });
+  found.bytes = tokens.bytes;
+  Evaluation result;
+  add_figures(result, evaluation_task("next_token"), found);
   if (const auto unknown = tokenizer.unknown_id()) {
     std::vector<int32_t> ids(4096);
     for (int64_t at = 0; at < tokens.count; at += static_cast<int64_t>(ids.size())) {
@@ -68,10 +80,11 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
   return result;
 }
 
-TranslationScores translated(const Model& model, const EvaluationData& data,
-                             const Progress& progress) {
+// Adds translations of the sources.
+void translate_pairs(const Model& model, const EvaluationData& data, const Progress& progress,
+                     Predictions& found) {
   const TextPairs pairs = read_pairs(data.pairs, "--pairs");
-  std::vector<std::string> translations;
+  auto& translations = found.translations.emplace();
   size_t read = 0;
   translate(
       model, *data.translation,
@@ -81,14 +94,14 @@ TranslationScores translated(const Model& model, const EvaluationData& data,
       },
       [&](const Translation& translation) {
         tell(progress, std::ssize(translations), std::ssize(pairs.sources));
-        translations.push_back(translation.best[0].text);
+        translations.emplace_back(translation.best[0].text, pairs.targets[translations.size()]);
         return true;
       });
-  return score_translations(translations, pairs.targets);
 }
 
-// The measures of an evaluation during training, on all of the data.
-Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress) {
+// As during training, on all of the data; `translate` may add translations.
+Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress,
+                   const std::function<void(Predictions&)>& translate) {
   const Transformer& transformer = model.parts().transformer;
   const Origin& origin = model.parts().origin;
   const Spec& spec = model.spec();
@@ -106,18 +119,14 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   const auto examples =
       task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
   const int64_t batches = examples->validation_batches();
-  const Score found = score(transformer, DType::f32, batches, [&](int64_t n) {
+  Predictions found = predict(transformer, DType::f32, batches, [&](int64_t n) {
     tell(progress, n, batches);
     return examples->validation(n);
   });
-  result.objective = name_of(objective_of(options, spec));
-  result.loss = found.loss;
-  result.perplexity = math::exp(found.loss);
-  result.tokens = found.asked;
+  found.bytes = examples->held_out.bytes;
+  if (translate) translate(found);
+  add_figures(result, task->evaluation(), found);
   result.sequences = examples->held_out.sequences;
-  result.bytes = examples->held_out.bytes;
-  result.bits_per_byte = bits_per_byte(found.loss, found.asked, result.bytes);
-  result.figures = task->figures(transformer, found, DType::f32);
   return result;
 }
 
@@ -136,20 +145,25 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
   check_data(options);
-  if (data.one_by_one)
-    return pseudo_perplexity(model, data.text, options.length, options.batch, progress);
+  if (data.one_by_one) {
+    Evaluation result;
+    add_figures(result, evaluation_task("one_by_one"),
+                predict_one_by_one(model, data.text, options.length, options.batch, progress));
+    return result;
+  }
   if (objective_of(options, model.spec()) == Objective::next_token)
     return next_tokens(model, data.text, progress);
-  const bool translates = data.translation && data.translation->beams > 0;
+  if (!data.translation || data.translation->beams == 0)
+    return by_task(model, options, progress, {});
   // Scoring the pairs is fast, generating translations is slow.
-  const double share = translates ? 0.2 : 1;
+  constexpr double kScoring = 0.2;
   const auto part = [&](double from, double to) -> Progress {
     if (!progress) return {};
     return [&progress, from, to](double done) { return progress(from + (to - from) * done); };
   };
-  Evaluation result = by_task(model, options, part(0, share));
-  if (translates) result.translation = translated(model, data, part(share, 1));
-  return result;
+  return by_task(model, options, part(0, kScoring), [&](Predictions& found) {
+    translate_pairs(model, data, part(kScoring, 1), found);
+  });
 }
 
 }  // namespace fovea

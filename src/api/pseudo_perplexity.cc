@@ -5,10 +5,9 @@
 
 #include "api/model_parts.h"
 #include "base/error.h"
-#include "base/math.h"
 #include "data/token_store.h"
 #include "train/evaluation.h"
-#include "train/special_tokens.h"
+#include "train/tasks/special_tokens.h"
 
 namespace fovea {
 namespace {
@@ -32,7 +31,7 @@ std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
 Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
                         int32_t mask) {
   const int64_t begin = std::ssize(around.before),
-                T = begin + asked.length + std::ssize(around.behind);
+                T = begin + asked.length + std::ssize(around.after);
   Batch batch;
   batch.source.ids = empty({asked.rows, T}, DType::i32);
   batch.labels = empty({asked.rows, T}, DType::i32);
@@ -41,7 +40,7 @@ Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Aroun
     int32_t* row = batch.source.ids.data_as<int32_t>() + r * T;
     std::copy(around.before.begin(), around.before.end(), row);
     tokens.copy(asked.start, asked.length, row + begin);
-    std::copy(around.behind.begin(), around.behind.end(), row + begin + asked.length);
+    std::copy(around.after.begin(), around.after.end(), row + begin + asked.length);
     const int64_t at = begin + asked.first + r;
     batch.labels.data_as<int32_t>()[r * T + at] = std::exchange(row[at], mask);
   }
@@ -52,8 +51,8 @@ Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Aroun
 
 }  // namespace
 
-Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>& data,
-                             int64_t length, int64_t batch, const EvaluationProgress& progress) {
+Predictions predict_one_by_one(const Model& model, const std::vector<std::string>& data,
+                               int64_t length, int64_t batch, const EvaluationProgress& progress) {
   const Spec& spec = model.spec();
   const Tokenizer& tokenizer = model.tokenizer();
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
@@ -61,7 +60,7 @@ Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>&
         "--one-by-one: needs an encoder of text with a language model's head and a mask; expected "
         "such a model");
   const Around around = around_text(tokenizer);
-  const int64_t window = length - std::ssize(around.before) - std::ssize(around.behind);
+  const int64_t window = length - std::ssize(around.before) - std::ssize(around.after);
   check(window >= 1, "--one-by-one: {} tokens per window leave no room for text; expected more",
         length);
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
@@ -71,18 +70,11 @@ Evaluation pseudo_perplexity(const Model& model, const std::vector<std::string>&
 
   const std::vector<Asked> parts = all_tokens(tokens.count, window, batch);
   const auto count = std::ssize(parts);
-  const Score found = score(model.parts().transformer, DType::f32, count, [&](int64_t n) {
+  return predict(model.parts().transformer, DType::f32, count, [&](int64_t n) {
     if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
       fail(ErrorKind::Failed, "eval: interrupted");
     return hidden_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
   });
-  Evaluation result;
-  result.objective = "one_by_one";
-  result.loss = found.loss;
-  result.perplexity = math::exp(found.loss);
-  result.tokens = found.asked;
-  result.figures = {{"accuracy", accuracy(found)}};
-  return result;
 }
 
 }  // namespace fovea

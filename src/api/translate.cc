@@ -3,9 +3,8 @@
 #include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "fovea/doctor.h"
 #include "generate/translation.h"
-#include "metrics/bleu.h"
+#include "metrics/predictions.h"
 #include "plan/machine.h"
 
 namespace fovea {
@@ -89,20 +88,17 @@ std::vector<TranslationDirection> translation_directions(const Model& model) {
   return found;
 }
 
-TranslationScores score_translations(const std::vector<std::string>& hypotheses,
-                                     const std::vector<std::string>& references) {
+FigureValues score_translations(const std::vector<std::string>& hypotheses,
+                                const std::vector<std::string>& references) {
   const FloatMode mode;
   check(hypotheses.size() == references.size(),
         "{} translations, {} references; expected equal numbers", hypotheses.size(),
         references.size());
-  Bleu bleu;
-  Chrf chrf;
-  for (size_t i = 0; i < hypotheses.size(); ++i) {
-    bleu.add(hypotheses[i], references[i]);
-    chrf.add(hypotheses[i], references[i]);
-  }
-  const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
-  return {bleu.score(), chrf.score(), Bleu::signature() + by, Chrf::signature() + by};
+  Predictions found;
+  auto& translations = found.translations.emplace();
+  for (size_t i = 0; i < hypotheses.size(); ++i)
+    translations.emplace_back(hypotheses[i], references[i]);
+  return values_of(evaluation_task("pairs").figures, found);
 }
 
 }  // namespace fovea

@@ -17,7 +17,7 @@ void check_data(const TrainOptions& o) {
       (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) + (o.labels.empty() ? 0 : 1);
   check(kinds > 0,
         "DATA: no file; expected text files, folders or JSON lines, or --pairs, or --labels");
-  check(kinds == 1, "DATA: given beside --pairs or --labels; expected one kind of data");
+  check(kinds == 1, "DATA: cannot be combined with --pairs or --labels; expected one kind of data");
   check(o.validation_pairs.empty() || !o.pairs.empty(),
         "--validation-pairs: given without --pairs; expected both");
   check(o.source_prefix.empty() || !o.pairs.empty(),
@@ -26,11 +26,10 @@ void check_data(const TrainOptions& o) {
         "--validation-labels: given without --labels; expected both");
   const bool fits =
       o.objective == Objective::automatic || (o.objective == Objective::pairs) == !o.pairs.empty();
-  check(
-      fits && (o.objective == Objective::automatic ||
-               (o.objective == Objective::labels) == !o.labels.empty()),
-      "--objective: does not go with the data; expected pairs with --pairs, labels with --labels, "
-      "and one of the others with a text");
+  check(fits && (o.objective == Objective::automatic ||
+                 (o.objective == Objective::labels) == !o.labels.empty()),
+        "--objective: does not match the data; expected pairs with --pairs, labels with --labels, "
+        "and one of the others with a text");
 }
 
 void check_options(const TrainOptions& o) {
@@ -58,7 +57,7 @@ void check_options(const TrainOptions& o) {
   check_range("--keep", static_cast<double>(o.keep), 1, 1e6);
   check_range("--bad-steps", static_cast<double>(o.bad_steps), 1, 1e6);
   if (!o.out.empty() && !is_folder(o.out)) {
-    std::string parent = o.out;  // the first part of the path that is there
+    std::string parent = o.out;  // the existing part of the path
     while (!is_folder(parent) && parent != "." && parent != "/") {
       if (is_file(parent)) {
         fail(ErrorKind::InvalidArgument,

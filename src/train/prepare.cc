@@ -7,13 +7,13 @@
 #include "base/files.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
-#include "train/examples_task.h"
 #include "train/settings.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {
 
-// The Spec of the checkpoint to start from, which may be told to read less at a time.
+// The Spec of the checkpoint to start from, possibly with a shorter context.
 Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   Spec spec = files.model.spec;
   if (given.context > 0 && given.context < spec.context && !spec.encoder &&
@@ -22,15 +22,13 @@ Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   return spec;
 }
 
-std::string choose_best_by(const std::string& asked, const ExamplesTask& task) {
-  std::vector<std::string> names = task.figure_names();
-  const auto measured = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
+std::string choose_best_by(const std::string& asked, const EvaluationTask& task) {
+  if (asked == "automatic") return task.decisive;
+  std::vector<std::string> names;
+  for (const Figure& figure : task.figures) names.push_back(figure.name);
   names.emplace_back("loss");
-  check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
-        fmt::join(names, " or "));
+  check(std::find(names.begin(), names.end(), asked) != names.end(),
+        "--best-by: {} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
   return asked;
 }
 
@@ -42,12 +40,12 @@ TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, cons
     const Tokenizer made = task.make_tokenizer(spec);
     return {made, made};
   }
-  // A checkpoint without one is given another's.
+  // A checkpoint without a tokenizer uses another's.
   const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
   return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
 }
 
-// Gives the Spec what task and tokenizer need. -> whether the model gets a new head
+// Adapts the Spec to the task and the tokenizer. -> whether the model gets a new head
 bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Origin& origin,
            const std::string& from, const Say& say) {
   const Spec before = spec;
@@ -63,7 +61,7 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   return new_head;
 }
 
-// What the checkpoint lacks begins as in a new model.
+// Parameters that the checkpoint lacks are initialised as in a new model.
 void initialise_missing(Transformer& model, uint64_t seed) {
   Transformer fresh(model.spec);
   initialise(fresh, seed);
@@ -74,7 +72,7 @@ void initialise_missing(Transformer& model, uint64_t seed) {
   });
 }
 
-// The weights with which the run begins.
+// The weights at the start of the run.
 void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   const TrainOptions& o = job.options;
   if (o.from.empty()) {
@@ -88,7 +86,7 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
-  job.model.spec = spec;  // its context may be the shorter one asked for
+  job.model.spec = spec;  // its context may be the requested shorter one
   job.plan.from = o.from;
 }
 
@@ -135,7 +133,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   }
   std::unique_ptr<ExamplesTask> task = open_task(options, spec);
   task->watch(reading);
-  job.options.best_by = choose_best_by(options.best_by, *task);
+  job.options.best_by = choose_best_by(options.best_by, task->evaluation());
   const TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
   const Tokenizer& tokenizer = tokenizers.source;
   const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);

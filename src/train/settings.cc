@@ -1,13 +1,13 @@
 #include "train/settings.h"
 
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {
 
 const char* name_of(Averaged of) { return of == Averaged::last ? "last" : "best"; }
 
-// What only some objectives have a use for.
+// Settings that only some objectives use.
 void add_settings_of_objective(const TrainOptions& o, Objective objective,
                                nlohmann::ordered_json& s) {
   if (objective == Objective::pairs) {
@@ -15,7 +15,7 @@ void add_settings_of_objective(const TrainOptions& o, Objective objective,
     s["source_prefix"] = o.source_prefix;
     if (o.best_by == "bleu" || o.best_by == "chrf") s["bleu_lines"] = o.bleu_lines;
   } else if (objective != Objective::labels) {
-    s["evaluate_windows"] = o.evaluate_windows;  // losses of other windows cannot be compared
+    s["evaluate_windows"] = o.evaluate_windows;  // losses of other windows are not comparable
   }
   if (objective == Objective::masked || objective == Objective::spans) {
     s["mask"] = o.mask;
@@ -51,7 +51,7 @@ nlohmann::ordered_json settings_of(const TrainOptions& o, Objective objective) {
   s["average"] = o.average;
   if (o.average > 1) {
     s["average_of"] = name_of(o.average_of);
-    s["evaluate_every"] = o.evaluate_every;  // whose weights the mean is of
+    s["evaluate_every"] = o.evaluate_every;  // the evaluations whose weights are averaged
   }
   s["best_by"] = o.best_by;
   add_settings_of_objective(o, objective, s);

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// The options that decide a run's numbers. An option that decides nothing is left out: where files
-// lie, how often something is saved, shown or measured, and when a run ends.
+// The options that determine the results of a run. Options without effect on them are omitted:
+// locations of files, how often something is saved, shown or evaluated, and when a run ends.
 nlohmann::ordered_json settings_of(const TrainOptions& options, Objective objective);
 
 }  // namespace fovea

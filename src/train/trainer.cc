@@ -26,7 +26,8 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
       folder_(folder),
       report_(progress),
       stepper_(job.model, *job.task, job.options),
-      record_(job.options.out, job.plan.first_step) {
+      record_(job.options.out, job.plan.first_step),
+      evaluation_(job.task->evaluation()) {
   progress_.steps = options_.steps;
   if (options_.average > 1) average_.emplace(job.model, options_.average);
   if (job_.snapshot) resume();
@@ -45,7 +46,7 @@ void Trainer::resume() {
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
   progress_.best_figures = state.value("best_figures", progress_.best_figures);
   if (progress_.best_loss || !progress_.best_figures.empty())
-    best_ = TrainingTask::Measured{.loss = progress_.best_loss, .figures = progress_.best_figures};
+    best_ = Measured{.loss = progress_.best_loss, .figures = progress_.best_figures};
   start_figures_ = state.value("start_figures", start_figures_);
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
@@ -58,9 +59,9 @@ void Trainer::resume() {
 TrainResult Trainer::run() {
   TrainResult result;
   const Clock::time_point start = Clock::now();
-  double smooth = 0;  // seconds a step, averaged over about ten
+  double smooth = 0;  // seconds per step, averaged over about ten
   bool go_on = true;
-  if (progress_.step == 0 && job_.task->measures_start()) {
+  if (progress_.step == 0 && job_.task->evaluates_start()) {
     evaluate();
     start_figures_ = progress_.figures;
   }
@@ -102,7 +103,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-// Into the progress; `seconds` is what a step takes now.
+// Sets the progress; `seconds` is the current time of a step.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
   progress_.gradient_norm = outcome.gradient_norm;
@@ -114,8 +115,8 @@ void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.peak_bytes = resident_peak();
 }
 
-// A step whose numbers are not finite is skipped; several in a row end the run and leave the last
-// snapshot as it is.
+// A step with non-finite numbers is skipped; several in a row end the run, and the last snapshot is
+// kept.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;
@@ -132,8 +133,8 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
   progress_.warning = what + "; skipped";
 }
 
-// Before anything is written: what is on the disk stays good. A weight or moment that is not finite
-// never becomes so again.
+// Checked before anything is written, so that the files on disk stay valid. A weight or moment that
+// is not finite never becomes finite again.
 void Trainer::require_finite() const {
   for (const auto& [name, tensor] : stepper_.optimizer.state()) {
     const int64_t bad = count_nonfinite(tensor);
@@ -152,14 +153,12 @@ std::string Trainer::last_good() const {
 Transformer& Trainer::judged() { return average_ ? average_->mean() : job_.model; }
 
 void Trainer::evaluate() {
-  const bool measures = job_.task->measures();
-  const bool ranks = measures && options_.average_of == Averaged::best;
-  if (average_) {
-    average_->add(ranks ? merit(job_.task->measure(job_.model))
-                        : static_cast<double>(progress_.step));
-  }
-  if (!measures) return;
-  const TrainingTask::Measured found = job_.task->measure(judged());
+  const bool evaluates = job_.task->evaluates();
+  const bool ranks = evaluates && options_.average_of == Averaged::best;
+  if (average_)
+    average_->add(ranks ? merit(measure(job_.model)) : static_cast<double>(progress_.step));
+  if (!evaluates) return;
+  const Measured found = measure(judged());
   progress_.validation_loss = found.loss;
   progress_.figures = found.figures;
   progress_.bits_per_byte = found.bits_per_byte;
@@ -178,11 +177,22 @@ void Trainer::evaluate() {
   if (!newest) write_model();
 }
 
-double Trainer::merit(const TrainingTask::Measured& measured) const {
+Trainer::Measured Trainer::measure(const Transformer& model) const {
+  const Predictions found = job_.task->predict(model);
+  const FigureValues loss = values_of(evaluation_.loss, found);
+  return {.loss = value_of(loss, "loss"),
+          .figures = values_of(evaluation_.figures, found),
+          .bits_per_byte = value_of(loss, "bits_per_byte").value_or(0)};
+}
+
+double Trainer::merit(const Measured& measured) const {
   if (measured.loss && !std::isfinite(*measured.loss))
     return -std::numeric_limits<double>::infinity();
-  for (const auto& [name, value] : measured.figures)
-    if (name == options_.best_by) return value;
+  for (const Figure& figure : evaluation_.figures) {
+    const std::optional<double> value = value_of(measured.figures, figure.name);
+    if (figure.name == options_.best_by && value)
+      return figure.greater_is_better ? *value : -*value;
+  }
   return -measured.loss.value_or(0);
 }
 
@@ -193,8 +203,8 @@ void Trainer::write_model() {
 
 void Trainer::save() {
   require_finite();
-  // Until an evaluation has chosen the best, the newest is in the directory; before the snapshot,
-  // so that the snapshot of the last step says that all is there.
+  // Before the first evaluation, the directory contains the newest weights. They are written before
+  // the snapshot, so that the snapshot of the last step implies a complete directory.
   if (!best_ || options_.best_by == kNewest) write_model();
   nlohmann::ordered_json state;
   state["step"] = progress_.step;

@@ -9,7 +9,8 @@
 
 namespace fovea {
 
-// As TrainOptions::best_by: the directory holds the newest weights, whatever is measured.
+// As in TrainOptions::best_by: the directory contains the newest weights, regardless of
+// evaluations.
 constexpr const char* kNewest = "newest";
 
 // The loop: steps, evaluations, samples, snapshots.
@@ -22,13 +23,20 @@ class Trainer {
  private:
   void resume();
   void evaluate();
-  double merit(const TrainingTask::Measured& measured) const;  // the higher the better
+  // The figures of the held-out part.
+  struct Measured {
+    std::optional<double> loss;
+    FigureValues figures = {};  // besides the loss
+    double bits_per_byte = 0;   // 0 = not applicable
+  };
+  Measured measure(const Transformer& model) const;
+  double merit(const Measured& measured) const;  // higher is better
   void save();
   void write_model();
   void take(const Stepper::Outcome& outcome, double seconds);
   void guard(const Stepper::Outcome& outcome);
   void require_finite() const;
-  Transformer& judged();  // what is evaluated and written
+  Transformer& judged();  // the weights that are evaluated and written
   std::string last_good() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
 
@@ -40,8 +48,9 @@ class Trainer {
   std::optional<WeightAverage> average_;
   Record record_;
   TrainProgress progress_;
-  TrainingTask::Figures start_figures_;  // before the first step
-  std::optional<TrainingTask::Measured> best_;
+  const EvaluationTask evaluation_;
+  FigureValues start_figures_;  // before the first step
+  std::optional<Measured> best_;
   int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;
   int64_t saved_step_ = -1;

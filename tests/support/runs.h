@@ -6,12 +6,14 @@
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
+#include "support/small_spec.h"
 #include "support/temporary_folder.h"
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 
-// Text of a few characters that can be learnt: words of a small vocabulary in a random order.
+// Returns a text of a few characters that a model can learn: words of a small vocabulary in random
+// order.
 inline std::string words(int64_t count) {
   const char* const all[] = {"the ", "cat ", "sat ", "on ", "a ", "mat\n"};
   std::string text;
@@ -21,43 +23,27 @@ inline std::string words(int64_t count) {
 }
 
 inline Spec small_spec(float dropout = 0) {
-  Spec spec;
-  spec.width = 16;
-  spec.context = 16;
-  spec.decoder->layers = 1;
-  spec.decoder->attention.heads = 2;
+  Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16, .layers = 1});
   spec.dropout = {dropout, dropout, dropout};
   return spec;
 }
 
 inline Spec small_encoder() {
-  Spec spec = preset("bert-base");
-  spec.vocabulary = 0;
-  spec.width = 32;
-  spec.context = 32;
-  spec.encoder->layers = 1;
-  spec.encoder->attention.heads = 2;
-  spec.encoder->ffn.width = 64;
+  Spec spec = test::scaled_down(preset("bert-base"),
+                                {.vocabulary = 0, .context = 32, .width = 32, .layers = 1}, 64);
   spec.dropout = {};
   spec.head = {.bias = true, .transform = true, .transform_norm = true};
   return spec;
 }
 
 inline Spec small_t5() {
-  Spec spec = preset("t5-small");
-  spec.vocabulary = 0;
-  spec.width = 32;
-  spec.context = 64;
-  for (auto* stack : {&spec.encoder, &spec.decoder}) {
-    (*stack)->layers = 1;
-    (*stack)->attention.heads = 2;
-    (*stack)->ffn.width = 64;
-  }
+  Spec spec = test::scaled_down(preset("t5-small"),
+                                {.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 64);
   spec.dropout = {};
   return spec;
 }
 
-// A folder with a text and the options of a run of a few milliseconds on it.
+// A folder with a text, and the options of a run on it that takes a few milliseconds.
 class Runs {
  public:
   Runs() { write_file_atomically(folder_ / "text.txt", words(600)); }
@@ -88,7 +74,7 @@ inline const Examples& examples_of(const Job& job) {
   return dynamic_cast<const ExamplesTask&>(*job.task).loaded();
 }
 
-// Leaves the run after the given step.
+// Returns a callback that stops the run after the given step.
 inline auto stop_after(int64_t step) {
   return [step](const TrainProgress& progress) { return progress.step < step; };
 }

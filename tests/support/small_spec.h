@@ -4,7 +4,7 @@
 
 namespace fovea::test {
 
-// A model that takes microseconds. Everything else is as in a default Spec.
+// A model that takes microseconds; all other fields have the defaults of a Spec.
 struct SmallSize {
   int64_t vocabulary = 11, context = 8, width = 12, layers = 2, heads = 2;
 };
@@ -35,6 +35,20 @@ inline Spec small_encoder_decoder(const SmallSize& size = {}) {
   Spec spec = small_decoder(size);
   spec.encoder = spec.decoder;
   return spec;
+}
+
+// A preset of this size; all else stays as it is.
+inline Spec scaled_down(Spec preset, const SmallSize& size, int64_t ffn_width) {
+  preset.vocabulary = size.vocabulary;
+  preset.context = size.context;
+  preset.width = size.width;
+  for (auto* stack : {&preset.encoder, &preset.decoder}) {
+    if (!*stack) continue;
+    (*stack)->layers = size.layers;
+    (*stack)->attention.heads = size.heads;
+    (*stack)->ffn.width = ffn_width;
+  }
+  return preset;
 }
 
 }  // namespace fovea::test

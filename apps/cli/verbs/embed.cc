@@ -115,7 +115,7 @@ class EmbedCommand : public Command {
   int embed(const Embedder& embedder, const OptionTable& table) {
     const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
     const int64_t width = options_.dimensions > 0 ? options_.dimensions : embedder.width();
-    LineJob job;
+    jobs::LineJob job;
     job.files = files_;
     job.out = out_;
     job.key =
@@ -127,8 +127,8 @@ class EmbedCommand : public Command {
       job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
       job.opening = job.beginning(0);
     }
-    const auto done = run_lines(
-        job, [&](const LineBlock& block) { return embed_block(embedder, layout, block); });
+    const auto done = jobs::run_lines(
+        job, [&](const jobs::LineBlock& block) { return embed_block(embedder, layout, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
     if (done->cut > 0)
       note(fmt::format(
@@ -138,12 +138,12 @@ class EmbedCommand : public Command {
     return 0;
   }
 
-  BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
-                          const LineBlock& block) const {
+  jobs::BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
+                                const jobs::LineBlock& block) const {
     EmbedOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
     const Embeddings embeddings = embedder.embed(block.lines, options);
-    BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
+    jobs::BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
     for (size_t i = 0; i < embeddings.cut.size(); ++i) {
       result.tokens += embeddings.tokens[i];
       if (embeddings.cut[i] == 0) continue;
@@ -154,12 +154,14 @@ class EmbedCommand : public Command {
 
   int evaluate(const Embedder& embedder) const {
     const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
-    print(json ? nlohmann::ordered_json(
-                     {{"pairs", r.pairs}, {"spearman", r.spearman}, {"pearson", r.pearson}})
-                         .dump() +
-                     "\n"
-               : fmt::format("pairs     {}\nspearman  {:.2f}\npearson   {:.2f}\n", r.pairs,
-                             r.spearman, r.pearson));
+    nlohmann::ordered_json object = {{"pairs", r.pairs}};
+    std::string rows = fmt::format("{:<10}{}\n", "pairs", r.pairs);
+    for (const Figure& figure : evaluation_task("similarity").figures) {
+      const double value = value_of(r.figures, figure.name).value();
+      object[figure.name] = value;
+      rows += fmt::format("{:<10}{:.{}f}\n", figure.title, value, figure.decimals);
+    }
+    print(json ? object.dump() + "\n" : rows);
     return 0;
   }
 

@@ -112,43 +112,54 @@ class EvalCommand : public Command {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses: requires --references, and the reverse");
     if (!model_.empty()) throw UsageError("MODEL: cannot be combined with --hypotheses");
-    const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
+    const auto hypotheses = jobs::all_lines(hypotheses_), references = jobs::all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",
                               hypotheses_, hypotheses.size(), references_, references.size()));
     }
-    const TranslationScores scores = score_translations(hypotheses, references);
-    Json result = as_json(scores);
+    const FigureValues scores = score_translations(hypotheses, references);
+    const std::vector<Figure>& figures = evaluation_task("pairs").figures;
+    Json result;
+    add_json(result, figures, scores);
     result["sequences"] = hypotheses.size();
-    print(json ? result.dump() + "\n" : as_text(scores));
+    print(json ? result.dump() + "\n" : rows_of(figures, scores));
     return 0;
   }
 
-  static std::string as_text(const TranslationScores& s) {
-    return fmt::format("{:<15}{:.2f}  {}\n{:<15}{:.2f}  {}\n", "BLEU", s.bleu, s.bleu_signature,
-                       "chrF2", s.chrf, s.chrf_signature);
+  static std::string row(const std::string& name, const std::string& value) {
+    return fmt::format("{:<15}{}\n", name, value);
   }
 
-  static Json as_json(const TranslationScores& s) {
-    return {{"bleu", s.bleu},
-            {"bleu_signature", s.bleu_signature},
-            {"chrf", s.chrf},
-            {"chrf_signature", s.chrf_signature}};
+  static std::string rows_of(const std::vector<Figure>& figures, const FigureValues& values) {
+    std::string out;
+    for (const Figure& figure : figures) {
+      const std::optional<double> value = value_of(values, figure.name);
+      if (!value) continue;
+      std::string text = fmt::format("{:.{}f}", *value, figure.decimals);
+      if (!figure.unit.empty()) text += " " + figure.unit;
+      if (!figure.signature.empty()) text += "  " + figure.signature;
+      out += row(figure.title, text);
+    }
+    return out;
   }
+
+  static void add_json(Json& json, const std::vector<Figure>& figures, const FigureValues& values) {
+    for (const Figure& figure : figures) {
+      const std::optional<double> value = value_of(values, figure.name);
+      if (!value) continue;
+      json[figure.name] = finite(*value);
+      if (!figure.signature.empty()) json[figure.name + "_signature"] = figure.signature;
+    }
+  }
+
+  // JSON has no NaN.
+  static Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
   static std::string as_text(const Evaluation& r) {
+    const EvaluationTask& task = evaluation_task(r.objective);
     const bool labels = r.objective == "labels";
-    const auto row = [](const std::string& name, const std::string& value) {
-      return fmt::format("{:<15}{}\n", name, value);
-    };
-    std::string out =
-        row("loss", fmt::format("{:.6f} nats per {}", r.loss, labels ? "label" : "token"));
-    const char* perplexity = r.objective == "one_by_one" ? "pseudo-ppl" : "perplexity";
-    if (!labels) out += row(perplexity, fmt::format("{:.4f}", r.perplexity));
-    if (r.bytes > 0) out += row("bits per byte", fmt::format("{:.6f}", r.bits_per_byte));
-    for (const auto& [name, value] : r.figures) out += row(name, fmt::format("{:.4f}", value));
-    if (r.translation) out += as_text(*r.translation);
+    std::string out = rows_of(task.loss, r.figures) + rows_of(task.figures, r.figures);
     if (r.sequences > 0) out += row(labels ? "texts" : "pairs", fmt::format("{}", r.sequences));
     out += row(labels ? "labels" : "tokens", fmt::format("{}", r.tokens));
     if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
@@ -158,7 +169,6 @@ class EvalCommand : public Command {
   }
 
   static std::string as_json(const Evaluation& r) {
-    const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
     Json json = {{"objective", r.objective},
                  {"loss", finite(r.loss)},
                  {"perplexity", finite(r.perplexity)},
@@ -167,8 +177,7 @@ class EvalCommand : public Command {
                  {"bytes", r.bytes},
                  {"unknown", r.unknown},
                  {"sequences", r.sequences}};
-    for (const auto& [name, value] : r.figures) json[name] = finite(value);
-    if (r.translation) json.update(as_json(*r.translation));
+    add_json(json, evaluation_task(r.objective).figures, r.figures);
     return json.dump() + "\n";
   }
 

@@ -25,38 +25,5 @@ TEST(FilesBelow, AreSortedWithoutHiddenOnes) {
   expect_error(ErrorKind::BadFile, {"none"}, [&] { files_below(folder / "none"); });
 }
 
-// A folder from elsewhere once lent its name to any file of the reader's: a link in it was followed
-// out of it, and what it led to was read, indexed and shown.
-TEST(FilesBelow, LinksMustNotLeadOut) {
-  const TemporaryFolder folder;
-  make_directories(folder / "in/below");
-  make_directories(folder / "inner");
-  write_file_atomically(folder / "secret.txt", "secret");
-  write_file_atomically(folder / "inner/secret.txt", "the folder's name begins alike");
-  write_file_atomically(folder / "in/below/a.txt", "text");
-  const auto link = [&](const std::string& target, const std::string& name) {
-    ASSERT_EQ(symlink(target.c_str(), (folder / ("in/" + name)).c_str()), 0);
-  };
-  link("below/a.txt", "good.txt");
-  link("good.txt", "to_a_link.txt");
-  link("../secret.txt", "out.txt");
-  link(folder / "secret.txt", "absolute.txt");
-  link("below/../../inner/secret.txt", "around.txt");
-  link("nothing", "lost.txt");
-  link("circle.txt", "circle.txt");
-  link("..", "up");
-  link("below", "same");
-  link(".", "below/again");
-  const FilesBelow found = files_below(folder / "in");
-  EXPECT_EQ(found.files, (Paths{folder / "in/below/a.txt", folder / "in/good.txt",
-                                folder / "in/to_a_link.txt"}));
-  EXPECT_EQ(found.links_out,
-            (Paths{folder / "in/absolute.txt", folder / "in/around.txt", folder / "in/circle.txt",
-                   folder / "in/lost.txt", folder / "in/out.txt", folder / "in/up"}));
-  // The folder itself may be a link.
-  ASSERT_EQ(symlink("in", (folder / "name").c_str()), 0);
-  EXPECT_EQ(files_below(folder / "name").files.size(), 3u);
-}
-
 }  // namespace
 }  // namespace fovea

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 const std::string golden_folder = "tests/goldens/chat_templates/";
 
-// What the goldens were made at: 26 July 2024, 9:05:07, a Friday.
+// The time of the goldens: 26 July 2024, 9:05:07, a Friday.
 std::tm moment() {
   std::tm time{};
   time.tm_year = 124;
@@ -35,7 +35,7 @@ ordered_json read_golden(const std::string& name) {
   return ordered_json::parse(read_file(golden_folder + name));
 }
 
-// What a template renders as the goldens have it: {"text", "spans"} or {"error"}.
+// Returns the result of a template in the format of the goldens: {"text", "spans"} or {"error"}.
 ordered_json rendered(const std::string& source, const std::string& variables) {
   ordered_json result;
   try {
@@ -59,8 +59,8 @@ ordered_json expected(const ordered_json& golden) {
   return result;
 }
 
-// Each template over each conversation, with and without the generation prompt.
-TEST(ChatTemplateGoldens, Conversations) {
+// Renders each template for each conversation, with and without the generation prompt.
+TEST(ChatTemplateGoldens, ConversationsMatchJinja2) {
   const ordered_json conversations = read_golden("conversations.json");
   const ordered_json cases = read_golden("rendered.json")["cases"];
   EXPECT_GE(cases.size(), 400u);
@@ -79,8 +79,8 @@ TEST(ChatTemplateGoldens, Conversations) {
   }
 }
 
-// A macro may be called where its text is thrown away, so the place of the text is not known.
-TEST(ChatTemplate, SpansWithoutAKnownPlaceAreNotMadeUp) {
+// The output of a macro may be discarded or moved, so the position of its spans is unknown.
+TEST(ChatTemplate, OmitsSpansWithoutAKnownPosition) {
   const auto result =
       ChatTemplate::parse(
           "{% macro m() %}{% generation %}x{% endgeneration %}{% endmacro %}{{ m() }}", "t")
@@ -105,7 +105,7 @@ ChatRequest hello() {
   return request;
 }
 
-TEST(ModelChat, TheTemplateOfADirectory) {
+TEST(ModelChatTest, ReadsTheTemplateOfADirectory) {
   const TemporaryFolder model;
   const auto answer = [&](const ChatRequest& request) {
     return ModelChat::open(model.path()).render(request, {}, moment).text;
@@ -137,7 +137,7 @@ TEST(ModelChat, TheTemplateOfADirectory) {
                [&] { answer(request); });
 }
 
-TEST(ChatFormatTest, IsOfADirectoryOrOfAFile) {
+TEST(ChatFormatTest, ComesFromADirectoryOrAFile) {
   const TemporaryFolder model;
   EXPECT_FALSE(chat_format(model.path(), "", std::nullopt));
   write_file_atomically(model / "chat_template.jinja",

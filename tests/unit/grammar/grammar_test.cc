@@ -1,6 +1,4 @@
-// The automaton against a naive recogniser, and what it may cost. Its stacks were once kept one by
-// one: under a schema that is read in many ways they doubled with each bracket, and one step of
-// the server never ended.
+// Compares the automaton with a naive recogniser.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +14,7 @@ namespace {
 
 using Symbol = Grammar::Symbol;
 using Sequence = Grammar::Sequence;
-using Rules = std::vector<std::vector<Sequence>>;  // by rule: its alternatives
+using Rules = std::vector<std::vector<Sequence>>;  // the alternatives of each rule
 
 Grammar::Bytes all_bytes() {
   Grammar::Bytes all;
@@ -24,8 +22,8 @@ Grammar::Bytes all_bytes() {
   return all;
 }
 
-// Some rules of a few alternatives over the letters a and b: nullable ones, ambiguous ones, ones
-// without words and ones that call each other in circles among them.
+// Random rules of a few alternatives over the letters a and b, including nullable, ambiguous, empty
+// and mutually recursive ones.
 Rules random_rules(std::mt19937_64& random, Grammar& grammar) {
   Rules rules(2 + random() % 4);
   for (std::vector<Sequence>& alternatives : rules) {
@@ -45,8 +43,8 @@ Rules random_rules(std::mt19937_64& random, Grammar& grammar) {
   return rules;
 }
 
-// Whether rule 0 has the word: what each rule derives of it, from where to where, until nothing is
-// new.
+// Returns whether rule 0 derives the word: adds the derivations of each rule for each part of the
+// word until nothing is new.
 class Naive {
  public:
   Naive(const Rules& rules, std::string word) : rules_(rules), word_(std::move(word)) {
@@ -80,7 +78,7 @@ class Naive {
     }
     return places;
   }
-  // Of a set, by its number: the sets are made in this order.
+  // Sets have numbers in the order in which they are created.
   static std::string letters(const Symbol& symbol) {
     return symbol.index == 0 ? "a" : symbol.index == 1 ? "b" : "ab";
   }
@@ -99,7 +97,7 @@ std::vector<std::string> words_up_to(size_t length) {
   return words;
 }
 
-// Where a word leads: kDead where no word goes on so.
+// Returns the state after a word; kDead if no word begins with it.
 int32_t read(GrammarAutomaton& automaton, std::string_view word) {
   int32_t state = automaton.start();
   for (const char c : word) {
@@ -108,7 +106,7 @@ int32_t read(GrammarAutomaton& automaton, std::string_view word) {
   return state;
 }
 
-// Compares what may follow each short word: whether it is one, and how far the next one is.
+// Compares the state after each short word: whether it accepts, and the distance to the next word.
 // `heir` takes over every state.
 void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& heir, int seed) {
   constexpr size_t kLongest = 7, kCompared = 4;
@@ -141,7 +139,7 @@ void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& 
   }
 }
 
-TEST(GrammarAutomaton, ReadsWhatANaiveRecogniserReads) {
+TEST(GrammarAutomaton, AgreesWithANaiveRecogniser) {
   int compared = 0;
   for (int seed = 0; compared < 150; ++seed) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
@@ -164,54 +162,6 @@ TEST(GrammarAutomaton, ReadsWhatANaiveRecogniserReads) {
   }
 }
 
-SchemaGrammar grammar_of(const std::string& schema) { return schema_grammar(schema, all_bytes()); }
-
-// What reading so many brackets costs, in bytes of memory.
-size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
-  GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  EXPECT_NE(read(automaton, std::string(depth, '[')), GrammarAutomaton::kDead);
-  return automaton.bytes();
-}
-
-// An array that may be one level of brackets or two: 2^n ways to read n of them, in n stacks.
-TEST(GrammarAutomaton, GrowsWithTheDepthAlone) {
-  const SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
-    {"type": "array", "items": {"$ref": "#/$defs/a"}},
-    {"type": "array", "items": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
-    {"type": "null"}]}}})");
-  const size_t at_100 = cost_of_brackets(grammar, 100), at_200 = cost_of_brackets(grammar, 200),
-               at_400 = cost_of_brackets(grammar, 400);
-  EXPECT_LT(at_400 - at_200, 3 * (at_200 - at_100)) << at_100 << " " << at_200 << " " << at_400;
-  EXPECT_LT(at_400, size_t{2} << 20);
-  GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  for (const size_t depth : {1, 2, 3, 60}) {
-    const std::string text = std::string(depth, '[') + "null, [null]" + std::string(depth, ']');
-    const int32_t state = read(automaton, text);
-    ASSERT_NE(state, GrammarAutomaton::kDead) << text;
-    EXPECT_TRUE(automaton.accepts(state)) << text;
-  }
-}
-
-// What no merging takes away has a limit.
-TEST(GrammarAutomaton, StopsWhereTooMuchIsToBeDone) {
-  std::vector<std::string> words;
-  std::string schema = R"({"enum": [)";
-  for (int i = 0; i < 900; ++i) {
-    words.push_back(fmt::format("\"{}{:x>90}\"", i, ""));
-    schema += words.back() + ",";
-  }
-  const SchemaGrammar grammar = grammar_of(schema + "0]}");
-  GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  const auto read_all = [&](int64_t allowed) {
-    for (const std::string& word : words) {
-      automaton.allow(allowed);
-      read(automaton, word);
-    }
-  };
-  expect_error(ErrorKind::InvalidArgument, {"too many ways"}, [&] { read_all(0); });
-  read_all(GrammarAutomaton::kMostWork);
-}
-
 TEST(GrammarAutomaton, RefusesLeftRecursion) {
   Grammar grammar(all_bytes());
   const int32_t a = grammar.add_rule(), b = grammar.add_rule();
@@ -219,22 +169,6 @@ TEST(GrammarAutomaton, RefusesLeftRecursion) {
   grammar.add(a, {});
   grammar.add(b, {Grammar::call(a)});
   expect_error(ErrorKind::InvalidArgument, {"begins with itself"}, [&] { grammar.finish(); });
-}
-
-// The compiler once called itself for each $ref of a chain, and the server died of its stack.
-TEST(GrammarAutomaton, FollowsChainsOfReferences) {
-  constexpr int kLength = 12'000;
-  for (const std::string last : {R"({"type": "null"})", R"({"$ref": "#"})"}) {
-    std::string schema = R"({"$ref": "#/$defs/a0", "$defs": {)";
-    for (int i = 0; i < kLength; ++i)
-      schema += fmt::format(R"("a{}": {{"$ref": "#/$defs/a{}"}}, )", i, i + 1);
-    const SchemaGrammar grammar =
-        grammar_of(fmt::format("{}\"a{}\": {}}}}}", schema, kLength, last));
-    GrammarAutomaton automaton(grammar.grammar, grammar.root);
-    const bool some = automaton.need(automaton.start()) < Grammar::kNever;
-    EXPECT_EQ(some, last.find("null") != std::string::npos);
-    EXPECT_EQ(read(automaton, "null") != GrammarAutomaton::kDead, some);
-  }
 }
 
 }  // namespace

@@ -3,61 +3,15 @@
 #include "inspector/routes.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "fovea/error.h"
-#include "fovea/model.h"
-#include "fovea/train_tokenizer.h"
 #include "inspector/page.h"
 #include "inspector/save.h"
+#include "unit/inspector/routes_fixture.h"
 
 namespace fovea::inspector {
 namespace {
-
-using Json = nlohmann::json;
-
-Model small() {
-  const std::string folder = testing::TempDir() + "/inspector_routes" + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/text.txt") << "to be, or not to be <b>that</b>\n";
-  TokenizerTraining characters;
-  characters.kind = TokenizerKind::character;
-  const auto trained = train_tokenizer({folder + "/text.txt"}, characters);
-  Spec spec;
-  spec.vocabulary = 0;
-  spec.context = 16;
-  spec.width = 16;
-  spec.decoder->layers = 2;
-  spec.decoder->attention.heads = 2;
-  return Model::create(spec, trained->tokenizer, 1);
-}
-
-class RoutesTest : public testing::Test {
- protected:
-  RoutesTest() : routes_("small", small()) {}
-
-  Answer get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
-    return routes_.answer({"GET", path, query, ""});
-  }
-  Answer post(const std::string& body) { return routes_.answer({"POST", "api/run", {}, body}); }
-  Json run(const std::string& text) {
-    return Json::parse(post(Json({{"model", "0"}, {"text", text}}).dump()).body);
-  }
-  void refused(const Answer& answer, int status, const std::string& text) {
-    EXPECT_EQ(answer.status, status) << answer.body;
-    EXPECT_NE(Json::parse(answer.body)["error"]["message"].get<std::string>().find(text),
-              std::string::npos)
-        << answer.body;
-  }
-
-  Routes routes_;
-};
 
 TEST_F(RoutesTest, ReturnsTheTokensOfARunAndReusesIt) {
   const Json first = run("to be");
@@ -165,42 +119,8 @@ TEST(Base64, PadsCorrectly) {
   EXPECT_EQ(base64(std::string("\xff\x00\x80", 3)), "/wCA");
 }
 
-// Nested JSON once crashed the program, and many keys kept it busy for minutes.
-TEST_F(RoutesTest, ReadsRunsWithinLimits) {
-  const std::string deep = std::string(150'000, '[') + std::string(150'000, ']');
-  refused(post(R"({"model":"0","text":"to","x":)" + deep + "}"), 400, "nested");
-  std::string keys = R"({"model":"0","text":"to")";
-  for (int i = 0; i < 100'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
-  refused(post(keys + "}"), 400, "100000 keys");
-}
-
-// 1.5 was once accepted as 1, and 2^32 as 0.
-TEST_F(RoutesTest, RequiresIntegerIds) {
-  for (const char* ids : {"[1.5]", "[4294967296]", "[-1]", "[1e300]", "[18446744073709551615]"}) {
-    refused(post(std::string(R"({"ids": )") + ids + "}"), 400, "ids");
-    refused(post(std::string(R"({"text": "to", "target_ids": )") + ids + "}"), 400, "target_ids");
-  }
-  refused(post(R"({"ids": 1})"), 400, "JSON");
-  refused(post(R"({"text": "to", "muted": [["self", 0.5, 0]]})"), 400, "muted");
-  refused(get("api/texts", {{"model", "0"}, {"ids", "4294967296"}}), 400, "ids");
-  EXPECT_EQ(post(R"({"ids": [1, 2]})").status, 200);
-}
-
-class TrainingLogTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/training_log" + std::to_string(getpid());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void write(const std::string& text) { std::ofstream(folder_ + "/log.jsonl") << text; }
-  Json log() { return Json::parse(training_log(folder_)); }
-
-  std::string folder_;
-};
-
 TEST_F(TrainingLogTest, ThinsLongLogs) {
-  EXPECT_EQ(log()["steps"].size(), 0u) << "there is no log yet";
+  EXPECT_EQ(log()["steps"].size(), 0u) << "there is no log";
   std::string text;
   for (int i = 1; i <= 5000; ++i) {
     const std::string step = "{\"step\":" + std::to_string(i);
@@ -216,23 +136,6 @@ TEST_F(TrainingLogTest, ThinsLongLogs) {
   EXPECT_EQ(json["steps"][1][0], 9);
   EXPECT_EQ(json["steps"].back()[0], 5000);
   EXPECT_EQ(json["evaluations"].back()["eval_loss"], 3);
-}
-
-// A directory may have any contents: nested JSON crashed the program, and a FIFO blocked both
-// handlers forever, even after SIGTERM.
-TEST_F(TrainingLogTest, SurvivesAHostileLog) {
-  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
-  write("{\"step\":1,\"loss\":" + deep + "}\n{\"step\":2,\"loss\":{\"a\":[1]}}\nnull\n[]\n\n\n" +
-        "{\"step\":\"" + std::string(1'000'000, 'x') + "\",\"eval_loss\":\"x\"}\n");
-  const Json json = log();
-  EXPECT_EQ(json["steps"], Json::array({Json({2, nullptr, nullptr, nullptr, nullptr})}));
-  EXPECT_LT(json.dump().size(), 1000u);
-
-  std::filesystem::remove(folder_ + "/log.jsonl");
-  ASSERT_EQ(mkfifo((folder_ + "/log.jsonl").c_str(), 0600), 0);
-  EXPECT_THROW(log(), Error);
-  Routes routes(std::vector<std::string>{folder_});
-  EXPECT_EQ(routes.answer({"GET", "api/training", {{"model", "0"}}, ""}).status, 400);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void check(std::initializer_list<Case> cases) {
   }
 }
 
-TEST(Language, Loops) {
+TEST(JinjaLanguage, RunsLoops) {
   check({
       {"{% for c in word %}<{{ c }}>{% endfor %}", R"({"word": "añ"})", "<a><ñ>"},
       {"{% for k in ages %}{{ k }}={{ ages[k] }} {% endfor %}", R"({"ages": {"ann": 3, "bob": 5}})",
@@ -71,7 +71,7 @@ TEST(Language, Loops) {
   });
 }
 
-TEST(Language, Scopes) {
+TEST(JinjaLanguage, ScopesVariables) {
   check({
       {"{% set n = 0 %}{% for x in [1, 2] %}{{ n }}{% set n = x %}{{ n }}{% endfor %}|{{ n }}", "",
        "0102|0"},
@@ -100,7 +100,7 @@ TEST(Language, Scopes) {
   });
 }
 
-TEST(Language, Macros) {
+TEST(JinjaLanguage, CallsMacros) {
   check({
       {"{% macro f(a, b=2, c=b) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(1) }} {{ f(1, c=9) }} {{ "
        "f(b=7, a=8) }}",
@@ -128,7 +128,7 @@ TEST(Language, Macros) {
   });
 }
 
-TEST(Language, Operators) {
+TEST(JinjaLanguage, EvaluatesOperators) {
   check({
       {"{{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 6 / 2 }}", "",
        "3 -4 1 2 3.5 3.0"},
@@ -154,7 +154,7 @@ TEST(Language, Operators) {
   });
 }
 
-TEST(Language, Access) {
+TEST(JinjaLanguage, ReadsItemsAndAttributes) {
   check({
       {"{{ m.role }}{{ m['role'] }}{{ m.get('role') }}{{ m.get('none', '-') }}{{ m.absent }}|",
        R"({"m": {"role": "user"}})", "useruseruser-|"},
@@ -173,7 +173,7 @@ TEST(Language, Access) {
   });
 }
 
-TEST(Language, Filters) {
+TEST(JinjaLanguage, AppliesFilters) {
   check({
       {"{{ absent|default('d') }}{{ none|default('d') }}{{ ''|default('d', true) }}{{ 0|d(1) }}",
        "", "dNoned0"},
@@ -231,7 +231,7 @@ b'|indent('> ', blank=true) }})",
   });
 }
 
-TEST(Language, Json) {
+TEST(JinjaLanguage, WritesJson) {
   check({
       {"{{ d|tojson }}", R"({"d": {"b": [1, 2.5, null, true], "a": "é\n\"<>&'"}})",
        R"({"b": [1, 2.5, null, true], "a": "é\n\"<>&'"})"},
@@ -257,7 +257,7 @@ TEST(Language, Json) {
   });
 }
 
-TEST(Language, Methods) {
+TEST(JinjaLanguage, CallsMethods) {
   check({
       {R"({{ ' a '.strip() }}|{{ 'xay'.strip('xy') }}|{{ '
 a'.lstrip('
@@ -280,7 +280,7 @@ a'.lstrip('
   });
 }
 
-TEST(Language, Types) {
+TEST(JinjaLanguage, TestsTypes) {
   check({
       {"{% for v in vs %}{{ v is string }}{{ v is number }}{{ v is mapping }}{{ v is iterable }}{{ "
        "v is sequence }}{{ v is none }}{{ v is boolean }} {% endfor %}",
@@ -305,7 +305,7 @@ TEST(Language, Types) {
   });
 }
 
-TEST(Language, WhiteSpace) {
+TEST(JinjaLanguage, TrimsWhiteSpace) {
   check({
       {R"(a
   {% if true %}
@@ -345,7 +345,7 @@ b)"},
   });
 }
 
-TEST(Language, Generation) {
+TEST(JinjaLanguage, MarksGenerationSpans) {
   check({
       {"a{% generation %}b{{ 1 }}{% endgeneration %}c", "", "ab1c"},
       {"{% set x = 1 %}{% generation %}{% set x = 2 %}{{ x }}{% endgeneration %}{{ x }}", "", "21"},
@@ -392,9 +392,9 @@ void check_sources(const std::string& name) {
   }
 }
 
-TEST(LanguageGoldens, Expressions) { check_sources("expressions.json"); }
-TEST(LanguageGoldens, WhiteSpace) { check_sources("whitespace.json"); }
-TEST(LanguageGoldens, Statements) { check_sources("statements.json"); }
+TEST(JinjaGoldens, ExpressionsMatchJinja2) { check_sources("expressions.json"); }
+TEST(JinjaGoldens, WhiteSpaceMatchesJinja2) { check_sources("whitespace.json"); }
+TEST(JinjaGoldens, StatementsMatchJinja2) { check_sources("statements.json"); }
 
 bool refused(const std::string& source, const std::string& variables) {
   try {
@@ -407,7 +407,7 @@ bool refused(const std::string& source, const std::string& variables) {
 
 // Any file of this kind: tools/fuzz_templates.py makes one of random templates. What fovea refuses
 // by name may be something that Jinja2 renders.
-TEST(LanguageGoldens, OfAFile) {
+TEST(JinjaGoldens, FileOfCasesMatchesJinja2) {
   const char* path = std::getenv("FOVEA_TEMPLATE_CASES");
   if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES names no file";
   const ordered_json golden = read_golden(path);

@@ -21,7 +21,7 @@ void expect_refusal(const std::string& source, const std::string& text) {
   }
 }
 
-TEST(Refusal, NamesLineAndColumn) {
+TEST(JinjaErrors, NameLineAndColumn) {
   const auto parse = [](const std::string& source) {
     return [source] { parsed(source, "model/chat_template.jinja"); };
   };
@@ -44,7 +44,7 @@ TEST(Refusal, NamesLineAndColumn) {
 }
 
 // Each is refused by name and place.
-TEST(Refusal, NamesWhatIsNotSupported) {
+TEST(JinjaErrors, NameUnsupportedFeatures) {
   for (const auto& [source, lacking] :
        {std::pair{"{{ 1e22|int }}", "line 1, column 5: unexpected 'e22'"},
         {"{{ 9223372036854775807 + 1 }}", "column 24: the result of + has more than 64 bits"},
@@ -74,15 +74,15 @@ TEST(Refusal, NamesWhatIsNotSupported) {
   }
 }
 
-// Jinja2 has it so too: what a condition skips may be unknown.
-TEST(Refusal, OfFiltersIsEarlyUnlessAConditionMaySkipThem) {
+// As in Jinja2, a filter in a branch that is not taken may be unknown.
+TEST(JinjaErrors, RefuseUnsupportedFiltersBeforeRendering) {
   expect_refusal("{% for x in [] %}{{ x|nope }}{% endfor %}", "filter 'nope' is not supported");
   EXPECT_EQ(text_of("{% if false %}{{ 1|nope }}{% endif %}{{ 1|nope if false else 2 }}"), "2");
   expect_refusal("{% if true %}{{ 1|nope }}{% endif %}", "filter 'nope' is not supported");
 }
 
-// Whatever a model's directory may hold ends in an error, in little time and memory.
-TEST(HostileTemplate, IsRefused) {
+// Any contents of a model's directory end in an error, in little time and memory.
+TEST(HostileTemplate, IsRefusedQuickly) {
   std::string deep_brackets = "{{ ", deep_blocks, long_sum = "{{ 1", long_path = "{{ a";
   for (int i = 0; i < 100000; ++i) {
     deep_brackets += "(";
@@ -134,7 +134,7 @@ TEST(HostileTemplate, IsRefused) {
 
 // Values that refer to one another in a cycle are freed, and chains of them without recursion: the
 // sanitizers look for leaks.
-TEST(HostileTemplate, CyclesAndChainsAreFreed) {
+TEST(HostileTemplate, FreesCyclesAndChains) {
   for (const char* source :
        {"{% set n = namespace() %}{% set n.me = n %}x",
         "{% set n = namespace() %}{% macro m() %}{% endmacro %}{% set n.m = [m] %}x",
@@ -148,7 +148,7 @@ TEST(HostileTemplate, CyclesAndChainsAreFreed) {
 }
 
 // No search among all names for each of them, which takes quadratic time.
-TEST(HostileTemplate, ManyNamesAreNoTrouble) {
+TEST(HostileTemplate, MayUseManyNames) {
   constexpr int kMany = 40'000;
   std::string named, bare;
   for (int i = 0; i < kMany; ++i) {
@@ -163,7 +163,7 @@ TEST(HostileTemplate, ManyNamesAreNoTrouble) {
             "40000 8 40000");
 }
 
-TEST(Language, KeysThatAreEqualAreOne) {
+TEST(JinjaLanguage, TreatsEqualKeysAsOne) {
   EXPECT_EQ(text_of("{{ {1: 'a', 1.0: 'b', true: 'c', none: 'd', '1': 'e'}|length }}"), "3");
   EXPECT_EQ(
       text_of("{% set d = {0: 'a', false: 'b', -0.0: 'c', 2.5: 'd'} %}{{ d[0] }}{{ d[2.5] }}"),
@@ -173,7 +173,7 @@ TEST(Language, KeysThatAreEqualAreOne) {
   EXPECT_THROW(text_of("{{ dict(a=1, a=2) }}"), Error);
 }
 
-TEST(HostileTemplate, LimitsAreTheCallers) {
+TEST(HostileTemplate, RespectsTheCallersLimits) {
   const std::string loop = "{% for i in range(1000) %}{{ i }}{% endfor %}";
   EXPECT_EQ(text_of(loop).size(), 2890u);
   RenderLimits limits;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "fovea/error.h"
+#include "support/small_spec.h"
 
 namespace fovea {
 namespace {
@@ -17,11 +18,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 Model small_model(int64_t layers, uint64_t seed) {
-  Spec spec;
-  spec.context = 64;
-  spec.width = 16;
-  spec.decoder->layers = layers;
-  spec.decoder->attention.heads = 2;
+  Spec spec = test::small_decoder({.vocabulary = 0, .context = 64, .width = 16, .layers = layers});
   spec.head.tied = false;
   return Model::create(spec, Tokenizer::open("tests/goldens/translation_tokenizers"), seed);
 }
@@ -37,7 +34,7 @@ GenerateOptions some_options(int i) {
   return options;
 }
 
-// Results of the requests of all threads.
+// The results of the requests of all threads.
 class Answers {
  public:
   Engine::Sink sink(int request) {

@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-// The loss of one window by the definition, in double.
+// Returns the loss of one window by the definition, in double.
 double plain_loss(const Transformer& model, const Tensor& ids, const Tensor& targets) {
   const NoGradient off;
   Pass pass;
@@ -44,16 +44,10 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
         sum += plain_loss(job.model, window.target.ids, window.labels);
       }
     }
-    const Score found = score(job.model, DType::f32, examples_of(job));
-    EXPECT_EQ(found.asked, kWindows * 16);
+    const Predictions found = predict(job.model, DType::f32, examples_of(job));
+    EXPECT_EQ(found.labels, kWindows * 16);
     EXPECT_NEAR(found.loss, sum / (kWindows * 16), 1e-5) << "batch " << batch;
   }
-}
-
-TEST(EvaluationTest, BitsPerByteCountTheTextsBytes) {
-  EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 100), 1, 1e-12);
-  EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 200), 0.5, 1e-12);  // two bytes a token
-  EXPECT_EQ(bits_per_byte(3, 0, 0), 0);
 }
 
 struct Course {
@@ -71,7 +65,7 @@ Course follow(const TrainOptions& options) {
   return course;
 }
 
-// A run that gets worse after a while: random text, learnt by heart.
+// A run whose validation loss increases after a while: it memorises a random text.
 TrainOptions overfitting(const Runs& runs) {
   std::string noise;
   for (uint64_t i = 0; i < 400; ++i)
@@ -103,12 +97,12 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   const Job job = prepare(small_spec(), o, true, [](const std::string&) {});
   const ModelFiles kept = open_model_files(o.out, Weights::owned);
   const auto loss_of = [&](const Transformer& model) {
-    return score(model, DType::f32, examples_of(job)).loss;
+    return predict(model, DType::f32, examples_of(job)).loss;
   };
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse
 
-  // Once it has stopped it stays so; more patience goes on.
+  // A stopped run stays stopped; with more patience it continues.
   const TrainResult again = train(small_spec(), o);
   EXPECT_TRUE(again.stopped_early);
   EXPECT_EQ(again.step, course.result.step);

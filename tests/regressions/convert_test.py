@@ -1,0 +1,98 @@
+"""Conversions that ended the program, or wrote a model that only seemed intact."""
+import collections
+import json
+import resource
+import signal
+import unittest
+
+from support import ROOT, FoveaTest, fovea
+
+
+class Convert(FoveaTest):
+    def result(self, *arguments):
+        return json.loads(self.ok(fovea(*arguments, "--json")).stdout)
+
+    def dtypes(self, folder):
+        """Returns the number of tensors of each dtype."""
+        data = (folder / "model.safetensors").read_bytes()
+        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+        return collections.Counter(tensor["dtype"] for name, tensor in header.items() if name != "__metadata__")
+
+    def traced(self, model):
+        out = self.folder / "trace.safetensors"
+        self.ok(fovea("trace", model, "--ids", "3,1,4,1,5", "--out", out))
+        return out.read_bytes()
+
+    def test_a_directory_is_quantised_only_on_request(self):
+        """A directory made from a .gguf file kept its quantised blocks whatever --dtype and --quantize asked for; transformers read them
+        as the weights and generated nonsense. Only int8 and int4 quantise."""
+        for source in ("model.gguf", "quantised"):
+            self.ok(fovea("convert", self.model(), self.folder / source, "--quantize", "int8"))
+            for n, (options, wanted) in enumerate((((), "F32"), (("--dtype", "fp32"), "F32"), (("--dtype", "bf16"), "BF16"),
+                                                  (("--quantize", "none"), "F32"), (("--quantize", "none", "--dtype", "fp16"), "F16"))):
+                with self.subTest(source=source, options=options):
+                    out = self.folder / f"{source}-{n}"
+                    r = self.result("convert", self.folder / source, out, *options)
+                    self.assertEqual(r["weights"], {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}[wanted])
+                    self.assertNotIn("quantization_config", json.loads((out / "config.json").read_text()))
+                    self.assertEqual(set(self.dtypes(out)), {wanted})
+                    self.assertFalse([name for name in (out / "model.safetensors").read_bytes().split(b'"') if name.endswith(b"_scale")])
+                    if wanted == "F32" and source == "model.gguf":
+                        self.assertEqual(self.traced(out), self.traced(self.folder / source))
+            out = self.folder / f"{source}-int8"
+            self.assertIn("int8", self.result("convert", self.folder / source, out, "--quantize", "int8")["weights"])
+            self.assertIn("quantization_config", json.loads((out / "config.json").read_text()))
+            self.assertIn("I8", self.dtypes(out))
+            self.assertEqual(self.result("plan", out)["parameters"], self.result("plan", self.model())["parameters"])
+
+    def test_models_without_a_gguf_architecture_are_refused(self):
+        """convert ENCODER x.gguf ended by SIGFPE: a division by the heads of its decoder, of which it has none."""
+        encoder, pairs = ROOT / "tests/goldens/sentence_model", self.folder / "translator"
+        source = self.file("source", "red dog\n" * 40)
+        self.ok(fovea("train", "--preset", "translate-tiny", "--pairs", source, source, "--steps", "2", "--tokenizer", "bpe:270",
+                      "--evaluate-every", "0", "--out", pairs))
+        for model in (encoder, pairs):
+            out = self.folder / "x.gguf"
+            self.refused(fovea("convert", model, out), 2, "has an encoder", "GGUF")
+            self.assertFalse(out.exists())
+
+    def test_a_full_disk_leaves_no_files(self):
+        """A conversion that failed left half a folder, and the next attempt reported that it contained a model already."""
+        def little_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        self.model()
+        for there_before in (False, True):
+            with self.subTest(there_before=there_before):
+                parent = self.folder / f"parent{there_before}"
+                out = parent / "out"
+                (out if there_before else parent).mkdir(parents=True)
+                before = sorted(parent.rglob("*"))
+                self.refused(fovea("convert", self.model(), out, preexec_fn=little_room), 1, "cannot be written")
+                self.assertEqual(sorted(parent.rglob("*")), before)
+                if there_before:
+                    (out / "README.md").write_text("mine")
+                self.ok(fovea("convert", self.model(), out))
+                self.ok(fovea("generate", out, "-p", "The", "-n", "3"))
+                self.assertEqual((out / "README.md").exists(), there_before)
+                self.assertEqual([path.name for path in out.parent.iterdir()], ["out"])
+
+    def test_non_finite_numbers_are_refused(self):
+        """NaN became 0 in quantised weights, so that a damaged model seemed intact."""
+        weights = self.model() / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        length = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:length])
+        name = next(name for name in header if name.endswith("c_fc.weight") or name.endswith("up_proj.weight"))
+        begin = length + header[name]["data_offsets"][0]
+        for bits in (b"\0\0\xc0\x7f", b"\0\0\x80\x7f"):
+            data[begin:begin + 4] = bits
+            weights.write_bytes(data)
+            for out in ("x.gguf", "x"):
+                for to in ("int8", "int4"):
+                    self.refused(fovea("convert", self.model(), self.folder / out, "--quantize", to), 2, "1 of", name.rsplit(".", 1)[0] if out == "x" else "blk.", "finite")
+                    self.assertFalse((self.folder / out).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+#include "families/gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "checkpoint/gguf_tensors.h"
+#include "support/expect_error.h"
+#include "support/small_spec.h"
+
+namespace fovea {
+namespace {
+
+// convert ENCODER x.gguf ended by SIGFPE: the encoder was tried as a decoder without heads, by
+// which widths were divided. Models without an architecture of GGUF are refused by name.
+TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
+  for (const Spec& spec : {test::small_encoder(), test::small_encoder_decoder()}) {
+    Transformer model(validated(spec));
+    initialise(model, 1);
+    for (const Family* family : {static_cast<const Family*>(nullptr), &llama, &bert, &modernbert}) {
+      expect_error(ErrorKind::Unsupported, {"it has an encoder", "no supported GGUF architecture"},
+                   [&] { GgufModel(model, family, "F32"); });
+    }
+  }
+  Spec labels = test::small_decoder();
+  labels.head = {.kind = HeadKind::token, .labels = 3};
+  Transformer tagger(validated(labels));
+  expect_error(ErrorKind::Unsupported, {"its head is not a language model"},
+               [&] { GgufModel(tagger, nullptr, "F32"); });
+}
+
+// Converting to Q8_0 or Q4_0 turned NaN into 0 and infinity into a number, so that a broken model
+// looked whole. What a block cannot hold is refused.
+TEST(GgufConversion, RefusesNumbersThatBlocksCannotHold) {
+  Transformer model(validated(test::small_decoder({.context = 6, .width = 64, .heads = 4})));
+  initialise(model, 1);
+  float* weights = nullptr;
+  model.each([&](const std::string& name, Parameter& p) {
+    if (name == "decoder.1.ffn.up.weight") weights = p.value.data_as<float>() + 40;
+  });
+  ASSERT_NE(weights, nullptr);
+  weights[0] = std::numeric_limits<float>::quiet_NaN();
+  weights[1] = -std::numeric_limits<float>::infinity();
+  for (const char* block : {"Q8_0", "Q4_0"}) {
+    expect_error(ErrorKind::BadFile, {"2 of 16384 elements of blk.1.ffn_up.weight", "finite"},
+                 [&] { GgufModel(model, nullptr, block); });
+  }
+  GgufModel(model, nullptr, "F32");
+  weights[0] = 1e6f;
+  expect_error(ErrorKind::InvalidArgument, {"blk.1.ffn_up.weight", "65504"},
+               [&] { GgufModel(model, nullptr, "F16"); });
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,297 @@
+// Small or maximal requests that once crashed the server or exhausted its memory or time, and
+// conversations that try to forge special tokens.
+
+#include <sys/stat.h>
+
+#include "fovea/error.h"
+#include "serve/answer_limits.h"
+#include "unit/serve/api_fixture.h"
+
+namespace fovea::serve {
+namespace {
+
+class HostileRequestTest : public ApiTest {
+ protected:
+  Json conversation_with_call(const Json& arguments) {
+    const Json call = {{"function", {{"name", "f"}, {"arguments", arguments}}}};
+    const Json user = {{"role", "user"}, {"content", "x"}};
+    const Json assistant = {
+        {"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({call})}};
+    return {{"messages", Json::array({user, assistant})}};
+  }
+};
+
+// The arguments of a call are JSON in a string. They were once parsed without the limits of the
+// body, and writing 41,000 levels again crashed the program.
+TEST_F(HostileRequestTest, KeepsDeepArgumentsAsText) {
+  for (const std::string& inner :
+       {std::string(100'000, '[') + std::string(100'000, ']'), std::string(100'000, '[')}) {
+    const std::string arguments = "{\"a\":" + inner + "}";
+    model_->facts.context = 1 << 20;
+    const auto exchange = post(kChatPath, conversation_with_call(arguments));
+    EXPECT_EQ(exchange->answer.status, 200) << exchange->answer.body;
+    const Json messages = Json::parse(conversation_.messages);
+    EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], arguments);
+  }
+}
+
+TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/chat.jinja";
+  std::ofstream(path) << "{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}";
+  model_->chat = chat_format("", path, *tokenizer_);
+  model_->facts.context = 1 << 20;
+  // Together with the conversation's own levels, 60 levels exceed the template's limit.
+  const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
+  const auto exchange = post(kChatPath, conversation_with_call(deep));
+  refused(exchange, 400, "messages", "nested");
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{\"a\":[]}"))->answer.status, 200);
+}
+
+TEST_F(HostileRequestTest, ReadsManyKeysQuicklyAndRefusesTooMany) {
+  std::string body = "{\"content\":\"a\"";
+  for (int i = 0; i < 99'000; ++i) body += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_EQ(ask("POST", "/tokenize", body + "}")->answer.status, 200);
+  for (int i = 0; i < 2'000; ++i) body += ",\"x" + std::to_string(i) + "\":0";
+  refused(ask("POST", "/tokenize", body + "}"), 400, nullptr, "100000 keys");
+}
+
+// A request of 686 bytes could cause gigabytes of output: many prompts, many choices for each, and
+// all attention weights of each token.
+TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
+  model_->facts.context = 4096;
+  model_->facts.width = 1024;
+  const Json trace = {{"attention", {{"top_k", 1024}}}, {"hidden_states", {{"layer", 2}}}};
+  const Json asked = {{"prompt", std::vector<std::string>(32, "the fox")},
+                      {"n", 16},
+                      {"max_tokens", 500},
+                      {"logprobs", 20},
+                      {"fovea", trace}};
+  refused(post(kCompletionPath, asked), 400, "max_tokens", "at most 64 MiB");
+  EXPECT_TRUE(prompts_.empty());
+  Json less = asked;
+  less["max_tokens"] = 1;
+  EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
+  less["stream"] = true;
+  EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
+  // An implicit length is shortened.
+  model_->facts.context = 1 << 20;
+  EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->answer.status, 200);
+  EXPECT_LT(options_.max_tokens, 40'000);
+  EXPECT_GT(options_.max_tokens, 20'000);
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+  EXPECT_GT(options_.max_tokens, 900'000) << "text alone takes little memory";
+  refused(
+      post(kCompletionPath, {{"prompt", std::vector<std::string>(32, std::string(150'000, 'x'))},
+                             {"n", 16},
+                             {"echo", true}}),
+      400, "echo", "at most 64 MiB");
+}
+
+// Tokens may be longer than estimated.
+TEST_F(HostileRequestTest, LimitsHeldResponses) {
+  HeldBytes one, two, three, four, five;
+  EXPECT_THROW(one.set(kMostAnswerBytes + 1), ApiError);
+  for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
+  try {
+    five.set(1);
+    ADD_FAILURE() << "more than the limit of all responses";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status, 503);
+  }
+  one.set(0);
+  five.set(1);
+  pieces_ = {std::string(40 << 20, 'x'), "y"};
+  refused(post(kChatPath, chat({{"n", 2}})), 400, "body", "at most 64 MiB");
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
+}
+
+TEST_F(HostileRequestTest, WritesTokensOfALongTextDirectly) {
+  const std::string text(200'000, 'q');
+  const auto exchange = post("/tokenize", {{"content", text}, {"with_pieces", true}});
+  const Json json = parsed(exchange);
+  std::string joined;
+  for (const Json& token : json["tokens"]) joined += token["piece"].get<std::string>();
+  EXPECT_EQ(joined, text);
+  EXPECT_EQ(json["count"], json["tokens"].size());
+  EXPECT_EQ(json["max_model_len"], 64);
+}
+
+TEST_F(HostileRequestTest, EstimatesVectorsBeforeComputing) {
+  EXPECT_THROW(check_vectors(2048, 8192, false, "input"), ApiError);
+  check_vectors(2048, 3072, true, "input");
+  check_vectors(2048, 1024, false, "input");
+}
+
+// A function parameter named <|im_end|> once ended the system message: values were guarded, but
+// names and extra template variables were not.
+TEST_F(HostileRequestTest, GuardsNamesAndVariables) {
+  const std::string special(tokenizer_->text_of(tokenizer_->eos_id().value()));
+  model_->chat = ChatFormat{[](const ChatRequest& request) {
+    return request.messages + request.tools + request.documents + request.variables;
+  }};
+  model_->facts.context = 4096;
+  const Json held = {{special, special}, {"plain", Json::array({special, {{special, 1}}})}};
+  Json asked = conversation_with_call(Json{{special, 1}}.dump());
+  asked["messages"][0]["content"] = special;
+  asked["messages"][0][special] = held;
+  asked["tools"] = {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", held}}}}};
+  asked["documents"] = {held};
+  asked["chat_template_kwargs"] = held;
+  asked["reasoning_effort"] = special;
+  EXPECT_EQ(post(kChatPath, asked)->answer.status, 200);
+  ASSERT_EQ(prompts_.size(), 1u);
+  for (const int32_t id : prompts_[0]) EXPECT_FALSE(tokenizer_->is_special(id));
+}
+
+class TemplateTest : public HostileRequestTest {
+ protected:
+  void use(const std::string& source) {
+    path_ = folder_.path() + "/secret place.jinja";
+    std::ofstream(path_) << source;
+    model_->chat = chat_format("", path_, *tokenizer_);
+    model_->facts.context = 4096;
+  }
+  std::string last_prompt() { return tokenizer_->decode(prompts_.back()); }
+
+  const TemporaryFolder folder_;
+  std::string path_;
+};
+
+// Clients of OpenAI's API send null with tool calls; a template that concatenates strings refused
+// it.
+TEST_F(TemplateTest, AcceptsNullContentWithToolCalls) {
+  use("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}");
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
+  EXPECT_EQ(last_prompt(), "user:x;assistant:;");
+  Json absent = conversation_with_call("{}");
+  absent["messages"][1].erase("content");
+  EXPECT_EQ(post(kChatPath, absent)->answer.status, 200);
+  EXPECT_EQ(last_prompt(), "user:x;assistant:;");
+  use("{% for m in messages %}{{ 'calls' if m.content is none else m.content }};{% endfor %}");
+  EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
+  EXPECT_EQ(last_prompt(), "x;calls;") << "a template that handles null receives it";
+}
+
+TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {
+  use("{{ raise_exception('no: ' ~ messages[0].content) }}");
+  const Json long_chat = {
+      {"messages", {{{"role", "user"}, {"content", std::string(200'000, 'w')}}}}};
+  const auto exchange = post(kChatPath, long_chat);
+  refused(exchange, 400, "messages", "the chat template: line 1, column");
+  EXPECT_EQ(exchange->answer.body.find("secret place"), std::string::npos);
+  EXPECT_LT(exchange->answer.body.size(), 700u);
+}
+
+// A template without support for tools silently ignored them.
+TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
+  const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
+  use("{% for m in messages %}{{ m.content }}{% endfor %}");
+  refused(post(kChatPath, chat({{"tools", tools}})), 400, "tools", "not supported");
+  refused(post(kChatPath, chat({{"documents", {{{"text", "a"}}}}})), 400, "documents");
+  for (const char* choice : {"none", "required"}) {
+    const auto exchange = post(kChatPath, chat({{"tools", tools}, {"tool_choice", choice}}));
+    EXPECT_EQ(exchange->answer.status, 200) << choice << exchange->answer.body;
+  }
+  use("{{ tools }}{{ documents }}");
+  EXPECT_EQ(
+      post(kChatPath, chat({{"tools", tools}, {"documents", {{{"text", "a"}}}}}))->answer.status,
+      200);
+}
+
+TEST_F(TemplateTest, RefusesAFifoAsTemplate) {
+  const std::string path = folder_.path() + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(chat_format("", path, *tokenizer_), Error);
+}
+
+TEST_F(HostileRequestTest, RefusesAModelWithoutALanguageModelHead) {
+  refused(post(kChatPath, chat({{"model", "second/model"}})), 400, "model",
+          "second/model: has no language-model head");
+  refused(post(kCompletionPath, {{"model", "third"}, {"prompt", "a"}}), 400, "model",
+          "third: has no language-model head");
+}
+
+TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
+  const std::string word(300'000, 'w');
+  for (const auto& exchange :
+       {ask("POST", kChatPath, "{\"messages\": \"" + word),
+        ask("POST", kChatPath, "{\"a\": " + word),
+        post(kChatPath, chat({{"response_format", {{"type", word}}}})),
+        post(kChatPath,
+             chat({{"tool_choice", word}, {"tools", {{{"function", {{"name", word}}}}}}})),
+        post(kChatPath, chat({{"model", word}})), post(kCompletionPath, {{"prompt", word}})}) {
+    EXPECT_GE(exchange->answer.status, 400);
+    EXPECT_LT(exchange->answer.body.size(), 1000u) << exchange->answer.body.substr(0, 300);
+  }
+}
+
+// A schema that can be read in too many ways was a 500, as if the server had failed. It is the
+// client's error.
+TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
+  error_ = "schema: too many ways";
+  error_kind_ = ErrorKind::InvalidArgument;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
+  error_kind_ = ErrorKind::OutOfMemory;
+  EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
+}
+
+// 600,000 lines of one letter took gigabytes before the first translation. Lines are counted first,
+// and none is tokenised once the client has gone.
+TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
+  model_->translator->directions = {{"de", "en", ""}};
+  const auto translated = [&](const std::string& text, Json more = Json::object()) {
+    more.update({{"q", text}, {"source", "de"}, {"target", "en"}});
+    return post("/translate", more);
+  };
+  std::string lines;
+  for (int i = 0; i < 65'536; ++i) lines += "\n";
+  refused_plainly(translated(lines), 400, "at most 65536");
+  lines.resize(65'536 / 4);
+  refused_plainly(translated(lines, {{"alternatives", 3}}), 400, "at most 65536");
+  EXPECT_EQ(translated(std::string(1000, '\n') + "a")->answer.status, 200);
+}
+
+TEST_F(HostileRequestTest, TokenisesNoLineAfterADisconnect) {
+  model_->translator->directions = {{"de", "en", ""}};
+  int lines = 0;
+  const auto exchange = std::make_shared<http::FakeExchange>();
+  model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
+    if (++lines == 3) exchange->leave();
+    return TranslationRequest{};
+  };
+  http::Request request;
+  request.method = "POST";
+  request.path = "/translate";
+  request.body = Json{{"q", "a\nb\nc\nd\ne\nf"}, {"source", "de"}, {"target", "en"}}.dump();
+  const auto found = router_.find(request);
+  std::get<const http::Route*>(found)->handler(request, exchange);
+  EXPECT_EQ(lines, 3);
+  EXPECT_TRUE(prompts_.empty());
+}
+
+// /rerank with a query of 1.9 MB took over 200 seconds: the query was tokenised for each of 2,048
+// texts, even after the client had disconnected.
+TEST_F(HostileRequestTest, TokenisesALongQueryOnce) {
+  std::string query;
+  for (int i = 0; i < 20'000; ++i) query += "fox sees a ";
+  const std::vector<std::string> texts(2048, "the eye");
+  const Json json = parsed(post("/rerank", {{"query", query}, {"texts", texts}}));
+  ASSERT_EQ(json.size(), 2048u);
+  EXPECT_EQ(json[2047]["score"].get<float>(), reranker_->score(query, {"the eye"})[0]);
+}
+
+TEST_F(HostileRequestTest, EmbedsNothingAfterADisconnect) {
+  const std::vector<std::string> texts(100, "the eye");
+  RerankOptions rerank;
+  rerank.stop = [] { return true; };
+  RerankQueue scores(*reranker_);
+  EXPECT_THROW(scores.submit("fox", texts, rerank, {}), Error);
+  EmbedOptions embed;
+  embed.stop = rerank.stop;
+  EmbedQueue vectors(*embedder_);
+  EXPECT_THROW(vectors.submit(texts, embed, {}), Error);
+}
+
+}  // namespace
+}  // namespace fovea::serve

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "support/expect_error.h"
+#include "support/runs.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ResumedRun : public testing::Test {
+ protected:
+  ResumedRun() { options_.save_every = 4; }
+
+  void stop_at(int64_t step) const { train(small_spec(), options_, {}, stop_after(step)); }
+  TrainPlan resume() const {
+    TrainPlan plan;
+    const TrainResult result = train(small_spec(), options_, [&](const TrainPlan& planned) {
+      plan = planned;
+      return true;
+    });
+    EXPECT_EQ(result.step, options_.steps);
+    return plan;
+  }
+
+  Runs runs_;
+  TrainOptions options_ = runs_.options("out");
+};
+
+// A run on characters went on with --tokenizer bpe:300 as if nothing had been said: the option was
+// not among the settings that are compared. Settings.IncludeEveryOptionThatAffectsTheResults keeps
+// others from being forgotten.
+TEST_F(ResumedRun, RefusesAnotherTokenizer) {
+  stop_at(6);
+  options_.tokenizer = "bpe:300";
+  expect_error(ErrorKind::InvalidArgument,
+               {"tokenizer was \"char\" and is \"bpe:300\"", "--allow-change"},
+               [&] { train(small_spec(), options_); });
+  options_.tokenizer = "char";
+  options_.label_smoothing = 0.1;
+  expect_error(ErrorKind::InvalidArgument, {"label_smoothing was"},
+               [&] { train(small_spec(), options_); });
+}
+
+// A run begun on a machine with bf16 was refused on one without, although --dtype automatic leaves
+// the choice to the program: it was made anew by the machine. A resumed run keeps its precision.
+TEST_F(ResumedRun, KeepsTheFirstPrecision) {
+  for (const auto& [precision, name] :
+       {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
+    options_.out = runs_ / name;
+    options_.precision = precision;
+    stop_at(6);
+    options_.precision = Precision::automatic;
+    const TrainPlan plan = resume();
+    EXPECT_EQ(plan.precision, name);
+    EXPECT_TRUE(plan.notes.empty());
+  }
+}
+
+// --position sinusoidal --stored-waves true could not be resumed: the stored waves are not trained,
+// so that no snapshot holds them, and the run was refused for want of them. They keep the values
+// with which the run began.
+TEST_F(ResumedRun, RestoresAModelWithStoredSinusoids) {
+  Spec spec = small_spec();
+  spec.decoder->position.kind = PositionKind::sinusoidal;
+  spec.decoder->position.stored = true;
+  options_.average = 2;
+  train(spec, options_);
+  TrainOptions stopped = options_;
+  stopped.out = runs_ / "stopped";
+  train(spec, stopped, {}, stop_after(11));
+  EXPECT_EQ(train(spec, stopped).step, options_.steps);
+  EXPECT_EQ(state_bytes(stopped, 20), state_bytes(options_, 20));
+  EXPECT_EQ(read_file(stopped.out + "/model.safetensors"),
+            read_file(options_.out + "/model.safetensors"));
+}
+
+// A folder from elsewhere with a FIFO for its log.jsonl made train wait for ever. What is not a
+// file is refused.
+TEST_F(ResumedRun, RefusesALogThatIsNotAFile) {
+  stop_at(8);
+  const std::string log = options_.out + "/log.jsonl";
+  fs::remove(log);
+  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
+  expect_error(ErrorKind::BadFile, {"log.jsonl", "FIFO"}, [&] { resume(); });
+}
+
+}  // namespace
+}  // namespace fovea

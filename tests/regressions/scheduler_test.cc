@@ -1,0 +1,114 @@
+#include "generate/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "support/expect_error.h"
+#include "unit/generate/requests.h"
+
+namespace fovea {
+namespace {
+
+using namespace test::requests;
+using test::Ids;
+
+// With dynamic scaling of rotary positions, an answer depended on earlier requests: texts on either
+// side of the original context, whose keys are rotated differently, shared pages.
+TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
+  Spec spec = test::small_model(300).spec;
+  spec.decoder->position.kind = PositionKind::rotary;
+  spec.decoder->position.rotary.scaling = RotaryScaling::dynamic;
+  spec.decoder->position.rotary.factor = 3;
+  spec.decoder->position.rotary.original_context = 100;
+  const Transformer model = test::made(validated(spec));
+  std::vector<Asked> requests(2);
+  for (int i = 0; i < 80; ++i) requests[0].prompt.push_back(i % 11);
+  requests[1].prompt = requests[0].prompt;
+  requests[0].options = test::greedy(5);
+  requests[1].options = test::greedy(100);
+  const Results expected = alone(model, requests, {});
+  EXPECT_EQ(answers_of(model, requests, {.pages = 20, .most_sequences = 1}, {}, 1), expected);
+}
+
+// With a cache smaller than the context, the server accepted a request and answered 500 later. The
+// text now ends where the cache does.
+TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
+  const Transformer model = test::small_model(300);
+  for (const int64_t pages : {1, 2, 3, 4}) {
+    for (const int64_t answers : {1, 2, 3}) {
+      for (const bool beams : {false, true}) {
+        for (const size_t length : {1, 63, 64, 100, 127}) {
+          Scheduler scheduler(model, {}, nullptr, {.pages = pages});
+          const int64_t room = scheduler.room(std::ssize(Ids(length)), answers);
+          GenerateOptions options = test::greedy(-1);
+          options.answers = answers;
+          if (beams) options.beams = answers;
+          std::vector<int64_t> written;
+          const auto sink = [&](const Event& event) {
+            EXPECT_EQ(event.error, nullptr) << event.error;
+            if (event.finished == nullptr) return true;
+            EXPECT_EQ(event.finished->finish, "length");
+            written.push_back(std::ssize(event.finished->ids));
+            return true;
+          };
+          const auto ask = [&] {
+            scheduler.add(scheduler.request({1, Ids(length, 1), options, sink, false}));
+          };
+          if (room < 1) {
+            expect_error(ErrorKind::InvalidArgument, {"prompt:", "pages of 64 tokens"}, ask);
+            continue;
+          }
+          ask();
+          while (scheduler.step()) {
+          }
+          EXPECT_EQ(written, std::vector<int64_t>(static_cast<size_t>(answers), room))
+              << pages << " pages, " << answers << " results, prompt of " << length;
+        }
+      }
+    }
+  }
+}
+
+// A constraint that threw, exhausted memory or a sink that threw stopped the server for everybody:
+// any exception other than Error ended the engine's thread. It ends its own request only.
+TEST(ConcurrentRequests, FailAlone) {
+  const Transformer model = test::small_model(150);
+  const Asked one{{1, 2, 3}, test::greedy(20)};
+  const Results expected = alone(model, {one}, {});
+  Scheduler scheduler(model, {}, nullptr, {.pages = 30});
+  std::map<uint64_t, std::string> errors;
+  Results answers;
+  for (uint64_t number = 1; number <= 5; ++number) {
+    Asked asked = one;
+    if (number % 2 == 0) {
+      asked.options.constrain = [number](const std::vector<int32_t>& written, float*, int64_t) {
+        if (written.size() < 5) return;
+        if (number == 2) throw Error(ErrorKind::InvalidArgument, "schema: too much");
+        throw std::bad_alloc();
+      };
+    }
+    const auto sink = [&, number](const Event& event) {
+      if (number == 5 && event.id >= 0) throw std::runtime_error("nobody listens");
+      if (event.error != nullptr) {
+        errors[number] = fmt::format("{}: {}", static_cast<int>(event.error_kind), event.error);
+      }
+      if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
+      return true;
+    };
+    scheduler.add(scheduler.request({number, asked.prompt, asked.options, sink, false}));
+  }
+  while (scheduler.step()) {
+  }
+  EXPECT_EQ(answers.size(), 2u);
+  for (const uint64_t number : {1, 3}) EXPECT_EQ(answers[number], expected.at(1));
+  EXPECT_EQ(errors[2],
+            fmt::format("{}: schema: too much", static_cast<int>(ErrorKind::InvalidArgument)));
+  EXPECT_TRUE(errors[4].starts_with(fmt::format("{}: ", static_cast<int>(ErrorKind::OutOfMemory))));
+  EXPECT_NE(errors[5].find("nobody listens"), std::string::npos);
+  EXPECT_EQ(scheduler.status().running, 0);
+  EXPECT_EQ(scheduler.status().cache_used_bytes, 0);
+}
+
+}  // namespace
+}  // namespace fovea

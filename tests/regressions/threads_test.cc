@@ -1,0 +1,45 @@
+#include "base/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <new>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+class ThreadTeam : public testing::Test {
+ protected:
+  ~ThreadTeam() override { set_thread_count(before_); }
+  const int before_ = thread_count();
+};
+
+// train under `prlimit --as` died by SIGABRT: memory that a thread of the team could not allocate
+// threw out of a parallel region, which ends the process. Exceptions now reach the caller.
+TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
+  for (const int threads : {1, 4}) {
+    set_thread_count(threads);
+    EXPECT_THROW(parallel_for(100, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }),
+                 std::bad_alloc);
+    std::atomic<int> others = 0;
+    const auto one_fails = [&](int64_t index) {
+      if (index == 0) throw Error(ErrorKind::Failed, "zero");
+      ++others;
+    };
+    EXPECT_THROW(parallel_tasks(100, one_fails), Error);
+    EXPECT_EQ(others, threads == 1 ? 0 : 99);
+  }
+}
+
+// OMP_NUM_THREADS=99999 was a segmentation fault of train: OpenMP's runtime cannot start so many
+// threads. The team has a limit.
+TEST_F(ThreadTeam, CountIsLimited) {
+  set_thread_count(kMostThreads + 1);
+  EXPECT_LE(thread_count(), kMostThreads);
+  EXPECT_GE(thread_count(), 1);
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,81 @@
+#pragma once
+
+// Requests to a scheduler, and their results together and alone.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/random.h"
+#include "generate/scheduler.h"
+#include "unit/generate/small_models.h"
+
+namespace fovea::test::requests {
+
+struct Asked {
+  Ids prompt;
+  GenerateOptions options;
+};
+
+// Prompts of many lengths, some with a common prefix; sampled, greedy, several samples, beams.
+inline std::vector<Asked> some_requests(size_t count, int64_t context) {
+  Random random(7, Stream::init);
+  std::vector<Asked> all;
+  for (size_t i = 0; i < count; ++i) {
+    Asked asked;
+    const int64_t length = 1 + random.word() % (static_cast<uint32_t>(context) * 2 / 3);
+    for (int64_t t = 0; t < length; ++t)
+      asked.prompt.push_back(i % 3 == 0 ? static_cast<int32_t>(t % 11)
+                                        : static_cast<int32_t>(random.word() % 11));
+    GenerateOptions& options = asked.options;
+    options.max_tokens = 1 + random.word() % 40;
+    options.sampling.seed = i;
+    options.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
+    if (i % 5 == 1) options.answers = 3;
+    if (i % 5 == 2) options.beams = 3, options.answers = 2;
+    if (i % 7 == 3) options.guesses = 4;
+    all.push_back(std::move(asked));
+  }
+  return all;
+}
+
+using Results = std::map<uint64_t, std::map<int64_t, Ids>>;
+
+// Submits a request every few steps.
+inline Results answers_of(const Transformer& model, const std::vector<Asked>& requests,
+                          const SchedulerOptions& options, const GenerationRules& rules,
+                          int every) {
+  Scheduler scheduler(model, rules, nullptr, options);
+  Results answers;
+  size_t next = 0;
+  for (int step = 0;; ++step) {
+    if (next < requests.size() && step % every == 0) {
+      const uint64_t number = next + 1;
+      const auto sink = [&answers, number](const Event& event) {
+        EXPECT_EQ(event.error, nullptr) << event.error;
+        if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
+        return true;
+      };
+      scheduler.add(
+          scheduler.request({number, requests[next].prompt, requests[next].options, sink, false}));
+      ++next;
+    }
+    if (!scheduler.step() && next == requests.size()) break;
+  }
+  EXPECT_EQ(scheduler.status().running, 0);
+  return answers;
+}
+
+inline Results alone(const Transformer& model, const std::vector<Asked>& requests,
+                     const GenerationRules& rules, DType cache = DType::f32) {
+  Results answers;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto results = generate({model, nullptr, rules, DType::f32, cache}, requests[i].prompt,
+                                  requests[i].options, {}, kPlenty);
+    for (size_t a = 0; a < results.size(); ++a)
+      answers[i + 1][static_cast<int64_t>(a)] = results[a].ids;
+  }
+  return answers;
+}
+
+}  // namespace fovea::test::requests

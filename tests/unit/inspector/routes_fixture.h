@@ -1,0 +1,65 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fovea/error.h"
+#include "fovea/model.h"
+#include "fovea/train_tokenizer.h"
+#include "inspector/routes.h"
+#include "support/small_spec.h"
+
+namespace fovea::inspector {
+
+using Json = nlohmann::json;
+
+inline Model small() {
+  const std::string folder = testing::TempDir() + "/inspector_routes" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/text.txt") << "to be, or not to be <b>that</b>\n";
+  TokenizerTraining characters;
+  characters.kind = TokenizerKind::character;
+  const auto trained = train_tokenizer({folder + "/text.txt"}, characters);
+  const Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16});
+  return Model::create(spec, trained->tokenizer, 1);
+}
+
+class RoutesTest : public testing::Test {
+ protected:
+  RoutesTest() : routes_("small", small()) {}
+
+  Answer get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
+    return routes_.answer({"GET", path, query, ""});
+  }
+  Answer post(const std::string& body) { return routes_.answer({"POST", "api/run", {}, body}); }
+  Json run(const std::string& text) {
+    return Json::parse(post(Json({{"model", "0"}, {"text", text}}).dump()).body);
+  }
+  void refused(const Answer& answer, int status, const std::string& text) {
+    EXPECT_EQ(answer.status, status) << answer.body;
+    EXPECT_NE(Json::parse(answer.body)["error"]["message"].get<std::string>().find(text),
+              std::string::npos)
+        << answer.body;
+  }
+
+  Routes routes_;
+};
+
+class TrainingLogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/training_log" + std::to_string(getpid());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void write(const std::string& text) { std::ofstream(folder_ + "/log.jsonl") << text; }
+  Json log() { return Json::parse(training_log(folder_)); }
+
+  std::string folder_;
+};
+
+}  // namespace fovea::inspector

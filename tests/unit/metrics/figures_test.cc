@@ -1,0 +1,80 @@
+#include "fovea/figures.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "metrics/correlation.h"
+#include "metrics/predictions.h"
+#include "support/expect_error.h"
+
+namespace fovea {
+namespace {
+
+TEST(EvaluationTasks, HaveUniqueNamesAndADecisiveFigure) {
+  std::set<std::string> names;
+  for (const EvaluationTask& task : evaluation_tasks()) {
+    EXPECT_TRUE(names.insert(task.name).second) << task.name;
+    std::set<std::string> figures;
+    for (const auto* list : {&task.loss, &task.figures})
+      for (const Figure& figure : *list) EXPECT_TRUE(figures.insert(figure.name).second);
+    EXPECT_TRUE(figures.contains(task.decisive)) << task.name;
+    EXPECT_FALSE(task.models.empty() || task.data.empty()) << task.name;
+  }
+  expect_error(ErrorKind::InvalidArgument, {"summaries is unknown", "next_token or masked"},
+               [] { evaluation_task("summaries"); });
+}
+
+FigureValues all_values(const char* task, const Predictions& predictions) {
+  FigureValues values = values_of(evaluation_task(task).loss, predictions);
+  for (const auto& value : values_of(evaluation_task(task).figures, predictions))
+    values.push_back(value);
+  return values;
+}
+
+TEST(Figures, OfTheLoss) {
+  Predictions found{.loss = std::log(2.0), .labels = 100, .bytes = 200};  // two bytes a token
+  const FigureValues values = all_values("next_token", found);
+  ASSERT_EQ(values.size(), 3u);
+  EXPECT_EQ(value_of(values, "loss"), std::log(2.0));
+  EXPECT_NEAR(value_of(values, "perplexity").value(), 2, 1e-12);
+  EXPECT_NEAR(value_of(values, "bits_per_byte").value(), 0.5, 1e-12);
+  found.bytes = 0;
+  EXPECT_FALSE(value_of(all_values("next_token", found), "bits_per_byte"));
+}
+
+TEST(Figures, OfChosenLabels) {
+  const Predictions found{.choices = {{0, 0}, {0, 0}, {0, 1}, {1, 1}, {2, 1}}};
+  const FigureValues values = all_values("labels", found);
+  EXPECT_DOUBLE_EQ(value_of(values, "accuracy").value(), 0.6);
+  // F1: 2 * 2 / (3 + 2), 2 * 1 / (1 + 3), 0
+  EXPECT_NEAR(value_of(values, "f1").value(), (0.8 + 0.5 + 0) / 3, 1e-12);
+  EXPECT_EQ(value_of(all_values("labels", {}), "accuracy"), 0);
+}
+
+TEST(Figures, OfTranslationsNeedTranslations) {
+  Predictions found;
+  EXPECT_FALSE(value_of(all_values("pairs", found), "bleu"));
+  found.translations.emplace().emplace_back("a cat sat on the mat", "a cat sat on the mat");
+  EXPECT_NEAR(value_of(all_values("pairs", found), "bleu").value(), 100, 1e-9);
+  EXPECT_NEAR(value_of(all_values("pairs", found), "chrf").value(), 100, 1e-9);
+}
+
+TEST(Figures, OfSimilaritiesAreInPercent) {
+  const Predictions found{.similarities = {{1, 2}, {2, 4}, {3, 6}, {4, 9}}};
+  const FigureValues values = all_values("similarity", found);
+  EXPECT_NEAR(value_of(values, "spearman").value(), 100, 1e-10);
+  EXPECT_NEAR(value_of(values, "pearson").value(), 99.43767126843688, 1e-10);  // scipy's
+}
+
+TEST(Correlation, OfKnownLists) {
+  EXPECT_NEAR(pearson({1, 2, 3, 4}, {2, 4, 6, 9}), 0.9943767126843688, 1e-12);  // scipy's
+  EXPECT_NEAR(spearman({1, 2, 3, 4}, {2, 4, 6, 9}), 1, 1e-12);
+  EXPECT_NEAR(spearman({1, 2, 2, 3}, {4, 1, 3, 2}), -0.632455532033676, 1e-12);  // with a tie
+  EXPECT_EQ(spearman({1, 1, 1}, {1, 2, 3}), 0);
+}
+
+}  // namespace
+}  // namespace fovea
