@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
@@ -29,8 +29,8 @@ std::string choose_best_by(const std::string& asked, const ExamplesTask& task) {
   };
   if (asked == "automatic") return measured("bleu") ? "bleu" : "loss";
   names.emplace_back("loss");
-  check(measured(asked), "--best-by: {} is not measured in this run; expected {}", asked,
-        fmt::join(names, " or "));
+  check_field(measured(asked), "best_by", "{} is not measured in this run; expected {}", asked,
+              fmt::join(names, " or "));
   return asked;
 }
 

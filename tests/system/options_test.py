@@ -91,6 +91,15 @@ class Names(FoveaTest):
         self.refused(fovea("train", "--xyzzyxyzzy", "1"), 2, "--xyzzyxyzzy: unknown option; see --help")
         self.refused(fovea("--versin"), 2, "--versin: unknown option; did you mean --version?")
 
+    def test_errors_of_the_library_name_the_option(self):
+        # The library knows fields: weight_decay, evaluate_every, data, best.
+        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: given beside --pairs or --labels; ")
+        self.refused(fovea("train", self.text, "--out", "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
+        self.refused(fovea("train", self.text, "--out", "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
+        self.refused(fovea("train", self.text, "--out", "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
+        self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
+        self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", "out", self.text), 2, "--vocab-size: is 3; expected")
+
     def test_unknown_verb(self):
         self.refused(fovea("trian"), 2, "trian: unknown verb; did you mean train?")
         self.refused(fovea("genrate"), 2, "did you mean generate?")

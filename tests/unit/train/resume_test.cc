@@ -64,8 +64,8 @@ TEST_F(Resume, NamesEverySettingThatChanged) {
   Spec spec = small_spec();
   spec.decoder->ffn.width = 24;
   expect_error(ErrorKind::InvalidArgument,
-               {"--out", "batch was 4 and is 5", "learning_rate was 0.001 and is 0.5", "spec.",
-                "was 64 and is 24", "--allow-change"},
+               {"out: ", "batch was 4 and is 5", "learning_rate was 0.001 and is 0.5", "spec.",
+                "was 64 and is 24", "`allow_change`"},
                [&] { train(spec, other); });
   write_file_atomically(runs_ / "text.txt", words(601));
   expect_error(ErrorKind::InvalidArgument, {"data was"}, [&] { train(small_spec(), options_); });
@@ -163,7 +163,7 @@ TEST_F(Resume, RefusesAnotherTokenizer) {
   stop_at(6);
   options_.tokenizer = "bpe:300";
   expect_error(ErrorKind::InvalidArgument,
-               {"tokenizer was \"char\" and is \"bpe:300\"", "--allow-change"},
+               {"tokenizer was \"char\" and is \"bpe:300\"", "`allow_change`"},
                [&] { train(small_spec(), options_); });
   options_.tokenizer = "char";
   options_.label_smoothing = 0.1;
