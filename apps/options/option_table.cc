@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "fovea/options.h"
+#include "options/foreign_options.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -48,6 +49,8 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   for (const std::string& argument : rest) {
     if (argument.size() < 2 || argument[0] != '-') continue;
     const std::string typed = long_form(argument);
+    const std::string foreign = foreign_option(typed);
+    if (!foreign.empty()) throw UsageError(fmt::format("{}: unknown option; {}", typed, foreign));
     std::string near = typed.size() > 2 ? nearest(typed, names) : "";
     // For an alias, suggest the option's main name.
     for (const Option& option : options) {
@@ -60,6 +63,30 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   }
   if (!rest.empty()) {
     throw UsageError(fmt::format("\"{}\": unexpected argument; see --help", rest.front()));
+  }
+}
+
+// CLI11 would read -np as -n p. Users of other programs mean one option by it, and a number that is
+// joined to a short option is easily misread, so both are refused.
+void refuse_joined(const std::vector<std::string>& arguments, const OptionTable& table) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& typed = arguments[i];
+    if (typed == "--") return;
+    if (typed.size() < 2 || typed[0] != '-') continue;
+    if (const Option* const option = table.find(long_form(typed))) {
+      const bool joined = typed.find('=') != typed.npos;
+      if (option->kind == Kind::flag || (joined && typed.starts_with("--"))) continue;
+      if (!joined) {
+        ++i;  // its value, whatever it looks like
+        continue;
+      }
+    }
+    if (typed.size() < 3 || typed[1] == '-') continue;
+    const Option* const option = table.find(typed.substr(0, 2));
+    const bool valued = option != nullptr && option->kind != Kind::flag;
+    if (!foreign_option(typed).empty() || !valued) refuse_unknown({typed}, table.all());
+    throw UsageError(fmt::format("{}: unknown option; expected a space after {}, which is {}",
+                                 typed, typed.substr(0, 2), option->name));
   }
 }
 
@@ -124,6 +151,7 @@ void OptionTable::refuse_training() const {
 }
 
 void OptionTable::parse(const std::vector<std::string>& arguments) {
+  refuse_joined(arguments, *this);
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
