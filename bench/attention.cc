@@ -1,5 +1,5 @@
-// The tiled attention at the shapes it is used at: milliseconds, and GFLOP/s of what the causal
-// mask leaves (4 D per seen pair forward, 10 D backward).
+// Measures the tiled attention at typical shapes: milliseconds, and GFLOP/s without the masked
+// pairs (4 D per visible pair forward, 10 D backward).
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ constexpr Case kCases[] = {
     {"decode", 1, 12, 1, 1024, 64, 0},
 };
 
-// The best of several runs, in seconds: other work on the machine only ever adds time.
+// Returns the best of several runs in seconds, since other programs only add time.
 template <class Body>
 double seconds(Body body) {
   using Clock = std::chrono::steady_clock;
@@ -87,7 +87,7 @@ void measure(const Kernels& kernels, const Case& of) {
 
 }  // namespace
 
-// With an argument, only the case of that name.
+// With an argument, measures only the case of that name.
 int main(int argc, char** argv) {
   const Kernels& kernels = kernels_for(DType::f32);
   for (const std::string& isa : available_isas()) {

@@ -1,5 +1,5 @@
-// Our products in fp32 and bf16, beside oneDNN's where it is installed, on the shapes of a GPT's
-// training step, of a prompt and of decoding: bench_gemm [filter]
+// Measures products in fp32 and bf16, and those of oneDNN if it is installed, with the shapes of a
+// GPT's training step, of a prompt and of decoding: bench_gemm [filter]
 
 #include <immintrin.h>
 
@@ -24,16 +24,16 @@ namespace {
 
 using fovea::GemmShape;
 
-// One thread is timed by the processor time that it got, which other programs disturb less; a team
-// by the clock.
+// Measures the processor time of a single thread, which other programs disturb less, and the
+// elapsed time of a team.
 double now() {
   timespec time{};
   clock_gettime(fovea::thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Seconds of each one's fastest call of many, taken in turn: those that nothing else on the machine
-// disturbed.
+// Returns the seconds of the fastest call of each function. The calls alternate, so that the
+// fastest ones are undisturbed.
 std::vector<double> seconds(const std::vector<std::function<void()>>& calls) {
   std::vector<double> best(calls.size(), 1e9);
   double total = 0;
@@ -49,7 +49,7 @@ std::vector<double> seconds(const std::vector<std::function<void()>>& calls) {
   return best;
 }
 
-// Numbers of a dtype, on cache lines, as a Tensor's elements are.
+// Numbers of a dtype, aligned to cache lines like the elements of a Tensor.
 class Numbers {
  public:
   Numbers(int64_t size, fovea::DType dtype)
@@ -74,7 +74,7 @@ class Numbers {
   std::unique_ptr<void, void (*)(void*)> data_;
 };
 
-// 16 independent chains on every thread: more than latency (4) times throughput (2).
+// 16 independent chains per thread: more than latency (4) times throughput (2).
 __attribute__((target("avx512f"))) void multiply_add_loop(int64_t rounds) {
   __m512 sums[16], x = _mm512_set1_ps(0.5f);
   for (__m512& sum : sums) sum = x;
@@ -109,7 +109,7 @@ double measured_peak() {
 }
 
 #ifdef FOVEA_BENCH_ONEDNN
-// One cached oneDNN primitive over plain row-major arrays.
+// A cached oneDNN primitive on plain row-major arrays.
 class OneDnn {
  public:
   OneDnn(const GemmShape& s, fovea::DType dtype, const Numbers& c, fovea::DType c_dtype,
@@ -142,8 +142,8 @@ class OneDnn {
 };
 #endif
 
-// A weight gradient is float32 and added over `units` sequences; the others have the operands'
-// dtype.
+// A weight gradient is float32 and summed over `units` sequences; other results have the dtype of
+// the operands.
 void compare(const std::string& name, const GemmShape& s, fovea::DType dtype, double peak) {
   const fovea::DType c_dtype = s.transpose_a ? fovea::DType::f32 : dtype;
   const Numbers a(s.m * s.k, dtype), b(s.k * s.n, dtype), c(s.m * s.n, c_dtype);

@@ -1,15 +1,15 @@
-// How long a reader waits for the page of `fovea inspect`: until it is there, until the first map after Enter, until the next
-// head is on the screen. usage: node bench/inspector.mjs MODEL (with the tools of tests/browser/package.json)
+// Measures the page of `fovea inspect`: the time until it is loaded, from Enter to the first map, and from a click to another
+// head. usage: node bench/inspector.mjs MODEL (with the tools of tests/browser/package.json)
 
 import { missing, opened, closeBrowser, served } from "../tests/browser/support.mjs";
 
 const TOKENS = 256;
 const RUNS = 7;
 
-/** Numbers are ids where the model has no tokenizer, and words where it has one. */
+/** Returns numbers, which are ids if the model has no tokenizer, and words otherwise. */
 const text = (seed) => Array.from({ length: TOKENS }, (_, i) => ((i * 7919 + seed * 104729) % 20000) + 3).join(" ");
 
-/** In the page: when the map was drawn, and how long each click took to reach the screen. */
+/** Runs in the page: records when the map was drawn, and the time from each click to the screen. */
 function watch() {
   const times = { enter: 0, map: 0, clicks: [] };
   Object.assign(globalThis, { times });
@@ -38,7 +38,7 @@ async function reading(page, seed) {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => globalThis.times.enter > 0 && globalThis.times.map > globalThis.times.enter);
   const took = await page.evaluate(() => globalThis.times.map - globalThis.times.enter);
-  await page.waitForTimeout(2500); // the overview is drawn meanwhile
+  await page.waitForTimeout(2500); // the thumbnails are drawn meanwhile
   return took;
 }
 
@@ -46,7 +46,7 @@ async function switching(page, head) {
   await page.evaluate(() => { globalThis.times.clicks.length = 0; });
   await page.click(`[data-control=head${head}]`);
   await page.waitForTimeout(700);
-  return page.evaluate(() => globalThis.times.clicks[0] ?? 16); // nothing is told of what takes less
+  return page.evaluate(() => globalThis.times.clicks[0] ?? 16); // shorter events are not reported
 }
 
 function report(what, times) {

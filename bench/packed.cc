@@ -1,5 +1,5 @@
-// Products with packed weights, as decoding and reading a prompt ask for them: bytes of weights and
-// operations a second, beside what the machine reads and multiplies at best. bench_packed [rows]
+// Measures products with packed weights, as in decoding and reading a prompt: bytes of weights and
+// operations per second, and the read bandwidth of the machine. bench_packed [rows]
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,15 +16,15 @@ namespace {
 
 using namespace fovea;
 
-// One thread is timed by the processor time that it got, which other programs disturb less; a team
-// by the clock.
+// Measures the processor time of a single thread, which other programs disturb less, and the
+// elapsed time of a team.
 double now() {
   timespec time{};
   clock_gettime(thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Copies of one matrix, together beyond what caches hold, read in turn: as a model's layers are.
+// Copies of a matrix that together exceed the caches and are read in turn, like a model's layers.
 struct Weights {
   std::vector<Tensor> panels, scales;
   std::vector<PackedMatrix> matrices;

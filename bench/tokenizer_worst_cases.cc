@@ -1,6 +1,6 @@
-// Whether texts that are all one thing take time in proportion to their length:
-// bench_tokenizer_worst_cases TOKENIZER... ; for each kind of text the milliseconds of 0.5, 1 and 2
-// million bytes, and what each doubling costs. Processor time, the best of a few runs.
+// Measures whether repetitive texts take time linear in their length:
+// bench_tokenizer_worst_cases TOKENIZER... prints for each kind of text the milliseconds for 0.5, 1
+// and 2 million bytes, and the ratios. Processor time, the best of a few runs.
 
 #include <fmt/format.h>
 

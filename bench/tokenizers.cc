@@ -1,4 +1,4 @@
-// How fast texts become ids, on one core: bench_tokenizers TEXT TOKENIZER... ; MB/s of the whole
+// Measures tokenisation on one core: bench_tokenizers TEXT TOKENIZER... prints MB/s for the entire
 // text, line by line, and with offsets, and the milliseconds of loading. The best of a few runs.
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-# After `cmake --install`, find_package(fovea) gives the target fovea::fovea: a static library and what it stands on.
+# After `cmake --install`, find_package(fovea) provides the target fovea::fovea: a static library and its dependencies.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS fovea EXPORT fovea_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,5 +1,5 @@
-# Tests of the page in apps/web: its arithmetic and its types with Node.js, itself in Chromium. Each skips itself by name where what
-# it needs is missing; `npm install --prefix tests/browser` brings the tools.
+# Tests of the page in apps/web: its arithmetic and its types with Node.js, the page in Chromium. A test whose tools are missing is
+# skipped by name; `npm install --prefix tests/browser` installs the tools.
 find_program(NODE node)
 if(NOT NODE OR NOT TARGET fovea_cli)
   return()

@@ -1,5 +1,5 @@
-# Tests of the program as a user meets it, in Python's own unittest: each method is a test of its own, so that what is skipped is
-# skipped by name.
+# Tests of the program from a user's point of view, with Python's unittest. Each method is a separate test, so that skipped tests
+# are listed by name.
 find_package(Python3 COMPONENTS Interpreter)
 if(NOT Python3_FOUND OR NOT TARGET fovea_cli)
   return()

@@ -11,10 +11,10 @@ usage() {
   cat << 'TEXT'
 usage: ./run bare [--release NAME]... [--ccache DIR] [VERB...]
 
-Makes a minimal Debian system (debootstrap --variant=minbase) with nothing but git in it, copies the committed tree there
-and runs each VERB of ./run: demo and test if none is given. Prints the time of each. Needs root.
+Creates a minimal Debian system (debootstrap --variant=minbase) with git only, copies the committed tree into it
+and runs each VERB of ./run; default: demo and test. Prints the time of each. Needs root.
 
-  --release NAME   bookworm (Debian 12), trixie (Debian 13); both if none is given
+  --release NAME   bookworm (Debian 12) or trixie (Debian 13); default: both
   --ccache DIR     compiler cache to share with the systems; releases other than this machine's use DIR/NAME
 TEXT
 }
@@ -24,7 +24,7 @@ refuse() {
   exit 2
 }
 
-# "deb URI SUITE main" lines for a release, from where this machine takes its own Debian packages.
+# "deb URI SUITE main" lines for a release, from the mirrors of this machine's own packages.
 sources_for() {
   local release=$1 host='' lines=''
   if grep -qx 'ID=debian' /etc/os-release; then host=$(sed -nE 's/^VERSION_CODENAME=//p' /etc/os-release); fi
@@ -42,7 +42,7 @@ mirror_of() {
 
 # ---- Inside the namespaces -----------------------------------------------------------------------------------------
 
-# enter SYSTEM COMMAND...: with an environment that has nothing of this machine's.
+# enter SYSTEM COMMAND...: runs it with an environment independent of this machine.
 enter() {
   local system=$1 keep=()
   shift
@@ -58,7 +58,7 @@ enter() {
 make_system() {
   local release=$1 system=$2 cache=$3 mirror
   mirror=$(mirror_of "$release")
-  echo "bare: $release: making the system from $mirror" >&2
+  echo "bare: $release: creating the system from $mirror" >&2
   debootstrap --variant=minbase --keyring="$keyring" --force-check-gpg "$release" "$system" "$mirror" > "$system.log" 2>&1 ||
     { tail -n 20 "$system.log" >&2; return 1; }
   sources_for "$release" > "$system/etc/apt/sources.list"
@@ -82,11 +82,11 @@ make_system() {
   git clone --quiet --depth 1 "file://$root" "$system/opt/fovea"
 }
 
-# inside FOLDER CACHE RELEASES VERBS: the lists are words in one argument. Exits with the first status that is not 0.
+# inside FOLDER CACHE RELEASES VERBS: each list is one argument. Exits with the first status other than 0.
 inside() {
   local folder=$1 cache=$2 release verb status=0 result times=$1/times host
   host=$(sed -nE 's/^VERSION_CODENAME=//p' /etc/os-release)
-  cache_size=$(ccache --get-config max_size 2> /dev/null || true)  # which this machine's user chose
+  cache_size=$(ccache --get-config max_size 2> /dev/null || true)  # the limit of this machine's user
   for release in $3; do
     local system=$folder/$release shared=$cache
     if [[ -n $cache && $release != "$host" ]]; then shared=$cache/$release; fi
@@ -105,7 +105,7 @@ inside() {
 
 # ---- Outside -------------------------------------------------------------------------------------------------------
 
-# Ends every process of the namespaces and waits for them; then nothing is mounted or written under the folder.
+# Ends every process of the namespaces and waits for them; afterwards nothing is mounted or written below the folder.
 stop() {
   trap '' INT TERM HUP
   if [[ -n ${outer:-} ]]; then
@@ -128,7 +128,7 @@ main() {
   while (($#)); do
     case $1 in
       --release)
-        [[ ${2:-} =~ ^[a-z]+$ ]] || refuse "--release: no name; expected a release of Debian such as trixie"
+        [[ ${2:-} =~ ^[a-z]+$ ]] || refuse "--release: not a name; expected a release of Debian such as trixie"
         releases+=("$2")
         shift
         ;;
@@ -150,7 +150,7 @@ main() {
   [[ -e $keyring ]] || refuse "$keyring: missing; install it with apt-get install debian-archive-keyring"
   unshare --mount --pid --fork true 2> /dev/null || refuse "needs the right to mount (CAP_SYS_ADMIN), which this container lacks"
   git -C "$root" rev-parse --quiet --verify HEAD > /dev/null || refuse "$root: no git repository; expected a clone"
-  # apt's proxy for what fetches without apt: debootstrap and wget.
+  # debootstrap and wget use apt's proxy.
   if [[ -z ${http_proxy:-} ]]; then eval "$(apt-config shell http_proxy Acquire::http::Proxy)"; fi
   export http_proxy
   local release file
@@ -159,13 +159,13 @@ main() {
     wget --quiet --spider "$file" ||
       refuse "--release $release: $file cannot be fetched; expected a release that the mirror has"
   done
-  if [[ -n $(git -C "$root" status --porcelain) ]]; then echo "bare: uncommitted changes are not part of it" >&2; fi
+  if [[ -n $(git -C "$root" status --porcelain) ]]; then echo "bare: uncommitted changes are not included" >&2; fi
 
   folder=$(mktemp -d "${TMPDIR:-/var/tmp}/fovea-bare.XXXXXX")
   trap stop EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
-  unshare --mount --pid --fork --kill-child "$0" --inside "$folder" "$cache" "${releases[*]}" "${verbs[*]}" 3>&2 2> /dev/null &  # unshare's own complaint when it is killed
+  unshare --mount --pid --fork --kill-child "$0" --inside "$folder" "$cache" "${releases[*]}" "${verbs[*]}" 3>&2 2> /dev/null &  # hides unshare's message when it is killed
   outer=$!
   wait "$outer" || status=$?
   outer=
@@ -180,5 +180,5 @@ if [[ ${1:-} == --inside ]]; then
   exit
 else
   main "$@"
-  exit  # bash reads no further, so the file may change while this runs
+  exit  # bash stops reading here, so the file may change meanwhile
 fi

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Is this tree faster or slower than another revision? Both programs run in turns (ABBA), which is fair on a noisy machine.
+"""Compares the speed of this tree with that of another revision. The two programs run alternately (ABBA), which is fair on a noisy
+machine.
 
-The other revision is built in .cache/against; it is kept there. For each row: the median of the paired ratios of speed,
-above 1 where this tree is faster, and a 95% interval of that median from the order of the ratios."""
+The other revision is built and kept in .cache/against. For each row: the median of the paired ratios of speed, above 1 if this tree is
+faster, and a 95% confidence interval of that median from the ranks of the ratios."""
 import argparse
 import json
 import math
@@ -44,7 +45,7 @@ def run(*command, cwd=ROOT):
 
 
 def build(revision):
-    """The program of a revision, built as ./run builds ours; its short name."""
+    """Returns the program of a revision, built with the same preset, and its short name."""
     found = subprocess.run(["git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"], cwd=ROOT, stdout=subprocess.PIPE,
                            text=True, check=False)
     if found.returncode:
@@ -52,7 +53,7 @@ def build(revision):
     commit = found.stdout.strip()
     tree = ROOT / ".cache/against" / commit[:12]
     if not (tree / ".git").exists():
-        run("git", "worktree", "prune")  # of one whose folder was removed by hand
+        run("git", "worktree", "prune")  # removes worktrees whose folder was deleted by hand
         run("git", "worktree", "add", "--detach", tree, commit)
     print(f"building {commit[:12]} in {tree}", file=sys.stderr)
     run("cmake", "--preset", "release", cwd=tree)
@@ -61,8 +62,8 @@ def build(revision):
 
 
 def interval(ratios, level=0.95):
-    """Of the median, from the order of the ratios, whatever their distribution (None with fewer than 6): between the k-th
-    from below and from above, where 2 P(Binomial(n, 1/2) < k) <= 1 - level."""
+    """Returns the confidence interval of the median from the ranks of the ratios, for any distribution (None with fewer than 6): from the
+    k-th smallest to the k-th largest, where 2 P(Binomial(n, 1/2) < k) <= 1 - level."""
     n, below, k = len(ratios), 0.0, 0
     while below + math.comb(n, k) / 2**n <= (1 - level) / 2:
         below += math.comb(n, k) / 2**n
@@ -79,7 +80,7 @@ def verdict(bounds):
 
 
 def measure(ours, theirs, names, pairs):
-    """{row: [(our figure, theirs)]}; a row that one of the programs cannot run is left out, and said so."""
+    """Returns {row: [(figure of this tree, figure of the other)]}; a row that one of the programs cannot run is omitted with a message."""
     figures = {name: [] for name in names}
     for pair in range(pairs):
         print(f"pair {pair + 1} of {pairs}", file=sys.stderr)
@@ -92,7 +93,7 @@ def measure(ours, theirs, names, pairs):
             if all(found.values()):
                 figures[name].append((found[ours], found[theirs]))
             else:
-                print(f"{name}: not measured, {'this tree' if found[theirs] else 'the other revision'} cannot", file=sys.stderr)
+                print(f"{name}: not measured: {'this tree' if found[theirs] else 'the other revision'} cannot run it", file=sys.stderr)
                 del figures[name]
     return figures
 

@@ -1,4 +1,4 @@
-"""Models with random weights for measuring speed, written without numpy: a Llama and a BERT with its tokenizer."""
+"""Writes models with random weights for measurements of speed, without numpy: a Llama, and a BERT with its tokenizer."""
 import json
 import math
 import pathlib
@@ -6,17 +6,17 @@ import random
 import struct
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = 1 << 16  # random numbers that weights repeat: speed does not depend on them
+BLOCK = 1 << 16  # random numbers that are repeated in the weights: the speed does not depend on them
 
 
 def random_block(spread):
-    """Normal numbers in bf16: the upper half of an fp32 number."""
+    """Returns normal numbers in bf16, the upper half of fp32."""
     generator = random.Random(1)
     return b"".join(struct.pack("<f", generator.gauss(0, spread))[2:] for _ in range(BLOCK))
 
 
 def write_safetensors(path, shapes):
-    """Tensors in bf16; vectors are 1, which suits norms, biases are 0."""
+    """Writes tensors in bf16; vectors are 1, as suits norms; biases are 0."""
     header, offset = {}, 0
     for name, shape in shapes.items():
         size = 2 * math.prod(shape)
@@ -55,7 +55,7 @@ def make_llama(folder, layers=8, width=512, heads=8, ffn=1408, vocabulary=8192):
 
 
 def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
-    """The size of all-MiniLM-L6-v2 with a smaller vocabulary. Returns words of it for texts."""
+    """Writes a model of the size of all-MiniLM-L6-v2 with a smaller vocabulary. Returns words of the vocabulary for texts."""
     folder.mkdir(parents=True, exist_ok=True)
     golden = ROOT / "tests/goldens/sentence_model"
     tokenizer = json.loads((golden / "tokenizer.json").read_text())

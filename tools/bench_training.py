@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Speed of training, fovea beside PyTorch, taken in turns so that a noisy machine is unfair to neither.
+"""Measures the speed of training with fovea and PyTorch, alternately, which is fair on a noisy machine.
 
-PEERS_PYTHON names a Python with torch (else python3 is tried); --peer names the script that measures it. Without either,
-fovea is measured alone."""
+PEERS_PYTHON names a Python with torch (default: python3); --peer names the script that measures it. Without either, only fovea is
+measured."""
 import argparse
 import collections
 import json
@@ -13,11 +13,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PRESETS = {"nano": "cpu", "baby": "baby"}  # ours: the peer script's name for the same model
+PRESETS = {"nano": "cpu", "baby": "baby"}  # fovea's preset: the peer script's name for the same model
 
 
 def bench(program, *arguments):
-    """What `fovea bench` measures, or None where it fails."""
+    """Returns the result of `fovea bench`, or None if it fails."""
     command = [str(program), "bench", *map(str, arguments), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
@@ -34,7 +34,7 @@ def find_python():
 
 
 def peer(python, script, preset, steps):
-    """{(dtype, "eager" | "compiled"): tokens/s}"""
+    """Returns {(dtype, "eager" | "compiled"): tokens/s}."""
     command = [python, str(script), "--presets", PRESETS[preset], "--steps", str(steps), "--threads", str(os.cpu_count())]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -49,7 +49,7 @@ def main():
     given = options.parse_args()
     python = find_python() if given.peer.exists() else None
     if not python:
-        print("no PyTorch beside it: name a Python that has torch in PEERS_PYTHON, and the script with --peer", file=sys.stderr)
+        print("PyTorch is not measured: set PEERS_PYTHON to a Python with torch, and --peer to the script", file=sys.stderr)
 
     ours, theirs, shares = (collections.defaultdict(list) for _ in range(3))
     for turn in range(given.rounds):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Changes each key of a family's config.json, one at a time, and compares fovea's logits with those of transformers.
+"""Changes one key of a family's config.json at a time, and compares fovea's logits with those of transformers.
 
-Usage: check_config_keys.py [--fovea PROGRAM] [FAMILY...]; all families without. Needs a Python with torch and transformers. A change
-that moves transformers' logits must move fovea's to the same numbers, or be refused; where fovea ignores it, or refuses what changes
-nothing, a line says so. Exit code 1 for the former."""
+Usage: check_config_keys.py [--fovea PROGRAM] [FAMILY...]; default: all families. Needs a Python with torch and transformers. If a change
+affects transformers' logits, fovea must give the same logits or refuse it; otherwise the exit code is 1. A line reports a change that
+fovea refuses although it has no effect."""
 import argparse
 import contextlib
 import copy
@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 transformers.logging.set_verbosity(50)
 transformers.logging.disable_progress_bar()
 torch.set_num_threads(1)
-TOLERANCE = 2e-4  # of the largest logit
+TOLERANCE = 2e-4  # relative to the largest logit
 TOKENS, VOCABULARY = 20, 96
 
 LLAMA = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
@@ -54,7 +54,7 @@ FAMILIES = {
 TRANSLATORS = ("t5", "bart", "marian", "whisper")
 MASKED = ("bert", "roberta", "mpnet", "distilbert", "modernbert")
 ROPE = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "olmo2", "gemma2", "gpt_neox")
-# What decides the sizes of tensors, and what only says how weights begin or are stored.
+# Keys that determine the sizes of tensors, or that only affect initialisation and storage.
 LEFT_OUT = {"vocab_size", "hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "dim", "model_type", "architectures",
             "transformers_version", "dtype", "torch_dtype", "id2label", "label2id", "rope_parameters", "layer_types", "num_mel_bins"}
 OLD_AND_COMMON = {"is_encoder_decoder": [True], "is_decoder": [True], "add_cross_attention": [True], "tie_word_embeddings": [True, False],
@@ -82,7 +82,7 @@ def scalings(width):
 
 
 def values_for(key, value):
-    """Other values that a file could have."""
+    """Returns other possible values of a key."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -95,7 +95,7 @@ def values_for(key, value):
 
 
 def changes(family, config):
-    """(what, the config with it)."""
+    """Yields (description, changed config)."""
     for key, value in sorted(config.items()):
         if key not in LEFT_OUT:
             yield from ((f"{key}={v!r}", config | {key: v}) for v in values_for(key, value))
@@ -104,7 +104,7 @@ def changes(family, config):
         yield from ((f"{key}={v!r}", config | {key: v}) for v in values if config.get(key) != v)
     if "layer_types" in config:
         kinds = ["full_attention", "sliding_attention"]
-        yield "layer_types the other way", config | {"layer_types": [kinds[t == kinds[0]] for t in config["layer_types"]]}
+        yield "layer_types inverted", config | {"layer_types": [kinds[t == kinds[0]] for t in config["layer_types"]]}
         yield "without layer_types", {k: v for k, v in config.items() if k != "layer_types"}
     if family in ROPE:
         for scaling in scalings(4 if family == "gpt_neox" else 8):
@@ -149,7 +149,7 @@ class Bench:
         torch.manual_seed(1)
         config = transformers.CONFIG_MAPPING[family](**FAMILIES[family])
         model = class_of(family, task).from_config(config)
-        with torch.no_grad():  # far from what weights begin with, so that nothing cancels
+        with torch.no_grad():  # far from the initial weights, so that no terms cancel
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.15)
         model.save_pretrained(folder)
@@ -166,27 +166,27 @@ class Bench:
             return model.eval().float()(**self.inputs).logits
 
     def ours(self):
-        """Logits, or the message of the refusal."""
+        """Returns the logits, or the message of the refusal."""
         out = self.folder / "trace.safetensors"
         done = subprocess.run([self.program, "trace", self.folder, "--input", self.folder / "input.safetensors", "--out", out],
                               capture_output=True, text=True, check=False)
         return load_file(out)["logits"] if done.returncode == 0 else done.stderr.strip()
 
     def check(self, what, config):
-        """None or (is it wrong, a line)."""
+        """Returns None, or (whether it is an error, a line)."""
         (self.folder / "config.json").write_text(json.dumps(config))
         try:
             expected = self.theirs()
-        except Exception:  # transformers says no in many ways
+        except Exception:  # transformers refuses with various exceptions
             return None
         found = self.ours()
         name = f"{self.family} ({self.task}), {what}"
         if isinstance(found, str):
             foreign = any(what.startswith(key + "=") for key in OLD_AND_COMMON) and what.split("=")[0] not in self.config
             same = not foreign and expected.shape == self.base.shape and torch.allclose(expected, self.base, atol=1e-6)
-            return (False, f"{name}: refused, though it changes nothing: {found}") if same else None
+            return (False, f"{name}: refused although it has no effect: {found}") if same else None
         if found.shape != expected.shape or not (found - expected).abs().max() <= TOLERANCE * expected.abs().max():
-            return True, f"{name}: {'other shapes' if found.shape != expected.shape else f'apart by {(found - expected).abs().max():.3g}'}"
+            return True, f"{name}: {'different shapes' if found.shape != expected.shape else f'different by {(found - expected).abs().max():.3g}'}"
         return None
 
 
@@ -200,7 +200,7 @@ def main():
         for task in ("words",) if family in (*TRANSLATORS, "vit") else ("words", "sequence"):
             with tempfile.TemporaryDirectory() as folder:
                 bench = Bench(options.fovea, family, task, folder)
-                for what, config in [("as it is", bench.config), *changes(family, copy.deepcopy(bench.config))]:
+                for what, config in [("unchanged", bench.config), *changes(family, copy.deepcopy(bench.config))]:
                     found = bench.check(what, config)
                     checked += 1
                     if found:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Fine-tunes a small T5 on pairs with transformers and PyTorch's AdamW, and with `fovea train --from`, and compares the losses step by step.
+"""Fine-tunes a small T5 on pairs with transformers and PyTorch's AdamW, and with `fovea train --from`, and compares the losses step by
+step.
 
 Usage: check_fine_tuning.py [--fovea PROGRAM] [--steps N]. Needs a Python with torch and transformers. All pairs are one batch, so that
-their order does not matter. Exit code 1 where a loss is further apart than rounding explains."""
+their order does not matter. Exits with 1 if a loss differs by more than rounding explains."""
 import argparse
 import json
 import os
@@ -91,8 +92,8 @@ def main():
                 sys.exit(f"{kind}: {len(ours)} losses, expected {len(theirs)}")
             apart = [abs(a - b) / b for a, b in zip(ours, theirs)]
             worst = max(worst, *apart)
-            print(f"T5 with {kind}: loss {theirs[0]:.6f} -> {theirs[-1]:.6f}, ours {ours[0]:.6f} -> {ours[-1]:.6f}, "
-                  f"apart by at most {max(apart):.1e} in {options.steps} steps")
+            print(f"T5 with {kind}: loss {theirs[0]:.6f} -> {theirs[-1]:.6f}, fovea {ours[0]:.6f} -> {ours[-1]:.6f}, "
+                  f"difference at most {max(apart):.1e} in {options.steps} steps")
     return 1 if worst > TOLERANCE else 0
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the tree to its rules: who may include whom, how long a file and a function may be. Prints offenders, exits 1."""
+"""Checks the rules of the tree: which folders may include which, and the lengths of files, lines and functions. Prints violations; exits
+with 1 if there are any."""
 import pathlib
 import re
 import sys
@@ -9,13 +10,13 @@ LADDER = ("base unicode tokenizer jinja chat kernels parallel tensor ops cache n
           "grammar generate embed search inspect plan train api").split()
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"}, "parallel": {"base", "kernels"},
-        "data": {"base", "unicode", "tokenizer"}}  # otherwise a folder may use all before it
+        "data": {"base", "unicode", "tokenizer"}}  # other folders may use all before them
 APPS = "terminal http jobs options serve inspector cli".split()
-APART = {"generate", "embed", "inspect", "plan"}              # verbs that do not include one another
+APART = {"generate", "embed", "inspect", "plan"}  # verbs do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
-                 "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the words of that format
+                 "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # keys of that format
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/characters.cc"),
@@ -23,10 +24,11 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"hnswlib": ("src/search/vector_graph.cc",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/http/",)}
-# What differs between C libraries in its last bits, and between C++ libraries altogether. base/math.h has what is the same everywhere.
+# Functions whose last bits differ between C libraries, and classes that differ between C++ libraries. base/math.h and base/random.h
+# replace them.
 UNPORTABLE = re.compile(r"\bstd::(a?(?:sin|cos|tan)h?|atan2|exp2?|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)\(|"
                         r"\bstd::(\w+_distribution|shuffle|sample|default_random_engine)\b")
-UNPORTABLE_PLACES = ("src/kernels/reference/", "tests/", "bench/", "examples/")  # reference: compared within bounds
+UNPORTABLE_PLACES = ("src/kernels/reference/", "tests/", "bench/", "examples/")  # compared within tolerances
 FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 
@@ -48,7 +50,7 @@ def check_include(path, header):
     first = header.split("/")[0]
     inner = first in LADDER and "/" in header
     if parts[0] == "apps" and "/" in header and first in APPS and APPS.index(first) > APPS.index(parts[1]):
-        return f"includes \"{header}\"; {parts[1]} does not stand on {first}"
+        return f"includes \"{header}\"; {parts[1]} is not below {first}"
     if parts[0] == "apps" and inner and first not in ("base", "parallel"):
         return f"includes \"{header}\"; apps include only include/fovea, src/base and src/parallel"
     if parts[0] == "examples" and inner:
@@ -56,12 +58,12 @@ def check_include(path, header):
     if parts[0] == "include" and inner:
         return f"includes \"{header}\"; the public headers include one another only"
     if parts[0] == "src" and inner and not may_include(parts[1], first):
-        return f"includes \"{header}\"; {parts[1]} does not stand on {first}"
+        return f"includes \"{header}\"; {parts[1]} is not below {first}"
     return None
 
 
 def functions(lines):
-    """First line and length of each brace block that follows a ')' and is not inside another such block."""
+    """Yields the first line and the length of each brace block that follows a ')' and is not inside another such block."""
     depth, start, opened = 0, None, 0
     for number, line in enumerate(lines, 1):
         code = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'|//.*', "", line)
@@ -87,10 +89,10 @@ def check_file(path):
             yield number, problem
         unportable = UNPORTABLE.search(line)
         if unportable and not name.startswith(UNPORTABLE_PLACES):
-            yield number, f"std::{unportable[1] or unportable[2]} depends on the library of the day; base/math.h and base/random.h do not"
+            yield number, f"std::{unportable[1] or unportable[2]} depends on the version of the library; use base/math.h or base/random.h"
         family = FAMILIES.search(line)
         if family and not name.startswith(FAMILY_PLACES):
-            yield number, f"names the family {family[1]}; only families/, tests/ and docs/ know families"
+            yield number, f"names the family {family[1]}; only families/, tests/ and docs/ may name families"
     for start, length in functions(lines):
         if length > FUNCTION_LINES:
             yield start, f"the function has {length} lines; at most {FUNCTION_LINES}"

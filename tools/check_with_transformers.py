@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Loads a model directory with transformers and compares token ids and logits with what `fovea trace` computes.
+"""Loads a model directory with transformers and compares token ids and logits with those of `fovea trace`.
 
-Usage: check_with_transformers.py DIR [--text TEXT] [--fovea PROGRAM]. Prints "ok" or the first difference; exit code 0 or 1.
-"""
+Usage: check_with_transformers.py DIR [--text TEXT] [--fovea PROGRAM]. Prints "ok" or the first difference; exit code 0 or 1."""
 import argparse
 import os
 import pathlib
@@ -14,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-TOLERANCE = 1e-4  # of the largest logit: sums in another order differ by about 1e-6
+TOLERANCE = 1e-4  # relative to the largest logit: sums in another order differ by about 1e-6
 
 
 def trace(program, folder, *how):
@@ -25,10 +24,10 @@ def trace(program, folder, *how):
 
 
 def difference(program, folder, text):
-    """None, or what differs first."""
+    """Returns None, or the first difference."""
     ids = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
     model = AutoModelForCausalLM.from_pretrained(folder).eval().float()
-    # The logits of fovea's reading of the text and of transformers' ids are the same only if the ids are.
+    # fovea's logits of the text can equal those of transformers' ids only if the ids are equal.
     read, given = trace(program, folder, "--text", text), trace(program, folder, "--ids", ",".join(map(str, ids)))
     if read.shape != given.shape:
         return f"transformers reads {len(ids)} tokens, fovea {read.shape[1]}"
@@ -39,7 +38,7 @@ def difference(program, folder, text):
     if read.shape != expected.shape:
         return f"logits have the shape {tuple(read.shape)}, transformers' {tuple(expected.shape)}"
     apart = (read - expected).abs() / expected.abs().max()
-    if not apart.max() <= TOLERANCE:  # so that NaN is a difference
+    if not apart.max() <= TOLERANCE:  # a NaN is a difference
         position = (~(apart <= TOLERANCE)).nonzero()[0].tolist()
         return f"logits{position} is {read[tuple(position)]:.8g}, transformers has {expected[tuple(position)]:.8g}"
     print(f"{len(ids)} tokens, logits within {apart.max():.1e} of the largest")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Compares fovea's tokenizers with Hugging Face's on many lines of many scripts: ids, tokens, offsets and decodings.
+"""Compares fovea's tokenizers with Hugging Face's on many lines of many scripts: ids, tokens, offsets and decoded texts.
 
-Needs a Python with `tokenizers`. Builds small tokenizers of many kinds, saves each, lets both encode the same lines, and names the first
-differences. --lines N sets how many lines there are in all; --only NAME picks the kinds whose name holds it.
-"""
+Needs a Python with `tokenizers`. Builds small tokenizers of many kinds, saves each, encodes the same lines with both, and prints the first
+differences. --lines N sets the total number of lines; --only NAME selects the kinds whose name contains NAME."""
 import argparse
 import json
 import os
@@ -23,7 +22,7 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
 DEEPSEEK = (r'[!"#$%&' r"'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"
             r"\s*[\r\n]+|\s+(?!\S)|\s+")
 
-# First and last character of what a script's words are made of.
+# The first and the last character of the letters of a script.
 SCRIPTS = ["az", "AZ", "09", "\u00c0\u024f", "\u0370\u03ff", "\u0400\u04ff", "\u0530\u058f", "\u0590\u05ff", "\u0600\u06ff", "\u0900\u097f",
            "\u0980\u09ff", "\u0b80\u0bff", "\u0e00\u0e7f", "\u0f00\u0fff", "\u1000\u109f", "\u10a0\u10ff", "\u1100\u11ff", "\u1200\u137f",
            "\u13a0\u13ff", "\u1780\u17ff", "\u1e00\u1fff", "\u2000\u206f", "\u2070\u218f", "\u2190\u23ff", "\u2460\u27bf", "\u3000\u30ff",
@@ -52,9 +51,9 @@ def lines_of(count, seed):
         kind = generator.random()
         if kind < 0.25:
             yield generator.choice(prose)
-        elif kind < 0.3:  # any characters at all
+        elif kind < 0.3:  # any characters
             yield "".join(chr(c) for c in (generator.randrange(0x110000) for _ in range(12)) if not 0xD800 <= c < 0xE000)
-        elif kind < 0.35:  # bytes that are no UTF-8: one U+FFFD each
+        elif kind < 0.35:  # invalid UTF-8: each byte becomes one U+FFFD
             yield "".join(chr(b) if b < 128 else "\ufffd" for b in generator.randbytes(20))
         else:
             yield "".join(word() + generator.choice(["", " ", " ", " ", "  ", "\n"]) for _ in range(generator.randint(1, 8)))
@@ -159,7 +158,7 @@ KINDS = {
 
 
 def surround(tokenizer, name):
-    """Added tokens of all flags, and post-processors in turn."""
+    """Adds added tokens with all flags, and post-processors in turn."""
     tokenizer.add_tokens([AddedToken("[both]", lstrip=True, rstrip=True), AddedToken("Thou", single_word=True, normalized=True),
                           AddedToken("ÅB", normalized=True), AddedToken("</s>", rstrip=True, normalized=False)])
     tokenizer.add_special_tokens([AddedToken("[MASK]", lstrip=True, special=True), "<s>"])
@@ -182,9 +181,9 @@ def expected(tokenizer, text, pair=None):
 
 def compare(program, name, make, lines, folder):
     tokenizer, trainer = make()
-    # A Unigram vocabulary must hold every character that it is trained on.
+    # A Unigram vocabulary must contain every character of its training text.
     plain = [line for line in lines if max(line, default="a") < "\u0500"] if "metaspace" in name or name == "nmt" else lines
-    # A word that is a special token as well would leave a hole in the ids.
+    # A word that is also a special token would leave a hole in the ids.
     plain = [line for line in plain if not any(token in line for token in ("<s>", "[UNK]"))]
     tokenizer.train_from_iterator(plain[: len(plain) // 2], trainer)
     surround(tokenizer, name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws sentences at random from headers, messages, comments and documents, for a review: one "file:line<TAB>sentence" per line.
+"""Draws random sentences from headers, messages, comments and documents for a review: one "file:line<TAB>sentence" per line.
 
-draw_sentences.py [--seed N] [--count 200] [PREFIX ...]: with prefixes, only from the files whose paths begin with one of them."""
+draw_sentences.py [--seed N] [--count 200] [PREFIX ...]: with prefixes, only from files whose paths begin with one of them."""
 import argparse
 import random
 import sys

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Draws what a program wrote to a terminal as an SVG, for the documents: `script -qec COMMAND LOG`, then
-draw_terminal.py 'COMMAND AS SHOWN' LOG OUT.svg. Understands what fovea writes: carriage returns, erasing a line's rest, styles."""
+"""Draws the output of a program on a terminal as an SVG for the documents: `script -qec COMMAND LOG`, then draw_terminal.py 'COMMAND AS
+SHOWN' LOG OUT.svg. Supports the output of fovea: carriage returns, erasing to the end of a line, styles."""
 import html
 import re
 import sys
 
-CELL_WIDTH, LINE_HEIGHT, MARGIN = 8.4, 18, 16  # of a 14 px monospace font
+CELL_WIDTH, LINE_HEIGHT, MARGIN = 8.4, 18, 16  # width and height of a character of a 14 px monospace font
 BACKGROUND, TEXT, DIM, PROMPT = "#16181d", "#d7dae0", "#8b919c", "#7fb685"
 PARTS = re.compile(r"\x1b\[(\d*)([A-Za-z])|(\r)|(\n)|([^\x1b\r\n]+)")
 
 
 def screen(log):
-    """The lines as they stand at the end: lists of (character, colour)."""
+    """Returns the final lines of the terminal: lists of (character, colour)."""
     lines, column, colour = [[]], 0, TEXT
     for code, kind, back, newline, text in PARTS.findall(log):
         if back:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets of build/fuzz (cmake --preset fuzz), one after the other, for a bounded time each.
+"""Runs the fuzz targets of build/fuzz (cmake --preset fuzz) one after the other, for a limited time each.
 
-Usage: fuzz.py [SECONDS [TARGET...]]; 60 seconds and all targets without. Each starts from tests/fuzz/corpus/TARGET and from what it found
-before, in build/fuzz/corpus/TARGET. An input that fails is left in build/fuzz/failures: once it is fixed, it belongs into a test."""
+Usage: fuzz.py [SECONDS [TARGET...]]; default: 60 seconds, all targets. Each target starts from tests/fuzz/corpus/TARGET and from its
+earlier findings in build/fuzz/corpus/TARGET. A failing input is saved in build/fuzz/failures; once it is fixed, add it to a test."""
 import os
 import pathlib
 import subprocess
@@ -10,9 +10,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/fuzz"
-# One input may take so long and so much: far more than any of these needs, sanitizers included.
+# Limits of time and memory for one input, far above the needs of any target, including sanitizers.
 LIMITS = ["-timeout=20", "-rss_limit_mb=3000", "-malloc_limit_mb=1000"]
-# Longer inputs where short ones cannot be whole.
+# Longer inputs for targets whose valid inputs are long.
 LENGTHS = {"tokenizer_json": 16384, "chat_template": 8192, "gguf": 32768}
 
 

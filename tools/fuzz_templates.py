@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Renders random templates with Jinja2, in the environment of transformers, and with fovea, and shows where the two differ.
+"""Renders random templates with Jinja2, in the environment of transformers, and with fovea, and prints the differences.
 
-Usage: fuzz_templates.py UNIT_CHAT [COUNT [SEED]], where UNIT_CHAT is the test program of src/chat (build/release/tests/unit_chat). What fovea
-refuses by name as unsupported does not count. Without Python's transformers and jinja2 it says so and ends."""
+Usage: fuzz_templates.py UNIT_CHAT [COUNT [SEED]], where UNIT_CHAT is the test program of src/chat (build/release/tests/unit_chat).
+Features that fovea refuses as unsupported do not count. Without transformers and jinja2, it prints a message and exits."""
 import json
 import os
 import pathlib
@@ -52,7 +52,7 @@ class Maker:
             return f"({inner()} {self.pick(BINARY)} {inner()})"
         if kind < 6:
             return f"({inner()})|{self.pick(FILTERS)}"
-        # Of names only: a slice of a constant that has none is undefined to Jinja2's optimiser, and an error without it.
+        # Only slices of names: Jinja2's optimiser makes an invalid slice of a constant undefined, which is an error otherwise.
         part = f"({self.pick(self.names)})[{self.pick(['1:', ':-1', '::-1', '::2', '1:2'])}]"
         return [f"({inner()}).{self.pick(METHODS)}", self.pick([part, f"({inner()})[{self.pick(['0', '-1', repr('a'), 'n'])}]"]),
                 f"({inner()} is {self.pick(['', 'not '])}{self.pick(TESTS)})", f"({inner()} if {inner()} else {inner()})", f"(not {inner()})",
@@ -100,7 +100,7 @@ def main():
         path.write_text(json.dumps({"variables": variables, "cases": cases}), encoding="utf-8")
         environment = dict(os.environ, FOVEA_TEMPLATE_CASES=str(path))
         root = pathlib.Path(__file__).resolve().parent.parent
-        done = subprocess.run([program, "--gtest_filter=ChatTemplateGoldens.OfAFile", "--gtest_brief=1"], cwd=root, env=environment,
+        done = subprocess.run([program, "--gtest_filter=ChatTemplateGoldens.FileOfCasesMatchesJinja2", "--gtest_brief=1"], cwd=root, env=environment,
                               stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if "1 test from 1 test suite ran" not in done.stdout:

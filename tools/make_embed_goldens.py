@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/sentence_model and cross_encoder: tiny models, and what sentence-transformers makes of some texts.
+"""Writes tests/goldens/sentence_model and cross_encoder: tiny models, and the results of sentence-transformers for some texts.
 
-Needs torch, transformers, sentence-transformers (made with 6.2) and safetensors; run in the project's root.
-sentence_model is a Transformer, a pooling (mean and last token side by side, the prompt left out), a dense layer, a
-LayerNorm and a normalisation, with prompts and a maximum of 12 tokens. expected.safetensors holds its `vectors` of
-texts.json, of the same texts as `query`, what each pooling makes of the hidden states (`pool.NAME`), and the mean of
-weighted layers (`layers`, by layer_weights). cross_encoder holds `scores` and `logits` of the first text with the others.
-"""
+Needs torch, transformers, sentence-transformers (made with 6.2) and safetensors; run it in the root of the repository. sentence_model is a
+Transformer, a pooling (mean and last token concatenated, without the prompt), a dense layer, a LayerNorm and a normalisation, with prompts
+and a maximum of 12 tokens. expected.safetensors contains the `vectors` of texts.json, those of the same texts as `query`, the result of
+each pooling of the hidden states (`pool.NAME`), and the mean of weighted layers (`layers`, by layer_weights). cross_encoder contains
+`scores` and `logits` of the first text with the others."""
 import json
 import pathlib
 import shutil
@@ -45,7 +44,7 @@ def tokenizer():
 
 
 def shaken(model):
-    """Weights large enough that every term of the computation shows in its output."""
+    """Makes the weights large enough that every term of the computation affects the output."""
     torch.manual_seed(7)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/gguf/every_type.gguf with the gguf package (pip install gguf): metadata of every type, blocks of every
-kind that fovea decodes with what they stand for, and what an F32 tensor is in every kind that fovea encodes."""
+"""Writes tests/goldens/gguf/every_type.gguf with the gguf package (pip install gguf): metadata of every type, blocks of every kind that
+fovea decodes with their values, and an F32 tensor encoded in every kind that fovea encodes."""
 import pathlib
 
 import gguf
@@ -14,7 +14,7 @@ SCALES = {Type.Q4_1: (0, 2), Type.Q5_1: (0, 2), Type.Q4_K: (0, 2), Type.Q5_K: (0
 
 
 def blocks(random, kind, count):
-    """Random bits, but scales that are numbers."""
+    """Returns random bits, except that scales are finite."""
     bits = random.integers(0, 256, (count, gguf.GGML_QUANT_SIZES[kind][1]), dtype=np.uint8)
     for place in SCALES.get(kind, (0,)):
         bits[:, place:place + 2] = random.normal(0, 0.1, (count, 1)).astype(np.float16).view(np.uint8)
@@ -22,7 +22,7 @@ def blocks(random, kind, count):
 
 
 def inputs(random):
-    """Rows of ordinary numbers, zeros, powers of two, ties, and what halves cannot hold."""
+    """Returns rows of ordinary numbers, zeros, powers of two, ties, and numbers that half precision cannot represent."""
     rows = [random.normal(0, 1, 32), np.zeros(32), np.ldexp(1.0, np.arange(32) - 16), np.arange(32) - 15.5,
             np.concatenate([random.normal(0, 1e-7, 16), random.normal(0, 1e4, 16)]), -np.abs(random.normal(0, 3, 32))]
     return np.array(rows, dtype=np.float32)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny GPT-2 and StarCoder 2 checkpoints and what transformers computes from them.
+"""Writes tests/goldens: tiny GPT-2 and StarCoder 2 checkpoints and the results of transformers for them.
 
-Needs torch, transformers (made with 5.23) and safetensors; run in the project's root. Each folder holds config.json,
-model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss,
-grad.*, padded.* (a second row with four pads on the left) and greedy (the prompt and 24 tokens, end token ignored).
-adamw.safetensors holds ten optimiser steps from gpt2_relu.
-"""
+Needs torch, transformers (made with 5.23) and safetensors; run it in the root of the repository. Each folder contains config.json,
+model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
+second row with four pads on the left) and greedy (the prompt and 24 tokens, with the end token ignored). adamw.safetensors contains ten
+optimizer steps from gpt2_relu."""
 import json
 import pathlib
 
@@ -30,7 +29,7 @@ TOKENS, NEW, PADS = 11, 24, 4
 
 
 def build(name, seed, options):
-    """A model whose weights are large enough that every term of the computation shows in its output."""
+    """Returns a model with weights large enough that every term of the computation affects the output."""
     torch.manual_seed(seed)
     if name == "starcoder2":
         model = Starcoder2ForCausalLM(Starcoder2Config(**options, attn_implementation="eager")).eval()
@@ -70,16 +69,16 @@ def write(name, seed, options):
     model = build(name, seed, options)
     model.to(STORED.get(name, torch.float32))
     model.save_pretrained(folder, max_shard_size="10KB" if name == "gpt2_fp16_shards" else "1GB")
-    model.float()  # what is stored is rounded, what is computed from it is not
+    model.float()  # stored weights are rounded; the results are computed from the rounded weights in float32
     (folder / "generation_config.json").unlink(missing_ok=True)
     values = expected(model)
     path = folder / "config.json"
     config = json.loads(path.read_text())
     if name == "gpt2_bf16":
-        config["torch_dtype"] = config.pop("dtype")  # as transformers 4 spells it
+        config["torch_dtype"] = config.pop("dtype")  # the spelling of transformers 4
     path.write_text(json.dumps(config, indent=2) + "\n")
     if name == "gpt2_bare_names":
-        # As the first GPT-2 checkpoints: no prefix, and the causal mask among the weights.
+        # Like the first GPT-2 checkpoints: no prefix, and the causal mask among the weights.
         weights = {key.removeprefix("transformer."): value for key, value in load_file(folder / "model.safetensors").items()}
         side = SIZES["n_positions"]
         for i in range(SIZES["n_layer"]):
@@ -89,13 +88,13 @@ def write(name, seed, options):
 
 
 def write_optimizer_steps():
-    """Ten steps of PyTorch's AdamW from gpt2_relu, with clipping: the losses, norms and weights that come of it."""
+    """Writes ten steps of PyTorch's AdamW from gpt2_relu, with clipping: the losses, norms and resulting weights."""
     torch.manual_seed(2000)
     model = GPT2LMHeadModel.from_pretrained("tests/goldens/gpt2_relu", attn_implementation="eager").train()
     named = dict(model.named_parameters())
     decays = [p for name, p in named.items() if p.dim() == 2 and "wpe" not in name]
     others = [p for name, p in named.items() if p.dim() != 2 or "wpe" in name]
-    # The large epsilon keeps gradients that are nothing but rounding from becoming steps of full size.
+    # The large epsilon prevents full-size steps from gradients that consist of rounding errors.
     optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
                                   lr=1e-2, betas=(0.9, 0.99), eps=1e-4, foreach=False)
     ids = torch.randint(3, SIZES["vocab_size"], (10, 2, TOKENS))

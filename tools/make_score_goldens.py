@@ -1,7 +1,6 @@
-"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora and the words of odd lines, by sacrebleu.
+"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, by sacrebleu.
 
-    python3 tools/make_score_goldens.py      (needs: pip install sacrebleu)
-"""
+    python3 tools/make_score_goldens.py      (needs: pip install sacrebleu)"""
 import json
 import pathlib
 import random

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what Jinja2 renders, in the environment of transformers, into tests/goldens/chat_templates.
+"""Writes the output of Jinja2, in the environment of transformers, to tests/goldens/chat_templates.
 
-Needs transformers and jinja2; the tests do not: they read what this wrote. The templates there, *.jinja, are our own, in the style of
-those that checkpoints carry. Without Python's packages it says so and leaves the goldens as they are."""
+Needs transformers and jinja2; the tests do not, since they read these files. The templates *.jinja are fovea's own, in the style of those
+in checkpoints. Without the packages, it prints a message and leaves the goldens unchanged."""
 import datetime
 import json
 import pathlib
@@ -19,7 +19,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/goldens/chat_te
 
 
 class FixedDate(datetime.datetime):
-    """The moment that the tests' clock shows too."""
+    """A date that is also the time of the tests."""
 
     @classmethod
     def now(cls, tz=None):
@@ -30,7 +30,7 @@ chat_template_utils.datetime = FixedDate
 
 
 def render(source, variables):
-    """Text and the spans of generation blocks in bytes, or nothing where Jinja2 refuses."""
+    """Returns the text and the spans of generation blocks in bytes, or None if Jinja2 refuses."""
     blocks, spans = [], []
     try:
         template = chat_template_utils._cached_compile_jinja_template(source)
@@ -39,7 +39,7 @@ def render(source, variables):
                 blocks.append(block)
         text = "".join(blocks)
         return {"text": text, "spans": [[len(text[:at].encode()) for at in span] for span in spans]}
-    except Exception:  # whatever Python or Jinja2 raises: the test expects an error
+    except Exception:  # any exception of Python or Jinja2: the test expects an error
         return {"error": True}
 
 
@@ -53,7 +53,7 @@ def case(source, variables):
 
 
 def requests():
-    """Conversations, each with the variables that a caller would pass."""
+    """Returns conversations, each with the variables of a caller."""
     conversations = json.loads((FOLDER / "conversations.json").read_text(encoding="utf-8"))
     for name, conversation in conversations.items():
         for prompt in (False, True):

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/token_models.json: small vocabularies and what Hugging Face's models make of stretches of text.
+"""Writes tests/goldens/token_models.json: small vocabularies and the tokens of Hugging Face's models for pieces of text.
 
-Needs tokenizers (made with 0.23); run in the project's root. Texts of byte-level models are strings of code points below
-256, one for each byte. A case is [stretch, ids, places in bytes]. trained_bpe.json: texts and what the
-trainer of byte-level BPE finds in them.
-"""
+Needs tokenizers (made with 0.23); run it in the root of the repository. Texts of byte-level models are strings of code points below 256,
+one for each byte. A case is [text, ids, offsets in bytes]. trained_bpe.json: texts and the vocabularies that the trainer of byte-level BPE
+finds in them."""
 import json
 import pathlib
 import random
@@ -29,7 +28,7 @@ TRAINING = "\n".join(text(40) for _ in range(40)) + "\n"
 
 
 def byte_characters():
-    """GPT-2's character for each byte."""
+    """Returns GPT-2's character for each byte."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -39,7 +38,7 @@ TO_BYTE = byte_characters()
 
 
 def as_bytes(piece):
-    """A piece of a byte-level vocabulary, one code point for each byte."""
+    """Converts a piece of a byte-level vocabulary to one code point per byte."""
     return "".join(chr(TO_BYTE[c]) for c in piece)
 
 
@@ -63,7 +62,7 @@ def cases(model, translate=lambda s: s, back=lambda s: s):
     found = []
     for stretch in stretches():
         given = translate(stretch)
-        sizes = [0]  # bytes of the stretch before each character of what the model is given
+        sizes = [0]  # bytes of the text before each character of the model's input
         for character in given:
             sizes.append(sizes[-1] + (1 if back is not as_same else len(character.encode())))
         tokens = model.tokenize(given)
@@ -71,7 +70,7 @@ def cases(model, translate=lambda s: s, back=lambda s: s):
         places = []
         for token in tokens:
             begin, end = token.offsets
-            if back is not as_same:  # places in characters of the byte-level alphabet
+            if back is not as_same:  # offsets in characters of the byte-level alphabet
                 begin, end = (len(prefix[:at].decode()) for at in (begin, end))
             places.append([begin, end])
         found.append([back(given), [token.id for token in tokens], places])

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/tokenizers.json: small tokenizers of many kinds and what Hugging Face tokenizers makes of some lines.
+"""Writes tests/goldens/tokenizers.json: small tokenizers of many kinds and the results of Hugging Face tokenizers for some lines.
 
-Needs a Python with `tokenizers`. The kinds and lines are those of tools/compare_tokenizers.py, fewer of each; training is deterministic.
-"""
+Needs a Python with `tokenizers`. The kinds and lines are those of tools/compare_tokenizers.py, but fewer; training is deterministic."""
 import json
 import pathlib
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/translation_tokenizers: a directory as translation models have it (two SentencePiece models over one
-vocab.json) and what transformers' MarianTokenizer makes of some texts in it.
+"""Writes tests/goldens/translation_tokenizers: a directory in the layout of translation models (two SentencePiece models and one
+vocab.json) and the results of transformers' MarianTokenizer for some texts.
 
-Needs sentencepiece and transformers; the tests do not. Without them it says so and leaves the goldens as they are."""
+Needs sentencepiece and transformers; the tests do not. Without them, it prints a message and leaves the goldens unchanged."""
 import io
 import json
 import pathlib
@@ -35,7 +35,7 @@ TEXTS = ["The house at the sea.", "Das Haus am Meer, höher als die Mauer.", "",
 
 def train(lines, size):
     model = io.BytesIO()
-    # Identity: the tables of a real normalisation have 200 KB, and other goldens cover them.
+    # The identity: the tables of a real normalisation take 200 KB, and other goldens test them.
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, vocab_size=size, character_coverage=1.0,
                                              normalization_rule_name="identity", num_threads=1, minloglevel=2)
     return model.getvalue()
@@ -55,7 +55,7 @@ def case(tokenizer, text):
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     source, target = train(ENGLISH, 95), train(GERMAN, 98)
-    # As the tools of these models number them: by frequency in both languages, and rare pieces not at all.
+    # Numbered like the tools of these models do: by frequency in both languages, without rare pieces.
     both = list(dict.fromkeys(pieces_of(target) + pieces_of(source)))
     kept = [piece for i, piece in enumerate(both) if i % 17 != 5]
     tokens = ["</s>", "<unk>", *kept, ">>deu<<", ">>nld<<", "<pad>"]

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes src/unicode/unicode_classes.inc and unicode_scripts.inc: which characters are letters, spaces, marks and so on for the parts of a tokenizer.
+"""Writes src/unicode/unicode_classes.inc and unicode_scripts.inc: the characters that are letters, spaces, marks and so on for the parts
+of a tokenizer.
 
-Each part of Hugging Face tokenizers takes its classes from another library (Oniguruma, Rust's own char, the crates regex,
-unicode_categories and unicode-normalization-alignments), each of its own Unicode version. So the Python package itself is asked, class by
-class, for every code point. Needs `tokenizers`; run it when a newer version changes the classes.
-"""
+Each part of Hugging Face tokenizers takes its classes from a different library (Oniguruma, Rust's char, the crates regex,
+unicode_categories and unicode-normalization-alignments), each with its own Unicode version. The Python package is therefore queried for
+each class and every code point. Needs `tokenizers`; run it when a newer version changes the classes."""
 import pathlib
 
 from tokenizers import Regex, __version__, normalizers, pre_tokenizers
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 ALL = "".join(map(chr, CODE_POINTS))
-APART = "ab" + "ab".join(ALL) + "ab"  # so that what is cut out of it has one character
+APART = "ab" + "ab".join(ALL) + "ab"  # so that a piece of it has one character
 
 
 def pattern(text):
@@ -46,7 +46,7 @@ CLASSES = [pattern(r"\p{L}"), pattern(r"\p{Lu}\p{Lt}"), pattern(r"\p{Ll}"), patt
 
 
 def scripts():
-    """A number for each script by code point: 0 goes with any other. Found by asking whether two characters are cut apart."""
+    """Returns the number of each code point's script; 0 combines with any other. Tests whether two characters are separated."""
     pre_tokenizer = pre_tokenizers.UnicodeScripts()
 
     def apart(one, other):

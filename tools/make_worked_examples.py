@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Works the small calculations of the Transformer's literature in NumPy (float64) and writes them to
-tests/goldens/worked_examples.json, which tests/parity/worked_examples_test.cc holds fovea to. Needs NumPy.
+"""Computes small calculations from the literature on Transformers in NumPy (float64) and writes them to
+tests/goldens/worked_examples.json, with which tests/parity/worked_examples_test.cc compares fovea. Needs NumPy.
 
-Formulas: Vaswani et al. 2017 (attention, sinusoids, block), Ba et al. 2016 (LayerNorm), Zhang and Sennrich 2019 (RMSNorm),
-Hendrycks and Gimpel 2016 (GELU), Su et al. 2021 (rotary), Press et al. 2022 (ALiBi), Kaplan et al. 2020 (6 N D, power laws)."""
+Formulas: Vaswani et al. 2017 (attention, sinusoids, block), Ba et al. 2016 (LayerNorm), Zhang and Sennrich 2019 (RMSNorm), Hendrycks and
+Gimpel 2016 (GELU), Su et al. 2021 (rotary), Press et al. 2022 (ALiBi), Kaplan et al. 2020 (6 N D, power laws)."""
 import json
 import math
 import pathlib
@@ -19,7 +19,7 @@ VALUES = np.array([[1, 2], [3, 0], [0, 1]], float)
 
 
 def array(value):
-    """Shape and row-major data; words stay words."""
+    """Returns shape and row-major data; text stays text."""
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def softmax(x):
 
 
 def attend(q, k, v, scale, mask=0.0):
-    """mask: added to the scores, -inf = hidden."""
+    """mask: added to the scores; -inf masks a key."""
     weights = softmax(q @ k.T * scale + mask)
     return weights, weights @ v
 
@@ -66,7 +66,7 @@ def waves(rows, width):
 
 
 def heads(x, wq, wk, wv, wo, count, mask=0.0):
-    """Matrices [C, C]; head h takes the columns h * D to (h + 1) * D - 1."""
+    """Matrices are [C, C]; head h uses the columns h * D to (h + 1) * D - 1."""
     d = wq.shape[1] // count
     parts = [attend(*(x @ w[:, h * d:(h + 1) * d] for w in (wq, wk, wv)), 1 / math.sqrt(d), mask)[1] for h in range(count)]
     return np.concatenate(parts, -1) @ wo
@@ -292,7 +292,7 @@ def published():
             gpt3_12Ld2_plus_Vd=12 * 96 * 12288 ** 2 + 50257 * 12288)
     example("s000.flops.6nd", {"N": 175e9, "D": 300e9}, flops_nominal=6 * 175e9 * 300e9,
             flops_exact_N=6 * gpt(96, 12288, 2048) * 300e9)
-    speed, price = 28e12, 1.5  # of a V100 as Brown et al. 2020 were reckoned, and for an hour of it
+    speed, price = 28e12, 1.5  # of a V100, as estimated for Brown et al. 2020, and its price per hour
     hours = 3.14e23 / speed / 3600
     example("s000.cost.gpt3", {"flops": 3.14e23}, {"external_throughput_flops": speed, "external_usd_per_gpu_hour": price},
             gpu_hours=hours, usd=hours * price)
@@ -301,7 +301,7 @@ def published():
 
 
 def claims():
-    """What others say: nothing to compute, kept so that each is looked at."""
+    """Adds claims of others without a computation, so that the tests consider each of them."""
     example("s001.gpt4.moe", {"experts": 8, "per_expert_B": 220}, total_B=8 * 220)
     example("s004.path50", {"i": 1, "j": 50}, steps=49)
     example("s000.emergence", few_shot_params=1e9, chain_of_thought_params=1e11)

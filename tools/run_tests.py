@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""run_tests.py [FOLDER...]: runs what `./run test` promises, on what is already built, and counts. The last line is the verdict.
+"""run_tests.py [FOLDER...]: runs the tests of `./run test` on existing builds and counts the results. The last line is the summary.
 
-FOLDER, of tests/unit: its tests run in the build with sanitizers too. --sanitized: all that this build has, and nothing else."""
+FOLDER is a folder of tests/unit whose tests also run in the build with sanitizers. --sanitized: runs only the tests of that build."""
 import os
 import pathlib
 import subprocess
@@ -12,11 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def run_ctest(preset, *selection):
-    """Runs a build's tests, showing the output of those that fail. Returns {name: passed | failed | skipped}."""
+    """Runs the tests of a build and shows the output of failed ones. Returns {name: passed | failed | skipped}."""
     build = ROOT / "build" / preset
     report = build / "tests.xml"
     report.unlink(missing_ok=True)
-    # Two test programs share the cores: threads that wait must not spin.
+    # Test programs share the cores, so waiting threads must not spin.
     environment = dict(os.environ, OMP_WAIT_POLICY="passive")
     command = ["ctest", "--test-dir", str(build), "--output-on-failure", "--output-junit", str(report),
                "--no-tests=error", "-j", str(os.cpu_count() or 1), *selection]
@@ -27,7 +27,7 @@ def run_ctest(preset, *selection):
             status = case.get("status")
             results[f"{preset}: {case.get('name')}"] = {"run": "passed", "notrun": "skipped"}.get(status, "failed")
     if code != 0 and "failed" not in results.values():
-        results[f"{preset}: ctest itself (exit {code})"] = "failed"
+        results[f"{preset}: ctest (exit {code})"] = "failed"
     return results
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""clang-tidy on the sources of src/, apps/ and examples/ that a build folder compiles, on all cores.
+"""Runs clang-tidy on the sources of src/, apps/ and examples/ that a build folder compiles, on all cores.
 
-Usage: run_tidy.py BUILD [PART OF A PATH...]; without parts, all of them."""
+Usage: run_tidy.py BUILD [PART OF A PATH...]; default: all sources."""
 import concurrent.futures
 import json
 import os

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures a running `fovea serve`: what it carries, and what is left of that under twice the load.
+"""Measures a running `fovea serve`: its capacity, and the remaining throughput at twice that load.
 
   tools/serve_load.py URL --path /v1/completions --body '{"prompt": "The", "max_tokens": 32}' [--seconds 10] [--clients 16]
   tools/serve_load.py URL --path /embed --lines FILE --clients 64
 
-First so many clients ask again and again, each as soon as it is answered: that is what the server carries. Then, unless
---capacity-only, requests are sent at twice that rate whatever comes back. With --lines the body is {"inputs": LINE}, line after line.
---pid PID also says how the server's memory grows."""
+First, each client sends a request as soon as it has received the last response: this measures the capacity. Then, unless
+--capacity-only, requests are sent at twice that rate, independently of the responses. With --lines, the body is {"inputs": LINE} for
+each line in turn. --pid PID also reports the growth of the server's memory."""
 import argparse
 import collections
 import itertools
@@ -30,7 +30,7 @@ class Connection:
         self.heard, self.busy = b"", True
 
     def hear(self):
-        """The status, once an answer is whole."""
+        """Returns the status when the response is complete."""
         piece = self.socket.recv(1 << 20)
         if not piece:
             raise ConnectionError("the server closed a connection")
@@ -58,7 +58,7 @@ class Load:
         return connection
 
     def closed(self, clients, seconds):
-        """Each client asks as soon as it is answered. Answers a second."""
+        """Each client sends its next request when it has received a response. Returns the statuses and the elapsed seconds."""
         statuses, begin = collections.Counter(), time.monotonic()
         for _ in range(clients):
             self.connect().ask(next(self.requests))
@@ -81,7 +81,7 @@ class Load:
         self.selector.close()
 
     def open(self, rate, seconds):
-        """Asks at a rate, whatever comes back."""
+        """Sends requests at a constant rate, independently of the responses."""
         statuses, begin, sent = collections.Counter(), time.monotonic(), 0
         idle = [key.data for key in self.selector.get_map().values()]
         while (now := time.monotonic() - begin) < seconds:
@@ -125,12 +125,12 @@ def main():
     before = megabytes(options.pid) if options.pid else 0
     statuses, seconds = load.closed(options.clients, options.seconds)
     carried = statuses[200] / seconds
-    print(f"{options.clients} clients: {carried:.1f} answers a second, {dict(statuses)}")
+    print(f"{options.clients} clients: {carried:.1f} responses per second, {dict(statuses)}")
     load.drain()
     if not options.capacity_only:
         statuses, seconds = load.open(2 * carried, options.seconds)
         kept = statuses[200] / seconds
-        print(f"twice the load: {kept:.1f} answers a second ({100 * kept / carried:.0f} %), {dict(statuses)}")
+        print(f"at twice that rate: {kept:.1f} responses per second ({100 * kept / carried:.0f} %), {dict(statuses)}")
         load.drain()
     if options.pid:
         print(f"memory: {before:.0f} MB before, {megabytes(options.pid):.0f} MB after")

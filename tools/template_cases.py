@@ -131,10 +131,10 @@ STATEMENTS = [
     "{% for x in xs %}{% if not loop.first %}, {% endif %}{{ x }}{% endfor %}", "{% for i in range(3) %}{% set ns = namespace(v=i) %}{{ ns.v }}{% endfor %}", "{% call(x) m() %}{{ x }}{% endcall %}{% macro m() %}{% endmacro %}", "{% macro m(x) -%}\n  {{ x }}\n{%- endmacro %}\n[{{ m('é') }}]", "{{ undefinedvar.a.b }}", "{{ undefinedvar|default({})|length }}", "{{ (undefinedvar|default({})).x }}", "{{ 'a' if undefinedvar is defined else 'b' }}", "{% if undefinedvar %}a{% elif not undefinedvar %}b{% endif %}",
 ]
 
-# What Jinja2 renders and fovea refuses by name, rather than come close: memory addresses, random text, what no chat template uses.
+# Features of Jinja2 that fovea refuses by name instead of approximating them: memory addresses, random text, unused features.
 REFUSED = {
     "{{ '\\ud800' }}", "{{ d.items }}", "{{ d.__class__ }}", "{{ s.swapcase() }}", "{{ s.encode() }}", "{{ s.casefold() }}", "{{ big|int }}",
     "{{ '\u0663'|int }}", "{{ ('<'|e) + 'x' }}", "{{ lipsum() }}", "{{ 1.0.real }}", "{% for x in xs recursive %}{{ x }}{% endfor %}",
-    # Folding constants, Jinja2 makes a slice of what has none undefined; of a variable it is an error there too.
+    # Constant folding makes an invalid slice undefined in Jinja2; for a variable it is an error there as well.
     "{{ false[::-1] }}", "{{ (1 ~ 2[:1]) }}", "{{ range }}", "{{ dict }}", "{{ xs|map('upper') }}",
 }

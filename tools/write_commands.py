@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes `fovea VERB --help-all` into docs/commands.md between its markers. With --check it writes nothing and exits 1 if they differ.
+"""Writes `fovea VERB --help-all` into docs/commands.md between its markers. With --check, it writes nothing and exits with 1 if they
+differ.
 
-The program is $FOVEA_BIN, by default build/release/fovea."""
+The program is $FOVEA_BIN; default: build/release/fovea."""
 import os
 import pathlib
 import re
@@ -28,7 +29,7 @@ def main():
     described = {match[1] for match in MARKED.findall(page)}
     missing = [verb for verb in verbs() if verb not in described]
     if missing:
-        print(f"{PAGE.relative_to(ROOT)}: has no section for {', '.join(missing)}; expected one with its markers")
+        print(f"{PAGE.relative_to(ROOT)}: has no section for {', '.join(missing)}; expected one with markers")
         return 1
     fresh = MARKED.sub(lambda m: f"{m[1]}```text\n{help_of(*filter(None, [m[2]])).rstrip()}\n```\n{m[3]}", page)
     if "--check" in sys.argv[1:]:

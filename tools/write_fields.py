@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Puts the table of `fovea serve --list-fields` into docs/serve.md, between its markers. With --check it writes nothing and fails where
-they differ.
+"""Writes the table of `fovea serve --list-fields` into docs/serve.md between its markers. With --check, it writes nothing and exits with 1
+if they differ.
 
-FOVEA_BIN names the program; else build/release/fovea."""
+The program is $FOVEA_BIN; default: build/release/fovea."""
 import json
 import os
 import pathlib
@@ -31,7 +31,7 @@ def kind(field):
 def table(route):
     program = os.environ.get("FOVEA_BIN", str(ROOT / "build/release/fovea"))
     listed = subprocess.run([program, "serve", "--list-fields"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    lines = ["| field | is | default | what it does |", "|---|---|---|---|"]
+    lines = ["| field | type | default | description |", "|---|---|---|---|"]
     for field in json.loads(listed):
         if route in field["of"]:
             default = "required" if field["required"] else field["default"]
@@ -44,7 +44,7 @@ def main():
     new = MARKED.sub(lambda match: match[1] + table(match[2]) + match[3], page)
     if "--check" in sys.argv:
         if new != page:
-            sys.exit("docs/serve.md is not what `fovea serve --list-fields` says; run tools/write_fields.py")
+            sys.exit("docs/serve.md: differs from `fovea serve --list-fields`; run tools/write_fields.py")
         return
     PAGE.write_text(new, encoding="utf-8")
 

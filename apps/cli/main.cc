@@ -105,11 +105,11 @@ void settle_threads(int64_t option) {
 }
 
 int run_command(const Verb& verb, Command& command, OptionTable& table, const Common& common) {
-  if (Ranks::current() != nullptr && !command.runs_on_ranks(table))
+  if (jobs::Ranks::current() != nullptr && !command.runs_on_ranks(table))
     throw UsageError(
         fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed or "
                     "translate on lines",
-                    verb.name, Ranks::current()->size()));
+                    verb.name, jobs::Ranks::current()->size()));
   command.apply(table);
   settle_threads(common.threads);
   return command.run(table);
@@ -180,13 +180,13 @@ int complain(const std::string& message, int code) {
   std::string line = printable(message);
   if (line.size() > kMost) line = excerpt(line, kMost);
   for (char& c : line) c = c == '\n' ? ' ' : c;
-  if (Ranks::current() != nullptr) Ranks::current()->fail(line, code);
+  if (jobs::Ranks::current() != nullptr) jobs::Ranks::current()->fail(line, code);
   note("fovea: error: " + line + "\n");
   return code;
 }
 
 int guarded(const std::vector<std::string>& arguments) {
-  std::optional<Ranks> ranks;
+  std::optional<jobs::Ranks> ranks;
   try {
     if (started_processes() > 1) ranks.emplace();
     return dispatch(arguments);
@@ -222,7 +222,7 @@ void wait_politely(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fovea::cli::Ranks::take_cores();  // must precede OpenMP, which counts the cores
+  fovea::jobs::Ranks::take_cores();  // must precede OpenMP, which counts the cores
   wait_politely(argv);
   const std::string missing = fovea::missing_cpu_features();
   if (!missing.empty()) {

@@ -9,14 +9,14 @@
 namespace fovea::cli {
 namespace {
 
-serve::Router router_for(inspector::Routes& routes) {
-  serve::Router router;
+http::Router router_for(inspector::Routes& routes) {
+  http::Router router;
   inspector::mount(router, "/", routes);
   return router;
 }
 
-serve::HttpOptions options_for(int64_t port) {
-  serve::HttpOptions options;
+http::ServerOptions options_for(int64_t port) {
+  http::ServerOptions options;
   options.port = static_cast<uint16_t>(port);
   return options;
 }

@@ -20,7 +20,7 @@ class PageServer {
 
  private:
   inspector::Routes routes_;
-  serve::HttpServer server_;
+  http::Server server_;
 };
 
 }  // namespace fovea::cli

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 // "[::1]:8080" and "localhost:8080" without the port and the brackets.
@@ -14,7 +14,7 @@ std::string_view without_port(std::string_view host) {
 std::string_view given_key(const Request& request) {
   constexpr std::string_view kScheme = "bearer ";
   const std::string_view value = request.header("authorization");
-  const auto same = [](char given, char small) {  // in any case: RFC 9110, 11.1
+  const auto same = [](char given, char small) {  // case-insensitive: RFC 9110, 11.1
     return given == small || (given >= 'A' && given <= 'Z' && given - 'A' + 'a' == small);
   };
   if (value.size() >= kScheme.size() &&
@@ -25,7 +25,7 @@ std::string_view given_key(const Request& request) {
   return request.header("x-api-key");
 }
 
-// A page that this server itself delivered.
+// Whether the origin is that of this server's own pages.
 bool same_origin(const Request& request) {
   const std::string_view origin = request.header("origin");
   constexpr std::string_view kScheme = "http://";
@@ -75,8 +75,8 @@ std::optional<Response> Access::refuse(const Request& request, bool needs_key) c
                           "unknown_host");
   }
   if (!request.header("origin").empty() && !same_origin(request) && !allowed_origin(request)) {
-    return error_response(403, "Origin: pages of other origins are not let in; see --cors-origin",
-                          "", "origin_not_allowed");
+    return error_response(403, "Origin: pages of other origins are refused; see --cors-origin", "",
+                          "origin_not_allowed");
   }
   const bool preflight = request.method == "OPTIONS";  // browsers send it without the key
   if (keys.empty() || !needs_key || preflight || knows_key(request)) return std::nullopt;
@@ -98,4 +98,4 @@ void Access::add_cors_headers(const Request& request, Response& response) const 
   response.headers.emplace_back("Access-Control-Max-Age", "600");
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

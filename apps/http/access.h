@@ -7,22 +7,24 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
-// Whether two texts are equal, in a time that depends on the length of `given` alone.
+// Compares two texts in a time that depends only on the length of `given`.
 bool equal_in_constant_time(std::string_view given, std::string_view secret);
 
-// Who may ask. A web page in the user's browser must not reach a server on the loopback address:
-// neither from a name that it points there (Host), nor from its own origin (Origin).
+// Decides which requests are accepted. A web page in the user's browser must not reach a server on
+// the loopback address: neither through a name that resolves to it (Host), nor from another origin
+// (Origin).
 struct Access {
-  std::vector<std::string> keys;     // none: no key is asked for
-  std::vector<std::string> origins;  // that may read answers in a browser; "*" = every one
+  std::vector<std::string> keys;     // empty: no key is required
+  std::vector<std::string> origins;  // origins whose pages may read responses; "*" = all
   bool loopback = true;              // the server is bound to it
   std::string host;                  // as the user named it; accepted in Host
 
-  // The answer to a request that is not let through; `needs_key` is the route's.
+  // The response to a refused request; empty if it is accepted. `needs_key`: whether the route
+  // requires the key.
   std::optional<Response> refuse(const Request& request, bool needs_key) const;
-  // What a browser of an allowed origin needs to see.
+  // Adds the headers that a browser requires for an allowed origin.
   void add_cors_headers(const Request& request, Response& response) const;
 
  private:
@@ -33,4 +35,4 @@ struct Access {
 
 bool is_loopback(std::string_view host);  // a name or an address, without a port
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

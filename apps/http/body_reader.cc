@@ -5,10 +5,10 @@
 
 #include "http/request_head.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-// Nobody needs extensions of chunks or trailers: room for what a proxy may add.
+// Chunk extensions and trailers are not used; this leaves room for those that a proxy may add.
 constexpr size_t kLineBytes = 256, kTrailerBytes = 4096;
 
 Refusal too_large(size_t most) {
@@ -61,7 +61,7 @@ void BodyReader::end_of_line() {
   switch (part_) {
     case Part::size: read_size(); break;
     case Part::data_end:
-      if (!line_.empty()) throw Refusal{400, "body: a chunk is longer than it says"};
+      if (!line_.empty()) throw Refusal{400, "body: a chunk exceeds its size"};
       part_ = Part::size;
       break;
     default:
@@ -83,4 +83,4 @@ void BodyReader::read_size() {
   part_ = left_ == 0 ? Part::trailer : Part::data;
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -4,15 +4,15 @@
 #include <string>
 #include <string_view>
 
-namespace fovea::serve {
+namespace fovea::http {
 
-// Gathers the body of a request, of a known length or in chunks (RFC 9112, 7.1).
+// Reads the body of a request, of a known length or in chunks (RFC 9112, 7.1).
 class BodyReader {
  public:
   BodyReader(size_t length, bool chunked, size_t most);
 
-  // Takes what it needs from the front of `bytes` and says how many those were; what follows
-  // belongs to the next request. Throws Refusal: 400 for what is no chunk, 413 for too much.
+  // Consumes bytes from the front of `bytes` and returns their number; the rest belongs to the next
+  // request. Throws Refusal: 400 for an invalid chunk, 413 for a body that is too large.
   size_t take(std::string_view bytes);
   bool done() const { return part_ == Part::done; }
   std::string& body() { return body_; }
@@ -30,4 +30,4 @@ class BodyReader {
   std::string line_, body_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

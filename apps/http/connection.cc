@@ -9,16 +9,16 @@
 #include <cerrno>
 #include <random>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr size_t kReadBytes = 16 << 10;   // at a time: little to hold for an idle client
-constexpr size_t kWriteBytes = 64 << 10;  // at a time: each has the whole of the write time
-// How much of what a refused client still sends is thrown away, and for how long, so that it comes
-// to read the answer rather than to see the connection reset.
+constexpr size_t kReadBytes = 16 << 10;   // bytes per read: an idle client takes little memory
+constexpr size_t kWriteBytes = 64 << 10;  // bytes per write: each has the full write time
+// Limits of the bytes and the time for which the rest of a refused request is read and discarded,
+// so that the client reads the response instead of a connection reset.
 constexpr size_t kLingerBytes = size_t{16} << 20;
 constexpr std::chrono::seconds kLinger{2};
 
@@ -45,18 +45,18 @@ Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
       deadline_(socket_.get_executor()),
       all_(all) {}
 
-// Closes the connection unless the time is set anew before it is over.
+// Closes the connection unless the timer is set again before it expires.
 void Connection::expire_after(std::chrono::steady_clock::duration time) {
   timer_.expires_after(time);
   timer_.async_wait([self = shared_from_this()](error_code stopped) {
-    // The time may have been set anew after this call was queued.
+    // The timer may have been set again after this call was queued.
     if (!stopped && self->timer_.expiry() <= std::chrono::steady_clock::now()) self->close();
   });
 }
 
 void Connection::expire_never() { timer_.expires_at(std::chrono::steady_clock::time_point::max()); }
 
-// Appends what arrives next to the buffer, and calls next() then.
+// Appends the next bytes to the buffer, then calls next().
 template <class Next>
 void Connection::read_some(Next next) {
   const size_t size = buffer_.size();
@@ -84,7 +84,7 @@ void Connection::turn_away() {
   answer_unread(std::move(response));
 }
 
-// Expects the timer to run.
+// The timer must be running.
 void Connection::read_request() {
   idle_ = true;
   head_.reset();
@@ -142,7 +142,7 @@ void Connection::refuse(const Refusal& refusal) {
   answer_unread(error_response(refusal.status, refusal.message));
 }
 
-// What is left of a body cannot be told from a next request, so nothing more is read then.
+// The rest of the body cannot be distinguished from the next request, so nothing more is read.
 void Connection::answer_unread(Response response) {
   if (head_ && (head_->chunked || head_->body_bytes > 0)) head_->keep_alive = false;
   idle_ = false;
@@ -195,13 +195,13 @@ void Connection::start_deadline(const std::shared_ptr<LiveExchange>& exchange) {
   });
 }
 
-// A stream that has begun is ended by whoever writes it.
+// The writer of a started stream ends it.
 void Connection::answer_too_late(LiveExchange& exchange) {
   {
     const std::lock_guard lock(outbox_->mutex);
     if (outbox_->begun) return;
   }
-  exchange.send(failure(503, "the answer takes longer than --max-time", ""));
+  exchange.send(failure(503, "the response takes longer than --max-time", ""));
   call_off();
 }
 
@@ -209,13 +209,13 @@ void Connection::dispatch() {
   expire_never();
   auto exchange = open_exchange();
   start_deadline(exchange);
-  // Moved, but for what the log needs.
+  // Moved, except for the fields of the log.
   Request request = head_->request;
   request.body = std::move(body_->body());
   body_.reset();
   watch();
   auto handle = [route = route_, request = std::move(request), exchange]() mutable {
-    if (exchange->answered()) return;  // it waited too long
+    if (exchange->answered()) return;  // it has waited too long
     try {
       route->handler(std::move(request), exchange);
     } catch (const std::exception& error) {
@@ -229,7 +229,7 @@ void Connection::dispatch() {
   exchange->send(std::move(response));
 }
 
-// While an answer is being computed nothing is read; this notices the end of the client's side.
+// Nothing is read while a response is computed; this detects that the client closes its side.
 void Connection::watch() {
   if (watching_ || closed_) return;
   watching_ = true;
@@ -241,11 +241,11 @@ void Connection::watch() {
     const ssize_t count = recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
     if (nothing) return self->watch();
-    if (count <= 0) self->call_off();  // else: its next request, which waits its turn
+    if (count <= 0) self->call_off();  // otherwise: its next request, which waits
   });
 }
 
-// Whoever is at the answer learns that nobody waits for it.
+// Notifies the handler that the client has disconnected.
 void Connection::call_off() {
   if (!outbox_) return;
   std::function<void()> call;
@@ -297,7 +297,7 @@ void Connection::end_answer() {
   outbox_.reset();
   if (close_now) return linger();
   if (all_.draining) return close();
-  const HttpTimes& times = all_.options.times;
+  const Times& times = all_.options.times;
   expire_after(buffer_.empty() ? times.idle : times.head);
   read_request();
 }
@@ -311,9 +311,9 @@ void Connection::log(bool whole) {
     record.id = head_->request.id;
     if (route_ != nullptr) record.route = route_->path;
   }
-  constexpr int kClientLeft = 499;  // before any status was sent; as nginx logs it
+  constexpr int kClientLeft = 499;  // no status was sent; logged as by nginx
   {
-    const std::lock_guard lock(outbox_->mutex);  // a handler may still be at it
+    const std::lock_guard lock(outbox_->mutex);  // a handler may still use it
     record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;
     record.bytes = outbox_->total;
   }
@@ -356,4 +356,4 @@ void Connection::close() {
   all_.one_closed();
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

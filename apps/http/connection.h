@@ -14,29 +14,30 @@
 #include "http/http_server.h"
 #include "http/live_exchange.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 class Connection;
 
-// What the connections of one server share; all but `draining` belongs to the server's thread.
+// State shared by the connections of one server; only the server's thread uses it, except
+// `draining`.
 struct Connections {
   const Router& router;
-  const HttpOptions& options;
+  const ServerOptions& options;
   HandlerPool& pool;
   std::function<void()> one_closed;
   std::set<std::shared_ptr<Connection>> open = {};
   std::atomic<bool> draining{false};
 };
 
-// One client's connection: reads a request, has it handled, writes the answer, and again. All
-// members are called on the server's thread. Requests are answered in their order; the next one is
-// not looked at before the answer has gone out.
+// The connection of one client: reads a request, passes it to its handler, writes the response, and
+// repeats. All members are called on the server's thread. Requests are handled in order; the next
+// one is processed only after the response was sent.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(boost::asio::ip::tcp::socket socket, Connections& all);
   void start();
-  void turn_away();  // too many are here: 503
-  void drain();      // ends now if it is idle, else with its answer
+  void turn_away();  // refuses with 503: too many connections
+  void drain();      // ends an idle connection now, otherwise after its response
   void close();
 
  private:
@@ -65,18 +66,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
 
   boost::asio::ip::tcp::socket socket_;
-  boost::asio::steady_timer timer_;     // of what the socket does
-  boost::asio::steady_timer deadline_;  // of the answer
-  std::string buffer_;                  // what the client has sent and nobody has read
+  boost::asio::steady_timer timer_;     // of the socket operation
+  boost::asio::steady_timer deadline_;  // of the response
+  std::string buffer_;                  // received bytes that are not processed
   Connections& all_;
   std::optional<RequestHead> head_;
   std::optional<BodyReader> body_;
   const Route* route_ = nullptr;
-  std::shared_ptr<Outbox> outbox_;  // of the answer under way
+  std::shared_ptr<Outbox> outbox_;  // of the current response
   std::string writing_;
   size_t written_ = 0, lingered_ = 0;
   std::chrono::steady_clock::time_point began_;
   bool idle_ = true, watching_ = false, closed_ = false, busy_writing_ = false;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace fovea::serve {
+namespace fovea::http {
 
 HandlerPool::HandlerPool(size_t threads, size_t most_waiting) : most_waiting_(most_waiting) {
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work_on(); });
@@ -43,4 +43,4 @@ void HandlerPool::work_on() {
   }
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-namespace fovea::serve {
+namespace fovea::http {
 
-// Threads that run handlers, so that reading a long prompt never keeps other clients waiting.
+// Threads that run handlers, so that a long prompt does not block other clients.
 class HandlerPool {
  public:
   HandlerPool(size_t threads, size_t most_waiting);
@@ -18,8 +18,8 @@ class HandlerPool {
   HandlerPool(const HandlerPool&) = delete;
   HandlerPool& operator=(const HandlerPool&) = delete;
 
-  bool run(std::function<void()> work);  // false where too much is waiting
-  void stop();                           // what waits is dropped
+  bool run(std::function<void()> work);  // false if too many tasks wait
+  void stop();                           // drops waiting tasks
 
  private:
   void work_on();
@@ -32,4 +32,4 @@ class HandlerPool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

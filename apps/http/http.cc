@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -67,4 +67,4 @@ std::string_view reason_of(int status) {
   }
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -13,26 +13,26 @@
 #include "fovea/error.h"
 #include "http/connection.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// So many more connections than served ones are taken to be told that there are too many.
+// The number of connections above the limit that are accepted and refused with an error.
 constexpr size_t kTurnedAway = 64;
-// Without a free file descriptor accept() fails at once: it is tried again after this.
+// Without a free file descriptor accept() fails immediately; it is repeated after this time.
 constexpr std::chrono::milliseconds kPause{200};
 
-[[noreturn]] void fail_binding(const HttpOptions& options, const std::string& why) {
+[[noreturn]] void fail_binding(const ServerOptions& options, const std::string& why) {
   throw Error(ErrorKind::InvalidArgument,
               fmt::format("{}:{}: cannot listen there ({}); expected a free port of an address of "
                           "this machine",
                           options.host, options.port, why));
 }
 
-tcp::acceptor listen_at(asio::io_context& context, const HttpOptions& options) {
+tcp::acceptor listen_at(asio::io_context& context, const ServerOptions& options) {
   error_code error;
   const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
   const asio::ip::address address = asio::ip::make_address(host, error);
@@ -49,8 +49,8 @@ tcp::acceptor listen_at(asio::io_context& context, const HttpOptions& options) {
 
 }  // namespace
 
-struct HttpServer::Core {
-  Core(Router routes, HttpOptions given)
+struct Server::Core {
+  Core(Router routes, ServerOptions given)
       : router(std::move(routes)),
         options(std::move(given)),
         acceptor(listen_at(context, options)),
@@ -63,21 +63,21 @@ struct HttpServer::Core {
   void connection_closed();
 
   const Router router;
-  const HttpOptions options;
+  const ServerOptions options;
   asio::io_context context{1};
   tcp::acceptor acceptor;
   const uint16_t port;
   asio::steady_timer pause;
   HandlerPool pool;
   Connections all{router, options, pool, [this] { connection_closed(); }};
-  bool full = false;  // accepting waits for a connection to close
+  bool full = false;  // accepting resumes when a connection closes
   std::mutex mutex;
   std::condition_variable emptied;
   bool empty = true;  // no connection is open
   std::thread thread;
 };
 
-void HttpServer::Core::accept() {
+void Server::Core::accept() {
   acceptor.async_accept([this](error_code error, tcp::socket socket) {
     if (all.draining) return;
     if (error) {
@@ -93,7 +93,7 @@ void HttpServer::Core::accept() {
   });
 }
 
-void HttpServer::Core::take(tcp::socket socket) {
+void Server::Core::take(tcp::socket socket) {
   const bool too_many = all.open.size() >= options.connections;
   const auto connection = std::make_shared<Connection>(std::move(socket), all);
   all.open.insert(connection);
@@ -108,7 +108,7 @@ void HttpServer::Core::take(tcp::socket socket) {
   }
 }
 
-void HttpServer::Core::connection_closed() {
+void Server::Core::connection_closed() {
   if (all.open.empty()) {
     const std::lock_guard lock(mutex);
     empty = true;
@@ -119,19 +119,19 @@ void HttpServer::Core::connection_closed() {
   accept();
 }
 
-HttpServer::HttpServer(Router router, HttpOptions options)
+Server::Server(Router router, ServerOptions options)
     : core_(std::make_unique<Core>(std::move(router), std::move(options))) {}
 
-HttpServer::~HttpServer() { stop(std::chrono::milliseconds(0)); }
+Server::~Server() { stop(std::chrono::milliseconds(0)); }
 
-uint16_t HttpServer::port() const { return core_->port; }
+uint16_t Server::port() const { return core_->port; }
 
-void HttpServer::start() {
+void Server::start() {
   core_->accept();
   core_->thread = std::thread([core = core_.get()] { core->context.run(); });
 }
 
-void HttpServer::stop(std::chrono::milliseconds grace) {
+void Server::stop(std::chrono::milliseconds grace) {
   Core& core = *core_;
   if (!core.thread.joinable()) return;
   core.all.draining = true;
@@ -155,4 +155,4 @@ void HttpServer::stop(std::chrono::milliseconds grace) {
   core.pool.stop();
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

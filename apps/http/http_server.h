@@ -10,53 +10,53 @@
 #include "http/request_head.h"
 #include "http/router.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
-struct HttpTimes {
-  std::chrono::milliseconds head{10'000};  // from the first byte, and for a new connection's first
+struct Times {
+  std::chrono::milliseconds head{10'000};  // from the first byte, or from the start of a connection
   std::chrono::milliseconds body{30'000};
-  std::chrono::milliseconds write{30'000};  // for each piece that the client has to take
+  std::chrono::milliseconds write{30'000};  // for each piece that the client must read
   std::chrono::milliseconds idle{60'000};   // between two requests
-  // From the end of a request to the begin of its answer, which is 503 then, and the work is called
-  // off; 0 = as long as it likes.
+  // From the end of a request to the start of its response; afterwards the response is 503 and the
+  // work is cancelled. 0 = unlimited.
   std::chrono::milliseconds answer{0};
 };
 
-// One answered request, for the log: nothing of what was in it but the path.
+// A handled request, for the log: only its path, none of its contents.
 struct AccessRecord {
   std::string method, path, id;
-  std::string route;  // as it was added, such as /v1/models/{id}; empty where none was found
+  std::string route;  // as it was added, such as /v1/models/{id}; empty if none matched
   int status = 0;
   size_t bytes = 0;
   double seconds = 0;
-  bool whole = true;  // false: the client went before the end
+  bool whole = true;  // false: the client disconnected before the end
 };
 
-struct HttpOptions {
+struct ServerOptions {
   std::string host = "127.0.0.1";
-  uint16_t port = 8080;  // 0 = one that is free
+  uint16_t port = 8080;  // 0 = any free port
   Access access;
-  HttpLimits limits;
-  HttpTimes times;
-  size_t connections = 512;  // more are answered 503
-  size_t handlers = 2;       // threads on which handlers run
-  size_t waiting = 256;      // requests that wait for such a thread; more are answered 503
+  Limits limits;
+  Times times;
+  size_t connections = 512;  // further ones receive 503
+  size_t handlers = 2;       // threads that run handlers
+  size_t waiting = 256;      // requests that wait for such a thread; further ones receive 503
   std::function<void(const AccessRecord&)> log = {};  // called on the server's thread
 };
 
-// HTTP/1.1 for a few routes. One thread does all reading and writing; handlers run on threads of
-// their own and may answer later, from any thread.
-class HttpServer {
+// HTTP/1.1 for a few routes. One thread does all reading and writing; handlers run on their own
+// threads and may respond later, from any thread.
+class Server {
  public:
-  // Binds and listens: InvalidArgument where the address or the port cannot be had.
-  HttpServer(Router router, HttpOptions options);
-  ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  // Binds and listens; throws InvalidArgument if the address or the port is not available.
+  Server(Router router, ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
   void start();
-  // Takes no more connections, lets answers under way finish for `grace`, then cuts them off.
+  // Accepts no more connections, lets running responses finish for `grace`, then closes them.
   void stop(std::chrono::milliseconds grace);
 
  private:
@@ -64,4 +64,4 @@ class HttpServer {
   std::unique_ptr<Core> core_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -4,13 +4,13 @@
 
 #include <utility>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-// A stream that nobody reads: more than any client is ever behind by accident.
+// The limit of a stream that is not read, far above any normal delay.
 constexpr size_t kMostUnsent = size_t{4} << 20;
 
-// No byte of a value may end a line: what a client sent is never a header of its own.
+// A value must not end a line, so that a client's text cannot become a header.
 bool is_safe(std::string_view value) {
   for (const char c : value) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
@@ -170,4 +170,4 @@ void LiveExchange::on_gone(std::function<void()> call) {
   call();
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -7,25 +7,26 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
-// What one answer still has to send. Filled by any thread, emptied by the server's.
+// The part of a response that is not sent yet. Any thread adds to it; the server's thread removes
+// from it.
 struct Outbox {
   std::mutex mutex;
   std::string bytes;
-  size_t unsent = 0;     // `bytes` and what the socket is being given
+  size_t unsent = 0;     // `bytes` and those passed to the socket
   size_t total = 0;      // for the log
   int status = 0;        // for the log
-  bool begun = false;    // a head is in `bytes` or was
-  bool last = false;     // nothing will be added
-  bool cut = false;      // close without the end of the answer
-  bool close = false;    // the connection ends with this answer
-  bool gone = false;     // the client went
-  bool noticed = false;  // the server's thread was told of `bytes`
+  bool begun = false;    // `bytes` contains or contained a head
+  bool last = false;     // the response is complete
+  bool cut = false;      // close without completing the response
+  bool close = false;    // the connection ends with this response
+  bool gone = false;     // the client has disconnected
+  bool noticed = false;  // the server's thread was notified of `bytes`
   std::function<void()> on_gone;
 };
 
-// What the head of an answer depends on.
+// The properties of a request that affect the head of its response.
 struct AnswerTo {
   std::string id;
   int minor = 1;
@@ -40,8 +41,8 @@ std::string response_head(const Response& response, const AnswerTo& to, bool clo
 
 class LiveExchange : public Exchange {
  public:
-  // `notify` tells the server's thread to look into the outbox; `draining` says that the server is
-  // about to end.
+  // `notify` makes the server's thread process the outbox; `draining` is set when the server is
+  // about to stop.
   LiveExchange(std::shared_ptr<Outbox> outbox, AnswerTo to, std::function<void()> notify,
                std::function<bool()> draining);
   ~LiveExchange() override;
@@ -53,7 +54,7 @@ class LiveExchange : public Exchange {
   void abort() override;
   bool gone() const override;
   void on_gone(std::function<void()> call) override;
-  bool answered() const;  // or a stream has begun
+  bool answered() const;  // or a stream has started
 
  private:
   void put(std::string bytes, bool last);
@@ -66,4 +67,4 @@ class LiveExchange : public Exchange {
   Framing framing_ = Framing::length;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

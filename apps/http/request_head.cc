@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-// Of clients that end a body with an empty line of their own.
+// Some clients send an empty line after a body.
 constexpr int kEmptyLines = 8;
 
 [[noreturn]] void refuse(int status, std::string message) {
@@ -16,7 +16,7 @@ constexpr int kEmptyLines = 8;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// RFC 9110, 5.6.2: what names consist of.
+// RFC 9110, 5.6.2: the characters of names.
 bool is_token(std::string_view text) {
   const auto part = [](char c) {
     return is_digit(c) || is_letter(c) ||
@@ -37,7 +37,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The line at the front without its CRLF; nothing while it is incomplete.
+// The first line without its CRLF; empty while it is incomplete.
 std::optional<std::string_view> take_line(std::string_view& rest, size_t most, int status,
                                           const char* what) {
   const size_t end = rest.find('\n');
@@ -123,7 +123,7 @@ void read_header(std::string_view line, Request& request) {
   request.headers.emplace_back(lower(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
 }
 
-// Whether a comma-separated list such as that of Connection holds `word`.
+// Whether a comma-separated list, as in Connection, contains `word`.
 bool lists(std::string_view values, std::string_view word) {
   while (!values.empty()) {
     const size_t end = std::min(values.find(','), values.size());
@@ -191,11 +191,11 @@ std::map<std::string, std::string> form_values(std::string_view text, const std:
   return values;
 }
 
-std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& limits) {
+std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits) {
   RequestHead head;
   std::string_view rest = bytes;
-  // RFC 9112, 2.2. The head is read from its start with each piece that arrives, so a flood of them
-  // would take quadratic time.
+  // RFC 9112, 2.2. The head is parsed from its start for each piece that arrives, so many empty
+  // lines would take quadratic time.
   for (int lines = 0; rest.substr(0, 2) == "\r\n"; rest.remove_prefix(2)) {
     if (++lines > kEmptyLines) refuse(400, "request line: too many empty lines before it");
   }
@@ -221,4 +221,4 @@ std::optional<RequestHead> read_head(std::string_view bytes, const HttpLimits& l
   return head;
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

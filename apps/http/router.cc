@@ -3,10 +3,10 @@
 #include <optional>
 #include <set>
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-// What stands for the part in braces (nothing for a route without one), if the path fits.
+// The value of the part in braces (empty for a route without one), if the path matches.
 std::optional<std::string> match(const std::string& pattern, const std::string& path) {
   const size_t brace = pattern.find('{');
   if (brace == std::string::npos) {
@@ -19,10 +19,10 @@ std::optional<std::string> match(const std::string& pattern, const std::string& 
 Response not_allowed(const Request& request, const std::set<std::string>& methods) {
   std::string allow = "OPTIONS";
   for (const std::string& method : methods) allow += ", " + method;
-  Response response = request.method == "OPTIONS"
-                          ? Response{204, "", {}, ""}
-                          : error_response(405, "this path answers to " + allow + " only", "",
-                                           "method_not_allowed");
+  Response response =
+      request.method == "OPTIONS"
+          ? Response{204, "", {}, ""}
+          : error_response(405, "this path accepts only " + allow, "", "method_not_allowed");
   response.headers.emplace_back("Allow", allow);
   return response;
 }
@@ -44,7 +44,7 @@ std::variant<const Route*, Response> Router::find(Request& request) const {
     if (route.method == "GET") methods.insert("HEAD");
   }
   if (!methods.empty()) return not_allowed(request, methods);
-  return error_response(404, "there is no such path here", "", "unknown_path");
+  return error_response(404, "this path does not exist", "", "unknown_path");
 }
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -8,17 +8,17 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
 struct Route {
   std::string method;     // GET serves HEAD too
-  std::string path;       // "/v1/models/{id}": what is in braces takes the rest, slashes too
-  bool needs_key = true;  // where the server has one
+  std::string path;       // "/v1/models/{id}": braces match the rest, including slashes
+  bool needs_key = true;  // if the server has one
   Handler handler = {};
-  // Runs on the server's own thread, so that it answers whatever else is being done: for handlers
-  // that wait for nothing and compute next to nothing.
+  // Runs on the server's own thread, so that it responds under any load; only for handlers that
+  // neither wait nor compute much.
   bool at_once = false;
-  // How its clients read what goes wrong outside the handler; OpenAI's form where absent.
+  // The error format of this route outside its handler; unset: OpenAI's.
   std::function<Response(int status, const std::string& message, const char* code)> failure = {};
 };
 
@@ -26,8 +26,8 @@ class Router {
  public:
   void add(Route route) { routes_.push_back(std::move(route)); }
 
-  // The route for a request, whose `rest` is filled in; or the answer where there is none: 404,
-  // 405 with Allow, or what OPTIONS asks for.
+  // The route of a request, whose `rest` is set; or the response if there is none: 404, 405 with
+  // Allow, or the response to OPTIONS.
   std::variant<const Route*, Response> find(Request& request) const;
   const std::vector<Route>& routes() const { return routes_; }
 
@@ -35,4 +35,4 @@ class Router {
   std::vector<Route> routes_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

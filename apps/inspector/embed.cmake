@@ -1,4 +1,4 @@
-# Writes the page's files into a C++ source as arrays: OUT, FILES.
+# Writes the files of the page as arrays into a C++ source: OUT, FILES.
 set(arrays "")
 set(rows "")
 set(number 0)

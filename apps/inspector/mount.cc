@@ -8,10 +8,10 @@ constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-void handle(Routes& routes, serve::Request request, serve::Exchange& exchange) {
+void handle(Routes& routes, http::Request request, http::Exchange& exchange) {
   Answer answer = routes.answer(
       {request.method, request.rest, std::move(request.query), std::move(request.body)});
-  serve::Response response{answer.status, std::move(answer.type), {}, std::move(answer.body)};
+  http::Response response{answer.status, std::move(answer.type), {}, std::move(answer.body)};
   response.headers = {{"Content-Security-Policy", kPolicy},
                       {"X-Content-Type-Options", "nosniff"},
                       {"Referrer-Policy", "no-referrer"},
@@ -21,9 +21,9 @@ void handle(Routes& routes, serve::Request request, serve::Exchange& exchange) {
 
 }  // namespace
 
-void mount(serve::Router& router, const std::string& prefix, Routes& routes) {
-  const serve::Handler handler = [&routes](serve::Request request,
-                                           const std::shared_ptr<serve::Exchange>& exchange) {
+void mount(http::Router& router, const std::string& prefix, Routes& routes) {
+  const http::Handler handler = [&routes](http::Request request,
+                                          const std::shared_ptr<http::Exchange>& exchange) {
     handle(routes, std::move(request), *exchange);
   };
   router.add({"GET", prefix, true, handler});

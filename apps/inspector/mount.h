@@ -8,6 +8,6 @@
 namespace fovea::inspector {
 
 // Adds the page and its routes under `prefix`, which ends in '/'. `routes` must outlive the router.
-void mount(serve::Router& router, const std::string& prefix, Routes& routes);
+void mount(http::Router& router, const std::string& prefix, Routes& routes);
 
 }  // namespace fovea::inspector

@@ -1,4 +1,4 @@
-# The inspector's page: its files become arrays in the program.
+# The inspector's page, whose files are arrays in the program.
 set(web ${CMAKE_SOURCE_DIR}/apps/web)
 file(GLOB page_files CONFIGURE_DEPENDS ${web}/*.html ${web}/*.css ${web}/*.js)
 set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_page.cc)

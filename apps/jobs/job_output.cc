@@ -16,7 +16,7 @@
 #include "jobs/journal.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 [[noreturn]] void cannot_write(const std::string& path) {
@@ -29,21 +29,21 @@ void write_all(int file, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EPIPE) throw OutputClosed();
+    if (count < 0 && errno == EPIPE) throw cli::OutputClosed();
     if (count < 0) cannot_write(path);
     bytes.remove_prefix(static_cast<size_t>(count));
   }
 }
 
-// Of bytes that follow others, whose hash is 0 where there are none. FNV-1a with 64 bits: it finds
-// damage and another file, not a forger's.
+// The hash of bytes that continue others, whose hash is 0 if there are none. 64-bit FNV-1a: it
+// detects damage and other files, but not forgery.
 uint64_t hash_bytes(uint64_t before, std::string_view bytes) {
   uint64_t hash = before == 0 ? 0xcbf29ce484222325 : before;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
 }
 
-// Closes its file in the end.
+// Closes its file on destruction.
 struct File {
   explicit File(int opened) : descriptor(opened) {}
   ~File() {
@@ -72,7 +72,7 @@ class StreamOutput : public JobOutput {
   File file_;
 };
 
-// One whose first bytes are known only at the end.
+// A file whose first bytes are known only at the end.
 class HeldOutput : public JobOutput {
  public:
   explicit HeldOutput(const std::string& path) : stream_(path), held_(unnamed_file()) {}
@@ -106,7 +106,7 @@ class HeldOutput : public JobOutput {
   File held_;
 };
 
-// A file that becomes whole over as many runs as it takes.
+// A file that may be completed over several runs.
 class JournalledOutput : public JobOutput {
  public:
   JournalledOutput(const std::string& path, const nlohmann::ordered_json& job)
@@ -117,8 +117,8 @@ class JournalledOutput : public JobOutput {
     bytes_ = journal_.entry().bytes;
     hash_ = bytes_ > 0 ? journal_.entry().output : hash_bytes(0, "");
     if (journal_.is_damaged())
-      note(part_ + ": is not what was written, from byte " + std::to_string(bytes_) +
-           " on; that part is computed again\n");
+      cli::note(part_ + ": is damaged from byte " + std::to_string(bytes_) +
+                " on; the rest is computed again\n");
     if (ftruncate(file_.descriptor, static_cast<off_t>(bytes_)) != 0 ||
         lseek(file_.descriptor, 0, SEEK_END) < 0)
       cannot_write(part_);
@@ -155,18 +155,19 @@ class JournalledOutput : public JobOutput {
     if (file < 0) cannot_write(part_);
     if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       close(file);
-      throw Error(ErrorKind::Failed, part_ + ": another process writes it; expected to be alone");
+      throw Error(ErrorKind::Failed, part_ + ": another process writes it; expected no other job");
     }
     return file;
   }
 
-  // Reads on to the entry's end. While the journal is read, bytes_ and hash_ are of what was read.
+  // Reads up to the end of the entry. While the journal is read, bytes_ and hash_ describe the
+  // bytes read so far.
   bool holds(const Journal::Entry& entry) {
     std::vector<char> piece(size_t{1} << 16);
     while (bytes_ < entry.bytes) {
       const uint64_t most = std::min<uint64_t>(piece.size(), entry.bytes - bytes_);
       const ssize_t count = pread(file_.descriptor, piece.data(), most, static_cast<off_t>(bytes_));
-      if (count <= 0) return false;  // what it tells of has gone
+      if (count <= 0) return false;  // the described bytes are missing
       hash_ = hash_bytes(hash_, {piece.data(), static_cast<size_t>(count)});
       bytes_ += static_cast<uint64_t>(count);
     }
@@ -200,4 +201,4 @@ std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginni
   return std::make_unique<StreamOutput>(path);
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

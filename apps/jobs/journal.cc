@@ -9,7 +9,7 @@
 #include "fovea/error.h"
 #include "fovea/read_file.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -59,7 +59,7 @@ Journal::Journal(const std::string& path, const Json& job, const Holds& holds)
   file_.open(path_, std::ios::binary | std::ios::app);
 }
 
-// The bytes of its whole lines, up to the last one that holds.
+// The bytes of its complete lines, up to the last valid one.
 uint64_t Journal::read(const Holds& holds) {
   if (!std::filesystem::exists(path_)) return 0;
   const std::string content = read_file(path_);
@@ -67,7 +67,7 @@ uint64_t Journal::read(const Holds& holds) {
   uint64_t whole = 0;
   const auto next = [&] {
     const size_t end = content.find('\n', whole);
-    if (end == content.npos) return false;  // the last one may be half
+    if (end == content.npos) return false;  // the last line may be incomplete
     line = std::string_view(content).substr(whole, end - whole);
     whole = end + 1;
     return true;
@@ -87,8 +87,8 @@ uint64_t Journal::read(const Holds& holds) {
     whole = held;
     if (entry_.progress.lines > 0 && !other.empty())
       throw Error(ErrorKind::BadFile,
-                  fmt::format("{0}.part: was begun with {1} {2}, now {3}; expected the same, or "
-                              "{0}.part and {0}.journal deleted, to begin anew",
+                  fmt::format("{0}.part: was started with {1} {2}, now {3}; expected the same, or "
+                              "{0}.part and {0}.journal deleted, to start again",
                               output_, other, value_of(begun, other), value_of(job_, other)));
   } catch (const Json::exception&) {
     not_a_journal();
@@ -102,7 +102,7 @@ void Journal::not_a_journal() const {
   throw Error(
       ErrorKind::BadFile,
       fmt::format("{0}: is not a journal of this program; expected it and {1}.part deleted, "
-                  "to begin anew",
+                  "to start again",
                   path_, output_));
 }
 
@@ -130,4 +130,4 @@ void Journal::cannot_write() const {
 
 void Journal::remove() const { unlink(path_.c_str()); }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

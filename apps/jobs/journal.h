@@ -8,13 +8,13 @@
 
 #include "jobs/job_output.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
-// The name of the first thing in which two jobs differ; empty where they are the same.
+// The name of the first difference between two jobs; empty if they are equal.
 std::string difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
 
-// PATH.journal: a line of JSON that says which job writes PATH.part, then a line for each block of
-// lines that is whole in there. The last whole line counts, whenever a run was killed.
+// PATH.journal: a line of JSON that describes the job that writes PATH.part, then a line for each
+// complete block of lines in it. The last complete line is valid even after a kill.
 class Journal {
  public:
   struct Entry {
@@ -22,15 +22,15 @@ class Journal {
     uint64_t bytes = 0;   // of PATH.part
     uint64_t output = 0;  // hash of these bytes
   };
-  // Whether PATH.part still holds what an entry tells of; asked in the order of the entries.
+  // Whether PATH.part still contains the bytes of an entry; called in the order of the entries.
   using Holds = std::function<bool(const Entry&)>;
 
-  // Takes up the journal that is there, as far as `holds` agrees, or begins one. BadFile where it
-  // is of another job.
+  // Continues an existing journal, as far as `holds` agrees, or starts one. Throws BadFile if it
+  // belongs to another job.
   Journal(const std::string& path, const nlohmann::ordered_json& job, const Holds& holds);
 
-  const Entry& entry() const { return entry_; }  // the last
-  bool is_damaged() const { return damaged_; }   // an entry did not hold
+  const Entry& entry() const { return entry_; }  // the last entry
+  bool is_damaged() const { return damaged_; }   // an entry did not agree
   void add(const Entry& entry);
   void remove() const;
 
@@ -48,4 +48,4 @@ class Journal {
   std::ofstream file_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

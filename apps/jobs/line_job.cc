@@ -15,7 +15,7 @@
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -43,8 +43,8 @@ BlockResult result_of(const Json& json) {
   return {json.at("bytes"), json.at("tokens"), json.at("cut"), json.at("first_cut")};
 }
 
-// A rank other than 0: asks for blocks until there are no more. Its first message says what it
-// would compute, each further one what it has computed.
+// A rank other than 0 requests blocks until there are no more. Its first message describes its job;
+// each further one contains a result.
 void help(const Ranks& ranks, const Json& key, const Compute& compute) {
   Json message = {{"key", key}};
   while (true) {
@@ -65,7 +65,7 @@ void check_key(const std::string& rank, const Json& theirs, const Json& ours) {
                             rank, other));
 }
 
-// Rank 0, beside its own computing: answers the others until each knows that there is no more.
+// Rank 0 answers the other ranks, while it computes as well, until each of them has finished.
 void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
   std::deque<int> waiting;
   for (int left = ranks.size() - 1; left > 0;) {
@@ -89,7 +89,7 @@ void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
   }
 }
 
-// Lets what goes wrong on one thread reach the others.
+// Passes an error of one thread to the others.
 template <class Work>
 void or_fail(LineQueue& queue, const Work& work) {
   try {
@@ -107,24 +107,24 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     help(*ranks, job.key, compute);
     return std::nullopt;
   }
-  if (ranks == nullptr) catch_signals();
-  constexpr size_t kAhead = 4;  // blocks for each rank, so that none waits for a slower one soon
+  if (ranks == nullptr) cli::catch_signals();
+  constexpr size_t kAhead = 4;  // blocks per rank, so that none soon waits for a slower one
   LineQueue queue(job, ranks == nullptr ? 1 : kAhead * static_cast<size_t>(ranks->size()));
   {
     std::jthread server;
     if (ranks != nullptr)
       server = std::jthread([&] { or_fail(queue, [&] { serve(*ranks, job.key, queue); }); });
     or_fail(queue, [&] {
-      while (!asked_to_stop()) {
+      while (!cli::asked_to_stop()) {
         const std::optional<LineBlock> block = queue.take();
         if (!block) break;
         queue.put(block->first, compute(*block));
       }
     });
   }
-  if (!asked_to_stop()) return queue.finish();
-  if (!job.out.empty()) note("the finished output is kept; the same command resumes it\n");
+  if (!cli::asked_to_stop()) return queue.finish();
+  if (!job.out.empty()) cli::note("the finished output is kept; the same command resumes it\n");
   return std::nullopt;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -9,32 +9,32 @@
 #include "jobs/job_output.h"
 #include "jobs/lines.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
-// What became of a block of lines.
+// The result of a block of lines.
 struct BlockResult {
-  std::string bytes;      // as they stand in the output
+  std::string bytes;      // as in the output
   int64_t tokens = 0;     // of all lines
-  int64_t cut = 0;        // lines that lost their end
-  std::string first_cut;  // where the first of them is
+  int64_t cut = 0;        // number of truncated lines
+  std::string first_cut;  // the first of them
 };
 
-// Lines of files that become bytes, each block of lines on its own: so several processes can share
-// them, and a job that was stopped can go on.
+// A job that converts the lines of files to bytes, each block of lines independently, so that
+// several processes can share them and a stopped job can be resumed.
 struct LineJob {
-  std::vector<std::string> files;  // none = standard input
+  std::vector<std::string> files;  // empty = standard input
   std::string out;                 // empty = standard output
-  nlohmann::ordered_json key;      // what decides the bytes besides the lines
-  size_t block_lines = 1024;       // that are computed together
-  std::string opening;             // before all lines
+  nlohmann::ordered_json key;      // settings, besides the lines, that affect the bytes
+  size_t block_lines = 1024;       // lines that are computed together
+  std::string opening;             // written before all lines
   // Returns the text that replaces the opening once the number of lines is known; it must have the
   // same length.
   std::function<std::string(int64_t lines)> beginning;
 };
 
-// Writes what `compute` makes of each block, in the order of the lines. Under mpirun its ranks
-// share the blocks. Nothing where a signal stopped it, or on a rank that only helps.
+// Writes the result of `compute` for each block, in the order of the lines. Under mpirun, ranks
+// share the blocks. Returns nothing if a signal stopped it, or on a rank other than 0.
 std::optional<JobProgress> run_lines(const LineJob& job,
                                      const std::function<BlockResult(const LineBlock&)>& compute);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

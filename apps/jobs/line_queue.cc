@@ -7,7 +7,7 @@
 #include "fovea/error.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
 LineQueue::LineQueue(const LineJob& job, size_t ahead)
     : job_(job),
@@ -22,7 +22,7 @@ LineQueue::LineQueue(const LineJob& job, size_t ahead)
   }
 }
 
-// Reads over the lines that an earlier run has finished.
+// Skips the lines that an earlier run has finished.
 void LineQueue::skip_finished() {
   int64_t left = written_.lines;
   while (left > 0) {
@@ -34,10 +34,10 @@ void LineQueue::skip_finished() {
   }
   if (left > 0 || hash_ != written_.lines_hash)
     throw Error(ErrorKind::BadFile,
-                fmt::format("{0}.part: was begun with other lines; expected the same, or {0}.part "
-                            "and {0}.journal deleted, to begin anew",
+                fmt::format("{0}.part: was started with other lines; expected the same, or "
+                            "{0}.part and {0}.journal deleted, to start again",
                             job_.out));
-  note(fmt::format("{}.part: resumes after line {}\n", job_.out, written_.lines));
+  cli::note(fmt::format("{}.part: resumes after line {}\n", job_.out, written_.lines));
 }
 
 std::optional<LineBlock> LineQueue::take() {
@@ -111,4 +111,4 @@ JobProgress LineQueue::finish() {
   return written_;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -8,24 +8,25 @@
 
 #include "jobs/line_job.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
-// Hands out the blocks of a job and puts their results into order, for several threads.
+// Distributes the blocks of a job among several threads, and orders their results.
 class LineQueue {
  public:
-  // `ahead`: blocks that may be handed out beyond the first that is not back. It bounds the memory.
+  // `ahead`: number of blocks that may be started beyond the first unfinished one. It bounds the
+  // memory.
   LineQueue(const LineJob& job, size_t ahead);
 
-  // The next block; nothing at the end. Waits until there is room.
+  // The next block; empty at the end. Waits until the limit permits one.
   std::optional<LineBlock> take();
-  // The same without waiting: false where there is no room.
+  // Does not wait: returns false if the limit is reached.
   bool try_take(std::optional<LineBlock>& block);
-  // The result of the block whose first line this is.
+  // Adds the result of the block whose first line this is.
   void put(size_t first, BlockResult result);
-  // Lets every other call throw this.
+  // Makes all other calls throw this.
   void fail(std::exception_ptr error);
   void check();
-  // Once all results are there: writes the end.
+  // Call it after all results: writes the end.
   JobProgress finish();
 
  private:
@@ -54,4 +55,4 @@ class LineQueue {
   std::exception_ptr error_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

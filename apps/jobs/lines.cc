@@ -9,11 +9,11 @@
 
 #include "fovea/error.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
-constexpr size_t kLongestLine = size_t{64} << 20;  // what is no text at all soon exceeds it
-constexpr size_t kBlockBytes = size_t{4} << 20;    // of lines that are handed out together
+constexpr size_t kLongestLine = size_t{64} << 20;  // files that are not text soon exceed it
+constexpr size_t kBlockBytes = size_t{4} << 20;    // lines of a block
 
 }  // namespace
 
@@ -61,7 +61,7 @@ std::vector<std::string> LineReader::next(size_t lines) {
       searched = buffer_.size() - at_;
       if (fill()) continue;
       if (at_ == buffer_.size()) break;
-      end = buffer_.size();  // a last line without an end
+      end = buffer_.size();  // a last line without a line end
     }
     size_t length = end - at_;
     if (length > 0 && buffer_[end - 1] == '\r') --length;
@@ -104,4 +104,4 @@ std::vector<std::string> all_lines(const std::string& path) {
   return lines;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
-// The lines of a file, or of standard input for "-", a block at a time: a file of any size passes
-// through bounded memory.
+// Reads the lines of a file, or of standard input for "-", in blocks: a file of any size takes
+// bounded memory.
 class LineReader {
  public:
   explicit LineReader(const std::string& path);
@@ -16,8 +16,8 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The next lines without their ends: at most `lines`, and fewer where these are long. None at the
-  // end of the file. Error BadFile where it cannot be read, or for a line beyond 64 MB.
+  // The next lines without their ends: at most `lines`, and fewer if they are long. Empty at the
+  // end of the file. Throws BadFile if it cannot be read, or for a line above 64 MB.
   std::vector<std::string> next(size_t lines);
   size_t lines_read() const { return lines_read_; }
   const std::string& name() const { return name_; }
@@ -27,25 +27,25 @@ class LineReader {
 
   int file_;
   std::string name_, buffer_;
-  size_t at_ = 0, lines_read_ = 0;  // where the next line begins in the buffer
+  size_t at_ = 0, lines_read_ = 0;  // start of the next line in the buffer
   bool ended_ = false;
 };
 
-// Lines that stand one after the other in one file.
+// Consecutive lines of one file.
 struct LineBlock {
-  std::string file;       // as users call it
-  size_t first = 0;       // lines of all files before these
-  size_t in_file_at = 0;  // lines of this file before these
+  std::string file;       // as given by the user
+  size_t first = 0;       // lines of all earlier files
+  size_t in_file_at = 0;  // earlier lines of this file
   std::vector<std::string> lines;
 
   std::string name_of(size_t line) const;  // "FILE: line 7"
 };
 
-// The lines of several files, one after the other.
+// Reads the lines of several files in turn.
 class BlockReader {
  public:
   explicit BlockReader(std::vector<std::string> files);
-  // At most `lines` of them; nothing at the end of all files.
+  // At most `lines` lines; empty at the end of all files.
   std::optional<LineBlock> next(size_t lines);
 
  private:
@@ -54,7 +54,7 @@ class BlockReader {
   std::unique_ptr<LineReader> reader_;
 };
 
-// All lines of a file at once.
+// Reads all lines of a file at once.
 std::vector<std::string> all_lines(const std::string& path);
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -16,12 +16,12 @@
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Between two looks for a message: MPI's own waiting takes a whole core.
+// Time between two polls for a message: MPI's own waiting would use a whole core.
 constexpr auto kPause = 1ms;
 // The time for another rank to report an error, which ends this one.
 constexpr auto kReporting = 10s;
@@ -33,14 +33,14 @@ int from_environment(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// If a machine lacks a library, all of its ranks notice. The first reports it; the others leave
-// without a word once it has.
+// If a machine lacks a library, all of its ranks fail. The first reports it; the others then exit
+// silently.
 std::unique_ptr<Communicator> connect() {
   try {
     return open_communicator();
   } catch (const Error&) {
     if (from_environment("OMPI_COMM_WORLD_LOCAL_RANK", 0) == 0) throw;
-    catch_signals("");
+    cli::catch_signals("");
     std::this_thread::sleep_for(kReporting);
     _exit(2);
   }
@@ -51,7 +51,8 @@ std::unique_ptr<Communicator> connect() {
 Ranks* Ranks::current() { return the_ranks; }
 
 void Ranks::take_cores() {
-  cpu_set_t ours, machines;  // mpirun's daemon, our parent, may use all of the machine's
+  // mpirun's daemon, the parent process, may use all cores of the machine.
+  cpu_set_t ours, machines;
   if (started_processes() < 2 || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
       sched_getaffinity(getppid(), sizeof machines, &machines) != 0)
     return;
@@ -61,7 +62,7 @@ void Ranks::take_cores() {
 }
 
 Ranks::Ranks() : communicator_(connect()) {
-  catch_signals("");
+  cli::catch_signals("");
   meet();
   share_cores();
   the_ranks = this;
@@ -74,7 +75,7 @@ Ranks::~Ranks() {
   *own_state_ = kLeft;
 }
 
-// Exchanges the names of the hosts, and lays out the memory that the ranks of a machine share.
+// Exchanges the names of the hosts, and creates the memory that the ranks of a machine share.
 void Ranks::meet() {
   char host[HOST_NAME_MAX + 1] = "";
   gethostname(host, HOST_NAME_MAX);
@@ -132,7 +133,7 @@ void Ranks::fail(const std::string& message, int code) {
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)
-    note(fmt::format("fovea: error: {}: {}\n", name(rank()), message));
+    cli::note(fmt::format("fovea: error: {}: {}\n", name(rank()), message));
   else
     std::this_thread::sleep_for(kReporting);
   leave(code);
@@ -144,15 +145,15 @@ void Ranks::leave(int code) {
   _exit(code);
 }
 
-// mpirun ends all ranks by SIGTERM when one has died, and by SIGKILL a second later.
+// If one rank has died, mpirun ends all ranks by SIGTERM, and by SIGKILL a second later.
 void Ranks::watch(const std::stop_token& stop) {
-  while (!asked_to_stop()) {
+  while (!cli::asked_to_stop()) {
     if (stop.stop_requested()) return;
     std::this_thread::sleep_for(10ms);
   }
   report_the_dead();
   *own_state_ = kLeft;
-  _exit(stop_code());
+  _exit(cli::stop_code());
 }
 
 void Ranks::report_the_dead() {
@@ -163,10 +164,10 @@ void Ranks::report_the_dead() {
       dead += (dead.empty() ? "" : ", ") + name(neighbour.rank);
   }
   if (dead.empty() || reported_->exchange(1) != 0) return;
-  note(
+  cli::note(
       fmt::format("fovea: error: {}: has died; the output so far is kept, and the same command "
                   "resumes it\n",
                   dead));
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

@@ -10,10 +10,10 @@
 
 #include "parallel/communicator.h"
 
-namespace fovea::cli {
+namespace fovea::jobs {
 
-// The processes of one job that mpirun started on one machine or several, of which this is one.
-// Rank 0 reads, writes and hands out the work.
+// The processes of one job, started by mpirun on one or several machines, including this one. Rank
+// 0 reads, writes and distributes the work.
 class Ranks {
  public:
   using Json = nlohmann::ordered_json;
@@ -22,15 +22,15 @@ class Ranks {
     Json content;
   };
 
-  // mpirun ties each of few ranks to a single core. Gives this one its machine's, where its share
-  // of them is more; before anything counts them.
+  // mpirun binds each of few ranks to a single core. This resets the binding to the machine's cores
+  // if the rank's share is larger; call it before any code counts cores.
   static void take_cores();
-  // Null if there is only one.
+  // Null if there is only one process.
   static Ranks* current();
-  // Whether this is one of several and not rank 0, which alone prints messages.
+  // Whether this is a rank other than 0; only rank 0 prints messages.
   static bool only_helps() { return current() != nullptr && current()->rank() > 0; }
 
-  Ranks();   // waits for all others; throws as open_communicator() does
+  Ranks();   // waits for all others; throws like open_communicator()
   ~Ranks();  // waits for all others
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -40,16 +40,16 @@ class Ranks {
   std::string name(int rank) const;  // "rank 1 (HOST)"
 
   void send(int to, const Json& content) const;
-  std::optional<Message> receive() const;  // one that has arrived
-  Message wait() const;                    // until one arrives
+  std::optional<Message> receive() const;  // a message that has arrived
+  Message wait() const;                    // waits for a message
 
-  // Ends all ranks with this exit code; reports the message in the name of this rank.
+  // Ends all ranks with this exit code; reports the message with the name of this rank.
   [[noreturn]] void fail(const std::string& message, int code);
   [[noreturn]] void leave(int code);
 
  private:
   enum State : int { kRunning, kLeft };
-  // Of a rank of this machine, in memory that all of them share.
+  // The state of a rank of this machine, in shared memory.
   struct Neighbour {
     int rank;
     std::atomic<int>& process;
@@ -64,9 +64,9 @@ class Ranks {
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::string> hosts_;  // of each rank
   std::vector<Neighbour> neighbours_;
-  std::atomic<int>* reported_ = nullptr;  // shared: whether a neighbour has reported an error
+  std::atomic<int>* reported_ = nullptr;  // shared: whether another rank has reported an error
   std::atomic<int>* own_state_ = nullptr;
   std::jthread watcher_;
 };
 
-}  // namespace fovea::cli
+}  // namespace fovea::jobs

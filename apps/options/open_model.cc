@@ -14,7 +14,7 @@ bool strict = false;
 void warn(const std::vector<std::string>& warnings) {
   if (strict && !warnings.empty())
     throw Error(ErrorKind::BadFile, warnings[0] + "; expected no warnings (--strict)");
-  if (Ranks::only_helps()) return;
+  if (jobs::Ranks::only_helps()) return;
   for (const std::string& warning : warnings) note("warning: " + printable(warning) + "\n");
 }
 

@@ -15,16 +15,16 @@
 namespace fovea::serve {
 namespace {
 
-Response json_response(const Json& json) {
-  Response response;
+http::Response json_response(const Json& json) {
+  http::Response response;
   response.body = json_line(json) + "\n";
   return response;
 }
 
 // Converts exceptions of a handler to error responses.
-Handler guarded(Handler handler, ErrorShape shape) {
-  return [handler = std::move(handler), shape](Request request,
-                                               const std::shared_ptr<Exchange>& exchange) {
+http::Handler guarded(http::Handler handler, ErrorShape shape) {
+  return [handler = std::move(handler), shape](http::Request request,
+                                               const std::shared_ptr<http::Exchange>& exchange) {
     try {
       handler(std::move(request), exchange);
     } catch (...) {
@@ -72,22 +72,24 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
                  "model_not_found"};
 }
 
-void Api::list_models(const Request&, const Answer& answer) {
+void Api::list_models(const http::Request&, const Answer& answer) {
   Json data = Json::array();
   for (const auto& model : models_) data.push_back(model_json(*model));
   answer->send(json_response({{"object", "list"}, {"data", data}}));
 }
 
-void Api::one_model(const Request& request, const Answer& answer) {
+void Api::one_model(const http::Request& request, const Answer& answer) {
   answer->send(json_response(model_json(*model({{"model", request.rest}}, any))));
 }
 
-void Api::complete(const Request& request, const Answer& answer) {
+void Api::complete(const http::Request& request, const Answer& answer) {
   generate(request, answer, false);
 }
-void Api::chat(const Request& request, const Answer& answer) { generate(request, answer, true); }
+void Api::chat(const http::Request& request, const Answer& answer) {
+  generate(request, answer, true);
+}
 
-Api::Asked Api::read(const Request& request, Able able, unsigned route,
+Api::Asked Api::read(const http::Request& request, Able able, unsigned route,
                      const Defaults& defaults) const {
   const Json body = parse_body(request.body);
   Asked asked{model(body, able), {}};
@@ -96,7 +98,7 @@ Api::Asked Api::read(const Request& request, Able able, unsigned route,
   return asked;
 }
 
-void Api::generate(const Request& request, const Answer& answer, bool chat) {
+void Api::generate(const http::Request& request, const Answer& answer, bool chat) {
   auto [served, asked] = read(request, writes, chat ? kChat : kCompletion, [&](ServedModel& model) {
     if (model.needs_engine().full()) throw too_busy();  // checked before the text is tokenised
     ApiRequest defaults;
@@ -111,12 +113,12 @@ void Api::generate(const Request& request, const Answer& answer, bool chat) {
   job->start(prompts.ids, prompts.find_calls);
 }
 
-void Api::openai_embeddings(const Request& request, const Answer& answer) {
+void Api::openai_embeddings(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, embeds, kEmbeddings);
   answer_openai_embeddings(asked, served, answer);
 }
 
-void Api::embed(const Request& request, const Answer& answer) {
+void Api::embed(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, embeds, kEmbed, [](const ServedModel&) {
     ApiRequest defaults;
     defaults.embedding.normalise = true;
@@ -125,12 +127,12 @@ void Api::embed(const Request& request, const Answer& answer) {
   answer_embed(asked, served, answer);
 }
 
-void Api::rerank(const Request& request, const Answer& answer) {
+void Api::rerank(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reranks, kRerank);
   answer_rerank(asked, served, answer);
 }
 
-void Api::translate(const Request& request, const Answer& answer) {
+void Api::translate(const http::Request& request, const Answer& answer) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
                     request.body.substr(0, 1) != "{";  // curl -d sends everything as a form
@@ -139,11 +141,11 @@ void Api::translate(const Request& request, const Answer& answer) {
   answer_translation(asked, models_, answer);
 }
 
-void Api::languages(const Request&, const Answer& answer) {
+void Api::languages(const http::Request&, const Answer& answer) {
   answer->send(json_response(languages_json(models_)));
 }
 
-void Api::tokenize(const Request& request, const Answer& answer) {
+void Api::tokenize(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reads_text, kTokenize);
   const Tokenizer& tokenizer = served->needs_tokenizer();
   EncodingOptions options;
@@ -168,7 +170,7 @@ void Api::tokenize(const Request& request, const Answer& answer) {
   answer->send({200, "application/json", {}, std::move(body)});
 }
 
-void Api::detokenize(const Request& request, const Answer& answer) {
+void Api::detokenize(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reads_text, kDetokenize);
   const Tokenizer& tokenizer = served->needs_tokenizer();
   int64_t bytes = 0;
@@ -178,25 +180,25 @@ void Api::detokenize(const Request& request, const Answer& answer) {
   answer->send(json_response({{"content", text}}));
 }
 
-Router Api::router() {
-  Router router;
+http::Router Api::router() {
+  http::Router router;
   const auto add = [&](const char* method, const char* path, Answerer answerer,
                        ErrorShape shape = ErrorShape::openai) {
     router.add(
         {method, path, true,
-         guarded([this, answerer](const Request& request,
+         guarded([this, answerer](const http::Request& request,
                                   const Answer& answer) { (this->*answerer)(request, answer); },
                  shape),
          false, [shape](int status, const std::string& message, const char* code) {
            return error_response(shape, {status, message, "", code});
          }});
   };
-  const Handler well = [](const Request&, const Answer& answer) {
+  const http::Handler well = [](const http::Request&, const Answer& answer) {
     answer->send(json_response({{"status", "ok"}}));
   };
   router.add({"GET", "/health", false, well, true});
   router.add({"GET", "/v1/health", false, well, true});
-  const Handler metrics = [this](const Request&, const Answer& answer) {
+  const http::Handler metrics = [this](const http::Request&, const Answer& answer) {
     answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
   };
   router.add({"GET", "/metrics", true, metrics, true});

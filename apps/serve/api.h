@@ -16,25 +16,25 @@ namespace fovea::serve {
 class Api {
  public:
   explicit Api(std::vector<std::shared_ptr<ServedModel>> models);
-  Router router();
+  http::Router router();
   Metrics& metrics() { return metrics_; }
 
  private:
-  using Answer = std::shared_ptr<Exchange>;
-  using Answerer = void (Api::*)(const Request& request, const Answer& answer);
+  using Answer = std::shared_ptr<http::Exchange>;
+  using Answerer = void (Api::*)(const http::Request& request, const Answer& answer);
   using Able = bool (*)(const ServedModel& model);
-  void list_models(const Request& request, const Answer& answer);
-  void one_model(const Request& request, const Answer& answer);
-  void complete(const Request& request, const Answer& answer);
-  void chat(const Request& request, const Answer& answer);
-  void openai_embeddings(const Request& request, const Answer& answer);
-  void embed(const Request& request, const Answer& answer);
-  void rerank(const Request& request, const Answer& answer);
-  void translate(const Request& request, const Answer& answer);
-  void languages(const Request& request, const Answer& answer);
-  void tokenize(const Request& request, const Answer& answer);
-  void detokenize(const Request& request, const Answer& answer);
-  void generate(const Request& request, const Answer& answer, bool chat);
+  void list_models(const http::Request& request, const Answer& answer);
+  void one_model(const http::Request& request, const Answer& answer);
+  void complete(const http::Request& request, const Answer& answer);
+  void chat(const http::Request& request, const Answer& answer);
+  void openai_embeddings(const http::Request& request, const Answer& answer);
+  void embed(const http::Request& request, const Answer& answer);
+  void rerank(const http::Request& request, const Answer& answer);
+  void translate(const http::Request& request, const Answer& answer);
+  void languages(const http::Request& request, const Answer& answer);
+  void tokenize(const http::Request& request, const Answer& answer);
+  void detokenize(const http::Request& request, const Answer& answer);
+  void generate(const http::Request& request, const Answer& answer, bool chat);
 
   // Parses the body of a route into a request and its model. Missing fields keep their `defaults`.
   struct Asked {
@@ -42,7 +42,7 @@ class Api {
     ApiRequest request;
   };
   using Defaults = std::function<ApiRequest(ServedModel& model)>;
-  Asked read(const Request& request, Able able, unsigned route,
+  Asked read(const http::Request& request, Able able, unsigned route,
              const Defaults& defaults = {}) const;
 
   // Returns the model that the request names; without a name, the first model with the required

@@ -9,12 +9,12 @@ namespace fovea::serve {
 namespace {
 
 // Error types and statuses of text-embeddings-inference.
-Response embeddings_response(const ApiError& error) {
+http::Response embeddings_response(const ApiError& error) {
   const auto response = [&](int status, const char* type) {
-    return Response{status,
-                    "application/json",
-                    {},
-                    json_line({{"error", error.message}, {"error_type", type}})};
+    return http::Response{status,
+                          "application/json",
+                          {},
+                          json_line({{"error", error.message}, {"error_type", type}})};
   };
   if (error.code == "empty") return response(400, "Empty");
   if (error.code == "wrong_model" || error.status == 500) return response(424, "Backend");
@@ -34,11 +34,11 @@ int status_of(ErrorKind kind) {
   }
 }
 
-Response error_response(ErrorShape shape, const ApiError& error) {
-  Response response;
+http::Response error_response(ErrorShape shape, const ApiError& error) {
+  http::Response response;
   switch (shape) {
     case ErrorShape::openai:
-      response = error_response(error.status, error.message, error.param, error.code);
+      response = http::error_response(error.status, error.message, error.param, error.code);
       break;
     case ErrorShape::embeddings: response = embeddings_response(error); break;
     case ErrorShape::translate:
@@ -55,7 +55,7 @@ ApiError api_error(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const ApiError& error) {
     return error;
-  } catch (const Refusal& refusal) {
+  } catch (const http::Refusal& refusal) {
     return {refusal.status, refusal.message, "", ""};
   } catch (const FieldError& error) {
     return {status_of(error.kind()), error.what(), error.field(), ""};

@@ -17,7 +17,7 @@ enum class ErrorShape {
   translate,  // LibreTranslate: {"error"}
 };
 
-Response error_response(ErrorShape shape, const ApiError& error);
+http::Response error_response(ErrorShape shape, const ApiError& error);
 // Converts an exception of the API or of the library to the client's error.
 ApiError api_error(const std::exception_ptr& thrown);
 int status_of(ErrorKind kind);

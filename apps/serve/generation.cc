@@ -20,7 +20,7 @@ std::string new_id(const char* prefix) {
 }  // namespace
 
 GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
-                             std::shared_ptr<Exchange> exchange, Metrics& metrics)
+                             std::shared_ptr<http::Exchange> exchange, Metrics& metrics)
     : request_(std::move(request)),
       model_(std::move(model)),
       exchange_(std::move(exchange)),
@@ -122,7 +122,7 @@ void GenerationJob::fail(const ApiError& error) {
   failed_ = true;
   if (streaming_) {
     const auto& [status, message, param, code] = error;
-    exchange_->write(sse_event(error_object(status, message, param, code)));
+    exchange_->write(sse_event(http::error_object(status, message, param, code)));
     exchange_->finish();
   } else {
     exchange_->send(error_response(ErrorShape::openai, error));
@@ -164,7 +164,7 @@ std::string GenerationJob::whole_choice(size_t index, const Generation& generati
 void GenerationJob::begin_choice(size_t index) {
   if (!streaming_) {
     streaming_ = true;
-    Response head;
+    http::Response head;
     head.content_type = "text/event-stream; charset=utf-8";
     head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
     exchange_->begin(std::move(head));

@@ -19,7 +19,7 @@ namespace fovea::serve {
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
-                std::shared_ptr<Exchange> exchange, Metrics& metrics);
+                std::shared_ptr<http::Exchange> exchange, Metrics& metrics);
 
   // `find_calls`: parse tool calls in the text. Throws ApiError 429 if the engine is full.
   void start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls);
@@ -55,7 +55,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   ApiRequest request_;
   AnswerHead head_;
   std::shared_ptr<ServedModel> model_;
-  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<http::Exchange> exchange_;
   Metrics& metrics_;
   bool find_calls_ = false;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

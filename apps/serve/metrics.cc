@@ -85,7 +85,7 @@ void Histogram::write(std::string& out, const std::string& name) const {
       fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name, count, sum_);
 }
 
-void Metrics::request(const AccessRecord& record) {
+void Metrics::request(const http::AccessRecord& record) {
   const std::lock_guard lock(mutex_);
   // Unknown paths would let the table grow without limit.
   ++requests_[{record.route.empty() ? "other" : record.route, record.status}];

@@ -27,7 +27,7 @@ class Histogram {
 // The counters of /metrics. Safe from any thread.
 class Metrics {
  public:
-  void request(const AccessRecord& record);
+  void request(const http::AccessRecord& record);
   void first_token(double seconds);
   // In Prometheus' text format.
   std::string text(const std::vector<std::shared_ptr<ServedModel>>& models) const;

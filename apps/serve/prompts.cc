@@ -242,7 +242,7 @@ void check_combinations(ApiRequest& request, bool chat) {
 }  // namespace
 
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
-                        const Exchange& exchange) {
+                        const http::Exchange& exchange) {
   check_combinations(request, chat);
   check_attention_trace(request.trace, model.facts);
   PreparedPrompts prompts;

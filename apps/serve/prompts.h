@@ -15,6 +15,6 @@ struct PreparedPrompts {
   bool find_calls = false;  // parse tool calls in the text
 };
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
-                        const Exchange& exchange);
+                        const http::Exchange& exchange);
 
 }  // namespace fovea::serve

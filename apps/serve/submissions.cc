@@ -2,7 +2,7 @@
 
 namespace fovea::serve {
 
-void Submissions::follow(Exchange& exchange) {
+void Submissions::follow(http::Exchange& exchange) {
   exchange.on_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });

@@ -18,7 +18,7 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   explicit Submissions(std::function<void(uint64_t)> cancel) : cancel_(std::move(cancel)) {}
 
   // Cancels all submissions when the client of the exchange disconnects.
-  void follow(Exchange& exchange);
+  void follow(http::Exchange& exchange);
   // Adds a submission. Returns false, and cancels it, if the client has already disconnected.
   bool add(uint64_t number);
   void cancel();

@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
   TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
-                 TranslationDirection direction, std::shared_ptr<Exchange> exchange)
+                 TranslationDirection direction, std::shared_ptr<http::Exchange> exchange)
       : request_(request),
         model_(std::move(model)),
         direction_(std::move(direction)),
@@ -167,7 +167,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   const ApiRequest request_;
   const std::shared_ptr<ServedModel> model_;
   const TranslationDirection direction_;
-  const std::shared_ptr<Exchange> exchange_;
+  const std::shared_ptr<http::Exchange> exchange_;
   const std::shared_ptr<Submissions> submissions_;
   const size_t ranks_;  // hypotheses per line
 
@@ -217,7 +217,7 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const Api
 
 void answer_translation(const ApiRequest& request,
                         const std::vector<std::shared_ptr<ServedModel>>& models,
-                        const std::shared_ptr<Exchange>& exchange) {
+                        const std::shared_ptr<http::Exchange>& exchange) {
   const auto [model, direction] = choose(models, request);
   if (request.alternatives >= model->translator->most_hypotheses) {
     throw ApiError{
@@ -247,7 +247,7 @@ Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
 
 std::string json_of_form(const std::string& form) {
   Json json = Json::object();
-  for (const auto& [name, value] : form_values(form, "body")) {
+  for (const auto& [name, value] : http::form_values(form, "body")) {
     const bool number =
         name == "alternatives" && !value.empty() && value.size() < 10 &&
         std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });

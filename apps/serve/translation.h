@@ -13,7 +13,7 @@ namespace fovea::serve {
 // translated separately. Throws ApiError.
 void answer_translation(const ApiRequest& request,
                         const std::vector<std::shared_ptr<ServedModel>>& models,
-                        const std::shared_ptr<Exchange>& exchange);
+                        const std::shared_ptr<http::Exchange>& exchange);
 
 // Handles /languages: [{"code", "name", "targets"}].
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models);

@@ -30,7 +30,7 @@ std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char*
 }
 
 EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, const char* param,
-                        const std::shared_ptr<Exchange>& exchange) {
+                        const std::shared_ptr<http::Exchange>& exchange) {
   EmbedOptions options = request.embedding;
   if (options.dimensions > embedder.width()) {
     throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
@@ -107,8 +107,9 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
 // Submits work to a queue and responds with its result. `submit(done)` submits to the queue;
 // `render` converts the result to a body.
 template <class Result, class Queue, class Submit, class Render>
-void answer_from(const std::shared_ptr<Queue>& queue, const std::shared_ptr<Exchange>& exchange,
-                 ErrorShape shape, const Submit& submit, Render render) {
+void answer_from(const std::shared_ptr<Queue>& queue,
+                 const std::shared_ptr<http::Exchange>& exchange, ErrorShape shape,
+                 const Submit& submit, Render render) {
   const auto submissions =
       std::make_shared<Submissions>([weak = std::weak_ptr<Queue>(queue)](uint64_t number) {
         if (const auto alive = weak.lock()) alive->cancel(number);
@@ -144,7 +145,7 @@ std::string base64(const std::string& bytes) {
 }
 
 void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                              const std::shared_ptr<Exchange>& exchange) {
+                              const std::shared_ptr<http::Exchange>& exchange) {
   const Embedder& embedder = model->needs_embedder();
   const EmbedOptions options = options_of(request, embedder, "input", exchange);
   const auto texts = texts_of(request.inputs, "input", embedder.tokenizer());
@@ -157,7 +158,7 @@ void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<S
 }
 
 void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                  const std::shared_ptr<Exchange>& exchange) {
+                  const std::shared_ptr<http::Exchange>& exchange) {
   const Embedder& embedder = model->needs_embedder();
   const EmbedOptions options = options_of(request, embedder, "inputs", exchange);
   const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
@@ -167,7 +168,7 @@ void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>&
 }
 
 void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                   const std::shared_ptr<Exchange>& exchange) {
+                   const std::shared_ptr<http::Exchange>& exchange) {
   RerankQueue& queue = model->needs_reranker();
   RerankOptions options = request.reranking;
   options.stop = [exchange] { return exchange->gone(); };

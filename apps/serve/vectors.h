@@ -13,13 +13,13 @@ namespace fovea::serve {
 
 // /v1/embeddings: {"object": "list", "data": [{"object", "index", "embedding"}], "model", "usage"}
 void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                              const std::shared_ptr<Exchange>& exchange);
+                              const std::shared_ptr<http::Exchange>& exchange);
 // /embed: [[...], ...]
 void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                  const std::shared_ptr<Exchange>& exchange);
+                  const std::shared_ptr<http::Exchange>& exchange);
 // /rerank: [{"index", "score", "text"?}, ...], best first
 void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
-                   const std::shared_ptr<Exchange>& exchange);
+                   const std::shared_ptr<http::Exchange>& exchange);
 
 std::string base64(const std::string& bytes);
 

@@ -1,4 +1,4 @@
-// Asking the server. Answers are kept: they never change. A page that was saved as one file has them in itself.
+// Requests to the server. Responses are cached, since they never change. A page saved as one file contains them.
 
 /** @typedef {{id: number, text: string, special: boolean}} Token */
 /** @typedef {{run: string, tokens: Token[], source: Token[]}} Run */
@@ -13,7 +13,7 @@ function readCaptured() {
   return JSON.parse(element.textContent || "null");
 }
 
-const KEPT = 400; // answers; the oldest go first
+const KEPT = 400; // responses; the oldest are evicted first
 /** @type {Map<string, Promise<{type: string, bytes: ArrayBuffer}>>} */
 const answers = new Map();
 
@@ -38,7 +38,7 @@ async function fetched(where, options) {
 function fromCapture(where, options) {
   const name = options?.body ? `${where} ${options.body}` : where;
   const found = captured?.answers[name];
-  if (!found) throw new Error("This is a saved view: it holds only what was on the screen.");
+  if (!found) throw new Error("This is a saved view: it contains only the data that it showed.");
   const binary = !found.type.startsWith("application/json");
   const text = binary ? atob(found.body) : found.body;
   const bytes = binary ? Uint8Array.from(text, (c) => c.charCodeAt(0)) : new TextEncoder().encode(text);
@@ -50,7 +50,7 @@ function messageOf(bytes, status) {
   try {
     return JSON.parse(new TextDecoder().decode(bytes)).error.message;
   } catch {
-    return `The server answered ${status}.`;
+    return `The server returned status ${status}.`;
   }
 }
 
@@ -76,7 +76,7 @@ export async function ask(path, query = {}) {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** The same, but what the answer is now. @param {string} path @param {Record<string, string | number>} query */
+/** Like ask(), without the cache. @param {string} path @param {Record<string, string | number>} query */
 export async function askAnew(path, query) {
   answers.delete(address(path, query));
   return ask(path, query);
@@ -96,7 +96,7 @@ export async function startRun(wanted) {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** Forgets what is known of runs, because the server did. */
+/** Removes the cached responses of runs that the server has evicted. */
 export function forgetRuns() {
   for (const name of answers.keys()) if (name.startsWith("api/run ") || name.includes("run=")) answers.delete(name);
 }
@@ -104,7 +104,7 @@ export function forgetRuns() {
 /**
  * @typedef {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} MapQuery
  */
-// Cells of a map: one of so many is asked for whole, and what is asked of it next is here already.
+// Cells of a map: maps up to this size are requested entirely, so that further requests need no server.
 const SMALL = 256 * 256;
 
 /** @param {MapQuery} query @param {number} [cells] of the whole map @returns {Promise<WeightMap>} */
@@ -115,7 +115,7 @@ export async function askMap(query, cells = Infinity) {
   return cut(asMap(await askBytes("api/map", whole)), q, k);
 }
 
-/** Asks for the small maps that are likely to be wanted next. @param {MapQuery[]} queries @param {number} cells of each */
+/** Prefetches the small maps that are likely to be needed next. @param {MapQuery[]} queries @param {number} cells of each */
 export async function foresee(queries, cells) {
   if (captured || cells > SMALL) return;
   for (const query of queries) await askMap(query, cells);
@@ -149,7 +149,7 @@ function asMap(bytes) {
   return { heads, rows, keys, weights: new Float32Array(bytes, 12) };
 }
 
-/** A saved page holds every head of a layer in one piece: what is asked for is cut out of it. @param {MapQuery} query */
+/** A saved page stores all heads of a layer together; the requested part is extracted. @param {MapQuery} query */
 async function mapFromCapture(query) {
   const name = `api/map?look=${query.look}&layer=${query.layer}`;
   const pooled = query.step && captured?.answers[`${name}&step=${query.step}`];
@@ -173,7 +173,7 @@ async function mapFromCapture(query) {
   return map;
 }
 
-/** The answers so far, for a page that is saved. @param {(name: string) => boolean} wanted */
+/** The cached responses, for a saved page. @param {(name: string) => boolean} wanted */
 export async function keptAnswers(wanted) {
   /** @type {Record<string, {type: string, body: string}>} */
   const kept = {};

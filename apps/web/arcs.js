@@ -1,12 +1,12 @@
-// The tokens on one line: arcs above to where the chosen one looks, below from those that look at it. A picture: the words
-// above it do the same for the keyboard, and the list tells the numbers.
+// The tokens on one line, with arcs above to the tokens that the selected one attends to, and below from those that attend
+// to it. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
 
 import { headColor } from "./colors.js";
 import { figure, replace, shown, svg } from "./dom.js";
 import { change } from "./state.js";
 
-const MOST_TOKENS = 160; // on the line: those around the chosen one
-const MOST_ARCS = 24; // of each head; the rest is in the list and the map
+const MOST_TOKENS = 160; // on the line, around the selected one
+const MOST_ARCS = 24; // of each head; the list and the map have the others
 
 /**
  * @param {HTMLElement} root
@@ -44,7 +44,7 @@ export function drawArcs(root, { rows, keys, state, found }) {
   });
   const best = strongest(found);
   const names = indices.map((i, n) => token(rows[i], i, centers[n], widths[n], base, best[i], i === chosen));
-  replace(root, svg("svg", { width: total, height: base + 44, role: "img", "aria-label": state.direction === "to" ? "Arcs to where the chosen word looks" : "Arcs from the words that look at the chosen one" }, paths, names));
+  replace(root, svg("svg", { width: total, height: base + 44, role: "img", "aria-label": state.direction === "to" ? "Arcs to the tokens that the selected token attends to" : "Arcs from the tokens that attend to the selected token" }, paths, names));
   keepInSight(root, from);
 }
 
@@ -89,7 +89,7 @@ function token(of, index, x, width, y, weight, chosen) {
     svg("text", { class: "weight", x, y: y + 34, "text-anchor": "middle", "pointer-events": "none" }, weight >= 0.0005 ? figure(weight, 3) : "·"));
 }
 
-/** Two lines: the answer above, the source below. @param {HTMLElement} root @param {any} view */
+/** Two lines: the target above, the source below. @param {HTMLElement} root @param {any} view */
 function drawBetween(root, { rows, keys, state, found }) {
   const to = state.direction === "to";
   const chosen = Number(state.token);

@@ -1,4 +1,4 @@
-// Colours that differ in lightness as much as in hue, so that they hold for every eye and on paper.
+// Colours that differ in lightness as well as in hue, for colour-blind readers and for print.
 
 // Viridis (Smith and van der Walt 2015), sampled at sixteenths.
 const VIRIDIS = [
@@ -6,7 +6,7 @@ const VIRIDIS = [
   [45, 113, 142], [40, 125, 142], [35, 138, 141], [31, 150, 139], [32, 163, 134], [41, 175, 127], [63, 188, 115],
   [94, 201, 98], [132, 212, 75], [173, 220, 48], [216, 226, 25], [253, 231, 37]];
 
-/** @type {Uint8ClampedArray} 256 colours of three bytes */
+/** @type {Uint8ClampedArray} 256 colours with three bytes each */
 const table = new Uint8ClampedArray(256 * 3);
 for (let i = 0; i < 256; ++i) {
   const at = (i / 255) * (VIRIDIS.length - 1);
@@ -15,7 +15,7 @@ for (let i = 0; i < 256; ++i) {
   for (let c = 0; c < 3; ++c) table[3 * i + c] = VIRIDIS[low][c] + (at - low) * (VIRIDIS[high][c] - VIRIDIS[low][c]);
 }
 
-/** The place in the scale of a weight: its root, so that weights of 0.01 are seen beside 1. @param {number} weight */
+/** The position of a weight on the colour scale: its square root, so that 0.01 is visible next to 1. @param {number} weight */
 export function shade(weight) {
   return Math.round(255 * Math.sqrt(Math.min(Math.max(weight, 0), 1)));
 }
@@ -35,26 +35,26 @@ export function color(weight) {
   return `rgb(${table[i]} ${table[i + 1]} ${table[i + 2]})`;
 }
 
-/** Black or white, whichever contrasts more with that colour (WCAG's relative luminance). @param {number} weight */
+/** Black or white, whichever has the higher contrast with the colour (WCAG's relative luminance). @param {number} weight */
 export function ink(weight) {
   const i = 3 * shade(weight);
   const linear = [0, 1, 2].map((c) => ((table[i + c] / 255 + 0.055) / 1.055) ** 2.4);
   return linear[0] * 0.2126 + linear[1] * 0.7152 + linear[2] * 0.0722 > 0.18 ? "#000" : "#fff";
 }
 
-// Okabe and Ito 2008, without black and yellow: for heads side by side.
+// Okabe and Ito 2008, without black and yellow; distinguishes heads.
 const HEADS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c6d31"];
 /** @param {number} nth */
 export function headColor(nth) {
   return HEADS[nth % HEADS.length];
 }
 
-/** A colour of the page mixed with what is behind it, never so strong that the ink on it is hard to read. @param {string} name @param {number} share */
+/** A translucent colour of the page, limited so that text on it stays readable. @param {string} name @param {number} share */
 export function tint(name, share) {
   return `color-mix(in srgb, var(--${name}) calc(var(--depth) * ${Math.min(Math.max(share, 0), 1).toFixed(3)}), transparent)`;
 }
 
-/** Blue for below 0, orange for above: numbers of vectors. @param {number} value @param {number} most */
+/** The colour of an element of a vector: blue below 0, orange above. @param {number} value @param {number} most */
 export function signed(value, most) {
   return tint(value < 0 ? "negative" : "positive", most > 0 ? Math.abs(value) / most : 0);
 }

@@ -1,11 +1,11 @@
-// Elements without a framework. Text always becomes text: nothing here parses markup.
+// Creates elements without a framework. Strings become text nodes; nothing parses markup.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
- * @param {Record<string, unknown>} [properties] on...: listeners; class, style (an object), data-*, aria-*; others: attributes
+ * @param {Record<string, unknown>} [properties] on...: listeners; style: an object; all others: attributes
  * @param {...(Child | Child[])} children
  * @returns {HTMLElementTagNameMap[K]}
  */
@@ -17,7 +17,7 @@ export function h(tag, properties = {}, ...children) {
 }
 
 /**
- * The same for SVG.
+ * Like h(), for SVG.
  * @param {string} tag
  * @param {Record<string, unknown>} [properties]
  * @param {...(Child | Child[])} children
@@ -60,12 +60,12 @@ function decorate(element, properties) {
   }
 }
 
-/** Sets an attribute where it changes: setting thousands to what they are makes the browser look at all of them again. @param {Element} element @param {string} name @param {string} value */
+/** Sets an attribute if it changes: setting thousands of unchanged attributes makes the browser process all of them. @param {Element} element @param {string} name @param {string} value */
 export function put(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** A number for people: four figures, true minus. @param {number} x @param {number} [digits] */
+/** Formats a number with four decimals and a real minus sign. @param {number} x @param {number} [digits] */
 export function figure(x, digits = 4) {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
   const size = Math.abs(x);
@@ -73,26 +73,26 @@ export function figure(x, digits = 4) {
   return text.replace("-", "−");
 }
 
-/** A share as per cent. @param {number} x */
+/** Formats a fraction as a percentage. @param {number} x */
 export function percent(x) {
   return x >= 0.1 ? `${(100 * x).toFixed(0)} %` : x >= 0.001 ? `${(100 * x).toFixed(1)} %` : x > 0 ? "< 0.1 %" : "0 %";
 }
 
-/** What a token looks like: white space made visible. @param {string} text */
+/** The text of a token with visible white space. @param {string} text */
 export function shown(text) {
   if (text === "") return "∅";
   return text.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/^ +| +$/g, (s) => "·".repeat(s.length));
 }
 
-/** Says something to who listens to the page. @param {string} text */
+/** Announces a text to screen readers. @param {string} text */
 export function announce(text) {
   const place = document.getElementById("announcer");
   if (place) place.textContent = text;
 }
 
 /**
- * Many buttons become one stop of the Tab key; arrow keys, Home and End go between them.
- * @template {HTMLElement} T @param {T} root @param {number} [columns] where they stand in rows, how many to a row @param {number} [first] the one that Tab finds
+ * Makes many buttons one stop of the Tab key; arrow keys, Home and End move between them.
+ * @template {HTMLElement} T @param {T} root @param {number} [columns] buttons per row, if they are in rows @param {number} [first] the button that Tab reaches first
  */
 export function oneStop(root, columns = 1, first = 0) {
   const buttons = () => [...root.querySelectorAll("button")];
@@ -112,12 +112,12 @@ export function oneStop(root, columns = 1, first = 0) {
   return root;
 }
 
-/** Done when what is drawn in the next frame is on the screen. @returns {Promise<void>} */
+/** Resolves after the next frame is on the screen. @returns {Promise<void>} */
 export function onScreen() {
   return new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 }
 
-/** Calls once for many calls within a frame. @param {() => void} call */
+/** Combines the calls within a frame into one. @param {() => void} call */
 export function onceAFrame(call) {
   let waiting = false;
   return () => {

@@ -1,4 +1,4 @@
-// Take it along: the view as one file that asks nobody, or as a picture.
+// Exports the view as one self-contained file or as a picture.
 
 import { askMap, ask, base64, captured, keptAnswers, startRun } from "./api.js";
 import { color } from "./colors.js";
@@ -6,12 +6,12 @@ import { announce, figure, h, replace, shown } from "./dom.js";
 import { ModelShape } from "./model.js";
 import { current, hashOf, numbers } from "./state.js";
 
-const WHOLE = 2 << 20; // weights of all layers together that go into a file: 11 MB as base64
+const WHOLE = 2 << 20; // weights of all layers that a file may contain: 11 MB as base64
 const THUMBNAIL = 32; // as in thumbnails.js
 
 export function savePanel() {
-  const list = h("div", { hidden: true, role: "group", "aria-label": "Take this view along" });
-  const open = h("button", { "aria-expanded": "false", "aria-haspopup": "true", onclick: () => toggle(Boolean(list.hidden)) }, "Take along");
+  const list = h("div", { hidden: true, role: "group", "aria-label": "Export this view" });
+  const open = h("button", { "aria-expanded": "false", "aria-haspopup": "true", onclick: () => toggle(Boolean(list.hidden)) }, "Export");
   const toggle = (/** @type {boolean} */ show) => {
     list.hidden = !show;
     open.setAttribute("aria-expanded", String(show));
@@ -19,10 +19,10 @@ export function savePanel() {
   const note = h("p", { class: "small quiet", role: "status", style: { margin: ".2rem .5rem" } });
   const act = (/** @type {string} */ text, /** @type {() => Promise<void>} */ make) => h("button", { onclick: () => {
     note.textContent = "…";
-    make().then(() => { note.textContent = "Saved."; announce("Saved."); }, (error) => { note.textContent = error.message; });
+    make().then(() => { note.textContent = "Done."; announce("Done."); }, (error) => { note.textContent = error.message; });
   } }, text);
   replace(list, captured ? null : act("This view as one HTML file", saveHtml), act("The map as SVG", saveSvg), act("The map as PNG", savePng),
-    act("The address of this view", async () => { await navigator.clipboard.writeText(location.href); }), note);
+    act("Copy the address of this view", async () => { await navigator.clipboard.writeText(location.href); }), note);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !list.hidden) { toggle(false); open.focus(); } });
   document.addEventListener("click", (event) => { if (!menu.contains(/** @type {Node} */ (event.target))) toggle(false); });
   const menu = h("div", { class: "menu" }, open, list);
@@ -43,7 +43,7 @@ async function session() {
   return { state, run, shape: new ModelShape(spec) };
 }
 
-/** The page, with the answers that this view needs and every head of its layer (of all layers where that is small). */
+/** The page, with the responses that this view needs and every head of its layer (of all layers if they are small). */
 async function saveHtml() {
   const { state, run, shape } = await session();
   const answers = await keptAnswers((name) => !name.startsWith("api/map") && !name.startsWith("api/strongest") && (!name.includes("run=") || name.includes(`run=${run.run}&`) || name.endsWith(`run=${run.run}`)));
@@ -72,12 +72,12 @@ function packed(map) {
   return { type: "application/octet-stream", body: base64(bytes) };
 }
 
-/** The map of the first chosen head, or of the average, as a drawing. */
+/** The map of the first selected head, or of the average, as SVG. */
 async function drawing() {
   const { state, run, shape } = await session();
   const rows = state.look === "encoder" ? run.source : run.tokens;
   const keys = state.look === "self" ? run.tokens : run.source;
-  if (rows.length * keys.length > 250000) throw new Error(`A drawing of ${rows.length} x ${keys.length} cells is too large; expected at most 250,000.`);
+  if (rows.length * keys.length > 250000) throw new Error(`An SVG of ${rows.length} x ${keys.length} cells is too large; expected at most 250,000.`);
   const heads = state.mean ? state.heads : String(numbers(state.heads)[0]);
   const map = await askMap({ run: run.run, look: state.look, layer: Number(state.layer), heads, mean: state.mean ? 1 : undefined });
   const size = rows.length > 60 ? 8 : 20;

@@ -1,4 +1,4 @@
-// One token's way through the model, step by step, with the numbers of this model.
+// The computation of one token, step by step, with the numbers of this model.
 
 import { ask } from "./api.js";
 import { color, ink, signed } from "./colors.js";
@@ -10,51 +10,51 @@ import { worked } from "./worked.js";
 
 /** @typedef {{name: string, shape: number[], values: number[], size: number, rms: number, ids: number[]}} Step */
 
-const VALUES = 128; // of each vector: a whole head, so that its products can be checked
-const SHOWN = 32; // of them until more are asked for
+const VALUES = 128; // of each vector: an entire head, so that its products can be verified
+const SHOWN = 32; // of them until more are requested
 
 /**
- * What each step means: [section, title, formula, words].
+ * What each step means: [section, title, formula, description].
  * @type {Record<string, [string, string, string, string]>}
  */
 const MEANING = {
-  embedding: ["Into the model", "Embedding", "x = E[id]", "The token's id picks one row of the embedding matrix: the vector that this model learned for it. Nothing else of the token enters the model."],
-  type: ["Into the model", "Sentence type", "x = x + S[0]", "Which of two sentences the token is in, as a learned vector that is added."],
-  position: ["Into the model", "Position", "x = x + P[t]", "Attention by itself does not know order. This vector says where the token stands; it is added, not appended."],
-  embedding_norm: ["Into the model", "Norm of the embedding", "x = norm(x)", "This model normalises the sum before the first layer."],
-  stream: ["Attention", "Residual stream", "x", "What all earlier layers have written so far. The layer reads it, and adds to it."],
-  attention_norm: ["Attention", "Norm", "y = norm(x)", "Brings the vector to a common size, so that attention compares directions rather than lengths."],
-  query: ["Attention", "Query of this head", "q = W_Q y", "What this token asks for. Where positions are rotary, the vector is turned by an angle that grows with its place."],
-  key: ["Attention", "Key of this head", "k = W_K y", "What this token offers to those that look for something. Others compare their query with it."],
-  value: ["Attention", "Value of this head", "v = W_V y", "What this token hands over to those that look at it."],
-  scores: ["Attention", "Scores", "s = q · k / √d", "The query against the key of every token that the mask lets it see. Large means: this is what I ask for."],
-  weights: ["Attention", "Weights", "a = softmax(s)", "The scores become shares that add up to 1. These are the numbers of the map."],
-  sum: ["Attention", "Weighted sum", "z = Σ a v", "The values of the tokens looked at, mixed by the weights: what this head brings home."],
-  attention_output: ["Attention", "All heads together", "o = W_O [z₀; z₁; …]", "The results of all heads side by side, through one more matrix back to the width of the model."],
-  attention_output_norm: ["Attention", "Norm of the result", "o = norm(o)", "This model normalises what attention adds."],
-  attention_stream: ["Attention", "Back onto the stream", "x = x + o", "The result is added: nothing that was there is lost. (Where the norm stands behind, the sum is normalised here.)"],
-  cross_norm: ["Looking at the source", "Norm", "y = norm(x)", "As before attention."],
-  cross_query: ["Looking at the source", "Query of this head", "q = W_Q y", "What the decoder's token asks of the source."],
-  cross_scores: ["Looking at the source", "Scores", "s = q · k / √d", "The query against the keys that come from the encoder's output."],
-  cross_weights: ["Looking at the source", "Weights", "a = softmax(s)", "Where in the source this token looks."],
-  cross_sum: ["Looking at the source", "Weighted sum", "z = Σ a v", "What it brings home from there."],
-  cross_output: ["Looking at the source", "All heads together", "o = W_O [z₀; z₁; …]", "Back to the width of the model."],
-  cross_output_norm: ["Looking at the source", "Norm of the result", "o = norm(o)", "This model normalises what is added."],
-  cross_stream: ["Looking at the source", "Back onto the stream", "x = x + o", "Added to what was there."],
-  ffn_norm: ["Feed-forward", "Norm", "y = norm(x)", "Once more to a common size."],
-  router: ["Feed-forward", "Router", "p = softmax(W_R y)", "How much the router would send this token to each expert."],
-  experts: ["Feed-forward", "Chosen experts", "top k of p", "The experts that this token goes through, and the weight of each."],
-  ffn_gate: ["Feed-forward", "Gate", "g = f(W_G y)", "Each of these opens or closes one inner number."],
-  ffn_up: ["Feed-forward", "Up", "u = W_U y", "Into a wider space, each number a small detector."],
-  ffn_activation: ["Feed-forward", "Activation", "h = f(u)", "What is below zero is (nearly) silenced: the only place where the layer is not a plain sum."],
-  ffn_product: ["Feed-forward", "Gate times up", "h = g · u", "Element by element."],
-  ffn_output: ["Feed-forward", "Down", "o = W_D h", "Back to the width of the model: what the detectors that fired have to say."],
-  ffn_output_norm: ["Feed-forward", "Norm of the result", "o = norm(o)", "This model normalises what is added."],
-  ffn_stream: ["Feed-forward", "Back onto the stream", "x = x + o", "This is what the next layer reads."],
-  final_stream: ["Out of the model", "Behind the last layer", "x", "The stream when all layers have written to it."],
-  final_norm: ["Out of the model", "Final norm", "y = norm(x)", "The last one, before the head reads it."],
-  logits: ["Out of the model", "Logits", "z = W y", "One number for each token of the vocabulary: the ten largest."],
-  probabilities: ["Out of the model", "Probabilities", "p = softmax(z)", "The same as shares: what the model would say next."],
+  embedding: ["Input", "Embedding", "x = E[id]", "The token's id selects one row of the embedding matrix: the vector that the model has learned for it. Nothing else about the token enters the model."],
+  type: ["Input", "Sentence type", "x = x + S[0]", "A learned vector that marks which of two sentences the token belongs to is added."],
+  position: ["Input", "Position", "x = x + P[t]", "Attention itself does not depend on order. This vector encodes the position of the token; it is added, not appended."],
+  embedding_norm: ["Input", "Norm of the embedding", "x = norm(x)", "This model normalises the sum before the first layer."],
+  stream: ["Attention", "Residual stream", "x", "The sum of the embedding and the outputs of all earlier layers. The layer reads it and adds to it."],
+  attention_norm: ["Attention", "Norm", "y = norm(x)", "Scales the vector to a common size, so that attention compares directions rather than lengths."],
+  query: ["Attention", "Query of this head", "q = W_Q y", "What this token looks for. With rotary positions, the vector is rotated by an angle that grows with its position."],
+  key: ["Attention", "Key of this head", "k = W_K y", "What this token offers: the queries of other tokens are compared with it."],
+  value: ["Attention", "Value of this head", "v = W_V y", "What this token passes on to the tokens that attend to it."],
+  scores: ["Attention", "Scores", "s = q · k / √d", "The dot product of the query with the key of every visible token. A high score is a good match."],
+  weights: ["Attention", "Weights", "a = softmax(s)", "The softmax turns the scores into weights that add up to 1. The attention map shows these numbers."],
+  sum: ["Attention", "Weighted sum", "z = Σ a v", "The average of the values, weighted by attention: the result of this head."],
+  attention_output: ["Attention", "All heads together", "o = W_O [z₀; z₁; …]", "The concatenated results of all heads, multiplied by one more matrix to give the width of the model."],
+  attention_output_norm: ["Attention", "Norm of the result", "o = norm(o)", "This model normalises the output of attention."],
+  attention_stream: ["Attention", "Add to the stream", "x = x + o", "The result is added to the residual stream, which keeps its earlier contents. (In a post-norm model, the sum is normalised here.)"],
+  cross_norm: ["Cross-attention", "Norm", "y = norm(x)", "As before attention."],
+  cross_query: ["Cross-attention", "Query of this head", "q = W_Q y", "What the decoder's token looks for in the source."],
+  cross_scores: ["Cross-attention", "Scores", "s = q · k / √d", "The dot products of the query with the keys of the encoder's output."],
+  cross_weights: ["Cross-attention", "Weights", "a = softmax(s)", "The source tokens that this token attends to."],
+  cross_sum: ["Cross-attention", "Weighted sum", "z = Σ a v", "The average of their values, weighted by attention."],
+  cross_output: ["Cross-attention", "All heads together", "o = W_O [z₀; z₁; …]", "The concatenated results, projected to the width of the model."],
+  cross_output_norm: ["Cross-attention", "Norm of the result", "o = norm(o)", "This model normalises the output before it is added."],
+  cross_stream: ["Cross-attention", "Add to the stream", "x = x + o", "The result is added to the residual stream."],
+  ffn_norm: ["Feed-forward", "Norm", "y = norm(x)", "Scales the vector to a common size again."],
+  router: ["Feed-forward", "Router", "p = softmax(W_R y)", "The router's probability of each expert for this token."],
+  experts: ["Feed-forward", "Chosen experts", "top k of p", "The experts that process this token, and the weight of each."],
+  ffn_gate: ["Feed-forward", "Gate", "g = f(W_G y)", "Each element scales one element of the hidden layer."],
+  ffn_up: ["Feed-forward", "Up", "u = W_U y", "Projects into a wider space, in which each element detects a pattern."],
+  ffn_activation: ["Feed-forward", "Activation", "h = f(u)", "Negative numbers become (nearly) zero: the only nonlinear step of the feed-forward network."],
+  ffn_product: ["Feed-forward", "Gate times up", "h = g · u", "The product, element by element."],
+  ffn_output: ["Feed-forward", "Down", "o = W_D h", "Projects back to the width of the model: the contributions of the active elements."],
+  ffn_output_norm: ["Feed-forward", "Norm of the result", "o = norm(o)", "This model normalises the output before it is added."],
+  ffn_stream: ["Feed-forward", "Add to the stream", "x = x + o", "The next layer reads this vector."],
+  final_stream: ["Output", "After the last layer", "x", "The residual stream after all layers."],
+  final_norm: ["Output", "Final norm", "y = norm(x)", "The last normalisation, before the head."],
+  logits: ["Output", "Logits", "z = W y", "One number for each token of the vocabulary; the ten largest are shown."],
+  probabilities: ["Output", "Probabilities", "p = softmax(z)", "The softmax of the logits: the prediction of the next token."],
 };
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
@@ -91,7 +91,7 @@ export function followView(root) {
 }
 
 let length = 1;
-let wide = false; // all numbers that are here are shown
+let wide = false; // all available numbers are shown
 
 /** @param {number} by */
 function move(by) {
@@ -126,12 +126,12 @@ async function draw(stage, pipeline, session, state, steps, token) {
     onclick: () => move(by) }, text);
   const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.by;
   replace(stage,
-    h("div", { class: "row" }, h("span", { class: "quiet small" }, `${section}${["Attention", "Feed-forward", "Looking at the source"].includes(section) ? `, layer ${state.layer}` : ""} · step ${at + 1} of ${steps.length}`),
+    h("div", { class: "row" }, h("span", { class: "quiet small" }, `${section}${["Attention", "Feed-forward", "Cross-attention"].includes(section) ? `, layer ${state.layer}` : ""} · step ${at + 1} of ${steps.length}`),
       h("div", { class: "grow" }), button("← back", -1), button("next →", 1)),
     h("h2", { style: { "margin-top": ".6rem" } }, title),
     h("p", {}, words),
     h("div", { class: "formula", tabindex: "0", role: "math", "aria-label": formula }, formula),
-    h("p", { class: "quiet small" }, `Of token ${token} “${shown(rows[token].text)}”, as part of a whole of shape `, h("code", {}, `[${step.shape.join(", ")}]`),
+    h("p", { class: "quiet small" }, `Token ${token} “${shown(rows[token].text)}”, part of a tensor of shape `, h("code", {}, `[${step.shape.join(", ")}]`),
       `. Root mean square ${figure(step.rms)}.`),
     worked(step, steps, (key) => shown(sides(session, step.name.startsWith("cross_") ? "cross" : look).keys[key].text), token),
     names ? table(step, names) : cells(step));
@@ -146,10 +146,10 @@ async function draw(stage, pipeline, session, state, steps, token) {
     list.push(h("li", {}, h("button", { "aria-current": i === at ? "step" : undefined, onclick: () => change({ step: String(i) }, { replace: true }) },
       name, h("span", { class: "grow" }), h("span", { class: "mono quiet" }, each.shape.length ? `[${each.shape.join(", ")}]` : ""))));
   }
-  replace(pipeline, h("h2", {}, "The way"), h("ol", { class: "pipeline" }, list));
+  replace(pipeline, h("h2", {}, "Steps"), h("ol", { class: "pipeline" }, list));
 }
 
-/** The names beside the numbers, where the numbers are about tokens. @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Step} step */
+/** The labels of the numbers, if each number belongs to a token. @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Step} step */
 async function namesOf(session, state, step) {
   const look = state.look === "encoder" ? "encoder" : step.name.startsWith("cross_") ? "cross" : "self";
   if (/(scores|weights)$/.test(step.name)) return step.ids.map((key) => `${key}: ${shown(sides(session, look).keys[key].text)}`);
@@ -178,7 +178,7 @@ function cells(step) {
     h("div", { class: "cells" }, told.map((value, i) => h("span", { "data-value": i, title: String(value),
       style: share ? { background: color(value), color: ink(value) } : { background: signed(value, most) } }, figure(value)))),
     h("div", { class: "row", style: { "margin-top": ".6rem" } },
-      h("span", { class: "quiet small" }, `${step.size > told.length ? `The first ${told.length} of ${step.size} numbers` : `All ${step.size} numbers`}. Orange is above zero, blue below.`),
+      h("span", { class: "quiet small" }, `${step.size > told.length ? `The first ${told.length} of ${step.size} numbers` : `All ${step.size} numbers`}. Orange: positive; blue: negative.`),
       step.values.length > SHOWN && h("button", { class: "small", onclick: (/** @type {Event} */ event) => {
         wide = !wide;
         /** @type {HTMLElement} */ (/** @type {HTMLElement} */ (event.target).closest(".row")?.parentElement).replaceWith(cells(step));

@@ -1,4 +1,4 @@
-// Layer, head and kind of attention: the choice that several views share.
+// The selection of layer, head and kind of attention, which several views share.
 
 import { headColor } from "./colors.js";
 import { h, replace } from "./dom.js";
@@ -7,7 +7,7 @@ import { change, numbers } from "./state.js";
 
 /**
  * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
- * @param {{looks?: boolean, several?: boolean}} options `several`: more than one head may be chosen
+ * @param {{looks?: boolean, several?: boolean}} options `several`: allows several selected heads
  */
 export function drawHeadBar(root, session, state, options) {
   const { shape } = session;
@@ -21,13 +21,13 @@ export function drawHeadBar(root, session, state, options) {
       change({ layer: /** @type {HTMLInputElement} */ (event.target).value }, { replace: true }) });
   slider.value = String(layer);
   replace(root,
-    looks.length > 1 && h("div", { class: "segments", role: "group", "aria-label": "Whose attention" }, looks.map((look) =>
+    looks.length > 1 && h("div", { class: "segments", role: "group", "aria-label": "Kind of attention" }, looks.map((look) =>
       h("button", { "aria-pressed": String(look === state.look), "data-control": look,
         onclick: () => change({ look, token: "" }) }, lookName(look, shape)))),
     h("label", {}, h("span", {}, "Layer ", h("output", { class: "mono" }, `${layer}`), h("span", { class: "quiet" }, ` of ${stack.layers}`)), slider),
     headButtons(session, state, options.several !== false),
     shape.window(state.look, layer) > 0 && h("span", { class: "quiet small" }, `window of ${shape.window(state.look, layer)} tokens`),
-    stack.attention.kv_heads < stack.attention.heads && h("span", { class: "quiet small" }, `${stack.attention.heads} heads share ${stack.attention.kv_heads === 1 ? "one set" : `${stack.attention.kv_heads} sets`} of keys and values: the boxes`));
+    stack.attention.kv_heads < stack.attention.heads && h("span", { class: "quiet small" }, `${stack.attention.heads} heads share ${stack.attention.kv_heads === 1 ? "one set" : `${stack.attention.kv_heads} sets`} of keys and values (boxes)`));
   if (focus) /** @type {HTMLElement | null} */ (root.querySelector(`[data-control="${focus}"]`))?.focus();
 }
 
@@ -47,7 +47,7 @@ function headButtons(session, state, several) {
         "aria-pressed": nth >= 0 ? "true" : "false", "aria-label": `Head ${head}`, "data-control": `head${head}`,
         class: muted.has(`${state.look}.${state.layer}.${head}`) ? "muted" : undefined,
         style: { "--head": chosen.length > 1 && !state.mean ? headColor(nth) : "var(--accent)", ...(nth >= 0 && !(chosen.length > 1 && !state.mean) ? { color: "var(--accent-ink)" } : {}) },
-        title: several ? "Shift-click: this one too. Double click: only this one." : "",
+        title: several ? "Shift-click adds this head. Double-click selects only this head." : "",
         onclick: (/** @type {MouseEvent} */ event) => choose(event, head, chosen, several),
         ondblclick: () => change({ heads: String(head), mean: "" }, { replace: true }),
       }, head));

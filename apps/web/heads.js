@@ -1,4 +1,4 @@
-// What each head does on this text, in numbers; and what is lost when it is switched off.
+// Scores of each head on this text, and the effect of switching heads off.
 
 import { ask, askBytes, startRun } from "./api.js";
 import { color, ink } from "./colors.js";
@@ -9,14 +9,14 @@ import { filtered } from "./sampling.js";
 
 /** @typedef {Record<string, number>} Scores */
 
-/** @type {[string, string, string][]} key, name, what it means */
+/** @type {[string, string, string][]} key, name, meaning */
 const COLUMNS = [
-  ["previous", "previous", "on the token before"], ["next", "next", "on the token after"], ["itself", "itself", "on the token itself"],
-  ["first", "first", "on the first token of the text: often a place to look when there is nothing to find"],
-  ["same", "same", "on other tokens with the same id"],
-  ["induction", "induction", "on random tokens said twice: from a token, to what followed it the first time"],
-  ["punctuation", "punctuation", "on tokens of marks alone"], ["diffuse", "diffuse", "entropy, as a share of the most there can be: 1 looks everywhere alike"],
-  ["distance", "distance", "tokens between query and key, on average"],
+  ["previous", "previous", "attention to the previous token"], ["next", "next", "attention to the next token"], ["itself", "itself", "attention to the token itself"],
+  ["first", "first", "attention to the first token of the text, which often serves as a default target"],
+  ["same", "same", "attention to other tokens with the same id"],
+  ["induction", "induction", "on a repeated sequence of random tokens: attention to the token that followed the first occurrence"],
+  ["punctuation", "punctuation", "attention to tokens of punctuation only"], ["diffuse", "diffuse", "entropy relative to its maximum: 1 means uniform attention"],
+  ["distance", "distance", "average distance between query and key, in tokens"],
 ];
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
@@ -40,7 +40,7 @@ export function headsView(root) {
         return;
       }
       known = { name, rows: [] };
-      replace(table, h("h2", {}, "What each head does here"), h("p", { class: "quiet" }, "Measuring …"));
+      replace(table, h("h2", {}, "Head scores"), h("p", { class: "quiet" }, "Measuring …"));
       void measure(session, state, known.rows, () => {
         if (known.name === name) drawTable(table, state, known.rows);
       });
@@ -77,14 +77,14 @@ function drawTable(root, state, rows) {
     h("button", { onclick: () => change({ sort: key }, { replace: true }), "data-sort": key }, name));
   const most = Math.max(...rows.map((row) => row.scores.distance), 1);
   const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset;
-  replace(root, h("h2", {}, "What each head does here"),
-    h("p", { class: "quiet small" }, "Shares of each head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click a column's name to sort, a head's name to see it."),
+  replace(root, h("h2", {}, "Head scores"),
+    h("p", { class: "quiet small" }, "Fractions of each head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click the name of a column to sort, or a head to see its map."),
     clearest(rows, columns),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Scores of the heads", style: { "max-height": "40rem", overflow: "auto" } }, h("table", { class: "scores" },
-      h("thead", {}, h("tr", {}, by("layer", "head", "layer and head"), columns.map(([key, name, help]) => by(key, name, help)), h("th", { scope: "col" }, "off"))),
+      h("thead", {}, h("tr", {}, by("layer", "head", "head"), columns.map(([key, name, help]) => by(key, name, help)), h("th", { scope: "col" }, "off"))),
       h("tbody", {}, sorted.slice(0, 400).map(({ layer, head, scores }) => {
         const name = `${state.look}.${layer}.${head}`;
-        return h("tr", {}, h("th", { scope: "row" }, h("button", { title: "see its map", onclick: () => change({ view: "sentence", layer: String(layer), heads: String(head) }) }, `${layer}.${head}`)),
+        return h("tr", {}, h("th", { scope: "row" }, h("button", { title: "show its map", onclick: () => change({ view: "sentence", layer: String(layer), heads: String(head) }) }, `${layer}.${head}`)),
           columns.map(([key]) => {
             const share = key === "distance" ? scores[key] / most : scores[key];
             return h("td", { "data-score": `${layer}.${head}.${key}`, style: { background: color(share), color: ink(share) }, title: String(scores[key]) }, figure(scores[key], key === "distance" ? 1 : 3));
@@ -95,10 +95,10 @@ function drawTable(root, state, rows) {
   if (focus?.sort) /** @type {HTMLElement | null} */ (root.querySelector(`[data-sort="${focus.sort}"]`))?.focus();
 }
 
-/** The head with most of each pattern. @param {{layer: number, head: number, scores: Scores}[]} rows @param {[string, string, string][]} columns */
+/** The head with the highest score for each pattern. @param {{layer: number, head: number, scores: Scores}[]} rows @param {[string, string, string][]} columns */
 function clearest(rows, columns) {
   const patterns = columns.filter(([key]) => key !== "diffuse" && key !== "distance");
-  return h("p", { class: "row small", style: { gap: ".3rem .9rem", "max-width": "none" } }, h("b", {}, "Clearest:"), patterns.map(([key, name, help]) => {
+  return h("p", { class: "row small", style: { gap: ".3rem .9rem", "max-width": "none" } }, h("b", {}, "Highest:"), patterns.map(([key, name, help]) => {
     const best = rows.reduce((a, b) => (b.scores[key] > a.scores[key] ? b : a));
     if (best.scores[key] < 0.05) return null;
     return h("span", { title: help }, `${name} `, h("button", { class: "plain", "data-clearest": key, onclick: () => change({ view: "sentence", layer: String(best.layer), heads: String(best.head) }) }, `${best.layer}.${best.head}`), h("span", { class: "mono" }, ` ${figure(best.scores[key], 2)}`));
@@ -122,7 +122,7 @@ async function answerOf(run, model, session) {
   return { loss, top: texts.map((/** @type {{text: string}} */ each, /** @type {number} */ i) => [shown(each.text), probabilities[i]]) };
 }
 
-/** How far the head's numbers have gone, where there is no loss. @param {string} whole @param {import("./main.js").Session} session */
+/** The change of the head's output, for models without a loss. @param {string} whole @param {import("./main.js").Session} session */
 async function movement(whole, session) {
   const place = session.shape.spec.decoder ? session.run.tokens.length - 1 : 0;
   const [a, b] = (await Promise.all([whole, session.run.run].map((run) => askBytes("api/logits", { run, place })))).map((bytes) => new Float32Array(bytes));
@@ -130,7 +130,7 @@ async function movement(whole, session) {
   const cosine = product(a, b) / Math.sqrt(product(a, a) * product(b, b));
   const most = a.reduce((found, each, i) => Math.max(found, Math.abs(each - b[i])), 0);
   announce(`Cosine ${figure(cosine)}`);
-  return h("p", {}, "The answer is a vector; without them it points elsewhere: cosine ", h("b", { class: "mono", id: "cosine" }, figure(cosine, 6)), ` to the whole model's, and no number moves by more than ${figure(most)}.`);
+  return h("p", {}, "The output is a vector. Its cosine similarity with the output of the complete model is ", h("b", { class: "mono", id: "cosine" }, figure(cosine, 6)), `; its elements change by at most ${figure(most)}.`);
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {() => boolean} still */
@@ -143,27 +143,27 @@ async function drawOff(root, session, state, still) {
   const allOff = layerHeads.every((each) => muted.includes(each));
   const result = h("div", { "aria-live": "polite", style: { "margin-top": ".8rem" } });
   replace(root, h("h2", {}, "Switch heads off"),
-    h("p", { class: "quiet small" }, "A head that is off gives zeros; everything behind it is computed anew. All views show the model without it until it is back on."),
+    h("p", { class: "quiet small" }, "The output of a head that is off is zero, and all later results are computed again. All views show the model without it until it is switched on."),
     h("div", { class: "row" },
-      h("button", { "aria-pressed": String(muted.includes(name)), onclick: () => toggle(state, name) }, `${muted.includes(name) ? "on again" : "off"}: head ${head} of layer ${state.layer}`),
-      h("button", { onclick: () => change({ muted: [...muted.filter((each) => !layerHeads.includes(each)), ...(allOff ? [] : layerHeads)].join(",") }, { replace: true }) }, allOff ? "the layer on again" : "the whole layer"),
-      muted.length > 0 && h("button", { onclick: () => change({ muted: "" }, { replace: true }) }, "all on again")),
+      h("button", { "aria-pressed": String(muted.includes(name)), onclick: () => toggle(state, name) }, `Switch head ${head} of layer ${state.layer} ${muted.includes(name) ? "on" : "off"}`),
+      h("button", { onclick: () => change({ muted: [...muted.filter((each) => !layerHeads.includes(each)), ...(allOff ? [] : layerHeads)].join(",") }, { replace: true }) }, allOff ? "Switch the layer on" : "Switch the layer off"),
+      muted.length > 0 && h("button", { onclick: () => change({ muted: "" }, { replace: true }) }, "Switch all on")),
     muted.length > 0 && h("p", { class: "small" }, `Off: ${muted.map((each) => each.replace(/^self\./, "")).join(", ")}.`), result);
   const whole = await startRun({ model: state.model, text: state.text, target: state.target, muted: [] });
   if (!session.shape.languageModel) {
     const moved = muted.length > 0 ? await movement(whole.run, session) : null;
-    if (still()) replace(result, moved ?? h("p", { class: "quiet" }, "This model predicts no tokens, so there is no loss; what its head gives tells what a head is worth. Switch one off."));
+    if (still()) replace(result, moved ?? h("p", { class: "quiet" }, "This model predicts no tokens, so there is no loss; the change of its output shows the effect of a head. Switch one off."));
     return;
   }
   const [before, after] = await Promise.all([answerOf(whole.run, session.model, session), answerOf(session.run.run, session.model, session)]);
   if (!still()) return;
   const change_ = after.loss - before.loss;
   replace(result, h("table", {},
-    h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "whole"), muted.length ? h("th", { scope: "col" }, "without") : h("td", {}))),
+    h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "all heads"), muted.length ? h("th", { scope: "col" }, "heads off") : h("td", {}))),
     h("tbody", {},
       h("tr", {}, h("th", { scope: "row" }, "loss"), h("td", { class: "number", id: "loss-before" }, figure(before.loss, 6)), h("td", { class: "number", id: "loss-after" }, muted.length ? figure(after.loss, 6) : "")),
       before.top.map((/** @type {[string, number]} */ [text, probability], /** @type {number} */ i) => h("tr", {}, i === 0 ? h("th", { scope: "row" }, "next") : h("td", {}),
         h("td", {}, `${text} ${figure(probability, 3)}`), h("td", {}, muted.length ? `${after.top[i][0]} ${figure(after.top[i][1], 3)}` : ""))))),
-    muted.length > 0 && h("p", { style: { "margin-top": ".7rem" } }, change_ >= 0 ? `The loss rises by ${figure(change_)}: that is what ${muted.length > 1 ? "these heads were" : "this head was"} worth here.` : `The loss falls by ${figure(-change_)}: on this text the model does better without.`));
+    muted.length > 0 && h("p", { style: { "margin-top": ".7rem" } }, change_ >= 0 ? `The loss increases by ${figure(change_)} without ${muted.length > 1 ? "these heads" : "this head"}.` : `The loss decreases by ${figure(-change_)} without ${muted.length > 1 ? "these heads" : "this head"}.`));
   if (muted.length) announce(`Loss ${figure(after.loss)} instead of ${figure(before.loss)}`);
 }

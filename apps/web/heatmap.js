@@ -1,28 +1,28 @@
-// The full map of attention, rows = queries. Tiles come from the server as they come into sight, at the resolution of
-// the screen: two thousand tokens pan as smoothly as ten.
+// The attention map; rows are queries. Visible tiles are requested from the server at the resolution of the screen, so that
+// two thousand tokens pan as smoothly as ten.
 
 import { headColor, paint } from "./colors.js";
 import { figure, h, onScreen, onceAFrame, replace, shown } from "./dom.js";
 
 const TILE = 256; // samples on a side
-const LARGEST = 40; // CSS pixels of a cell
-const LABEL = 17; // pixels that a row's label needs
-const TOP = 78; // pixels above the map, for the labels of keys
-const HIGHEST = 640; // pixels of the whole
+const LARGEST = 40; // maximum size of a cell in CSS pixels
+const LABEL = 17; // height of a row's label in pixels
+const TOP = 78; // height of the labels of keys above the map, in pixels
+const HIGHEST = 640; // maximum height in pixels
 
 /**
  * @typedef {object} Source
- * @property {string} name what the tiles are of: another name, other tiles
+ * @property {string} name identifies the tiles: they are replaced if it changes
  * @property {import("./api.js").Token[]} rows
  * @property {import("./api.js").Token[]} keys
- * @property {[number, number]} rowSpan the part that is shown
- * @property {[number, number]} keySpan
+ * @property {[number, number]} rowSpan the rows of the map
+ * @property {[number, number]} keySpan the keys of the map
  * @property {(q: string, k: string, step: number) => Promise<import("./api.js").WeightMap>} load
  * @property {(query: number, key: number) => boolean} sees
- * @property {number[]} heads what is drawn over one another, each in its colour where they are several
+ * @property {number[]} heads drawn on top of one another; each has its own colour if there are several
  */
 
-/** @typedef {{canvas: HTMLCanvasElement | null, map: import("./api.js").WeightMap | null, come: Promise<void>}} Tile `come`: it is there, or will not be */
+/** @typedef {{canvas: HTMLCanvasElement | null, map: import("./api.js").WeightMap | null, come: Promise<void>}} Tile `come` resolves when the tile is loaded or has failed */
 
 export class Heatmap {
   /** @param {HTMLElement} root @param {{onRow: (row: number) => void}} events */
@@ -30,7 +30,7 @@ export class Heatmap {
     this.events = events;
     this.canvas = h("canvas", {
       tabindex: "0", role: "application", "aria-roledescription": "heat map",
-      "aria-label": "Attention weights. Rows are queries, columns are keys. Arrow keys move, plus and minus zoom, Enter chooses the row.",
+      "aria-label": "Attention weights. Rows are queries, columns are keys. Arrow keys move, plus and minus zoom, Enter selects the row.",
       onkeydown: (/** @type {KeyboardEvent} */ e) => this.key(e),
       onpointerdown: (/** @type {PointerEvent} */ e) => this.press(e),
       onpointermove: (/** @type {PointerEvent} */ e) => this.move(e),
@@ -47,8 +47,8 @@ export class Heatmap {
       h("button", { class: "icon", "aria-label": label, title: label, onclick: act }, text);
     this.legend = h("div", { class: "legend" });
     root.append(this.frame, h("div", { class: "row", style: { "margin-top": ".5rem" } }, this.legend, h("div", { class: "grow" }),
-      button("+", "Closer", () => this.zoom(1.6)), button("−", "Farther", () => this.zoom(1 / 1.6)),
-      button("⤢", "The whole map", () => this.fit())), this.reading);
+      button("+", "Zoom in", () => this.zoom(1.6)), button("−", "Zoom out", () => this.zoom(1 / 1.6)),
+      button("⤢", "Show the entire map", () => this.fit())), this.reading);
     this.draw = onceAFrame(() => this.paintNow());
     this.resize = new ResizeObserver(() => this.fit());
     this.resize.observe(this.frame);
@@ -63,8 +63,8 @@ export class Heatmap {
     /** @type {{row: number, key: number} | null} */
     this.cursor = null;
     this.chosen = -1;
-    this.size = 1; // CSS pixels of a cell
-    this.x = 0; // the first row and key on the screen
+    this.size = 1; // size of a cell in CSS pixels
+    this.x = 0; // the first visible row and key
     this.y = 0;
     this.dragged = false;
   }
@@ -74,7 +74,7 @@ export class Heatmap {
     window.removeEventListener("theme", this.repaint);
   }
 
-  /** Done when it is on the screen. @param {Source} source @param {number} chosen a row, or -1 */
+  /** Resolves when the map is on the screen. @param {Source} source @param {number} chosen a row, or -1 */
   show(source, chosen) {
     const fits = this.source?.rows !== source.rows || this.source.rowSpan.join() !== source.rowSpan.join()
       || this.source.keySpan.join() !== source.keySpan.join();
@@ -142,7 +142,7 @@ export class Heatmap {
     this.placeLabels(bottom);
   }
 
-  /** Where the map ends on the canvas. */
+  /** The right and bottom ends of the map on the canvas. */
   ends() {
     const source = /** @type {Source} */ (this.source);
     return {
@@ -151,7 +151,7 @@ export class Heatmap {
     };
   }
 
-  /** The tiles in sight: first row, first key, step. @returns {[number, number, number][]} */
+  /** The visible tiles: first row, first key, step. @returns {[number, number, number][]} */
   visible() {
     const source = /** @type {Source} */ (this.source);
     const step = this.step;
@@ -270,7 +270,7 @@ export class Heatmap {
 
   /** @param {WheelEvent} event */
   wheel(event) {
-    // Without a key or the focus the wheel scrolls the page, as elsewhere.
+    // Without Ctrl or the focus, the wheel scrolls the page.
     if (!event.ctrlKey && document.activeElement !== this.canvas) return;
     event.preventDefault();
     this.zoom(Math.exp(-event.deltaY * 0.002), event.offsetX, event.offsetY);
@@ -303,7 +303,7 @@ export class Heatmap {
       this.bound();
       this.draw();
     } else {
-      return; // too little to be a drag yet: keep where it began
+      return; // not a drag yet: keep its start
     }
     this.pressed.set(event.pointerId, event);
   }
@@ -353,7 +353,7 @@ export class Heatmap {
     event.preventDefault();
   }
 
-  /** Keeps a cell on the screen. @param {number} row @param {number} key */
+  /** Scrolls to make a cell visible. @param {number} row @param {number} key */
   follow(row, key) {
     const across = (this.frame.clientWidth - this.left) / this.size;
     const down = (this.frame.clientHeight - TOP) / this.size;
@@ -377,8 +377,8 @@ export class Heatmap {
       if (this.cursor !== cell) return;
       const at = this.step === 1 ? cell.key - source.keySpan[0] : 0;
       const values = Array.from({ length: map.heads }, (_, n) => map.weights[n * map.keys + at]);
-      const unseen = source.sees(cell.row, cell.key) ? "" : " (hidden by the mask)";
-      this.reading.textContent = `“${shown(source.rows[cell.row].text)}” (${cell.row}) looks at “${shown(source.keys[cell.key].text)}” (${cell.key}): ${values.map((v) => figure(v)).join(", ")}${unseen}`;
+      const unseen = source.sees(cell.row, cell.key) ? "" : " (masked)";
+      this.reading.textContent = `“${shown(source.rows[cell.row].text)}” (${cell.row}) attends to “${shown(source.keys[cell.key].text)}” (${cell.key}): ${values.map((v) => figure(v)).join(", ")}${unseen}`;
     }, () => {});
   }
 }
@@ -390,7 +390,7 @@ function short(text, most) {
 }
 
 /**
- * One head in the scale of colours; several in their own colours, the strongest on top.
+ * Draws one head with the colour scale; several in their own colours, the largest weight on top.
  * @param {import("./api.js").WeightMap} map @param {(row: number, key: number) => boolean} sees
  */
 export function pixels(map, sees) {
@@ -421,18 +421,18 @@ function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-/** The scale with its ends. @returns {(Node | string)[]} */
+/** The legend of the colour scale. @returns {(Node | string)[]} */
 function scaleLegend() {
   const canvas = h("canvas", { class: "scale", width: 256, height: 1, "aria-hidden": "true" });
   const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = to.createImageData(256, 1);
   for (let i = 0; i < 256; ++i) paint(image.data, 4 * i, (i / 255) ** 2);
   to.putImageData(image, 0, 0);
-  return ["0", canvas, "1", h("span", {}, "(root scale: the middle is 0.25)")];
+  return ["0", canvas, "1", h("span", {}, "(square-root scale: the middle is 0.25)")];
 }
 
 /** @param {number[]} heads @returns {(Node | string)[]} */
 function headsLegend(heads) {
   return [...heads.map((head, n) => h("span", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "■ "), `head ${head}`)),
-    h("span", {}, "(each cell: the head that looks there most; pale is little)")];
+    h("span", {}, "(each cell shows the head with the largest weight; pale colours are small weights)")];
 }

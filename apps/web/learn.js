@@ -1,4 +1,4 @@
-// Watch it learn: a training's own files, read again as they grow, and two of its checkpoints side by side.
+// The files of a training run, which are read again as they grow, and two of its checkpoints side by side.
 
 import { ask, askAnew, askMap, captured, startRun } from "./api.js";
 import { color, ink } from "./colors.js";
@@ -12,8 +12,8 @@ import { change, current } from "./state.js";
 
 /** @typedef {import("./main.js").Known} Known */
 /** @typedef {import("./main.js").Session} Opened */
-const EVERY = 3000; // milliseconds between looks at the log
-const UNFORMED = 0.97; // entropy, of the most there can be, from which a head has no preference
+const EVERY = 3000; // milliseconds between reads of the log
+const UNFORMED = 0.97; // a head above this entropy, relative to the maximum, has no preference
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
 export function learnView(root) {
@@ -26,7 +26,7 @@ export function learnView(root) {
   let names = "";
   /** @type {Known[]} */
   let models = [];
-  /** @type {Known[]} one, or two to stand side by side */
+  /** @type {Known[]} one, or two for a comparison */
   let pair = [];
   /** @type {Opened[]} */
   let both = [];
@@ -86,13 +86,13 @@ export function learnView(root) {
 
 /** @param {Known[]} models @returns {(Node | string)[]} */
 function noTraining(models) {
-  if (models[0]?.ready === false) return [h("h2", {}, "Watch it learn"), h("p", {}, "The training has not begun to write yet.")];
-  return [h("h2", {}, "Watch it learn"),
-    h("p", {}, "This is no training's directory, so there are no curves. ", h("code", {}, "fovea train … --inspect"), " shows this page over a training; ", h("code", {}, "fovea inspect DIR"), " does for one that goes on elsewhere or has ended."),
-    models.length === 1 ? h("p", { class: "quiet" }, "To set two models side by side, before and after fine-tuning or quantising: ", h("code", {}, "fovea inspect MODEL --with OTHER"), ".") : ""];
+  if (models[0]?.ready === false) return [h("h2", {}, "Training"), h("p", {}, "The training run has not written a log yet.")];
+  return [h("h2", {}, "Training"),
+    h("p", {}, "This is not the directory of a training run, so there are no curves. To see them, use ", h("code", {}, "fovea train … --inspect"), ", or ", h("code", {}, "fovea inspect DIR"), " for the directory of a running or finished training."),
+    models.length === 1 ? h("p", { class: "quiet" }, "To compare two models, for example before and after fine-tuning or quantisation: ", h("code", {}, "fovea inspect MODEL --with OTHER"), ".") : ""];
 }
 
-/** Those in the address; else the beginning and the end of what there is. @param {Known[]} models @param {import("./state.js").State} state */
+/** The models in the address; by default, the first and the last. @param {Known[]} models @param {import("./state.js").State} state */
 function chosenPair(models, state) {
   const usable = models.filter((each) => each.ready !== false);
   if (usable.length < 2) return usable;
@@ -107,7 +107,7 @@ async function drawCurves(root, training) {
   /** @type {{steps: (number | null)[][], evaluations: {step: number, eval_loss: number, bpb?: number}[]}} */
   const log = await askAnew("api/training", { model: training.model });
   if (log.steps.length === 0) {
-    replace(root, h("h2", {}, training.name), h("p", { class: "quiet" }, "No step yet."));
+    replace(root, h("h2", {}, training.name), h("p", { class: "quiet" }, "No steps yet."));
     return;
   }
   const last = log.steps[log.steps.length - 1];
@@ -115,21 +115,21 @@ async function drawCurves(root, training) {
   const column = (/** @type {number} */ at) => spread(log.steps.map((step) => [Number(step[0]), Number(step[at] ?? NaN)]), most);
   const loss = column(1);
   const evaluated = spread(log.evaluations.map((each) => [each.step, each.eval_loss]), most);
-  const lines = [{ name: "loss of each step", values: smooth(loss) }, ...(log.evaluations.length ? [{ name: "held-out text", values: evaluated }] : [])];
+  const lines = [{ name: "training loss", values: smooth(loss) }, ...(log.evaluations.length ? [{ name: "validation loss", values: evaluated }] : [])];
   const range = (/** @type {number[]} */ values) => /** @type {[number, number]} */ ([Math.min(...values.filter(Number.isFinite)), Math.max(...values.filter(Number.isFinite))]);
   const best = Math.min(...log.evaluations.map((each) => each.eval_loss));
   const norms = smooth(column(2));
   const rates = column(3);
   const half = { end: most, width: room() > 640 ? room() / 2 - 20 : room() };
   replace(root, h("h2", {}, `${training.name}: step ${most.toLocaleString("en")}`),
-    h("p", {}, "Loss ", h("b", { class: "mono" }, figure(Number(last[1]))), log.evaluations.length ? [", held out ", h("b", { class: "mono" }, figure(log.evaluations[log.evaluations.length - 1].eval_loss)), `, at best ${figure(best)}`] : "", `; ${Math.round(Number(last[4])).toLocaleString("en")} tokens a second. Read again every three seconds.`),
+    h("p", {}, "Loss ", h("b", { class: "mono" }, figure(Number(last[1]))), log.evaluations.length ? [", validation loss ", h("b", { class: "mono" }, figure(log.evaluations[log.evaluations.length - 1].eval_loss)), `, best ${figure(best)}`] : "", `; ${Math.round(Number(last[4])).toLocaleString("en")} tokens per second. Updated every three seconds.`),
     plot("Loss", lines, range([...loss, ...evaluated]), "step", { end: most }), key(lines),
     h("div", { class: "pair", style: { "margin-top": "1rem" } },
-      h("div", {}, h("h3", {}, "Size of the gradient"), plot("Size of the gradient", [{ name: "gradient norm", values: norms }], range(norms), "step", half)),
+      h("div", {}, h("h3", {}, "Gradient norm"), plot("Gradient norm", [{ name: "gradient norm", values: norms }], range(norms), "step", half)),
       h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", half))));
 }
 
-/** Values at even distances, those between two points on their line. @param {number[][]} points @param {number} most */
+/** Resamples at equal distances, with linear interpolation. @param {number[][]} points @param {number} most */
 function spread(points, most) {
   const usable = points.filter(([, y]) => Number.isFinite(y));
   if (usable.length === 0) return [NaN];
@@ -152,7 +152,7 @@ function smooth(values) {
 }
 
 /**
- * Which models, and what they read. @param {HTMLElement} root @param {Known[]} models @param {Known[]} pair
+ * The selection of models and of their input. @param {HTMLElement} root @param {Known[]} models @param {Known[]} pair
  * @param {import("./state.js").State} state
  */
 function frame(root, models, pair, state) {
@@ -165,10 +165,10 @@ function frame(root, models, pair, state) {
     onchange: (/** @type {Event} */ event) => change({ [field]: /** @type {HTMLInputElement} */ (event.target).value }, { replace: true }) });
   const columns = h("div", { class: "pair" }, h("p", { class: "quiet" }, "Computing …"));
   const two = document.querySelector("header.two") !== null;
-  replace(root, h("h2", {}, pair.length > 1 ? "Inside, side by side" : "Inside"),
-    pair.length > 1 && h("p", { class: "quiet small" }, "Two models or two moments of one: before and after training, fine-tuning or quantising."),
+  replace(root, h("h2", {}, pair.length > 1 ? "Comparison" : "Layers and heads"),
+    pair.length > 1 && h("p", { class: "quiet small" }, "Two models, or two checkpoints of one: before and after training, fine-tuning or quantisation."),
     pair.length > 1 && h("div", { class: "row" }, pick("Left", 0), pick("Right", 1)),
-    h("div", { class: "row", style: { margin: ".7rem 0" } }, text("text", "Text", ""), two && text("target", "What the decoder says", "its own answer")), columns);
+    h("div", { class: "row", style: { margin: ".7rem 0" } }, text("text", "Text", ""), two && text("target", "Text of the decoder", "generated by the model")), columns);
   return { columns };
 }
 
@@ -178,7 +178,7 @@ async function opened(known, { text, target }) {
   return { run, shape: new ModelShape(spec), model: known.model };
 }
 
-/** What it writes; what flows through each layer, and what its heads do. @param {Known} known @param {Opened} here @param {string} look */
+/** A generated sample, and the residual stream and the heads of each layer. @param {Known} known @param {Opened} here @param {string} look */
 async function inside(known, here, look) {
   /** @type {{stream: number, gradient: number, entropy: number[]}[]} */
   const layers = await ask("api/sizes", { run: here.run.run, look: here.shape.both && look === "encoder" ? "encoder" : "self", gradients: 1 });
@@ -190,8 +190,8 @@ async function inside(known, here, look) {
       h("thead", {}, h("tr", {}, ["layer", "stream", ...(gradients ? ["gradient"] : []), "entropy of each head"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, layers.map((layer, i) => h("tr", {}, h("th", { scope: "row" }, i), h("td", {}, figure(layer.stream, 3)), gradients && h("td", {}, figure(layer.gradient, 3)),
         h("td", {}, h("span", { class: "entropies" }, layer.entropy.map((entropy, head) => entropyButton(i, head, entropy))))))))),
-    h("p", { class: "small", style: { "margin-top": ".5rem" } }, unformed.length ? `${unformed.length} of ${of} heads look everywhere alike (not formed yet, or dead): ${unformed.slice(0, 24).join(", ")}${unformed.length > 24 ? ", …" : ""}.` : `All ${of} heads prefer some tokens to others.`),
-    h("p", { class: "quiet small" }, `Stream: root mean square of what enters the layer.${gradients ? " Gradient: size of the layer's gradients on this text." : ""} Entropy: 1 looks everywhere alike. Click a head to see it below.`));
+    h("p", { class: "small", style: { "margin-top": ".5rem" } }, unformed.length ? `${unformed.length} of ${of} heads have nearly uniform attention (untrained or inactive): ${unformed.slice(0, 24).join(", ")}${unformed.length > 24 ? ", …" : ""}.` : `All ${of} heads prefer some tokens.`),
+    h("p", { class: "quiet small" }, `Stream: root mean square of the layer's input.${gradients ? " Gradient: norm of the layer's gradients on this text." : ""} Entropy: 1 means uniform attention. Click a head to see its map below.`));
 }
 
 /** @param {number} layer @param {number} head @param {number} entropy */
@@ -200,12 +200,12 @@ function entropyButton(layer, head, entropy) {
     onclick: () => change({ layer: String(layer), heads: String(head) }, { replace: true }) }, figure(entropy, 2));
 }
 
-/** What the model writes of its own accord. @param {Known} known @param {Opened} here */
+/** A sample that the model generates. @param {Known} known @param {Opened} here */
 function sample(known, here) {
   const { shape } = here;
   if (!shape.languageModel || !shape.spec.decoder || !shape.tokenizer) return null;
-  const said = shape.both ? here.run.tokens.filter((token) => !token.special).map((token) => token.text).join("") : "writing …";
-  const box = h("p", { class: "formula sample", tabindex: "0", role: "region", "aria-label": `What ${known.name} writes` }, said);
+  const said = shape.both ? here.run.tokens.filter((token) => !token.special).map((token) => token.text).join("") : "generating …";
+  const box = h("p", { class: "formula sample", tabindex: "0", role: "region", "aria-label": `Sample of ${known.name}` }, said);
   if (!shape.both) ask("api/sample", { model: known.model, tokens: 48 }).then((answer) => { box.textContent = answer.text.trim(); }, () => box.remove());
   return box;
 }
@@ -236,7 +236,7 @@ async function drawSides(root, pair, both, models) {
 async function difference(both, look, layer, head) {
   const named = both.map((each) => sides(each, look));
   const ids = (/** @type {{rows: import("./api.js").Token[], keys: import("./api.js").Token[]}} */ of) => [of.rows, of.keys].map((tokens) => tokens.map((token) => token.id).join()).join("/");
-  if (ids(named[0]) !== ids(named[1])) return h("p", { class: "quiet", style: { "margin-top": "1rem" } }, "The two read different tokens, so that their maps are not compared number by number.");
+  if (ids(named[0]) !== ids(named[1])) return h("p", { class: "quiet", style: { "margin-top": "1rem" } }, "The two models have different tokens, so their maps are not compared.");
   const [a, b] = await Promise.all(both.map((each) => askMap({ run: each.run.run, look, layer, heads: String(head) })));
   let most = 0;
   let sum = 0;
@@ -247,10 +247,10 @@ async function difference(both, look, layer, head) {
     if (apart > most) [most, at] = [apart, i];
   });
   const { rows, keys } = named[0];
-  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by ", h("b", { class: "mono" }, figure(most, 6)), ` at most${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” looking at “${shown(keys[at % a.keys].text)}”)` : ""}, by ${figure(sum / a.rows, 6)} a row in all.`);
+  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by at most ", h("b", { class: "mono" }, figure(most, 6)), `${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” attending to “${shown(keys[at % a.keys].text)}”)` : ""}, and by ${figure(sum / a.rows, 6)} per row in total.`);
 }
 
-/** A head at each checkpoint. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} place */
+/** The map of a head at each checkpoint. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} place */
 async function forming(known, models, { look, layer, head }) {
   const number = known.model.split("@")[0];
   const steps = models.filter((each) => each.step !== undefined && each.model.startsWith(`${number}@`));
@@ -271,5 +271,5 @@ async function forming(known, models, { look, layer, head }) {
       row.append(h("figure", { style: { margin: "0" } }, canvas, h("figcaption", { class: "small quiet" }, `step ${step.step}`)));
     }
   })().catch(() => {});
-  return h("div", {}, h("h3", { style: { "margin-top": "1rem" } }, "As it formed"), row);
+  return h("div", {}, h("h3", { style: { "margin-top": "1rem" } }, "By checkpoint"), row);
 }

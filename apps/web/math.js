@@ -1,8 +1,8 @@
-// The arithmetic of the playgrounds, in double: small, plain, and tested against the worked examples.
+// The arithmetic of the playgrounds, in double; tests compare it with the worked examples.
 
 /** @typedef {number[][]} Matrix */
 
-/** @param {Matrix} a @param {Matrix} b rows of b are what rows of a meet: a bᵀ */
+/** @param {Matrix} a @param {Matrix} b the product a bᵀ: rows of a with rows of b */
 export function timesTransposed(a, b) {
   return a.map((x) => b.map((y) => dot(x, y)));
 }
@@ -17,7 +17,7 @@ export function dot(a, b) {
   return a.reduce((sum, x, i) => sum + x * b[i], 0);
 }
 
-/** With the largest subtracted first, so that nothing overflows. −∞ gives 0. @param {number[]} scores */
+/** Subtracts the largest score first to avoid overflow. −∞ gives 0. @param {number[]} scores */
 export function softmax(scores) {
   const most = Math.max(...scores);
   if (most === -Infinity) return scores.map(() => 0);
@@ -37,7 +37,7 @@ export function attention(q, k, v, divisor, sees = () => true) {
   return { scores, scaled, weights, output: times(weights, v) };
 }
 
-/** The Frobenius norm of softmax's Jacobian: how much of a gradient gets through. @param {number[]} p */
+/** The Frobenius norm of the Jacobian of the softmax: the fraction of a gradient that passes. @param {number[]} p */
 export function gradientThrough(p) {
   let squares = 0;
   for (let i = 0; i < p.length; ++i) for (let j = 0; j < p.length; ++j) squares += ((i === j ? p[i] : 0) - p[i] * p[j]) ** 2;
@@ -90,13 +90,13 @@ export function rmsNorm(x, epsilon = 1e-5) {
   return x.map((each) => each / Math.sqrt(square + epsilon));
 }
 
-/** Layer norm of the columns: what batch norm does in training. @param {Matrix} x @param {number} [epsilon] */
+/** Normalises the columns, as batch norm does in training. @param {Matrix} x @param {number} [epsilon] */
 export function batchNorm(x, epsilon = 1e-5) {
   const columns = x[0].map((_, j) => layerNorm(x.map((row) => row[j]), epsilon));
   return x.map((row, i) => row.map((_, j) => columns[j][i]));
 }
 
-/** Numbers of mean 0 and variance 1 that a text decides. @param {string} text @param {number} count */
+/** Pseudo-random numbers of mean 0 and variance 1, seeded by a text. @param {string} text @param {number} count */
 export function randomOf(text, count) {
   let state = 2166136261;
   for (const letter of text) state = Math.imul(state ^ /** @type {number} */ (letter.codePointAt(0)), 16777619) >>> 0;

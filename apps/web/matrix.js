@@ -1,4 +1,4 @@
-// A matrix as a table: shaded numbers, or fields to edit.
+// A matrix as a table of shaded numbers or of editable fields.
 
 import { color, ink, signed } from "./colors.js";
 import { figure, h } from "./dom.js";
@@ -6,7 +6,7 @@ import { figure, h } from "./dom.js";
 /**
  * @param {string} name @param {number[][]} values
  * @param {{rows?: string[], columns?: string[], weights?: boolean, digits?: number, onRow?: (row: number) => void, chosen?: number, blank?: (i: number, j: number) => boolean, most?: number}} [options]
- *   weights: shares, in the scale of colours; others: signed
+ *   weights: use the colour scale of weights instead of that of signed numbers
  */
 export function matrix(name, values, options = {}) {
   const most = options.most ?? Math.max(...values.flat().map(Math.abs), 1e-9);

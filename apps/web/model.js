@@ -1,4 +1,4 @@
-// What a model is made of, read from its Spec.
+// The structure of a model, read from its Spec.
 
 /** @typedef {"self" | "encoder" | "cross"} Look */
 /**
@@ -42,7 +42,7 @@ export class ModelShape {
     return look === "cross" ? 0 : this.stack(look).attention.windows[layer] ?? 0;
   }
 
-  /** Whether a query sees a key at all. @param {string} look @param {number} layer */
+  /** Whether a key is visible to a query. @param {string} look @param {number} layer */
   mask(look, layer) {
     const causal = this.causal(look);
     const window = this.window(look, layer);
@@ -54,7 +54,7 @@ export class ModelShape {
     };
   }
 
-  /** In words. */
+  /** The kind of the model as text. */
   kind() {
     if (this.both) return "encoder and decoder";
     return this.spec.decoder ? "decoder" : "encoder";
@@ -63,7 +63,7 @@ export class ModelShape {
 
 /** @param {string} look @param {ModelShape} shape */
 export function lookName(look, shape) {
-  if (look === "encoder") return "The source in itself";
-  if (look === "cross") return "The answer in the source";
-  return shape.both ? "The answer in itself" : "The text in itself";
+  if (look === "encoder") return "Encoder self-attention";
+  if (look === "cross") return "Cross-attention";
+  return shape.both ? "Decoder self-attention" : "Self-attention";
 }

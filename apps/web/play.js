@@ -1,4 +1,4 @@
-// Playgrounds: the ideas of the Transformer on numbers small enough to hold in the hand.
+// Playgrounds: the calculations of the Transformer with a few numbers.
 
 import { h, replace } from "./dom.js";
 import { change } from "./state.js";

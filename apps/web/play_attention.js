@@ -1,4 +1,4 @@
-// Scaled dot-product attention on a small sentence: what the divisor is for.
+// Scaled dot-product attention for a short sentence: the purpose of the divisor.
 
 import { figure, h, replace } from "./dom.js";
 import { attention, entropy, gradientThrough, randomOf, wave } from "./math.js";
@@ -7,9 +7,9 @@ import { slider } from "./play.js";
 
 /** @type {Record<string, string>} */
 const HEADS = {
-  random: "fresh weights: queries and keys are random numbers of variance 1",
-  neighbour: "looks at the word to its left: queries ask for the waves of the position before",
-  same: "looks for words that begin alike",
+  random: "untrained: queries and keys are random numbers of variance 1",
+  neighbour: "attends to the previous word: queries match the sinusoids of the previous position",
+  same: "attends to words with the same first letter",
 };
 
 /** @param {HTMLElement} root */
@@ -21,7 +21,7 @@ export function attentionPlay(root) {
   const right = h("button", { onclick: () => { here.divisor = Math.sqrt(here.width); divisor.set(here.divisor); draw(); } }, "Divide by √d");
   const none = h("button", { onclick: () => { here.divisor = 1; divisor.set(1); draw(); } }, "Do not divide");
   root.append(h("section", { class: "panel" }, h("h2", {}, "Why scores are divided by √d"),
-    h("p", {}, "A dot product of d random numbers has variance d. Without the divisor the softmax saturates: one word takes everything, and the gradient that learning needs is gone. Move the divisor and watch."),
+    h("p", {}, "A dot product of d random numbers has variance d. Without the divisor the softmax saturates: one word gets almost all of the weight, and the gradient vanishes. Move the divisor to see the effect."),
     h("div", { class: "row" }, h("label", {}, "Sentence", h("input", { type: "text", value: here.words.join(" "), maxlength: "60", oninput: (/** @type {Event} */ event) => {
       const words = /** @type {HTMLInputElement} */ (event.target).value.trim().split(/\s+/).filter(Boolean).slice(0, 8);
       if (words.length > 0) here.words = words;
@@ -42,13 +42,13 @@ export function attentionPlay(root) {
     replace(out, h("p", { class: "quiet small" }, HEADS[here.head], "."),
       h("div", { class: "matrices" },
         matrix("weights: each row adds up to 1", weights, { rows: here.words, columns: here.words, weights: true, onRow: (i) => { here.row = i; draw(); }, chosen: here.row }),
-        h("div", { style: { flex: "1", "min-width": "16rem" } }, h("h3", {}, `“${here.words[here.row]}” looks at`),
+        h("div", { style: { flex: "1", "min-width": "16rem" } }, h("h3", {}, `“${here.words[here.row]}” attends to`),
           h("div", { class: "bars" }, row.map((weight, j) => h("div", { class: "bar-row" }, h("span", { class: "name" }, here.words[j]), h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * weight}%` } })), h("span", { class: "number" }, figure(weight))))),
           h("table", { style: { "margin-top": "1rem" } }, h("tbody", {},
             line("size of the scores (root mean square)", figure(spread, 2), `√d = ${figure(Math.sqrt(here.width), 2)}`),
             line("largest weight of this row", figure(Math.max(...row)), Math.max(...row) > 0.95 ? "saturated" : ""),
-            line("entropy, of the most there can be", figure(share), share < 0.1 ? "looks at one place only" : ""),
-            line("gradient that gets through (mean)", figure(through), through < 0.05 ? "learning stalls" : ""))))));
+            line("entropy, relative to the maximum", figure(share), share < 0.1 ? "attends to one word only" : ""),
+            line("gradient that passes (mean)", figure(through), through < 0.05 ? "training stalls" : ""))))));
   }
   draw();
 }

@@ -1,19 +1,19 @@
-// How order gets in: waves that are added, rotations, and biases by distance.
+// Encodings of positions: sinusoids, rotations, and biases by distance.
 
 import { headColor } from "./colors.js";
 import { figure, h, replace, svg } from "./dom.js";
 import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from "./math.js";
 import { slider } from "./play.js";
 
-/** Pixels across a panel, so that letters come out as large as elsewhere. */
+/** The width of a panel in pixels, so that letters have their normal size. */
 export function room() {
   return Math.min(1140, document.documentElement.clientWidth - 60);
 }
 
 /**
- * Lines over x = 0 .. end, their values at even distances; what is no number is left out. @param {string} label
+ * Lines over x = 0 .. end, with values at equal distances; NaN is omitted. @param {string} label
  * @param {{name: string, values: number[]}[]} lines @param {[number, number]} range @param {string} across
- * @param {{end?: number, width?: number}} [options] end: otherwise x counts the values; width: pixels there are
+ * @param {{end?: number, width?: number}} [options] end: by default, x counts the values; width: in pixels
  */
 export function plot(label, lines, range, across, { end, width = room() } = {}) {
   const [height, left, bottom] = [260, 46, 30];
@@ -44,8 +44,8 @@ export function wavesPlay(root) {
   const here = { width: 64, positions: 100, dimensions: [4, 5, 20] };
   const out = h("div");
   const fields = h("div", { class: "row" });
-  root.append(h("section", { class: "panel" }, h("h2", {}, "Sinusoidal waves"),
-    h("p", {}, "Each dimension of the position vector is a wave: low dimensions swing fast, high ones slowly, like the hands of many clocks. It is added to the embedding."), h("div", { class: "formula", tabindex: "0" }, "P[t, 2i] = sin(t / 10000^(2i/d))     P[t, 2i+1] = cos(t / 10000^(2i/d))"),
+  root.append(h("section", { class: "panel" }, h("h2", {}, "Sinusoidal positions"),
+    h("p", {}, "Each dimension of the position vector is a sinusoid: low dimensions have short wavelengths, high ones long wavelengths, like the hands of many clocks. The vector is added to the embedding."), h("div", { class: "formula", tabindex: "0" }, "P[t, 2i] = sin(t / 10000^(2i/d))     P[t, 2i+1] = cos(t / 10000^(2i/d))"),
     h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Width d", { least: 4, most: 128, step: 2, value: 64 }, (x) => { here.width = x; choose(); draw(); }).row,
       slider("Positions", { least: 20, most: 400, step: 10, value: 100 }, (x) => { here.positions = x; draw(); }).row), fields, out));
   const choose = () => replace(fields, here.dimensions.map((dimension, n) => h("label", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "━"), "dimension", h("input", { type: "number", min: "0", max: here.width - 1, value: Math.min(dimension, here.width - 1), style: { width: "5rem" }, oninput: (/** @type {Event} */ event) => {
@@ -53,9 +53,9 @@ export function wavesPlay(root) {
     draw();
   } }))));
   const draw = () => {
-    const lines = here.dimensions.map((d) => Math.min(d, here.width - 1)).map((d) => ({ name: `dimension ${d}: one turn in ${figure(wavelength(d, here.width), 1)} positions`, values: Array.from({ length: here.positions }, (_, t) => wave(t, d, here.width)) }));
-    replace(out, plot("Waves of the chosen dimensions", lines, [-1, 1], "position"), key(lines), h("h3", { style: { "margin-top": "1rem" } }, "The whole table"), table(here.width, Math.min(here.positions, 160)),
-      h("p", { class: "quiet small" }, "Down: positions. Across: dimensions. Blue is −1, orange +1."));
+    const lines = here.dimensions.map((d) => Math.min(d, here.width - 1)).map((d) => ({ name: `dimension ${d}: wavelength ${figure(wavelength(d, here.width), 1)} positions`, values: Array.from({ length: here.positions }, (_, t) => wave(t, d, here.width)) }));
+    replace(out, plot("Sinusoids of the selected dimensions", lines, [-1, 1], "position"), key(lines), h("h3", { style: { "margin-top": "1rem" } }, "The entire table"), table(here.width, Math.min(here.positions, 160)),
+      h("p", { class: "quiet small" }, "Rows: positions. Columns: dimensions. Blue is −1, orange is +1."));
   };
   choose();
   draw();
@@ -63,7 +63,7 @@ export function wavesPlay(root) {
 
 /** @param {number} width @param {number} positions */
 function table(width, positions) {
-  const canvas = h("canvas", { width, height: positions, role: "img", "aria-label": "All waves as a picture", style: { width: "100%", height: "220px", "image-rendering": "pixelated", "border-radius": "6px" } });
+  const canvas = h("canvas", { width, height: positions, role: "img", "aria-label": "Picture of all sinusoids", style: { width: "100%", height: "220px", "image-rendering": "pixelated", "border-radius": "6px" } });
   const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = to.createImageData(width, positions);
   for (let t = 0; t < positions; ++t) for (let d = 0; d < width; ++d) {
@@ -83,8 +83,8 @@ export function rotaryPlay(root) {
   const k = randomOf("a key", here.width);
   const out = h("div");
   root.append(h("section", { class: "panel" }, h("h2", {}, "Rotary positions"),
-    h("p", {}, "Queries and keys are turned, pair by pair, by an angle that grows with their place. The score then depends on the distance alone: move both by the same number, and it stays."),
-    h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Place of the query, m", { least: 0, most: 40, step: 1, value: 6 }, (x) => { here.query = x; draw(); }).row, slider("Place of the key, n", { least: 0, most: 40, step: 1, value: 2 }, (x) => { here.key = x; draw(); }).row,
+    h("p", {}, "Pairs of elements of queries and keys are rotated by an angle that grows with the position. The score then depends only on the distance: if both move by the same number, it stays the same."),
+    h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Position of the query, m", { least: 0, most: 40, step: 1, value: 6 }, (x) => { here.query = x; draw(); }).row, slider("Position of the key, n", { least: 0, most: 40, step: 1, value: 2 }, (x) => { here.key = x; draw(); }).row,
       slider("Move both by", { least: 0, most: 1000, step: 1, value: 0 }, (x) => { here.shift = x; draw(); }).row, slider("Pair shown", { least: 0, most: 3, step: 1, value: 0 }, (x) => { here.pair = x; draw(); }).row), out));
   const draw = () => {
     const m = here.query + here.shift;
@@ -95,7 +95,7 @@ export function rotaryPlay(root) {
     const angle = 10000 ** (-2 * here.pair / here.width);
     replace(out, h("div", { class: "columns" },
       h("div", {}, plot("Score by distance", [{ name: "score", values: distances }], [Math.min(...distances), Math.max(...distances)], "distance m − n", { width: room() > 960 ? room() - 370 : room() }), h("p", { class: "quiet small" }, "The score of this query with this key, by the distance between them.")),
-      h("div", {}, circle(q, k, turned, here.pair), h("p", { class: "small quiet" }, `Pair ${here.pair} turns by ${figure(angle, 4)} radians a place. Pale: before; strong: turned.`))),
+      h("div", {}, circle(q, k, turned, here.pair), h("p", { class: "small quiet" }, `Pair ${here.pair} rotates by ${figure(angle, 4)} radians per position. Pale: before the rotation; strong: after it.`))),
     h("p", {}, "Score at m = ", h("b", {}, m), ", n = ", h("b", {}, n), ", distance ", h("b", {}, m - n), ": ", h("b", { class: "mono", id: "rotary-score" }, figure(score, 6)), "."));
   };
   draw();
@@ -109,7 +109,7 @@ function circle(q, k, turned, pair) {
     return [svg("line", { x1: 100, y1: 100, x2: 100 + a * scale, y2: 100 - b * scale, stroke, "stroke-width": 3, "stroke-opacity": opacity, "stroke-linecap": "round" }),
       opacity === 1 ? svg("text", { x: 100 + a * scale * 1.2, y: 104 - b * scale * 1.2, "text-anchor": "middle" }, name) : null];
   };
-  return svg("svg", { class: "plot", viewBox: "0 0 200 200", role: "img", "aria-label": "Query and key before and after they are turned", style: { "max-width": "15rem" } },
+  return svg("svg", { class: "plot", viewBox: "0 0 200 200", role: "img", "aria-label": "Query and key before and after the rotation", style: { "max-width": "15rem" } },
     svg("circle", { cx: 100, cy: 100, r: 80, fill: "none", class: "axis" }), arrow(q, headColor(0), "", 0.3), arrow(k, headColor(1), "", 0.3), arrow(turned[0], headColor(0), "q", 1), arrow(turned[1], headColor(1), "k", 1));
 }
 
@@ -118,12 +118,12 @@ export function alibiPlay(root) {
   const here = { heads: 8, length: 32 };
   const out = h("div");
   root.append(h("section", { class: "panel" }, h("h2", {}, "ALiBi: a slope for each head"),
-    h("p", {}, "Nothing is added to embeddings. Each score loses slope × distance, a slope for each head: steep heads see near tokens only, flat ones far ones too."),
+    h("p", {}, "Nothing is added to embeddings. Each score is reduced by slope × distance. Each head has its own slope: heads with a steep slope attend to near tokens only, heads with a flat slope to distant tokens as well."),
     h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Heads", { least: 1, most: 16, step: 1, value: 8 }, (x) => { here.heads = x; draw(); }).row, slider("Tokens", { least: 4, most: 128, step: 4, value: 32 }, (x) => { here.length = x; draw(); }).row), out));
   const draw = () => {
     const slopes = Array.from({ length: here.heads }, (_, i) => alibiSlope(i, here.heads));
     const lines = slopes.slice(0, 8).map((slope, i) => ({ name: `head ${i}: ${figure(slope, 6)}`, values: softmax(Array.from({ length: here.length }, (_, d) => -slope * d)) }));
-    replace(out, h("p", { class: "quiet small" }, "Weights of the last token, by distance, where all scores are otherwise equal:"), plot("Weights by distance for each head", lines, [0, Math.max(...lines.flatMap((line) => line.values))], "distance"), key(lines),
+    replace(out, h("p", { class: "quiet small" }, "Weights of the last token by distance, if all scores are equal otherwise:"), plot("Weights by distance for each head", lines, [0, Math.max(...lines.flatMap((line) => line.values))], "distance"), key(lines),
       h("p", { class: "mono small", id: "slopes", style: { "margin-top": ".8rem" } }, `slopes ${slopes.map((slope) => figure(slope, 6)).join(", ")}`));
   };
   draw();

@@ -1,15 +1,15 @@
-// Temperature, top k and top p as `fovea generate` applies them, in that order.
+// Temperature, top k and top p in the order of `fovea generate`.
 
 /**
  * @param {Float32Array} logits @param {number} temperature @param {number} topK 0: all @param {number} topP 1: all
- * @param {number} count how many of the likeliest are told
- * @returns {{order: Int32Array, probabilities: Float64Array, kept: number}} the likeliest tokens, what each is drawn
- *   with (0 beyond `kept`), and how many may be drawn at all
+ * @param {number} count number of the most likely tokens to return
+ * @returns {{order: Int32Array, probabilities: Float64Array, kept: number}} the most likely tokens, their sampling
+ *   probabilities (0 beyond `kept`), and the number of tokens that remain
  */
 export function filtered(logits, temperature, topK, topP, count) {
   const order = Int32Array.from(logits.keys());
   const many = Math.min(logits.length, Math.max(count, topK));
-  // Of a large vocabulary only the top is put in order, unless top p may need more of it.
+  // Only the top of a large vocabulary is sorted, unless top p may need more.
   if (topP < 1 || many * 8 > logits.length) order.sort((a, b) => logits[b] - logits[a] || a - b);
   else selectTop(order, logits, many);
   const most = logits[order[0]];
@@ -28,7 +28,7 @@ export function filtered(logits, temperature, topK, topP, count) {
   return { order: told, probabilities: Float64Array.from(told, (id, i) => (i < kept ? weight(id) / total : 0)), kept };
 }
 
-/** Moves the largest to the front, in order. @param {Int32Array} order @param {Float32Array} logits @param {number} many */
+/** Moves the largest to the front, sorted. @param {Int32Array} order @param {Float32Array} logits @param {number} many */
 function selectTop(order, logits, many) {
   const threshold = Float32Array.from(logits).sort()[logits.length - many];
   const top = [...order].filter((id) => logits[id] >= threshold).sort((a, b) => logits[b] - logits[a] || a - b);

@@ -1,4 +1,4 @@
-// What the model would say next, how it came to it layer by layer, and what surprised it.
+// The prediction of the next token, its development over the layers, and the surprise of each token.
 
 import { ask, askBytes } from "./api.js";
 import { color, ink, signed, tint } from "./colors.js";
@@ -8,13 +8,13 @@ import { filtered } from "./sampling.js";
 
 /** @typedef {import("./api.js").Token} Token */
 const BARS = 15;
-const COLUMNS = 24; // places that the lens shows at once
-/** @type {Record<string, string>} what heads give that do not predict tokens */
+const COLUMNS = 24; // positions that the lens shows at once
+/** @type {Record<string, string>} descriptions of heads that do not predict tokens */
 const HEAD_WORDS = {
-  pooled: "one vector for the whole text; texts that mean alike have vectors that point alike", sequence: "one for each label that the text may have",
-  token: "one for each label that this token may have", span: "how much the answer begins and ends here",
+  pooled: "one vector for the entire text; similar texts have similar vectors", sequence: "one for each label of the text",
+  token: "one for each label of this token", span: "scores of the start and the end of the answer at this token",
 };
-const LAYERS = 40; // rows of the lens; deeper models show every other layer
+const LAYERS = 40; // rows of the lens; deeper models show a selection of layers
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
 export function sayView(root) {
@@ -38,7 +38,7 @@ export function sayView(root) {
       if (!session.shape.languageModel) {
         here = session;
         void drawLabels(next, session, place);
-        replace(sliders, h("p", { class: "quiet" }, "This model's head predicts no tokens: there is nothing to draw, no lens and no surprise. “What heads are for” tells how its answer moves when heads are off."));
+        replace(sliders, h("p", { class: "quiet" }, "The head of this model does not predict tokens, so there is no sampling, no logit lens and no surprise. The view “Heads” shows how its output changes if heads are switched off."));
         replace(lens);
         replace(surprise);
         lens.hidden = surprise.hidden = true;
@@ -67,7 +67,7 @@ export function sayView(root) {
 function placeOf(session, state) {
   const last = session.run.tokens.length - 1;
   if (state.place !== "") return Math.min(Number(state.place), last);
-  // An encoder fills gaps: what it would put in the middle says more than what it makes of its own end.
+  // An encoder predicts masked tokens: its prediction within the text is more informative than that of the last token.
   return session.shape.spec.decoder ? last : Math.min(1, last);
 }
 
@@ -83,17 +83,17 @@ function drawSliders(root, state, act) {
     input.value = state[key];
     return [h("label", { for: key, title: help }, name), input, output];
   };
-  replace(root, h("h2", {}, "How the next token is drawn"),
+  replace(root, h("h2", {}, "Sampling"),
     h("div", { class: "controls" },
-      line("temperature", "Temperature", 0.05, 3, 0.05, "Logits are divided by it: low is sure, high is bold.", (x) => Number(x).toFixed(2)),
-      line("k", "Top k", 0, 100, 1, "Only the k likeliest tokens.", (x) => (x === "0" ? "all" : x)),
-      line("p", "Top p", 0.05, 1, 0.01, "Only the smallest set of likeliest tokens with this much probability.", (x) => (Number(x) === 1 ? "all" : Number(x).toFixed(2)))),
-    h("p", { class: "quiet small", style: { "margin-top": ".8rem" } }, "Applied in this order: temperature, top k, top p. What is filtered out is shown pale; the rest is scaled up to 1 again."),
+      line("temperature", "Temperature", 0.05, 3, 0.05, "Divides the logits: low values favour likely tokens, high values give more variety.", (x) => Number(x).toFixed(2)),
+      line("k", "Top k", 0, 100, 1, "Keeps only the k most likely tokens.", (x) => (x === "0" ? "all" : x)),
+      line("p", "Top p", 0.05, 1, 0.01, "Keeps only the smallest set of the most likely tokens with this probability.", (x) => (Number(x) === 1 ? "all" : Number(x).toFixed(2)))),
+    h("p", { class: "quiet small", style: { "margin-top": ".8rem" } }, "Applied in this order: temperature, top k, top p. Excluded tokens are pale; the other probabilities are normalised to 1."),
     h("button", { onclick: () => {
       change({ temperature: "1", k: "0", p: "1" }, { replace: true });
       drawSliders(root, current(), act);
       act();
-    } }, "As the model says it"));
+    } }, "Reset"));
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Float32Array} logits */
@@ -103,8 +103,8 @@ async function drawBars(root, session, state, logits) {
   const texts = await ask("api/texts", { model: session.model, ids: [...order].join(",") });
   const place = placeOf(session, state);
   const decoder = Boolean(session.shape.spec.decoder);
-  replace(root, h("h2", {}, decoder ? "What comes next" : "What it would put here"),
-    h("p", { class: "quiet small" }, decoder ? "Behind “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? "Every token" : kept} ${kept === logits.length ? `of ${kept.toLocaleString("en")}` : kept === 1 ? "token is" : "tokens are"} ${kept === logits.length ? "may be drawn." : "left to draw from."}`),
+  replace(root, h("h2", {}, decoder ? "Next token" : "Token at this position"),
+    h("p", { class: "quiet small" }, decoder ? "After “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? "Every token" : kept} ${kept === logits.length ? `of ${kept.toLocaleString("en")}` : kept === 1 ? "token is" : "tokens are"} ${kept === logits.length ? "can be sampled." : "left."}`),
     h("div", { class: "bars", role: "list", "aria-label": "Probabilities" }, texts.map((token, i) => h("div", { class: `bar-row${i >= kept ? " cut" : ""}`, role: "listitem" },
       h("span", { class: "name", dir: "auto", title: `id ${token.id}` }, shown(token.text)),
       h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * probabilities[i]}%` } })),
@@ -116,10 +116,10 @@ async function drawLabels(root, session, place) {
   const outputs = new Float32Array(await askBytes("api/logits", { run: session.run.run, place }));
   const most = outputs.reduce((found, x) => Math.max(found, Math.abs(x)), 1e-9);
   const { kind } = session.shape.spec.head;
-  replace(root, h("h2", {}, "What the head gives"),
+  replace(root, h("h2", {}, "Output of the head"),
     h("p", { class: "quiet small" }, `${outputs.length.toLocaleString("en")} numbers${HEAD_WORDS[kind] ? `: ${HEAD_WORDS[kind]}` : ` (${kind})`}.`),
     h("div", { class: "cells" }, [...outputs.slice(0, 64)].map((x) => h("span", { style: { background: signed(x, most) } }, figure(x)))),
-    h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, outputs.length > 64 ? "The first 64. Orange is above zero, blue below." : "Orange is above zero, blue below."));
+    h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, outputs.length > 64 ? "The first 64. Orange: positive; blue: negative." : "Orange: positive; blue: negative."));
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session */
@@ -130,16 +130,16 @@ async function drawSurprise(root, session) {
   const ahead = tokens.length - all.length;
   const bits = all.map((each) => -Math.log2(each.probability));
   const loss = all.reduce((sum, each) => sum - Math.log(each.probability), 0) / Math.max(all.length, 1);
-  const note = h("p", { class: "reading small quiet", "aria-live": "polite" }, "Choose a token to see what the model expected instead.");
+  const note = h("p", { class: "reading small quiet", "aria-live": "polite" }, "Select a token to see the prediction of the model.");
   const order = [...bits.keys()].sort((a, b) => bits[b] - bits[a]);
   const tell = async (/** @type {number} */ i) => {
     const [likeliest] = await ask("api/texts", { model: session.model, ids: all[i].likeliest });
-    note.textContent = `“${shown(tokens[i + ahead].text)}”: probability ${figure(all[i].probability, 6)}, ${figure(bits[i], 2)} bits, rank ${all[i].rank + 1}. Likeliest was “${shown(likeliest.text)}” with ${figure(all[i].likeliest_probability, 4)}. Entropy ${figure(all[i].entropy / Math.LN2, 2)} bits.`;
+    note.textContent = `“${shown(tokens[i + ahead].text)}”: probability ${figure(all[i].probability, 6)}, ${figure(bits[i], 2)} bits, rank ${all[i].rank + 1}. Most likely: “${shown(likeliest.text)}” with ${figure(all[i].likeliest_probability, 4)}. Entropy ${figure(all[i].entropy / Math.LN2, 2)} bits.`;
   };
   const word = (/** @type {number} */ i) => h("button", { onclick: () => void tell(i) }, `${shown(tokens[i + ahead].text)} ${figure(bits[i], 1)}`);
-  replace(root, h("h2", {}, "What surprised it"),
-    h("p", { class: "quiet small" }, ahead ? `Each token's colour is its surprise, −log₂ of the probability that the model gave it from what stood before. Mean loss ${figure(loss, 6)} nats, perplexity ${figure(Math.exp(loss), 2)}.`
-      : `How much of its own input this model would not have guessed at each place. Mean ${figure(loss, 6)} nats.`),
+  replace(root, h("h2", {}, "Surprise"),
+    h("p", { class: "quiet small" }, ahead ? `The colour of a token shows its surprise: −log₂ of its probability given the preceding text. Mean loss ${figure(loss, 6)} nats, perplexity ${figure(Math.exp(loss), 2)}.`
+      : `The surprise of each input token, given the entire text. Mean ${figure(loss, 6)} nats.`),
     oneStop(h("div", { class: "surprise", dir: "auto", role: "group", "aria-label": "Tokens by surprise" }, tokens.map((token, i) => {
       const at = i - ahead;
       if (at < 0) return h("span", { class: "quiet" }, token.text);
@@ -168,7 +168,7 @@ async function drawLens(root, session, place) {
   const rows = [...layers.keys()].filter((layer) => layer % every === 0 || layer === layers.length - 1).reverse();
   const go = (/** @type {number} */ to) => change({ place: String(Math.min(Math.max(to, 0), tokens.length - 1)) }, { replace: true });
   replace(root, h("h2", {}, "Logit lens"),
-    h("p", { class: "quiet small" }, "What the head would say if the layers above were missing: read a column from the bottom up to see a thought form. Colour is its probability. Click a column's word to see the bars of that place."),
+    h("p", { class: "quiet small" }, "The prediction of the head from the residual stream after each layer. Read a column from the bottom to the top. The colour shows the probability. Click the word of a column to see the probabilities at that position."),
     h("div", { class: "lens", tabindex: "0", role: "region", "aria-label": "Logit lens table" }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "layer"), tokens.slice(first, end).map((token, i) =>
         h("th", { scope: "col" }, h("button", { class: "small", "aria-pressed": first + i === place ? "true" : "false", "data-place": first + i, style: { border: "0", padding: "0 .2rem" }, onclick: () => go(first + i) }, shown(token.text)))))),

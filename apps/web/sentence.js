@@ -1,4 +1,4 @@
-// Click a word: where it looks, who looks at it; the whole map; every head at a glance.
+// The attention of a selected token in both directions, the entire map, and thumbnails of all heads.
 
 import { ask, askMap, foresee } from "./api.js";
 import { drawArcs } from "./arcs.js";
@@ -17,8 +17,8 @@ export function sentenceView(root) {
   const words = h("div", { class: "panel" });
   const arcs = h("div", { class: "arcs", tabindex: "0", role: "group", "aria-label": "Arcs" });
   const list = h("div", { class: "panel" });
-  const mapPlace = h("div", { class: "panel" }, h("h2", {}, "The whole map"),
-    h("p", { class: "quiet small" }, "Each row is a token asking; each column a token it may look at. Click a row's name for its numbers. Drag to move, double-click to come closer."));
+  const mapPlace = h("div", { class: "panel" }, h("h2", {}, "Attention map"),
+    h("p", { class: "quiet small" }, "Rows are queries, columns are keys. Click the name of a row for its numbers. Drag to move, double-click to zoom in."));
   const thumbs = h("div", { class: "panel" });
   const experts = h("div", { class: "panel", hidden: true });
   root.append(bar, words, h("div", { class: "columns" }, mapPlace, list), thumbs, experts);
@@ -30,7 +30,7 @@ export function sentenceView(root) {
       if (!session) return;
       const mine = ++turn;
       drawHeadBar(bar, session, state, {});
-      // The map first, then the words, then the overview.
+      // The map is shown first, then the words, then the overview.
       const mapped = showMap(map, session, state);
       const told = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
         if (mine !== turn) return;
@@ -48,7 +48,7 @@ export function sentenceView(root) {
   };
 }
 
-/** The tokens that ask and those that are looked at. @param {import("./main.js").Session} session @param {string} look */
+/** The tokens of the queries and of the keys. @param {import("./main.js").Session} session @param {string} look */
 export function sides(session, look) {
   const { tokens, source } = session.run;
   if (look === "encoder") return { rows: source, keys: source };
@@ -57,8 +57,8 @@ export function sides(session, look) {
 
 /**
  * @typedef {object} Found
- * @property {number[]} heads one line of weights for each, or one for their mean
- * @property {Float32Array[]} weights by head, of the other side's tokens
+ * @property {number[]} heads one row of weights for each, or one for their average
+ * @property {Float32Array[]} weights by head, for the tokens of the other side
  * @property {Token[]} others
  */
 /** @param {import("./main.js").Session} session @param {import("./state.js").State} state @returns {Promise<Found | null>} */
@@ -91,15 +91,15 @@ function showMap(map, session, state) {
   }, state.token !== "" && state.direction === "to" ? Number(state.token) : -1);
 }
 
-/** The layer's other heads, so that going from one to the next need not wait. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** Prefetches the other heads of the layer, so that switching heads is immediate. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
 function foreseeHeads(session, state) {
   const { rows, keys } = sides(session, state.look);
   const { heads } = session.shape.stack(state.look).attention;
   const queries = Array.from({ length: heads }, (_, head) => ({ run: session.run.run, look: state.look, layer: Number(state.layer), heads: String(head) }));
-  foresee(queries, rows.length * keys.length).catch(() => {}); // who wants one will ask again, and be told
+  foresee(queries, rows.length * keys.length).catch(() => {}); // a later request reports the error
 }
 
-/** Without the special tokens at both ends. @param {Token[]} tokens @param {boolean} hide @returns {[number, number]} */
+/** The range without the special tokens at both ends. @param {Token[]} tokens @param {boolean} hide @returns {[number, number]} */
 function span(tokens, hide) {
   let first = 0;
   let end = tokens.length;
@@ -138,13 +138,13 @@ function buildWords(root, arcs, state, lines) {
   const to = state.direction === "to";
   const across = state.look === "cross";
   replace(root,
-    h("div", { class: "row" }, h("h2", {}, "Click a word"), h("div", { class: "grow" }),
+    h("div", { class: "row" }, h("h2", {}, "Select a word"), h("div", { class: "grow" }),
       h("div", { class: "segments", role: "group", "aria-label": "Direction" },
-        direction("to", "where it looks", state), direction("from", "who looks at it", state)),
+        direction("to", "attends to", state), direction("from", "attended by", state)),
       h("label", {}, h("input", { type: "checkbox", checked: state.hide !== "", "data-control": "hide", onchange: (/** @type {Event} */ event) =>
         change({ hide: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "hide special tokens")),
     lines.map((line, n) => [
-      across && h("p", { class: "quiet small" }, (n === 0) === to ? `The answer${n === 0 ? ", which asks" : ""}:` : `The source${n === 0 ? ", which is looked at" : ""}:`),
+      across && h("p", { class: "quiet small" }, (n === 0) === to ? `Target${n === 0 ? " (queries)" : ""}:` : `Source${n === 0 ? " (keys)" : ""}:`),
       sentence(line, state)]).flat(),
     arcs);
   const again = control !== undefined ? `[data-control="${control}"]` : token !== undefined ? `button[data-token="${token}"]` : "";
@@ -153,7 +153,7 @@ function buildWords(root, arcs, state, lines) {
 
 /** @param {string} value @param {string} title @param {import("./state.js").State} state */
 function direction(value, title, state) {
-  // Across, the other direction begins on the other side.
+  // In cross-attention, the other direction starts with the other text.
   return h("button", { "aria-pressed": String(state.direction === value), "data-control": value,
     onclick: () => change({ direction: value, ...(state.look === "cross" && state.direction !== value ? { token: "" } : {}) }, { replace: true }) }, title);
 }
@@ -167,25 +167,25 @@ function strongestOf(found) {
 
 /** @param {Line} line @param {import("./state.js").State} state */
 function sentence({ tokens, clickable }, state) {
-  return oneStop(h("div", { class: "sentence", dir: "auto", role: "group", "aria-label": clickable ? "Tokens to choose from" : "Tokens looked at" }, tokens.map((token, i) => {
+  return oneStop(h("div", { class: "sentence", dir: "auto", role: "group", "aria-label": clickable ? "Selectable tokens" : "Tokens of the other text" }, tokens.map((token, i) => {
     if (state.hide && token.special) return null;
     const text = token.special ? token.text : token.text.replace(/\n/g, "↵\n");
     return h("button", {
       class: token.special ? "special" : undefined, "data-token": i,
       onclick: () => {
         change({ token: String(i), ...(clickable ? {} : { direction: state.direction === "to" ? "from" : "to" }) }, { replace: true });
-        announce(`${token.text} chosen`);
+        announce(`${token.text} selected`);
       },
     }, text === "" ? "∅" : text);
   })));
 }
 
-/** What changes with the head: in place, for a text may have thousands of words. @param {Element} root @param {Line} line */
+/** Updates the tokens in place when the head changes, since a text may have thousands. @param {Element} root @param {Line} line */
 function paintTokens(root, { tokens, chosen, weights, clickable }) {
   for (const button of root.querySelectorAll("button")) {
     const i = Number(button.dataset.token);
     const weight = weights ? weights[i] : -1;
-    const share = Math.sqrt(Math.max(weight, 0)); // the root, as in the map
+    const share = Math.sqrt(Math.max(weight, 0)); // the square root, as in the map
     const background = share > 0.02 ? tint("accent", share) : "";
     if (button.style.background !== background) button.style.background = background;
     put(button, "title", weight >= 0 ? `${figure(weight)} · token ${tokens[i].id}` : `token ${tokens[i].id}`);
@@ -200,7 +200,7 @@ function paintTokens(root, { tokens, chosen, weights, clickable }) {
  */
 function drawList(root, session, state, found) {
   if (!found) {
-    replace(root, h("h2", {}, "In numbers"), h("p", { class: "quiet" }, "Choose a word above, or a row of the map."));
+    replace(root, h("h2", {}, "Weights"), h("p", { class: "quiet" }, "Select a word above or a row of the map."));
     return;
   }
   const { rows, keys } = sides(session, state.look);
@@ -213,25 +213,25 @@ function drawList(root, session, state, found) {
   const open = root.dataset.all === "1";
   const told = open ? order : order.slice(0, 14);
   replace(root,
-    h("h2", {}, `“${shown(token.text)}” ${to ? "looks at" : "is looked at by"}`),
-    h("p", { class: "quiet small" }, `token ${state.token}, id ${token.id}; ${heads(found)}${to ? ". A row adds up to 1." : ". A column need not add up to 1."}`),
-    h("div", { class: "bars", role: "list", "aria-label": "Weights, the largest first" }, told.map((i) => h("div", { class: "bar-row", role: "listitem" },
+    h("h2", {}, `“${shown(token.text)}” ${to ? "attends to" : "is attended by"}`),
+    h("p", { class: "quiet small" }, `token ${state.token}, id ${token.id}; ${heads(found)}${to ? ". A row adds up to 1." : ". A column may have any sum."}`),
+    h("div", { class: "bars", role: "list", "aria-label": "Weights in descending order" }, told.map((i) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto", title: `token ${i}` }, shown(found.others[i].text)),
       h("span", { class: "track", "aria-hidden": "true" }, found.weights.map((weights, n) =>
         h("span", { class: "fill", style: { width: `${100 * weights[i]}%`, background: found.heads.length > 1 ? headColor(n) : "var(--accent)" } }))),
       h("span", { class: "number", "data-weight": i, title: found.weights.map((w) => String(w[i])).join("\n") },
         found.weights.length === 1 ? figure(found.weights[0][i], 6) : figure(strongest[i], 6))))),
-    state.hide && to && h("p", { class: "quiet small" }, `Hidden tokens receive ${hidden.map((x) => figure(x)).join(", ")}.`),
+    state.hide && to && h("p", { class: "quiet small" }, `Weight of the hidden tokens: ${hidden.map((x) => figure(x)).join(", ")}.`),
     order.length > 14 && h("button", { onclick: () => {
       root.dataset.all = open ? "" : "1";
       drawList(root, session, state, found);
-    } }, open ? "fewer" : `all ${order.length}`));
+    } }, open ? "Show fewer" : `Show all ${order.length}`));
 }
 
 /** @param {Found} found */
 function heads(found) {
-  if (found.heads[0] === -1) return "the average of the chosen heads";
-  return found.heads.length === 1 ? `head ${found.heads[0]}` : `heads ${found.heads.join(", ")}, by colour; the number is the largest`;
+  if (found.heads[0] === -1) return "the average of the selected heads";
+  return found.heads.length === 1 ? `head ${found.heads[0]}` : `heads ${found.heads.join(", ")}, by colour; the number is the largest weight`;
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
@@ -248,7 +248,7 @@ async function drawExperts(root, session, state) {
     return;
   }
   replace(root, h("h2", {}, "Experts"),
-    h("p", { class: "quiet small" }, `In layer ${state.layer} a router sends each token through ${experts.chosen} of ${experts.count} feed-forward networks.`),
+    h("p", { class: "quiet small" }, `In layer ${state.layer}, a router sends each token to ${experts.chosen} of ${experts.count} feed-forward networks.`),
     h("div", { class: "wide" }, h("table", { class: "scores" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "token"), Array.from({ length: experts.count }, (_, e) => h("th", { scope: "col", class: "number" }, e)))),
       h("tbody", {}, routing.slice(0, 400).map((chosen, t) => h("tr", {},

@@ -1,4 +1,4 @@
-// What is looked at lives in the address, so that a view can be shared and the browser's back button works.
+// The state of the view is stored in the address, so that a view can be shared and the back button works.
 
 import { captured } from "./api.js";
 
@@ -36,7 +36,7 @@ export function current() {
 }
 
 /**
- * Sliders and the like replace the address instead of adding a step to the history.
+ * Sliders and similar controls replace the address instead of adding an entry to the history.
  * @param {Partial<State>} changes @param {{replace?: boolean}} [options]
  */
 export function change(changes, options = {}) {
@@ -70,7 +70,7 @@ addEventListener("popstate", () => {
   if (hashOf(before) !== hashOf(state)) tell(before);
 });
 
-/** Numbers of a list such as "0,3". @param {string} text */
+/** The numbers of a list such as "0,3". @param {string} text */
 export function numbers(text) {
   return text === "" ? [] : text.split(",").map(Number);
 }

@@ -1,4 +1,4 @@
-// All layers x heads as small maps.
+// Small maps of all layers and heads.
 
 import { askMap } from "./api.js";
 import { h, oneStop, put, replace } from "./dom.js";
@@ -6,11 +6,11 @@ import { pixels } from "./heatmap.js";
 import { change, numbers } from "./state.js";
 import { sides } from "./sentence.js";
 
-const SIDE = 32; // samples of a small map
+const SIDE = 32; // samples per side of a small map
 
 /**
  * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
- * @param {import("./state.js").State | null} before @param {Promise<unknown>} free when there is time to fill them
+ * @param {import("./state.js").State | null} before @param {Promise<unknown>} free resolves when there is time to load them
  */
 export async function drawThumbnails(root, session, state, before, free) {
   const name = `${session.run.run}/${state.look}`;
@@ -52,8 +52,8 @@ function build(root, session, state) {
         } }));
     }
   }
-  replace(root, h("h2", {}, "All heads at a glance"),
-    h("p", { class: "quiet small" }, `Down: layers. Across: heads. Click one to see it large.${each > 1 ? " Heads under one line share keys and values." : ""}${windows ? " ≤: the layer sees a window of so many tokens." : ""}`),
+  replace(root, h("h2", {}, "All heads"),
+    h("p", { class: "quiet small" }, `Rows: layers. Columns: heads. Click one to enlarge it.${each > 1 ? " Heads under one line share keys and values." : ""}${windows ? " ≤: the size of the layer's window in tokens." : ""}`),
     oneStop(h("div", { class: "thumbs", role: "group", "aria-label": "Layers and heads", style: { "grid-template-columns": `${windows ? 2.6 : 1.7}rem repeat(${heads}, minmax(26px, ${heads > 12 ? 60 : 84}px))` } }, cells), heads));
   mark(root, state);
 }
@@ -71,7 +71,7 @@ async function fill(root, session, state, name) {
     for (let head = 0; head < map.heads; ++head) {
       const weights = map.weights.subarray(head * map.rows * map.keys, (head + 1) * map.rows * map.keys);
       const canvas = pixels({ heads: 1, rows: map.rows, keys: map.keys, weights }, (r, k) => sees(Math.min(r * step + step - 1, rows.length - 1), k * step));
-      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // hundreds of canvases would be hundreds of layers
+      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // images, since hundreds of canvases would need hundreds of compositing layers
     }
   }
 }

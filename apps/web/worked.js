@@ -1,15 +1,15 @@
-// A step of a token's way as arithmetic: what went in, number by number, beside what came out.
+// A step of the computation of a token as arithmetic: its inputs and outputs, number by number.
 
 import { signed } from "./colors.js";
 import { figure, h, shown } from "./dom.js";
 
 /** @typedef {import("./follow.js").Step} Step */
 
-const COLUMNS = 8; // numbers of each vector: enough to check by hand
-const TERMS = 4; // of a sum over tokens
+const COLUMNS = 8; // numbers of each vector, for verification by hand
+const TERMS = 4; // terms of a sum over tokens
 
 /**
- * @param {Step} step @param {Step[]} steps all of the way @param {(key: number) => string} nameOf a token that is looked at
+ * @param {Step} step @param {Step[]} steps all steps @param {(key: number) => string} nameOf the text of a key
  * @param {number} token
  * @returns {HTMLElement | null}
  */
@@ -39,7 +39,7 @@ export function worked(step, steps, nameOf, token) {
   }
 }
 
-/** What the residual stream holds when a step reads it. @param {string} name @param {(...names: string[]) => Step | undefined} latest */
+/** The residual stream that a step reads. @param {string} name @param {(...names: string[]) => Step | undefined} latest */
 function stream(name, latest) {
   if (name.startsWith("attention")) return latest("stream");
   if (name.startsWith("cross")) return latest("attention_stream");
@@ -61,18 +61,18 @@ function line(text) {
 function lines(named) {
   const there = /** @type {[string, {values: number[]}][]} */ (named.filter(([, step]) => step));
   const most = Math.max(...there.flatMap(([, step]) => step.values.slice(0, COLUMNS).map(Math.abs)), 1e-9);
-  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "The numbers that go in and come out" }, h("table", { class: "worked" }, h("tbody", {}, there.map(([name, step]) =>
+  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Inputs and outputs" }, h("table", { class: "worked" }, h("tbody", {}, there.map(([name, step]) =>
     h("tr", { class: name.startsWith("=") ? "total" : undefined }, h("th", { scope: "row" }, name),
       step.values.slice(0, COLUMNS).map((value) => h("td", { style: { background: signed(value, most) } }, figure(value))), h("td", {}, "…"))))));
 }
 
-/** The token's own key is the one whose numbers are here. @param {Step} scores @param {Step | undefined} query @param {Step | undefined} key @param {number} token */
+/** The score of the token with its own key, since the numbers of other keys are not available. @param {Step} scores @param {Step | undefined} query @param {Step | undefined} key @param {number} token */
 function ownScore(scores, query, key, token) {
   const found = scores.values[scores.ids.indexOf(token)];
   if (!query || !key || found === undefined || query.values.length < query.size) return null;
   const product = query.values.reduce((total, x, i) => total + x * key.values[i], 0);
   const width = query.size;
-  // Models with another scale, a cap or a bias by distance are told by the result alone.
+  // Only the result is shown for models with another scale, a softcap or a bias by distance.
   const scaled = Math.abs(product / Math.sqrt(width) - found) < 1e-4 * Math.max(1, Math.abs(found));
   return line(`with its own key:  q · k = ${figure(product)}${scaled ? `,  divided by √${width} = ${figure(Math.sqrt(width))}:  ` : "  →  "}${figure(found, 6)}`);
 }
@@ -82,7 +82,7 @@ function shares(scores, weights, nameOf) {
   if (!scores) return null;
   const best = weights.values.indexOf(Math.max(...weights.values));
   const most = Math.max(...scores.values);
-  // Keys too weak to be told are missing from the sum, so it is taken from the weight itself.
+  // Keys with small weights are missing, so the sum is computed from the weight itself.
   const total = Math.exp(scores.values[best] - most) / weights.values[best];
   return line(`“${nameOf(weights.ids[best])}”:  exp(${figure(scores.values[best])} − ${figure(most)}) / ${figure(total)} = ${figure(weights.values[best], 6)}`);
 }

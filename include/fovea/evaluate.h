@@ -36,7 +36,7 @@ struct Evaluation {
   int64_t unknown = 0;    // characters of the text that the vocabulary lacks
   std::vector<std::pair<std::string, double>> figures = {};  // "accuracy", "f1"
   std::optional<TranslationScores> translation = {};         // of `pairs`
-  std::vector<std::string> notes = {};                       // what was left out and why
+  std::vector<std::string> notes = {};  // such as omitted data, with the reason
 };
 
 // Measures the loss on `data`. For decoders: perplexity over consecutive windows of the model's

@@ -12,7 +12,7 @@
 #include "plan/machine.h"
 #include "train/passes.h"
 #include "train/stepper.h"
-#include "train/window_examples.h"
+#include "train/tasks/window_examples.h"
 
 namespace fovea {
 namespace {

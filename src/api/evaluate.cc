@@ -9,7 +9,7 @@
 #include "data/token_store.h"
 #include "generate/rules.h"
 #include "train/check_options.h"
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {

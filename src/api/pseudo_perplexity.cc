@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "data/token_store.h"
 #include "train/evaluation.h"
-#include "train/special_tokens.h"
+#include "train/tasks/special_tokens.h"
 
 namespace fovea {
 namespace {

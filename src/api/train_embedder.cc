@@ -1,7 +1,7 @@
 #include "fovea/train_embedder.h"
 
-#include "train/embedder_task.h"
 #include "train/run.h"
+#include "train/tasks/embedder_task.h"
 
 namespace fovea {
 

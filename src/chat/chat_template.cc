@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kTemplateBytes = size_t{1} << 20;  // real ones have up to some 20 KB
 
-// For what the caller passes: as large as it is.
+// For the caller's own variables, which are not limited.
 Runtime unlimited() {
   RenderLimits limits;
   limits.steps = limits.output_bytes = std::numeric_limits<size_t>::max();
@@ -54,7 +54,7 @@ ChatTemplate::Result ChatTemplate::render(std::string_view variables, const Rend
   Runtime runtime = unlimited();
   const Value given = jinja::from_json(runtime, variables, "variables");
   if (!given.is(Kind::dict)) {
-    fail(ErrorKind::InvalidArgument, "variables: is no object; expected a JSON object");
+    fail(ErrorKind::InvalidArgument, "variables: is not an object; expected a JSON object");
   }
   return jinja::Interpreter(*program_, given.dict(), limits, now).run();
 }
@@ -101,7 +101,7 @@ Json special_tokens(const Json& config, const std::string& path) {
 
 }  // namespace
 
-// As transformers finds them: files go before the configuration.
+// As in transformers, files take precedence over the configuration.
 ModelChat ModelChat::open(const std::filesystem::path& folder) {
   const FloatMode mode;
   ModelChat chat;
@@ -111,7 +111,7 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
                           ? parse_json(tokenizer_files(Gguf(chat.folder_)).config, chat.folder_)
                       : is_file(config_path) ? read_json(config_path)
                                              : Json::object();
-  if (!config.is_object()) fail(ErrorKind::BadFile, "{}: is no object", config_path);
+  if (!config.is_object()) fail(ErrorKind::BadFile, "{}: is not an object", config_path);
   std::vector<NamedSource> found;
   add_configured(found, config, config_path);
   const std::string file = (folder / "chat_template.jinja").string();
@@ -223,8 +223,8 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
 
 namespace {
 
-// Writes JSON again as it is read, each string and key guarded. The keys stay in their order, which
-// templates see; a tree that keeps it takes quadratic time.
+// Copies JSON while it is read, with each string and key guarded. Keys keep their order, which
+// templates can observe; a tree that keeps it takes quadratic time.
 class GuardedJson : public JsonReader {
  public:
   explicit GuardedJson(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

@@ -11,9 +11,9 @@
 namespace fovea {
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize) {
-  constexpr int64_t kGrain = 16;  // texts worth a thread
+  constexpr int64_t kGrain = 16;  // texts that justify another thread
   std::vector<TokenizedText> texts(count);
-  std::exception_ptr error;  // none may leave a parallel region
+  std::exception_ptr error;  // exceptions must not leave a parallel region
   parallel_for(static_cast<int64_t>(count), kGrain, [&](int64_t begin, int64_t end) {
     try {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
@@ -35,7 +35,7 @@ std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedTe
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return length(a) > length(b); });
   std::vector<std::vector<size_t>> batches;
-  int64_t longest = 0;  // of the batch: its first
+  int64_t longest = 0;  // length of the longest text in the batch
   for (const size_t i : order) {
     if (length(i) == 0) break;
     const bool fits =

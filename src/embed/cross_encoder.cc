@@ -7,7 +7,8 @@
 namespace fovea {
 namespace {
 
-// What sentence-transformers applies to the number: it wrote the name to three places over time.
+// The activation that sentence-transformers applies to the score; its releases use three different
+// places for it.
 std::optional<Activation> activation_of(const std::string& folder, const std::string& inner) {
   const auto named = [](const nlohmann::json& json, const char* key, const std::string& file) {
     return json.is_object() ? find_string(json, key, file) : std::nullopt;
@@ -33,7 +34,7 @@ CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights,
   const Spec& spec = files.model.spec;
   if (spec.head.kind != HeadKind::sequence || spec.head.labels != 1)
     fail(ErrorKind::Unsupported,
-         "{}: the model is no sequence classifier with one label; expected "
+         "{}: the model is not a sequence classifier with one label; expected "
          "a cross-encoder",
          folder);
   const auto activation = activation_of(folder, inner);

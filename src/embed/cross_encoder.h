@@ -9,13 +9,13 @@ namespace fovea {
 struct CrossEncoder {
   Transformer transformer;
   TextFormat format;
-  std::optional<Activation> activation;  // of the label's number; absent = none
+  std::optional<Activation> activation;  // of the score; unset = none
   std::vector<std::string> warnings;
 
-  // Unsupported where the model is no classifier with one label.
+  // Throws Unsupported if the model is not a classifier with one label.
   static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {});
 
-  // Of each pair, before the activation -> f32 [B, 1]; differentiable
+  // The score of each pair, before the activation -> f32 [B, 1]; differentiable
   Tensor logits(const TokenBatch& batch, DType compute) const;
 };
 

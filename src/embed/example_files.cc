@@ -27,7 +27,7 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-// The keys that the three fields have in data sets.
+// Alternative keys of the three fields in common data sets.
 const std::array<std::initializer_list<const char*>, 3> kKeys = {
     {{"sentence1", "anchor", "query"}, {"sentence2", "positive"}, {"score", "negative"}}};
 

@@ -18,10 +18,10 @@ using Json = nlohmann::json;
 
 const std::array<std::string, 4> kSimilarities = {"cosine", "dot", "euclidean", "manhattan"};
 
-constexpr int64_t kWidest = int64_t{1} << 20;  // of a vector; real ones stay below 10,000
+constexpr int64_t kWidest = int64_t{1} << 20;  // far above any real width
 
 struct ListedModule {
-  std::string kind;  // the last name of its type
+  std::string kind;  // the last component of its type
   std::string folder;
 };
 
@@ -32,7 +32,7 @@ Json read_object(const std::string& path) {
   return json;
 }
 
-// The module's folder; its path may not lead out of the model's.
+// The module's folder; its path must not lead out of the model's.
 std::string folder_inside(const std::string& folder, const std::string& path,
                           const std::string& file) {
   if (path.empty()) return folder;
@@ -66,7 +66,7 @@ std::vector<ListedModule> list_modules(const std::string& folder) {
   return modules;
 }
 
-// Older directories name each mode in a key of its own; this is the order of the vectors.
+// Older directories have a key for each mode; this is the order of their vectors.
 constexpr std::array<std::pair<const char*, TokenPooling>, 6> kModeKeys = {
     {{"pooling_mode_cls_token", TokenPooling::cls},
      {"pooling_mode_max_tokens", TokenPooling::max},
@@ -109,7 +109,7 @@ PoolingModule read_pooling(const std::string& folder, int64_t& width) {
   return pooling;
 }
 
-// A tensor of a module's model.safetensors, in fp32.
+// Reads a tensor of a module's model.safetensors as fp32.
 Tensor read_tensor(const SafeTensors& tensors, const std::string& folder, const std::string& name,
                    const Shape& shape) {
   const StoredTensor* stored = tensors.find(name);
@@ -164,7 +164,7 @@ Norm read_layer_norm(const std::string& folder, int64_t width) {
     fail(ErrorKind::BadFile, "{}: dimension is {}; expected {}, the width so far", file, dimension,
          width);
   const auto tensors = SafeTensors::open_model(folder);
-  Norm norm({.kind = NormKind::layer, .epsilon = 1e-5f}, width);  // torch's own epsilon
+  Norm norm({.kind = NormKind::layer, .epsilon = 1e-5f}, width);  // torch's default epsilon
   norm.weight.value = read_tensor(tensors, folder, "norm.weight", {width});
   norm.bias.value = read_tensor(tensors, folder, "norm.bias", {width});
   return norm;
@@ -193,17 +193,17 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
   const std::string file = folder + "/tokenizer_config.json";
   if (!is_file(file)) return;
   const Json config = read_object(file);
-  constexpr double kNoLimit = 1e9;  // 1e30, mostly
+  constexpr double kNoLimit = 1e9;  // 1e30 in most files
   const auto most = find_float(config, "model_max_length", file, 1);
   if (!settings.max_tokens && most && *most < kNoLimit)
     settings.max_tokens = static_cast<int64_t>(*most);
-  // The generic tokenizer class of transformers gives no types by default.
+  // The generic tokenizer class of transformers returns no types by default.
   settings.types = find_string(config, "tokenizer_class", file) != "TokenizersBackend";
   if (const auto names = config.find("model_input_names"); names != config.end())
     settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
 }
 
-// Its name holds that of the model's family.
+// The name of the class contains that of the model's family.
 bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }
@@ -247,7 +247,8 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
     modules.after.emplace_back(NormalizeModule{});
   } else {
     fail(ErrorKind::Unsupported,
-         "{}: module {} cannot stand here; expected WeightedLayerPooling, Pooling, and then Dense, "
+         "{}: module {} is not supported at this position; expected WeightedLayerPooling, Pooling, "
+         "and then Dense, "
          "LayerNorm, Normalize or Dropout",
          listed.folder, listed.kind);
   }
@@ -255,7 +256,7 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
 
 void add_files(Hasher& hasher, const ListedModule& module) {
   hasher.add(module.kind);
-  if (!is_folder(module.folder)) return;  // a Normalize needs none
+  if (!is_folder(module.folder)) return;  // Normalize has no folder
   for (const std::string& name : list_files(module.folder))
     hasher.add(MappedFile(module.folder + "/" + name).bytes());
 }
@@ -324,7 +325,7 @@ void copy_modules(const std::string& from, const std::string& to, int64_t width)
   for (size_t i = 0; i < listed.size(); ++i) {
     const std::string target = to + listed[i].folder.substr(from.size());
     make_directories(target);
-    if (!is_folder(listed[i].folder)) continue;  // a Normalize needs none
+    if (!is_folder(listed[i].folder)) continue;  // Normalize has no folder
     for (const std::string& name : list_files(listed[i].folder))
       if (i > 0 || is_settings_file(name))
         copy_file(listed[i].folder + "/" + name, target + "/" + name);

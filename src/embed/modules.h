@@ -1,8 +1,8 @@
 #pragma once
 
-// A sentence-transformers directory: modules.json lists what follows the Transformer, each with a
-// folder of its own. Directories of all releases are read; modules are known by the last name of
-// their type.
+// A sentence-transformers directory: modules.json lists the modules after the Transformer, each
+// with its own folder. Directories of all releases are supported; modules are identified by the
+// last component of their type.
 
 #include <map>
 #include <optional>
@@ -16,23 +16,23 @@
 
 namespace fovea {
 
-// The hidden states become the weighted mean of those of the layers from `first` on (0 = the
-// embeddings). Stands before the pooling.
+// Replaces the hidden states by the weighted mean of those of the layers from `first` on (0 = the
+// embeddings). Precedes the pooling.
 struct LayerMean {
   int64_t first = 0;
   std::vector<float> weights;
 };
 
-// One vector for each mode, side by side.
+// One vector for each mode, concatenated.
 struct PoolingModule {
   std::vector<TokenPooling> modes;
   bool include_prompt = true;
 };
 
-// y = f(x weight^T + bias), plus x (or its projection) where it is residual.
+// y = f(x weight^T + bias), plus x (or its projection) if it is residual.
 struct DenseModule {
   Linear linear, projection;
-  std::optional<Activation> activation;  // absent = the identity
+  std::optional<Activation> activation;  // unset = the identity
   bool residual = false;
 };
 
@@ -44,11 +44,11 @@ enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);
 std::optional<Similarity> similarity_named(const std::string& name);
 
-// What beside the weights decides how a text is read.
+// The settings, besides the weights, that affect how a text is read.
 struct TextSettings {
-  std::optional<int64_t> max_tokens;  // absent: the model's context
+  std::optional<int64_t> max_tokens;  // unset: the model's context
   bool lower_case = false;
-  bool types = true;  // the input says to which of two texts a token belongs
+  bool types = true;  // token types distinguish the two texts of a pair
 };
 
 struct SentenceModules {
@@ -57,28 +57,29 @@ struct SentenceModules {
   std::vector<VectorModule> after;  // of the pooled vector, in order
   int64_t width = 0;                // of the final vector
   std::map<std::string, std::string> prompts;
-  std::string default_prompt;  // a name; empty = none
+  std::string default_prompt;  // the name of a prompt; empty = none
   Similarity similarity = Similarity::cosine;
-  uint64_t hash = 0;  // of all files that were read
+  uint64_t hash = 0;  // hash of all files that were read
 };
 
-// `width` is the Transformer's. BadFile or Unsupported name the file and the key, where something
-// is missing, unknown or does not fit.
+// `width` is that of the Transformer. Throws BadFile or Unsupported, naming the file and the key,
+// if something is missing, unknown or inconsistent.
 SentenceModules read_modules(const std::string& folder, int64_t width);
 
-// Of the folder that holds config.json and the tokenizer.
+// The settings in the folder with config.json and the tokenizer.
 TextSettings read_text_settings(const std::string& folder);
 
-// Writes what makes a directory one of sentence-transformers besides its Transformer: copies of
-// the files of `from`, or where that has none those that say what was done without them.
+// Writes the files of a sentence-transformers directory other than its Transformer: copies of those
+// of `from`, or, if it has none, files that describe the default modules.
 void copy_modules(const std::string& from, const std::string& to, int64_t width);
 
-// The folder that holds config.json and the tokenizer: the first module's.
+// The folder with config.json and the tokenizer, which is that of the first module.
 std::string transformer_folder(const std::string& folder);
 
 bool has_modules(const std::string& folder);
 
-// Of a class of torch.nn by its full name; absent = the identity. Unsupported for others.
+// The activation with the full name of a class of torch.nn; unset = the identity. Throws
+// Unsupported for other names.
 std::optional<Activation> activation_named(const std::string& type, const std::string& file);
 
 // x [B, C] -> [B, C']; differentiable

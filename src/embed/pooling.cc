@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// What tokens [row.begin, row.end) of a row weigh in the sum that a mode is.
+// The weights of the tokens [row.begin, row.end) of a row in the sum that defines a mode.
 std::vector<double> weights_of(TokenPooling mode, Interval row) {
   const auto count = static_cast<double>(row.end - row.begin);
   const int64_t last = row.end - 1;
@@ -53,7 +53,7 @@ void places_of_largest(const Number* x, Interval tokens, int64_t row, int64_t T,
   }
 }
 
-// The largest elements are picked from a table of all elements, so that the gradient finds them.
+// The largest elements are looked up in a table of all elements, so that they receive the gradient.
 Tensor largest(const Tensor& x, const std::vector<Interval>& pooled) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
   check(x.size() <= INT32_MAX, "max pooling: {} elements; expected at most {} in one batch",

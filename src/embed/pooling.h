@@ -1,6 +1,6 @@
 #pragma once
 
-// From the vectors of a text's tokens to one vector of the text.
+// Pools the vectors of a text's tokens into one vector.
 
 #include <string>
 #include <vector>
@@ -10,21 +10,21 @@
 
 namespace fovea {
 
-// Of tokens t = first .. last: the first one; the largest of each element; the mean; the sum over
-// the root of their number; the mean with weights t + 1; the last one.
+// For tokens t = first .. last: the first one; the maximum of each element; the mean; the sum
+// divided by the square root of their number; the mean with weights t + 1; the last one.
 enum class TokenPooling { cls, max, mean, mean_sqrt_len, weighted_mean, last };
 
-// As sentence-transformers spells it; BadFile names the file and the modes there are.
+// Parses sentence-transformers' names; throws BadFile, naming the file and the valid modes.
 TokenPooling token_pooling_named(const std::string& name, const std::string& file);
 
-// `pooled` says which tokens of each batch row count, at least one.
-// hidden [B, T, C] -> f32 (f64 of f64) [B, C]; differentiable
+// `pooled` gives the tokens of each batch row that count, at least one. hidden [B, T, C] -> f32
+// (f64 of f64) [B, C]; differentiable
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled);
 
-// Side by side: x[i] [B, C] each -> [B, count * C]
+// Concatenation: x[i] [B, C] each -> [B, count * C]
 Tensor concat_width(const std::vector<Tensor>& x);
 
-// y = x / max(|x|, 1e-12) for each row, so that a zero stays a zero.   x [B, C] -> [B, C]
+// y = x / max(|x|, 1e-12) for each row, so that zero stays zero.   x [B, C] -> [B, C]
 Tensor unit_length(const Tensor& x);
 
 }  // namespace fovea

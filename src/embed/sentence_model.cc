@@ -11,7 +11,7 @@ void check_layers(const LayerMean& mean, const Spec& spec, const std::string& fo
   const int64_t layers = (spec.encoder ? *spec.encoder : *spec.decoder).layers;
   const int64_t weights = mean.first + static_cast<int64_t>(mean.weights.size());
   if (weights != layers + 1)
-    fail(ErrorKind::BadFile, "{}: WeightedLayerPooling is of {} layers; expected {}", folder,
+    fail(ErrorKind::BadFile, "{}: WeightedLayerPooling has {} layers; expected {}", folder,
          weights - 1, layers);
 }
 
@@ -46,7 +46,7 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
   ModelFiles files = open_model_files(inner, weights, packing);
   const Spec& spec = files.model.spec;
   if (spec.input.kind != InputKind::tokens)
-    fail(ErrorKind::Unsupported, "{}: the model reads no text; expected one that does", folder);
+    fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", folder);
   if (!has_modules(folder))
     files.warnings.push_back(
         fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));

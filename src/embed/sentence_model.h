@@ -1,6 +1,6 @@
 #pragma once
 
-// A Transformer, its tokenizer and the modules after it: one vector for each text.
+// A Transformer, its tokenizer and the modules after it compute one vector for each text.
 
 #include <optional>
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace fovea {
 
-// Tokens of several texts, padded behind.
+// Tokens of several texts, padded at the end.
 struct TokenBatch {
-  Sequence sequence;            // ids and, where the model has any, types [B, T]
-  std::vector<Interval> valid;  // of each row, the tokens that are no padding
+  Sequence sequence;            // ids and, if the model has any, types [B, T]
+  std::vector<Interval> valid;  // the tokens of each row, without padding
 };
 
-// The texts chosen[0], chosen[1], ... as one batch; none is empty.
+// Batches the texts chosen[0], chosen[1], ...; none may be empty.
 TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
 
-// Of each token -> [B, T, C] in `compute`: of the last layer, or the mean of several.
+// The vectors of tokens -> [B, T, C] in `compute`: of the last layer, or the mean of several.
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, DType compute);
-// Of each text -> f32 [B, modules.width]. The first `prompt` tokens of each text are those of a
-// prompt, which some models leave out of the pooling. Differentiable; bits of a row do not depend
-// on the others.
+// The vectors of texts -> f32 [B, modules.width]. The first `prompt` tokens of each text belong to
+// a prompt, which some models exclude from the pooling. Differentiable; the bits of a row do not
+// depend on the others.
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute);
 
@@ -37,11 +37,12 @@ struct SentenceModel {
   TextFormat format;
   std::vector<std::string> warnings;
 
-  // A sentence-transformers directory, or that of a Transformer alone: then the mean of its tokens.
+  // Opens a sentence-transformers directory, or the directory of a Transformer alone, whose vector
+  // is the mean of its tokens.
   static SentenceModel open(const std::string& folder, Weights weights,
                             const Packing& packing = {});
 
-  // Of each token -> [B, T, C] in `compute`.
+  // The vectors of tokens -> [B, T, C] in `compute`.
   Tensor token_states(const TokenBatch& batch, DType compute) const {
     return fovea::token_states(transformer, modules, batch, compute);
   }

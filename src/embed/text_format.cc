@@ -22,7 +22,7 @@ std::string lower_case_of(std::string_view text) {
   return lower;
 }
 
-// A text that surely has tokens.
+// A text that has tokens in any vocabulary.
 std::string probe_text(const Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.size(); ++id)
     if (!tokenizer.encode(tokenizer.text_of(id)).empty()) return std::string(tokenizer.text_of(id));
@@ -72,7 +72,7 @@ TextFormat::Frame TextFormat::frame_of(int texts) const {
   Frame frame;
   size_t seen = 0;
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
-    const size_t part = seen / length;  // texts that are complete so far
+    const size_t part = seen / length;  // texts completed so far
     if (encoding.special_mask[i] != 0) {
       frame.added[part].push_back({encoding.ids[i], encoding.type_ids[i]});
     } else {

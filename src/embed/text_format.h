@@ -1,7 +1,7 @@
 #pragma once
 
-// How a text, or a pair of texts, becomes the tokens that an encoder reads: its own ones, cut to
-// the most that fit, within the special tokens that the tokenizer puts around them.
+// Converts a text, or a pair of texts, to the tokens that an encoder reads: its own tokens,
+// truncated to the maximum, and the special tokens that the tokenizer adds.
 
 #include <cstdint>
 #include <initializer_list>
@@ -15,23 +15,24 @@
 namespace fovea {
 
 struct TokenizedText {
-  std::vector<int32_t> ids, types;  // types: empty where all are 0
-  int64_t cut = 0;                  // own tokens that did not fit
+  std::vector<int32_t> ids, types;  // types: empty if all are 0
+  int64_t cut = 0;                  // own tokens that were truncated
 };
 
 class TextFormat {
  public:
-  // InvalidArgument where `most` tokens leave no room beside the special ones.
+  // Throws InvalidArgument if `most` tokens leave no room for text besides the special tokens.
   TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types);
-  // As the files beside a model's config.json say.
+  // As configured by the files next to a model's config.json.
   static TextFormat open(const std::string& folder, const Spec& spec);
 
   TokenizedText text(std::string_view text) const;
-  // The bytes of the text that each of its tokens stands for; none for special ones.
+  // The range of bytes of each token; empty for special tokens.
   std::vector<Offsets> places(std::string_view text) const;
-  std::vector<int32_t> own_ids(std::string_view text) const;  // without special tokens, uncut
-  // Of two texts that do not fit together, the longer one is cut first. The first one comes as its
-  // own ids, since it may stand beside thousands of others.
+  std::vector<int32_t> own_ids(
+      std::string_view text) const;  // neither special tokens nor truncation
+  // If two texts exceed the limit, the longer one is truncated first. The first is given as its own
+  // ids, since it may be paired with thousands of others.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
 
   int64_t most() const { return most_; }
@@ -44,7 +45,8 @@ class TextFormat {
   struct Special {
     int32_t id, type;
   };
-  // What the tokenizer adds before, between and after the texts, and which types these have.
+  // The special tokens that the tokenizer adds before, between and after the texts, and their
+  // types.
   struct Frame {
     std::vector<Special> added[3];
     int32_t types[2] = {0, 0};

@@ -12,9 +12,9 @@
 namespace fovea {
 namespace {
 
-// Padding is work for nothing: texts of a batch differ by a quarter of their length at most ...
+// Padding is wasted work: the texts of a batch differ in length by at most a quarter ...
 bool alike(int64_t shortest, int64_t longest) { return longest <= shortest + shortest / 4 + 1; }
-// ... unless the batch is so small that a pass costs more by its weights than by its tokens.
+// ... unless the batch is so small that the weights dominate the cost of a pass.
 constexpr int64_t kSmallBatch = 128;
 
 }  // namespace
@@ -66,7 +66,7 @@ uint64_t TokenQueue::add(std::vector<TokenizedText> texts, int64_t group, Done d
   return number;
 }
 
-// With what waits of it. The mutex is held.
+// Removes a job and its waiting texts. The mutex is held.
 TokenQueue::Job TokenQueue::taken_out(Jobs::iterator found) {
   const uint64_t number = found->first;
   Job job = std::move(found->second);
@@ -93,7 +93,7 @@ QueueStatus TokenQueue::status() const {
   return status;
 }
 
-// The first text of the job whose turn it is; none where that job waits for nothing.
+// The first text of the job whose turn it is; none if no text of that job waits.
 TokenQueue::Places::iterator TokenQueue::next_text() {
   const uint64_t number = turns_.front();
   turns_.pop_front();
@@ -104,7 +104,8 @@ TokenQueue::Places::iterator TokenQueue::next_text() {
   return waiting_.find({job.group, std::ssize(job.texts[job.next].ids), number, job.next});
 }
 
-// The texts around one that go with it, [first, end): the nearest in length, as many as fit.
+// The range of texts [first, end) that join a text in a batch: the closest in length, as many as
+// fit.
 std::pair<TokenQueue::Places::iterator, TokenQueue::Places::iterator> TokenQueue::like(
     Places::iterator text) const {
   const int64_t most = options_.batch_tokens > 0 ? options_.batch_tokens : kFastBatchTokens;
@@ -157,14 +158,14 @@ void TokenQueue::compute(const Batch& batch) {
   const std::lock_guard lock(mutex_);
   for (size_t b = 0; b < batch.places.size(); ++b) {
     const auto job = jobs_.find(batch.places[b].job);
-    if (job == jobs_.end()) continue;  // cancelled meanwhile
+    if (job == jobs_.end()) continue;  // cancelled in the meantime
     std::copy_n(rows.data_as<float>() + static_cast<int64_t>(b) * width_, width_,
                 job->second.rows.data() + batch.places[b].text * static_cast<size_t>(width_));
     --job->second.left;
   }
 }
 
-// Those of the jobs that are complete, or all of them where there is an error.
+// Finishes the jobs that are complete, or all of them after an error.
 void TokenQueue::finish(const std::set<uint64_t>& jobs, const char* error) {
   for (const uint64_t number : jobs) {
     Job job;

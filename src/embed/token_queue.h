@@ -1,7 +1,7 @@
 #pragma once
 
-// Texts of many callers through one model: those that wait and are about as long share a batch,
-// whoever sent them.
+// Runs the texts of many callers through one model: waiting texts of similar length share a batch,
+// regardless of their caller.
 
 #include <condition_variable>
 #include <deque>
@@ -22,15 +22,15 @@ class TokenQueue {
   // [B, T] -> f32 [B, width]; the bits of a row do not depend on the others. Only texts of one
   // `group` share a batch.
   using Model = std::function<Tensor(const TokenBatch& batch, int64_t group)>;
-  // Row i, [width], is what the model made of text i; zeros where that has no tokens. Or why there
-  // is none. Called once, on the queue's thread, unless it was cancelled.
+  // Receives row i, [width], the output of the model for text i (zeros if it has no tokens), or an
+  // error. Called once, on the queue's thread, unless the job was cancelled.
   using Done = std::function<void(std::vector<float> rows, const char* error)>;
 
   TokenQueue(Model model, int64_t width, const QueueOptions& options);
-  ~TokenQueue();  // what waits is dropped
+  ~TokenQueue();  // drops waiting texts
 
   bool full() const;
-  // The job's number, or 0 where too much waits.
+  // Returns the job's number, or 0 if too many texts or tokens wait.
   uint64_t add(std::vector<TokenizedText> texts, int64_t group, Done done);
   void cancel(uint64_t number);
   QueueStatus status() const;
@@ -40,10 +40,10 @@ class TokenQueue {
     std::vector<TokenizedText> texts;  // emptied as they are computed
     std::vector<float> rows;
     int64_t group = 0;
-    size_t left = 0, next = 0;  // texts without a result; none that waits stands before `next`
+    size_t left = 0, next = 0;  // texts without a result; no text before `next` waits
     Done done;
   };
-  // A text that waits; like ones are neighbours.
+  // A waiting text; similar ones are adjacent.
   struct Place {
     int64_t group, length;
     uint64_t job;
@@ -72,17 +72,17 @@ class TokenQueue {
   const int64_t width_;
   const QueueOptions options_;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the following members
   std::condition_variable wake_;
   Jobs jobs_;
-  std::deque<uint64_t> turns_;  // whose text the next batch is built around
+  std::deque<uint64_t> turns_;  // the next batch is built around a text of this job
   Places waiting_;
   uint64_t numbers_ = 0;
   int64_t waiting_tokens_ = 0;
   bool stopping_ = false;
   QueueStatus status_;
 
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last: it uses the others
 };
 
 }  // namespace fovea

@@ -44,7 +44,7 @@ GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);
 
 // Returns the spec of a model that generates text token by token. Throws InvalidArgument for any
-// other, saying what it is and which command fits.
+// other, with its kind and the suitable command.
 const Spec& checked_writer(const Spec& spec);
 
 // Throws InvalidArgument, naming the field, if a value is out of range.

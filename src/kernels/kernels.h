@@ -99,6 +99,9 @@ enum class Activation : uint8_t {
   sigmoid
 };
 
+// Elementary functions of one number; log_sigmoid(x) = -log(1 + exp(-x)).
+enum class Elementary : uint8_t { exp, log, log_sigmoid };
+
 // The pairs of elements of a head that rotary positions rotate: i and i + R/2, or 2i and 2i + 1.
 enum class Pairing : uint8_t { halves, neighbours };
 
@@ -235,6 +238,17 @@ struct Kernels {
   void (*gated_activation)(Out y, In x, In factor, Activation kind, int64_t size) = nullptr;
   // dx (+)= dy * f'(x)
   void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;
+  void (*elementary)(Out y, In x, Elementary kind, int64_t size) = nullptr;  // y (+)= f(x)
+  // dx (+)= dy * f'(x)
+  void (*elementary_backward)(Out dx, In dy, In x, Elementary kind, int64_t size) = nullptr;
+  // y (+)= the smaller of a and b; NaN if one of them is NaN
+  void (*minimum)(Out y, In a, In b, int64_t size) = nullptr;
+  // dx (+)= dy where x < other, dy / 2 where they are equal, else 0
+  void (*minimum_backward)(Out dx, In dy, In x, In other, int64_t size) = nullptr;
+  // y (+)= min(max(x, least), most); NaN stays NaN
+  void (*clip)(Out y, In x, float least, float most, int64_t size) = nullptr;
+  // dx (+)= dy where least <= x <= most, else 0
+  void (*clip_backward)(Out dx, In dy, In x, float least, float most, int64_t size) = nullptr;
   // y (+)= drop(x); also its own backward
   void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
@@ -294,8 +308,9 @@ struct Kernels {
   // 0 if the target is negative (ignored); lse[R] is for the backward.
   void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                         Rows rows) = nullptr;
-  // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows.
-  void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets,
+  // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], each row's
+  // factor is multiplied by its own.
+  void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
                                  float factor, float smoothing, Rows rows) = nullptr;
 
   // In place, all float: updates m, v, then weight -= rate * (m / correction1 / (sqrt(v /

@@ -25,7 +25,7 @@ struct LowRankAdapter {
   }
 };
 
-// y = x weight^T + bias, with an adapter of the weight where there is one.   x [..., in] -> [...,
+// y = x weight^T + bias, with an adapter of the weight if there is one.   x [..., in] -> [...,
 // out]
 struct Linear {
   Parameter weight, bias;

@@ -37,7 +37,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
   return record(loss, {logits}, [=, divisor = divisor](const Tensor& dy, Gradients& d) {
     // dlogits = (softmax(logits) - (1 - smoothing) onehot(target) - smoothing / V) / divisor * dy
     const double upstream = dy.dtype() == DType::f64 ? *dy.data_as<double>() : *dy.data_as<float>();
-    kernels(logits).cross_entropy_backward(d[logits], logits, lse, targets.data_as<int32_t>(),
+    kernels(logits).cross_entropy_backward(d[logits], logits, lse, targets.data_as<int32_t>(), {},
                                            static_cast<float>(upstream / divisor), smoothing, r);
   });
 }

@@ -87,8 +87,18 @@ Tensor subtract(const Tensor& a, const Tensor& b);
 Tensor sum(const Tensor& x);
 Tensor mean(const Tensor& x);
 
-// y = log sigmoid(x) = -log(1 + exp(-x)), elementwise, as f32 (f64 of f64).   x [...] -> [...]
+// y = exp(x), log(x) and log sigmoid(x) = -log(1 + exp(-x)), elementwise, as f32 (f64 of f64).
+// x [...] -> [...]
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);
 Tensor log_sigmoid(const Tensor& x);
+
+// y = the smaller of a and b, elementwise, of a's dtype; NaN if one of them is NaN. Where they are
+// equal, each receives half of the gradient.   a, b [...] -> [...]
+Tensor minimum(const Tensor& a, const Tensor& b);
+
+// y = min(max(x, least), most), elementwise; no gradient outside the limits.   x [...] -> [...]
+Tensor clip(const Tensor& x, float least, float most);
 
 // y = factor * x, and y = x + offset (such as a norm's gain of 1 + w), elementwise.
 Tensor scale(const Tensor& x, float factor);

@@ -2,7 +2,7 @@
 
 // Weights packed for inference (kernels/packed.h), and the ops that take them. A packed weight gets
 // no gradient; linear() passes gradients on to x and bias, the other ops throw InvalidArgument
-// where one is wanted.
+// if one is wanted.
 
 #include "kernels/packed.h"
 #include "tensor/tensor.h"

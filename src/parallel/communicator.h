@@ -50,8 +50,8 @@ class Communicator {
 
 // The number of processes that mpirun started; 1 without it.
 int started_processes();
-// Of the processes that mpirun started, or of this process alone. Throws Error Unsupported if there
-// are several and fovea's MPI module or Open MPI is not installed.
+// The communicator of the processes that mpirun started, or of this process alone. Throws Error
+// Unsupported if there are several and fovea's MPI module or Open MPI is not installed.
 std::unique_ptr<Communicator> open_communicator();
 
 // What the MPI module exports: a function of this name and type, which initialises MPI.

@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-// The number after `key` in one of /proc's "key: value kB" files; 0 if it is absent.
+// The number after `key` in one of /proc's "key: value kB" files; 0 if it is missing.
 uint64_t kilobytes(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;

@@ -81,7 +81,7 @@ class GraphFile {
       if (size > 0) std::memcpy(lists, bytes_.data() + upper_[i], size);
       links.linkLists_[i] = lists;
       links.element_levels_[i] = static_cast<int>(levels_[i]);
-      links.cur_element_count = i + 1;  // the number of vectors that its destructor frees
+      links.cur_element_count = i + 1;  // the destructor frees this number of vectors
     }
   }
 

@@ -19,7 +19,7 @@ Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
   return model.decode(batch.target, pass);
 }
 
-// The places where something is asked, and into which units they fall.
+// The positions with labels, and the units to which they belong.
 struct Asked {
   Tensor places;  // i32 [batch.asked]
   RowUnits units;
@@ -67,7 +67,7 @@ Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& give
   const Answers found = answers(model, batch, pass);
   const UnitScope units(found.units);
   Tensor loss = cross_entropy(found.logits, found.labels, divisor, smoothing);
-  // Each weighs as much as the part of the step's labels that this pass has.
+  // Each loss is weighted by this pass's part of the step's labels.
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));
   return loss;

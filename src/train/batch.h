@@ -7,33 +7,33 @@
 
 namespace fovea {
 
-// What one forward pass reads, and what it should say.
+// The inputs of one forward pass, and its labels.
 struct Batch {
-  // Of the encoder and of the decoder; absent where the model has no such stack.
+  // Of the encoder and of the decoder; unset if the model has no such stack.
   Sequence source, target;
-  // Where the tokens of each row are; the rest is padding. Empty = no padding.
+  // The tokens of each row; the rest is padding. Empty = no padding.
   std::vector<Interval> source_valid, target_valid;
-  // i32, one for each output of the head: [B, T] of tokens, [B] of whole sequences; below 0 =
-  // nothing is asked.
+  // i32, one for each output of the head: [B, T] for tokens, [B] for sequences; below 0 = no
+  // prediction.
   Tensor labels;
-  int64_t asked = 0;   // labels that are not below 0
-  int64_t tokens = 0;  // that are read, without padding
-  // Sequences of equal length of which each is a unit, as Units in kernels.h has it; 0 = lengths
-  // differ from pass to pass, and the pass is a unit as a whole.
+  int64_t asked = 0;   // number of labels that are not below 0
+  int64_t tokens = 0;  // number of tokens, without padding
+  // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
+  // lengths differ from pass to pass, and the entire pass is one unit.
   int64_t units = 0;
 };
 
-// The head's outputs for the rows where something is asked, and their labels: the outputs of a
-// vocabulary are most of a small model's work, so no others are computed.
-// logits f32 [rows, outputs], labels i32 [rows]; shapes as the head's where all rows count.
+// The outputs of the head for the rows with labels, and the labels: the outputs of a vocabulary
+// dominate the work of a small model, so no others are computed. logits f32 [rows, outputs], labels
+// i32 [rows]; the head's own shapes if all rows have labels.
 struct Answers {
   Tensor logits, labels;
   RowUnits units;  // of these rows
 };
 Answers answers(const Transformer& model, const Batch& batch, Pass pass);
 
-// The sum over the asked labels of -log probability, over `divisor`: f64 [1].
-// With the side losses of the layers, such as the balance of experts, where the pass trains.
+// The sum over the labels of -log probability, divided by `divisor`: f64 [1]. Includes the side
+// losses of the layers, such as the balance of experts, if the pass is for training.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0);
 

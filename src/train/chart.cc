@@ -10,9 +10,9 @@ namespace fovea {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 44, kTop = 36, kBottom = 44;
-constexpr size_t kMostPoints = 600;  // more than the picture has columns only makes the file larger
+constexpr size_t kMostPoints = 600;  // more points than columns would only enlarge the file
 
-// Where steps and losses lie in the picture.
+// The area of the plot within the picture.
 struct Scale {
   double last_step, low, high;
   double x(double step) const { return kLeft + (kWidth - kLeft - kRight) * step / last_step; }
@@ -29,7 +29,8 @@ double tick_of(double range) {
   return 10 * power;
 }
 
-// Means over equal runs of steps, so that the noise of single batches does not hide the course.
+// Means over runs of equal numbers of steps, so that the noise of single batches does not obscure
+// the curve.
 Curve thinned(const Curve& curve) {
   const size_t run = std::max<size_t>(1, curve.size() / kMostPoints);
   Curve means;
@@ -68,8 +69,8 @@ std::string axes(const Scale& s) {
   return svg;
 }
 
-// The range of the curves, with a margin that is never so little that the ticks of large losses
-// would be lost in their rounding.
+// The range of the curves, with a margin large enough that the ticks of large losses differ after
+// rounding.
 Scale scale_of(const Curve& training, const Curve& validation) {
   Scale scale{1, 1e300, -1e300};
   for (const Curve* curve : {&training, &validation}) {
@@ -95,7 +96,7 @@ std::string dots(const Curve& curve, const Scale& scale, const char* colour) {
   return svg;
 }
 
-// Of BLEU, which has an axis of its own.
+// BLEU has its own axis.
 std::string course_of_bleu(const Curve& bleu, double last_step) {
   constexpr const char* kColour = "#228833";
   Scale scale{last_step, 0, 1};

@@ -10,7 +10,8 @@ void check_data(const TrainOptions& o) {
       (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) + (o.labels.empty() ? 0 : 1);
   check_field(kinds > 0, "data",
               "no file; expected text files, folders or JSON lines, or `pairs`, or `labels`");
-  check_field(kinds == 1, "data", "given beside `pairs` or `labels`; expected one kind of data");
+  check_field(kinds == 1, "data",
+              "cannot be combined with `pairs` or `labels`; expected one kind of data");
   check_field(o.validation_pairs.empty() || !o.pairs.empty(), "validation_pairs",
               "given without `pairs`; expected both");
   check_field(o.source_prefix.empty() || !o.pairs.empty(), "source_prefix",
@@ -22,15 +23,15 @@ void check_data(const TrainOptions& o) {
   check_field(fits && (o.objective == Objective::automatic ||
                        (o.objective == Objective::labels) == !o.labels.empty()),
               "objective",
-              "does not go with the data; expected pairs with `pairs`, labels with `labels`, and "
-              "one of the others with a text");
+              "does not match the data; expected pairs with `pairs`, labels with `labels`, "
+              "and one of the others with a text");
 }
 
 void check_options(const TrainOptions& o) {
   check_data(o);
   check_fields(o);
   if (!o.out.empty() && !is_folder(o.out)) {
-    std::string parent = o.out;  // the first part of the path that is there
+    std::string parent = o.out;  // the existing part of the path
     while (!is_folder(parent) && parent != "." && parent != "/") {
       if (is_file(parent)) {
         fail_field(ErrorKind::InvalidArgument, "out",

@@ -4,9 +4,9 @@
 
 namespace fovea {
 
-// Throws InvalidArgument if a field is out of its range or does not go with another.
+// Throws InvalidArgument, naming the field, if a field is out of range or conflicts with others.
 void check_options(const TrainOptions& options);
-// The same of the data alone: one kind of it, and an objective that goes with it.
+// Checks the data only: there is one kind of data, and a suitable objective.
 void check_data(const TrainOptions& options);
 
 }  // namespace fovea

@@ -21,7 +21,7 @@ DType compute_dtype(const Job& job) {
   return native_bf16() ? DType::bf16 : DType::f32;
 }
 
-// Copies the snapshot's weights into the trainable parameters; the moments are the optimiser's.
+// Copies the snapshot's weights into the trainable parameters; the moments belong to the optimiser.
 void restore_weights(Transformer& model, const Snapshot& snapshot) {
   model.each([&](const std::string& name, Parameter& p) {
     if (!p.trainable) return;
@@ -32,18 +32,18 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
   });
 }
 
-// The process beside what the training allocates, as it is now: what its threads and the reading
-// and writing of files need, and the second copy of the weights with which steps are timed or in
-// which they are written.
+// The current memory of the process besides the allocations of training: the needs of its threads,
+// of reading and writing files, and of the second copy of the weights that times steps and is
+// written.
 uint64_t process_bytes(const TrainPlan& plan) {
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
-  constexpr uint64_t kThread = 1 << 20;    // stack and scratch
+  constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
   return kProgram + static_cast<uint64_t>(plan.threads) * kThread + private_memory() +
          static_cast<uint64_t>(plan.parameters) * sizeof(float);
 }
 
-// The fields whose values differ, each as "spec.width was 16 and is 32". A field that the snapshot
-// lacks was not kept by the version that made it.
+// The fields whose values differ, each as "spec.width was 16 and is 32". A field that is missing
+// from the snapshot was not recorded by its version of fovea.
 void compare(const nlohmann::json& before, const nlohmann::json& now, const std::string& name,
              std::vector<std::string>& changed) {
   if (before == now) return;
@@ -59,7 +59,7 @@ void compare(const nlohmann::json& before, const nlohmann::json& now, const std:
   }
 }
 
-// Once "tokenizer" was what "tokenizer_hash" is now.
+// An older version used "tokenizer" for "tokenizer_hash".
 nlohmann::json settings_in(const Snapshot& snapshot) {
   nlohmann::json kept = snapshot.state.value("settings", nlohmann::json::object());
   if (kept.is_object() && !kept.contains("tokenizer_hash")) kept.erase("tokenizer");
@@ -73,19 +73,19 @@ void open_snapshot(Job& job, const Say& say) {
   job.compute = compute_dtype(job);
 }
 
-// Before the data is read, and again with what it takes.
+// Checked before the data is read, and again with its memory.
 void check_memory(Job& job) {
   TrainPlan& plan = job.plan;
   const uint64_t limit = job.options.memory_limit;
   plan.process_bytes = process_bytes(plan);
   plan.total_bytes =
       plan.weight_bytes + plan.optimizer_bytes + plan.activation_bytes + plan.process_bytes;
-  // What is held already is part of the plan.
+  // Memory that is already in use is part of the plan.
   plan.available_bytes = limit > 0 ? limit : available_memory() + resident_memory();
   if (plan.total_bytes <= plan.available_bytes) return;
   fail(ErrorKind::OutOfMemory,
        "memory: training needs about {} MB (weights and gradients {}, optimiser {}, activations "
-       "{}, the process itself {}), {} are there; expected less: a smaller `batch` with "
+       "{}, process {}), {} are available; expected less: a smaller `batch` with "
        "`accumulate`, a shorter `context`, or a smaller model",
        plan.total_bytes >> 20, plan.weight_bytes >> 20, plan.optimizer_bytes >> 20,
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
@@ -121,7 +121,7 @@ void check_settings(const Job& job) {
 }
 
 void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin) {
-  bool complete = job.snapshot.has_value();  // for parameters that are not trained are not in it
+  bool complete = job.snapshot.has_value();  // it lacks parameters that are not trained
   if (job.snapshot) {
     job.model = Transformer(spec);
     job.task->choose_trainable(job.model);
@@ -144,7 +144,7 @@ std::string change_of_class(const Job& job) {
                     before = job.snapshot->state.value("numeric_class", now);
   if (before == now) return "";
   return fmt::format(
-      "the run goes on in {} of CPU class {}, before it was of class {}: from here its bits differ "
+      "the run continues in {} of CPU class {} (before: {}), so its bits now differ "
       "from those of an uninterrupted run",
       name_of(job.compute), now, before);
 }

@@ -18,7 +18,7 @@ Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const Optimi
 }
 
 double Optimizer::gradient_norm() const {
-  // One task a tensor, instead of a fork for each: most are small.
+  // One parallel task per tensor instead of one fork each, since most are small.
   std::vector<double> sums(all_.size());
   parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
     const Tensor gradient = all_[static_cast<size_t>(i)].parameter->value.gradient();

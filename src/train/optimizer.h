@@ -10,27 +10,27 @@ namespace fovea {
 
 struct OptimizerOptions {
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
-  double weight_decay = 0.1;  // of matrices and token embeddings; no other parameter decays
-  double clip = 1.0;          // largest norm of all gradients together; 0 = unlimited
+  double weight_decay = 0.1;  // for matrices and token embeddings; no other parameter decays
+  double clip = 1.0;          // maximum norm of all gradients together; 0 = unlimited
 };
 
-// AdamW (Loshchilov and Hutter 2019) over the trainable ones of the given parameters.
+// AdamW (Loshchilov and Hutter 2019) for the trainable ones of the given parameters.
 class Optimizer {
  public:
   // The parameters must outlive the optimizer. Makes each trainable value want its gradient.
   Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options);
 
   // The Euclidean norm of all gradients together, summed in double in a fixed order. NaN or
-  // infinity if a gradient holds one.
+  // infinity if a gradient contains one.
   double gradient_norm() const;
 
-  // One update with the present gradients, which are then cleared. `step` counts from 1; `rate` is
+  // One update with the current gradients, which are then cleared. `step` counts from 1; `rate` is
   // the learning rate and `norm` the result of gradient_norm().
   void update(int64_t step, double rate, double norm);
   void clear_gradients();
 
   // Weights, first and second moments of the trainable parameters, as "weight.NAME", "m.NAME" and
-  // "v.NAME": what a snapshot stores and restores.
+  // "v.NAME": the tensors of a snapshot.
   std::map<std::string, Tensor> state() const;
 
  private:

@@ -49,7 +49,7 @@ TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step
     const int64_t n = std::ssize(losses);
     const Tensor loss = loss_of(batch, training_pass(batch, step, n, options), asked);
     losses.push_back(*loss.data_as<double>());
-    if (batches.size() == 1)  // needs no sums of its own
+    if (batches.size() == 1)  // a single pass needs no sums
       backward(loss);
     else
       gradients.backward(loss, n);

@@ -7,13 +7,13 @@
 #include "base/files.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
-#include "train/examples_task.h"
 #include "train/settings.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {
 
-// The Spec of the checkpoint to start from, which may be told to read less at a time.
+// The Spec of the checkpoint to start from, possibly with a shorter context.
 Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   Spec spec = files.model.spec;
   if (given.context > 0 && given.context < spec.context && !spec.encoder &&
@@ -42,12 +42,12 @@ TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, cons
     const Tokenizer made = task.make_tokenizer(spec);
     return {made, made};
   }
-  // A checkpoint without one is given another's.
+  // A checkpoint without a tokenizer uses another's.
   const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
   return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
 }
 
-// Gives the Spec what task and tokenizer need. -> whether the model gets a new head
+// Adapts the Spec to the task and the tokenizer. -> whether the model gets a new head
 bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Origin& origin,
            const std::string& from, const Say& say) {
   const Spec before = spec;
@@ -63,7 +63,7 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   return new_head;
 }
 
-// What the checkpoint lacks begins as in a new model.
+// Parameters that the checkpoint lacks are initialised as in a new model.
 void initialise_missing(Transformer& model, uint64_t seed) {
   Transformer fresh(model.spec);
   initialise(fresh, seed);
@@ -74,7 +74,7 @@ void initialise_missing(Transformer& model, uint64_t seed) {
   });
 }
 
-// The weights with which the run begins.
+// The weights at the start of the run.
 void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   const TrainOptions& o = job.options;
   if (o.from.empty()) {
@@ -88,7 +88,7 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
-  job.model.spec = spec;  // its context may be the shorter one asked for
+  job.model.spec = spec;  // its context may be the requested shorter one
   job.plan.from = o.from;
 }
 

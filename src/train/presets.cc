@@ -6,10 +6,10 @@ namespace fovea {
 
 TrainOptions preset_training(const std::string& name) {
   const FloatMode mode;
-  preset(name);  // refuses a name that is none
+  preset(name);  // refuses an unknown name
   TrainOptions o;
-  // Small models bear more than the usual 1e-3, and gain from a long fall to 0: after 2,000 steps
-  // on Shakespeare nano stands at 1.737 on held-out text, with a cosine from 1e-3 at 1.886.
+  // Small models tolerate more than the usual 1e-3, and benefit from a long decay to 0: after 2,000
+  // steps on Shakespeare, the held-out loss of nano is 1.737, and 1.886 with a cosine from 1e-3.
   if (name == "nano") {
     o.learning_rate = 3e-3;
     o.schedule = Schedule::trapezoid;
@@ -30,8 +30,8 @@ TrainOptions preset_training(const std::string& name) {
     o.warmup = 700;
     o.beta2 = 0.95;
   } else if (name == "translate" || name == "translate-tiny") {
-    // Nearly the rate that suits a narrow model (Wu et al. 2021, appendix B), held and then
-    // lowered: docs/performance.md has the curve.
+    // Close to the rate for a narrow model (Wu et al. 2021, appendix B), held constant and then
+    // lowered: docs/performance.md shows the curve.
     o.tokenizer = "bpe:8000";
     o.steps = 5000;
     o.learning_rate = 4e-3;

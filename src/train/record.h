@@ -16,15 +16,16 @@ struct Curves {
   Curve bleu = {};                       // of translations, from 0 to 100
 };
 
-// The curves as an SVG: loss over steps, training thin and smoothed, validation with dots; BLEU
-// with an axis of its own on the right.
+// The curves as an SVG: loss over steps, training thin and smoothed, validation with dots; BLEU has
+// its own axis on the right.
 std::string chart(const Curves& curves);
 
-// What a run leaves to look at: log.jsonl, one JSON object a step or evaluation, and loss.svg,
-// drawn from it as it grows.
+// The log of a run: log.jsonl, one JSON object per step or evaluation, and loss.svg, which is drawn
+// from it.
 class Record {
  public:
-  // Goes on with what the folder holds, without what came after `step`: those steps are run again.
+  // Continues the log in the folder, without the lines after `step`, since those steps are
+  // repeated.
   Record(const std::string& folder, int64_t step);
 
   void step(const TrainProgress& progress);

@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// From a few steps of the real thing where they are quick, else from the rate of this machine's
-// matrix products: a step was measured to reach about this part of it.
+// Measured by a few real steps if they are fast, otherwise from the rate of this machine's matrix
+// products: measured steps reach about this fraction of it.
 constexpr double kUsualShare = 0.7;
 constexpr double kQuickSeconds = 0.5;
 
@@ -23,7 +23,7 @@ double estimated_seconds(Job& job) {
   initialise(scratch, 0);
   job.task->choose_trainable(scratch);
   Stepper step(scratch, *job.task, job.options);
-  step(0);  // the first one allocates
+  step(0);  // the first one allocates memory
   const auto start = std::chrono::steady_clock::now();
   step(1);
   step(2);
@@ -31,8 +31,8 @@ double estimated_seconds(Job& job) {
          2;
 }
 
-// Nothing is left on the disk for input that is refused. Preparing a run in a new folder makes it
-// only for the token cache of a large text; this takes both away again unless told to keep them.
+// Refused input leaves no files. Preparing a run in a new folder creates it only for the token
+// cache of a large text; the destructor removes both unless they are to be kept.
 class NewFolder {
  public:
   explicit NewFolder(const std::string& path) : path_(path), existing_(path) {
@@ -43,17 +43,17 @@ class NewFolder {
     if (existing_ == path_) return;
     system_calls().unlink((path_ + "/tokens.bin").c_str());
     for (std::string made = path_; made != existing_; made = parent_of(made))
-      system_calls().rmdir(made.c_str());  // which leaves what is not empty
+      system_calls().rmdir(made.c_str());  // which keeps folders that are not empty
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   void keep() { existing_ = path_; }
 
  private:
-  std::string path_, existing_;  // the second: the part of the path that was there before
+  std::string path_, existing_;  // the second: the existing part of the path
 };
 
-// What the last snapshot tells of a run that has nothing left to do.
+// The result of a finished run, from its last snapshot.
 std::optional<TrainResult> result_of_finished(const Job& job) {
   if (!job.snapshot) return std::nullopt;
   const nlohmann::json& state = job.snapshot->state;
@@ -87,7 +87,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   const FloatMode mode;
   std::vector<std::string> notes;
   check_field(!out.empty(), "out", "no directory; expected one for the model");
-  std::optional<SnapshotFolder> folder;  // from before its snapshots are read, if there is one
+  std::optional<SnapshotFolder> folder;  // locked before its snapshots are read
   if (is_folder(out)) folder.emplace(out);
   NewFolder created(out);
   Job job = prepare([&](std::string note) { notes.push_back(std::move(note)); });
@@ -101,7 +101,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
     folder.emplace(out);
     if (!find_snapshots(out).empty()) {
       fail_field(ErrorKind::Failed, "out",
-                 "{} has come to hold another run meanwhile; expected a new one", out);
+                 "{}: another run was started there; expected a new directory", out);
     }
   }
   return Trainer(job, *folder, progress).run();

@@ -10,7 +10,7 @@ namespace fovea {
 OptimizerOptions optimizer_options(const TrainOptions& options);
 RateSchedule rate_schedule(const TrainOptions& options);
 
-// One optimiser step of a model on a task; what bench times and the trainer repeats.
+// One optimiser step of a model on a task, as timed by bench and repeated by the trainer.
 class Stepper {
  public:
   // Model and task must outlive the stepper.
@@ -19,8 +19,8 @@ class Stepper {
   // If loss or gradient is not finite, no weight is updated.
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
-    int64_t tokens = 0;      // that were read
-    std::string bad_tensor;  // the first tensor that holds NaN or infinity; empty = none
+    int64_t tokens = 0;      // number of tokens that were read
+    std::string bad_tensor;  // the first tensor with NaN or infinity; empty = none
   };
   Outcome operator()(int64_t step);
 

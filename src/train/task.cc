@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/safetensors.h"
+
 namespace fovea {
 
 void BadTensorSearch::look(const std::string& name, const Tensor& value) {

@@ -9,56 +9,56 @@
 
 namespace fovea {
 
-// What a run trains: its data, its objective and its figures. The core (Stepper, Trainer) updates
-// weights, writes snapshots and logs; it knows no data and no loss.
+// The data, objective and figures of a run. The core (Stepper, Trainer) updates weights, writes
+// snapshots and logs; it does not depend on data or loss.
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
 
-  // Sets `trainable` of the model's parameters. The default keeps what their roles decide.
+  // Sets `trainable` of the model's parameters. By default, their roles determine it.
   virtual void choose_trainable(Transformer&) const {}
 
   // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
   struct StepLoss {
     double loss = 0;
-    int64_t tokens = 0;  // that were read, without padding
+    int64_t tokens = 0;  // number of tokens that were read, without padding
   };
   virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
 
-  // The first tensor of a step that holds NaN or infinity, or empty. Called with the gradients of
-  // that step present. The default looks at weights and gradients.
+  // The first tensor of a step with NaN or infinity, or empty. Called while the gradients of that
+  // step exist. The default checks weights and gradients.
   virtual std::string first_bad_tensor(Transformer& model, int64_t step) const;
 
   virtual double steps_per_epoch() const = 0;
 
-  // Figures of the held-out part, by name.
+  // The figures of the held-out part, by name.
   using Figures = std::vector<std::pair<std::string, double>>;
   struct Measured {
     std::optional<double> loss;
     Figures figures = {};
     double bits_per_byte = 0;  // 0 = not applicable
   };
-  virtual bool measures() const = 0;  // whether anything is held out
+  virtual bool measures() const = 0;  // whether there is a held-out part
   virtual Measured measure(const Transformer& model) const = 0;
-  // Whether the weights before the first step are measured too.
+  // Whether the weights before the first step are evaluated too.
   virtual bool measures_start() const { return false; }
 
-  // What the model generates after `step` steps; empty = it generates nothing.
+  // A sample that the model generates after `step` steps; empty = none.
   virtual std::string sample(const Transformer&, int64_t) const { return {}; }
 
-  // Writes what does not change in the run, before the first step.
+  // Writes the files that do not change during the run, before the first step.
   virtual void write_fixed_files(const std::string&) const {}
-  // Writes the model and all that belongs to it into an existing folder.
+  // Writes the model and its files into an existing folder.
   virtual void write_model(const std::string& folder, Transformer& model) const = 0;
 };
 
-// Remembers the first of the tensors it is given that holds NaN or infinity.
+// Records the first of the given tensors that contains NaN or infinity.
 class BadTensorSearch {
  public:
   void look(const std::string& name, const Tensor& value);
   void weights(Transformer& model);
   void gradients(Transformer& model);
-  const std::string& found() const { return found_; }  // "NAME (n of m)", or empty
+  const std::string& found() const { return found_; }  // NAME (n of m); empty = none
 
  private:
   std::string found_;

@@ -58,7 +58,7 @@ void Trainer::resume() {
 TrainResult Trainer::run() {
   TrainResult result;
   const Clock::time_point start = Clock::now();
-  double smooth = 0;  // seconds a step, averaged over about ten
+  double smooth = 0;  // seconds per step, averaged over about ten
   bool go_on = true;
   if (progress_.step == 0 && job_.task->measures_start()) {
     evaluate();
@@ -102,7 +102,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-// Into the progress; `seconds` is what a step takes now.
+// Sets the progress; `seconds` is the current time of a step.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
   progress_.gradient_norm = outcome.gradient_norm;
@@ -114,8 +114,8 @@ void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.peak_bytes = resident_peak();
 }
 
-// A step whose numbers are not finite is skipped; several in a row end the run and leave the last
-// snapshot as it is.
+// A step with non-finite numbers is skipped; several in a row end the run, and the last snapshot is
+// kept.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;
@@ -132,8 +132,8 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
   progress_.warning = what + "; skipped";
 }
 
-// Before anything is written: what is on the disk stays good. A weight or moment that is not finite
-// never becomes so again.
+// Checked before anything is written, so that the files on disk stay valid. A weight or moment that
+// is not finite never becomes finite again.
 void Trainer::require_finite() const {
   for (const auto& [name, tensor] : stepper_.optimizer.state()) {
     const int64_t bad = count_nonfinite(tensor);
@@ -193,8 +193,8 @@ void Trainer::write_model() {
 
 void Trainer::save() {
   require_finite();
-  // Until an evaluation has chosen the best, the newest is in the directory; before the snapshot,
-  // so that the snapshot of the last step says that all is there.
+  // Before the first evaluation, the directory contains the newest weights. They are written before
+  // the snapshot, so that the snapshot of the last step implies a complete directory.
   if (!best_ || options_.best_by == kNewest) write_model();
   nlohmann::ordered_json state;
   state["step"] = progress_.step;

@@ -9,7 +9,8 @@
 
 namespace fovea {
 
-// As TrainOptions::best_by: the directory holds the newest weights, whatever is measured.
+// As in TrainOptions::best_by: the directory contains the newest weights, regardless of
+// evaluations.
 constexpr const char* kNewest = "newest";
 
 // The loop: steps, evaluations, samples, snapshots.
@@ -22,13 +23,13 @@ class Trainer {
  private:
   void resume();
   void evaluate();
-  double merit(const TrainingTask::Measured& measured) const;  // the higher the better
+  double merit(const TrainingTask::Measured& measured) const;  // higher is better
   void save();
   void write_model();
   void take(const Stepper::Outcome& outcome, double seconds);
   void guard(const Stepper::Outcome& outcome);
   void require_finite() const;
-  Transformer& judged();  // what is evaluated and written
+  Transformer& judged();  // the weights that are evaluated and written
   std::string last_good() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
 

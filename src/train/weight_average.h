@@ -9,20 +9,20 @@
 
 namespace fovea {
 
-// The mean of a model's weights at a few evaluations: it moves less than the weights do, and is the
-// better model while the rate is high (Popel and Bojar 2018, 4.10).
+// The mean of a model's weights at a few evaluations: it changes less than the weights, and is the
+// better model while the learning rate is high (Popel and Bojar 2018, 4.10).
 class WeightAverage {
  public:
   WeightAverage(Transformer& model, int64_t most);
 
-  // The trainable weights of the model as they are now. Those of the lowest rank go when there are
-  // too many.
+  // Adds the current trainable weights of the model. The weights of the lowest rank are dropped if
+  // there are too many.
   void add(double rank);
-  Transformer& mean() { return mean_; }  // of what was added
+  Transformer& mean() { return mean_; }  // of the added weights
 
-  // What a snapshot keeps of it, and the way back.
+  // Saves and restores its part of a snapshot.
   std::map<std::string, Tensor> state() const;
-  std::vector<double> ranks() const;  // "average_ranks" of state.json
+  std::vector<double> ranks() const;  // as in state.json; or empty
   void restore(const Snapshot& snapshot);
 
  private:

@@ -1,4 +1,4 @@
-// The playgrounds' arithmetic and the quiz against the worked examples; the page's size. Needs no browser.
+// Compares the arithmetic of the playgrounds and the quiz with the worked examples; limits the size of the page. Needs no browser.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -21,7 +21,7 @@ const near = (found, wanted, tolerance = 1e-12) => {
   found.forEach((x, i) => assert.ok(Math.abs(x - wanted[i]) <= tolerance, `${i}: ${x} instead of ${wanted[i]}`));
 };
 
-test("the worked three-token example", { skip }, () => {
+test("attention reproduces the worked example of three tokens", { skip }, () => {
   const x = input("s000.attn3.scores", "X");
   const { scores, weights, output } = math.attention(x, x, x, 2);
   near(scores.flat(), expected("s000.attn3.scores", "scores"));
@@ -32,31 +32,31 @@ test("the worked three-token example", { skip }, () => {
   near(math.attention(x, x, x, 2, (_, j) => j < 2).weights.flat(), expected("d.s000.attn3.padding", "weights"));
 });
 
-test("two queries, three keys, three divisors", { skip }, () => {
+test("attention reproduces two queries, three keys and three divisors", { skip }, () => {
   const [q, k, v] = ["Q", "K", "V"].map((name) => input("d.s004.divisor", name));
   near([Math.sqrt(3), 1, 0.1].flatMap((divisor) => math.attention(q, k, v, divisor).weights.flat()), expected("d.s004.divisor", "weights"));
   near(math.attention(q, k, v, Math.sqrt(3)).output.flat(), expected("s004.attn2x3", "output"));
 });
 
-test("softmax: large scores, temperature, saturation", { skip }, () => {
+test("softmax handles large scores and saturation", { skip }, () => {
   near(math.softmax([1000, 1001, 1002]), expected("s003.softmax.1000", "softmax"));
   near(math.softmax([1, 0, 0.5]), expected("s000.softmax.row0", "softmax"));
   near([1, 10, 100].map((factor) => math.gradientThrough(math.softmax([1, 2, 3].map((x) => x * factor)))), expected("d.softmax.saturation.jacobian", "jacobian_fro"));
 });
 
-test("positions: waves, wavelengths, ALiBi", { skip }, () => {
+test("positions match the worked examples: sinusoids, wavelengths, ALiBi", { skip }, () => {
   near(Array.from({ length: 16 }, (_, i) => math.wave(Math.floor(i / 4), i % 4, 4)), expected("s003.pe.4x4", "pe"));
   near([math.wavelength(0, 512), math.wavelength(510, 512)], [...expected("s004.pe.wavelength", "first"), ...expected("s004.pe.wavelength", "last_exact")], 1e-6);
   near(Array.from({ length: 8 }, (_, h) => math.alibiSlope(h, 8)), expected("d.alibi.slopes", "slopes"));
 });
 
-test("rotary scores depend on the distance alone", () => {
+test("rotary scores depend only on the distance", () => {
   const [q, k] = [math.randomOf("q", 8), math.randomOf("k", 8)];
   const score = (m, n) => math.dot(math.rotated(q, m, 10000), math.rotated(k, n, 10000));
   near([score(7, 3), score(107, 103)], [score(4, 0), score(4, 0)], 1e-10);
 });
 
-test("norms", { skip }, () => {
+test("norms match the worked examples", { skip }, () => {
   const rows = input("d.layernorm.2x3x4", "x");
   near(rows.flatMap((row) => math.layerNorm(row)), expected("d.layernorm.2x3x4", "y"));
   near(rows.flatMap((row) => math.rmsNorm(row)), expected("d.rmsnorm.2x3x4", "y"), 1e-6);
@@ -65,28 +65,28 @@ test("norms", { skip }, () => {
   near(batch.flat(), [-1, -1, 1, 1], 1e-4);
 });
 
-test("every number of the quiz is a worked example's", { skip }, () => {
+test("every number of the quiz occurs in a worked example", { skip }, () => {
   for (const { ask, facts = [] } of questions) {
     for (const [id, name, at, value] of facts) {
       const digits = (String(value).split(".")[1] ?? "").length;
       const right = expected(id, name)[at];
-      // As many digits as the question writes, and a wavelength may be cut rather than rounded.
+      // Compares the digits of the question; a wavelength may be truncated instead of rounded.
       assert.ok(Math.abs(right - value) <= 1.01 * 10 ** -Math.max(digits, 0) * (digits ? 0.51 : 0), `${ask} ${id} ${name}[${at}]: ${value}, but ${right}`);
     }
   }
 });
 
-test("the quiz has one right answer each, and a reason", () => {
+test("each question has one correct answer and an explanation", () => {
   assert.ok(questions.length >= 12);
   for (const { choices, answer, why } of questions) {
     assert.ok(answer >= 0 && answer < choices.length && why.length > 40);
     assert.equal(new Set(choices).size, choices.length);
   }
-  // Not always the same place.
+  // The correct answer has different positions.
   assert.ok(new Set(questions.map(({ answer }) => answer)).size >= 4);
 });
 
-test("temperature, top k and top p", { skip }, () => {
+test("temperature, top k and top p filter the tokens", { skip }, () => {
   const logits = Float32Array.of(2, 1, 0.5, -1);
   const wanted = expected("d.temperature", "probs");
   const temperatures = examples.get("d.temperature").inputs.T?.data ?? [0.25, 0.5, 1, 2, 10];
@@ -94,14 +94,14 @@ test("temperature, top k and top p", { skip }, () => {
   const two = filtered(logits, 1, 2, 1, 4);
   assert.equal(two.kept, 2);
   near([...two.probabilities], [...math.softmax([2, 1]), 0, 0], 1e-9);
-  assert.equal(filtered(logits, 1, 0, 0.6, 4).kept, 1); // the first alone has 0.609
+  assert.equal(filtered(logits, 1, 0, 0.6, 4).kept, 1); // the first token alone has 0.609
   assert.equal(filtered(logits, 1, 0, 0.62, 4).kept, 2);
   const many = Float32Array.from({ length: 5000 }, (_, i) => Math.sin(i * 12.9898) * 5);
   const sorted = [...many.keys()].sort((a, b) => many[b] - many[a] || a - b).slice(0, 15);
   assert.deepEqual([...filtered(many, 1, 0, 1, 15).order], sorted);
 });
 
-test("the page stays below 300 KB", () => {
+test("the page is smaller than 300 KB", () => {
   const folder = new URL("../../apps/web/", import.meta.url).pathname;
   const bytes = readdirSync(folder).filter((name) => /\.(js|css|html)$/.test(name)).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
   assert.ok(bytes < 300 * 1024, `${bytes} bytes`);

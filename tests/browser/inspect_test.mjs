@@ -1,5 +1,4 @@
-// The inspector's page as a person uses it: typed, clicked, dragged, on the keyboard. Numbers on the screen are compared
-// with `fovea trace`.
+// The page of the inspector with keyboard, clicks and drags. Displayed numbers are compared with `fovea trace`.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -29,7 +28,7 @@ after(async () => {
   server?.stop();
 });
 
-/** Opens a view and waits for its first answer. */
+/** Opens a view and waits for its first response. */
 async function view(hash, options) {
   const page = await opened(`${server.address}#text=${encodeURIComponent(TEXT)}&${hash}`, options);
   await page.waitForFunction(() => !document.querySelector("header.busy"));
@@ -41,7 +40,7 @@ function quiet(page) {
   return page.context().close();
 }
 
-/** The weights in the list beside the map, by token. */
+/** Returns the weights in the list next to the map, by token. */
 async function listed(page) {
   await page.waitForSelector("[data-weight]");
   return new Map(await page.$$eval("[data-weight]", (all) => all.map((each) => [Number(each.dataset.weight), each.textContent])));
@@ -54,7 +53,7 @@ async function expectRow(page, layer, head, query) {
   for (const [key, text] of await listed(page)) assert.ok(Math.abs(number(text) - wanted[key]) <= 1e-6, `${key}: ${text}, ${wanted[key]}`);
 }
 
-test("type a sentence, press Enter, click a word: its row is that of trace", { skip }, async () => {
+test("a typed sentence and a clicked word show the row of trace", { skip }, async () => {
   const page = await opened(server.address);
   await page.getByLabel("Text that the model reads").fill(TEXT);
   await page.keyboard.press("Enter");
@@ -66,7 +65,7 @@ test("type a sentence, press Enter, click a word: its row is that of trace", { s
   await quiet(page);
 });
 
-test("heads and layers: by click, by keyboard, several, their average", { skip }, async () => {
+test("heads and layers are selected by click and keyboard, several or averaged", { skip }, async () => {
   const page = await view("token=12");
   await page.getByRole("button", { name: "Head 2", exact: true }).click();
   await expectRow(page, 0, 2, 12);
@@ -79,20 +78,20 @@ test("heads and layers: by click, by keyboard, several, their average", { skip }
   const rows = [rowOf(expected["attention.2"], 2, 12), rowOf(expected["attention.2"], 1, 12)];
   for (const [key, text] of await listed(page)) assert.ok(Math.abs(number(text) - Math.max(rows[0][key], rows[1][key])) <= 1e-6);
   await page.getByRole("button", { name: "average" }).click();
-  await page.waitForSelector("text=the average of the chosen heads");
+  await page.waitForSelector("text=the average of the selected heads");
   for (const [key, text] of await listed(page)) assert.ok(Math.abs(number(text) - (rows[0][key] + rows[1][key]) / 2) <= 1e-6);
   assert.equal(await page.locator(".heads .group").count(), 2, "grouped heads are drawn as groups");
   await quiet(page);
 });
 
-test("who looks at a word: the column of the map", { skip }, async () => {
+test("the other direction shows a column of the map", { skip }, async () => {
   const page = await view("token=3&layer=1&direction=from");
   const { data, shape: [, , T, S] } = expected["attention.1"];
   for (const [query, text] of await listed(page)) assert.ok(Math.abs(number(text) - data[query * S + 3]) <= 1e-6, `${query} of ${T}`);
   await quiet(page);
 });
 
-test("the map: a row's name, a cell under the pointer, the keyboard, a drag", { skip }, async () => {
+test("the map responds to row names, pointer, keyboard and drags", { skip }, async () => {
   const page = await view("layer=2&heads=3");
   await page.locator(".map .labels button[data-row='6']").click();
   await expectRow(page, 2, 3, 6);
@@ -115,11 +114,11 @@ test("the map: a row's name, a cell under the pointer, the keyboard, a drag", { 
   await page.mouse.up();
   await page.waitForTimeout(100);
   assert.ok(Number(await firstLabel()) > 0, "the map has moved");
-  assert.match(page.url(), /token=6/, "a drag chooses nothing");
+  assert.match(page.url(), /token=6/, "a drag does not change the selection");
   await quiet(page);
 });
 
-test("all heads at a glance: a click shows one large; windows leave the rest blank", { skip }, async () => {
+test("a click on a thumbnail shows the head; weights outside a window are blank", { skip }, async () => {
   const page = await view("token=15");
   await page.waitForFunction(() => document.querySelectorAll(".thumbs img").length === 12);
   await page.getByRole("button", { name: "Layer 1, head 3", exact: true }).click();
@@ -130,7 +129,7 @@ test("all heads at a glance: a click shows one large; windows leave the rest bla
   await quiet(page);
 });
 
-test("follow one token: forwards and back, with the numbers of trace", { skip }, async () => {
+test("the steps of a token have the numbers of trace, forwards and backwards", { skip }, async () => {
   const page = await view("view=follow&layer=1&heads=2&token=10");
   await page.waitForSelector("text=step 1 of");
   await page.getByRole("button", { name: "Residual stream" }).click();
@@ -150,7 +149,7 @@ test("follow one token: forwards and back, with the numbers of trace", { skip },
   await page.waitForSelector("h2:text('Weights')");
   await page.getByRole("button", { name: "next →" }).click();
   await page.waitForSelector("h2:text('Weighted sum')");
-  await page.getByRole("button", { name: "Back onto the stream" }).first().click();
+  await page.getByRole("button", { name: "Add to the stream" }).first().click();
   await page.waitForSelector(".worked .total");
   const [before, added, after] = (await page.$$eval(".worked tr", (rows) => rows.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)))).map((row) => row.slice(0, -1).map(number));
   after.forEach((x, i) => assert.ok(Math.abs(before[i] + added[i] - x) <= 2e-4, `${before[i]} + ${added[i]} = ${x}`));
@@ -173,7 +172,7 @@ const softmax = (logits, temperature = 1) => {
 const lastLogits = () => expected.logits.data.slice(-expected.logits.shape[2]);
 const bars = async (page) => new Map(await page.$$eval("[data-id]", (all) => all.map((each) => [Number(each.dataset.id), each.textContent])));
 
-test("what it would say: the softmax of trace's logits, and sliders that act at once", { skip }, async () => {
+test("predictions are the softmax of trace's logits, and sliders take effect immediately", { skip }, async () => {
   const page = await view("view=say");
   await page.waitForSelector("[data-id]");
   let wanted = softmax(lastLogits());
@@ -190,7 +189,7 @@ test("what it would say: the softmax of trace's logits, and sliders that act at 
   await quiet(page);
 });
 
-test("logit lens and surprise", { skip }, async () => {
+test("logit lens and surprise agree with trace", { skip }, async () => {
   const page = await view("view=say");
   await page.waitForSelector(".lens tbody tr");
   assert.equal(await page.locator(".lens tbody tr").count(), 4); // three layers and the end
@@ -202,13 +201,13 @@ test("logit lens and surprise", { skip }, async () => {
     assert.ok(Math.abs(found + Math.log2(p)) < 1e-4, `${i}`);
   });
   await page.locator("[data-bits]").nth(2).click();
-  await page.waitForSelector("text=Likeliest was");
+  await page.waitForSelector("text=Most likely:");
   await page.locator(".lens th button").nth(4).click();
   await page.waitForFunction(() => /place=/.test(location.hash));
   await quiet(page);
 });
 
-test("the keyboard alone: one stop for the words, arrow keys between them", { skip }, async () => {
+test("the page can be used with the keyboard alone", { skip }, async () => {
   const page = await view("token=4");
   await page.getByLabel("Text that the model reads").focus();
   const stops = [];
@@ -223,7 +222,7 @@ test("the keyboard alone: one stop for the words, arrow keys between them", { sk
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
   await expectRow(page, 0, 0, 6);
-  assert.equal(await page.evaluate(() => document.activeElement?.dataset.token), "6", "the focus stays where it was");
+  assert.equal(await page.evaluate(() => document.activeElement?.dataset.token), "6", "the focus does not move");
   await page.locator(".thumbs button[tabindex='0']").focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowRight");
@@ -232,7 +231,7 @@ test("the keyboard alone: one stop for the words, arrow keys between them", { sk
   await quiet(page);
 });
 
-test("what a head is for: scores as trace's maps give them; switched off, the loss changes, and comes back", { skip }, async () => {
+test("head scores agree with trace, and switching heads off changes the loss reversibly", { skip }, async () => {
   const page = await view("view=heads");
   await page.waitForSelector("[data-score]");
   const { data, shape: [, , T, S] } = expected["attention.2"];
@@ -251,13 +250,13 @@ test("what a head is for: scores as trace's maps give them; switched off, the lo
   assert.notEqual(after, before);
   assert.match(page.url(), /muted=self.0.1/);
   await page.waitForSelector("[data-clearest=itself]");
-  await page.getByRole("button", { name: "all on again" }).click();
+  await page.getByRole("button", { name: "Switch all on" }).click();
   await page.waitForFunction(() => document.querySelector("#loss-after")?.textContent === "");
   assert.equal(await page.locator("#loss-before").textContent(), before);
   await quiet(page);
 });
 
-test("playgrounds: the worked example by hand, saturation, waves, rotation, norms, masks", { skip }, async () => {
+test("playgrounds reproduce the worked examples", { skip }, async () => {
   const page = await view("view=play&play=example");
   const cell = (name, at) => page.locator(`[data-matrix^="${name}"] [data-cell="${at}"]`).textContent();
   assert.equal(await cell("3.", "0,0"), "0.5065");
@@ -294,16 +293,16 @@ test("the quiz explains right and wrong answers", { skip }, async () => {
   await page.waitForSelector("#why:has-text('Right.')");
   await page.keyboard.press("Enter"); // the next button has the focus
   await page.locator("[data-choice='0']").click();
-  await page.waitForSelector("#why:has-text('Not so.')");
+  await page.waitForSelector("#why:has-text('Wrong.')");
   assert.match(page.url(), /question=1/);
   await quiet(page);
 });
 
-test("take it along: one HTML file that works alone, SVG, PNG", { skip }, async () => {
+test("a view is exported as a self-contained HTML file, SVG and PNG", { skip }, async () => {
   const page = await view("token=9&layer=1&heads=2");
   await expectRow(page, 1, 2, 9);
   const saved = async (name) => {
-    if (!(await page.getByRole("button", { name }).isVisible())) await page.getByRole("button", { name: "Take along" }).click();
+    if (!(await page.getByRole("button", { name }).isVisible())) await page.getByRole("button", { name: "Export" }).click();
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
     const path = join(folder, download.suggestedFilename());
     await download.saveAs(path);
@@ -321,7 +320,7 @@ test("take it along: one HTML file that works alone, SVG, PNG", { skip }, async 
   await quiet(alone);
 });
 
-test("files without a browser: the same numbers", { skip }, async () => {
+test("files written without a browser have the same numbers", { skip }, async () => {
   const html = join(folder, "view.html");
   execFileSync(fovea, ["inspect", model, TEXT, "--layer", "2", "--head", "1", "--out", html]);
   const page = await opened(`file://${html}`);
@@ -333,7 +332,7 @@ test("files without a browser: the same numbers", { skip }, async () => {
   assert.deepEqual(tensors(file)["attention.2"], expected["attention.2"]);
 });
 
-test("hostile text is text", { skip }, async () => {
+test("hostile text is not interpreted as markup", { skip }, async () => {
   const page = await view("");
   const hostile = "<img src=x onerror=\"document.title='pwned'\"> \u202Eאבג 👩‍👩‍👧 </script><script>document.title='pwned'</script> & \u0000 &lt;";
   await page.getByLabel("Text that the model reads").fill(hostile);
@@ -352,12 +351,12 @@ test("hostile text is text", { skip }, async () => {
   await quiet(page);
 });
 
-test("a megabyte is refused with a sentence", { skip }, async () => {
+test("a megabyte of text is refused with an error", { skip }, async () => {
   const page = await view("");
   await page.getByLabel("Text that the model reads").evaluate((box) => {
     const clipboardData = new DataTransfer();
     clipboardData.setData("text", "x".repeat(1 << 20));
-    if (box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }))) throw new Error("it was let in");
+    if (box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }))) throw new Error("the text was accepted");
   });
   await page.waitForSelector("[role=alert]:has-text('expected at most')");
   await quiet(page);
@@ -366,7 +365,7 @@ test("a megabyte is refused with a sentence", { skip }, async () => {
   assert.match((await answer.json()).error.message, /expected at most/);
 });
 
-test("other hosts and origins are not let in, and no path leads out", { skip }, async () => {
+test("other hosts, origins and paths are refused", { skip }, async () => {
   const { request } = await import("node:http");
   const { hostname, port } = new URL(server.address);
   const status = (path, headers) => new Promise((resolve, reject) => request({ host: hostname, port, path, headers }, (answer) => { answer.resume(); resolve(answer.statusCode); }).on("error", reject).end());
@@ -376,7 +375,7 @@ test("other hosts and origins are not let in, and no path leads out", { skip }, 
   for (const path of ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/spec?model=../../etc", "/api/spec?model=7", "/api/spec?model=0@999"]) assert.ok([400, 404].includes(await status(path, {})), path);
 });
 
-test("the view is in the address: a reload shows it again", { skip }, async () => {
+test("a reload restores the view from the address", { skip }, async () => {
   const page = await view("token=11&layer=2&heads=1&view=sentence");
   await expectRow(page, 2, 1, 11);
   await page.reload();
@@ -392,7 +391,7 @@ for (const [name, options] of Object.entries({
   light: { colorScheme: "light" }, dark: { colorScheme: "dark" },
   phone: { viewport: { width: 360, height: 740 }, hasTouch: true },
 })) {
-  test(`nothing is wrong for axe, and nothing wider than the screen: ${name}`, { skip }, async () => {
+  test(`views have no accessibility violations and fit the screen: ${name}`, { skip }, async () => {
     for (const each of views) {
       const page = await view(`view=${each}`, options);
       await page.waitForTimeout(700);
@@ -404,7 +403,7 @@ for (const [name, options] of Object.entries({
   });
 }
 
-test("a thousand tokens: tiles of what is in sight, at the screen's resolution, never the whole", { skip }, async () => {
+test("a map of a thousand tokens requests only visible tiles at the screen's resolution", { skip }, async () => {
   const page = await opened(null);
   const asked = [];
   page.on("request", (request) => { if (request.url().includes("api/map")) asked.push(new URL(request.url()).searchParams); });
@@ -421,6 +420,6 @@ test("a thousand tokens: tiles of what is in sight, at the screen's resolution, 
   for (let i = 0; i < 3; ++i) await page.mouse.dblclick(box.x + 300, box.y + 300);
   const closer = () => asked.some((query) => cells(query.get("q")) > 1 && query.get("q") && !query.get("step"));
   for (let i = 0; i < 100 && !closer(); ++i) await page.waitForTimeout(100);
-  assert.ok(closer(), "closer, single tokens are asked for");
+  assert.ok(closer(), "zooming in requests single tokens");
   await quiet(page);
 });

@@ -1,5 +1,5 @@
-// Every kind of model: encoders, encoders with decoders, grouped heads, windows, experts; compared with the fixtures that
-// reference implementations made.
+// Every kind of model: encoders, encoder-decoders, grouped heads, windows, experts; compared with the fixtures of
+// reference implementations.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ after(closeBrowser);
 
 const fixture = (name) => join(shared, "fixtures/models", name);
 
-/** The first row of a fixture that has no padding: its ids as text, and which row it is. */
+/** Returns the first row of a fixture without padding, and its ids. */
 function wholeRow(found, name = "input_ids") {
   const { shape: [rows, length], data } = found[name];
   const mask = found.attention_mask.data;
@@ -20,19 +20,19 @@ function wholeRow(found, name = "input_ids") {
   return { row, ids: [...data.slice(row * length, (row + 1) * length)].map(Number) };
 }
 
-/** A head of one sequence of a batch as if it stood alone. */
+/** Returns the attention of one sequence of a batch. */
 const alone = ({ shape: [, H, T, S], data }, row) => ({ shape: [1, H, T, S], data: data.slice(row * H * T * S, (row + 1) * H * T * S) });
 
 async function expectRow(page, wanted) {
   const best = wanted.indexOf(Math.max(...wanted));
   await page.waitForFunction(({ key, least }) => Number(document.querySelector(`[data-weight="${key}"]`)?.textContent) > least, { key: best, least: wanted[best] - 1e-5 });
   const told = await page.$$eval("[data-weight]", (all) => all.map((each) => [Number(each.dataset.weight), each.textContent]));
-  // The reference's own arithmetic is float32 as well: 1e-5 is what both may differ by.
+  // The reference computes in float32 as well, so both may differ by 1e-5.
   for (const [key, text] of told) assert.ok(Math.abs(number(text) - wanted[key]) <= 1e-5, `${key}: ${text}, ${wanted[key]}`);
 }
 
 for (const [name, told] of [["bert", null], ["mixtral", "share 2 sets of keys and values"], ["gemma2", "window of"]]) {
-  test(`${name}: the row of the reference`, { skip }, async () => {
+  test(`${name}: a row equals that of the reference`, { skip }, async () => {
     const found = tensors(join(fixture(name), "expected.safetensors"));
     const { row, ids } = wholeRow(found);
     const server = await served(fixture(name));
@@ -44,21 +44,21 @@ for (const [name, told] of [["bert", null], ["mixtral", "share 2 sets of keys an
   });
 }
 
-test("an encoder and decoder: cross-attention beside the translation", { skip }, async () => {
+test("cross-attention is shown with source and target", { skip }, async () => {
   const both = await served(fixture("marian"));
   const page = await opened(`${both.address}#text=5+6+7+8&target=9+10+11&look=cross&token=1&layer=0&heads=0`);
   await page.waitForSelector("[data-weight]");
   const source = await page.$$eval(".sentence", (all) => all.length);
-  assert.equal(source, 2, "the answer and the source");
+  assert.equal(source, 2, "the target and the source");
   const told = await page.$$eval("[data-weight]", (all) => all.map((each) => Number(each.textContent)));
   assert.ok(Math.abs(told.reduce((a, b) => a + b, 0) - 1) < 1e-5);
-  await page.getByRole("button", { name: "The source in itself" }).click();
+  await page.getByRole("button", { name: "Encoder self-attention" }).click();
   await page.waitForFunction(() => document.querySelectorAll(".sentence button").length === 4);
   assert.deepEqual(page.problems, []);
   both.stop();
 });
 
-test("experts: where the router sends each token", { skip }, async () => {
+test("the experts of each token are shown", { skip }, async () => {
   const mixture = await served(fixture("mixtral"));
   const page = await opened(`${mixture.address}#text=5+6+7+8`);
   await page.waitForSelector("h2:text('Experts')");
@@ -68,7 +68,7 @@ test("experts: where the router sends each token", { skip }, async () => {
   mixture.stop();
 });
 
-test("cross-attention is the reference's, in both directions", { skip }, async () => {
+test("cross-attention equals that of the reference in both directions", { skip }, async () => {
   const found = tensors(join(fixture("marian"), "expected.safetensors"));
   const { row, ids } = wholeRow(found);
   const T = found.labels.shape[1];
@@ -78,7 +78,7 @@ test("cross-attention is the reference's, in both directions", { skip }, async (
   const text = `text=${ids.join("+")}&target=${labels.slice(0, -1).join("+")}&look=cross&layer=1&heads=2`;
   const page = await opened(`${server.address}#${text}&token=4`);
   await expectRow(page, rowOf(cross, 2, 4));
-  await page.getByRole("button", { name: "who looks at it" }).click();
+  await page.getByRole("button", { name: "attended by" }).click();
   await page.locator(".sentence button").nth(ids.length - 1).click();
   await page.waitForFunction((token) => location.hash.includes(`token=${token}`), ids.length - 1);
   await expectRow(page, Array.from({ length: T }, (_, t) => rowOf(cross, 2, t)[ids.length - 1]));
@@ -86,7 +86,7 @@ test("cross-attention is the reference's, in both directions", { skip }, async (
   server.stop();
 });
 
-test("an encoder that gives one vector: it moves when heads are off", { skip }, async () => {
+test("switching heads off changes the vector of an encoder", { skip }, async () => {
   const server = await served(fixture("mpnet"));
   const page = await opened(`${server.address}#view=heads&text=5+6+7+8+9&muted=self.0.1`);
   const text = await page.locator("#cosine, #loss-after").first().textContent();

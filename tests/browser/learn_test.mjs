@@ -1,4 +1,4 @@
-// Watch it learn: over a training that runs, afterwards, and two models side by side.
+// The view of a training run, during and after it, and the comparison of two models.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,12 +14,12 @@ let model;
 before(() => { if (!skip) model = trained(); });
 after(closeBrowser);
 
-test("curves, checkpoints side by side, heads as they form", { skip }, async () => {
+test("the view shows curves, two checkpoints side by side, and a head at each checkpoint", { skip }, async () => {
   const server = await served(model);
   const page = await opened(`${server.address}#text=${encodeURIComponent(TEXT)}&view=learn`);
   await page.waitForSelector("h2:has-text('step 30')");
-  assert.equal(await page.locator("[data-field=model]").inputValue(), "0@10", "the beginning stands on the left");
-  assert.equal(await page.locator("[data-field=other]").inputValue(), "0@30", "the end on the right");
+  assert.equal(await page.locator("[data-field=model]").inputValue(), "0@10", "the first checkpoint is on the left");
+  assert.equal(await page.locator("[data-field=other]").inputValue(), "0@30", "the last checkpoint is on the right");
   await page.waitForSelector("text=The maps differ by");
   await page.waitForFunction(() => document.querySelectorAll("figure canvas").length === 3);
   assert.equal(await page.locator("[data-field=model] option").count(), 4);
@@ -27,12 +27,12 @@ test("curves, checkpoints side by side, heads as they form", { skip }, async () 
   await page.waitForSelector("h2:has-text('Head 2 of layer 0')");
   await page.locator("[data-field=model]").selectOption("0");
   await page.locator("[data-field=other]").selectOption("0");
-  await page.waitForSelector("text=The maps differ by 0.000000 at most");
+  await page.waitForSelector("text=The maps differ by at most 0.000000");
   assert.deepEqual(page.problems, []);
   server.stop();
 });
 
-test("two models side by side differ by what trace says", { skip }, async () => {
+test("the difference of two models is that of their traces", { skip }, async () => {
   const server = await served(model, model);
   const page = await opened(`${server.address}#text=${encodeURIComponent(TEXT)}&view=learn&model=0%4010&other=1&layer=1&heads=1`);
   await page.waitForSelector("text=The maps differ by");
@@ -48,7 +48,7 @@ test("two models side by side differ by what trace says", { skip }, async () => 
   server.stop();
 });
 
-test("fovea train --inspect: the page over a training from its first step on", { skip }, async () => {
+test("fovea train --inspect shows a training run from its first step", { skip }, async () => {
   const text = join(folder, "running.txt");
   writeFileSync(text, "Whether 'tis nobler in the mind to suffer the slings and arrows.\n".repeat(400));
   const training = spawn(fovea, ["train", text, "--out", join(folder, "running"), "--inspect", "--steps", "1000000", "--save-every", "200", "--keep", "1000", "--evaluate-every", "0",
@@ -67,7 +67,7 @@ test("fovea train --inspect: the page over a training from its first step on", {
   await page.waitForSelector("h2:has-text('Head 0 of layer 0')", { timeout: 60000 });
   await page.waitForFunction(() => document.querySelectorAll("figure canvas").length >= 2, null, { timeout: 60000 });
   assert.match(await page.locator(".sample").first().textContent(), /\S/);
-  await page.getByRole("link", { name: "Where it looks" }).click();
+  await page.getByRole("link", { name: "Attention" }).click();
   await page.waitForSelector("[data-weight]");
   assert.deepEqual(page.problems, []);
   training.kill("SIGINT");

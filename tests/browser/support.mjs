@@ -1,4 +1,4 @@
-// A model, the program on it, and a browser; and the numbers of `fovea trace` to compare with.
+// A small model, the inspector with it, a browser, and the results of `fovea trace` for comparison.
 
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,13 +9,13 @@ import { join } from "node:path";
 export const fovea = process.env.FOVEA_BIN ?? "build/release/fovea";
 export const shared = process.env.FOVEA_SHARED ?? "";
 const CHROMIUM = process.env.FOVEA_CHROMIUM ?? "/usr/bin/chromium";
-// Without these Chromium looks up hosts of its maker's at every start.
+// Without these flags, Chromium contacts hosts of its vendor at every start.
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 
 const require = createRequire(process.env.FOVEA_NODE_MODULES ? join(process.env.FOVEA_NODE_MODULES, "x.js") : import.meta.url);
 
-/** Why browser tests cannot run here, or false. */
+/** Returns why browser tests cannot run, or false. */
 export function missing() {
   for (const name of ["playwright-core", "axe-core"]) {
     try {
@@ -24,13 +24,13 @@ export function missing() {
       return `${name} is not installed; see tests/browser/package.json`;
     }
   }
-  return existsSync(CHROMIUM) ? false : `${CHROMIUM} is not there`;
+  return existsSync(CHROMIUM) ? false : `${CHROMIUM} is missing`;
 }
 
 export const folder = mkdtempSync(join(tmpdir(), "fovea-browser-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-/** A small model with grouped heads and a window, and the training that made it. */
+/** Trains a small model with grouped heads and a window; returns the directory of the run. */
 export function trained() {
   const text = join(folder, "corpus.txt");
   const line = "To be, or not to be: that is the question. Whether 'tis nobler in the mind to suffer <b>slings</b> & arrows.\n";
@@ -41,7 +41,7 @@ export function trained() {
   return out;
 }
 
-/** Starts `fovea inspect` and gives its address. */
+/** Starts `fovea inspect` and returns its address. */
 export async function served(...models) {
   const [first, ...others] = models;
   const child = spawn(fovea, ["inspect", first, ...others.flatMap((each) => ["--with", each]), "--no-browser"], { stdio: ["ignore", "pipe", "pipe"] });
@@ -54,13 +54,13 @@ export async function served(...models) {
 }
 
 let browser;
-/** A page that fails the test on errors, and on anything that it asks of others. */
+/** Opens a page and records errors and requests to other hosts as problems. */
 export async function opened(address, options = {}) {
   const { chromium } = require("playwright-core");
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(120000); // a busy machine, not a broken page
+  page.setDefaultTimeout(120000); // long enough for a busy machine
   page.problems = [];
   page.on("console", (message) => { if (message.type() === "error" || message.type() === "warning") page.problems.push(message.text()); });
   page.on("pageerror", (error) => page.problems.push(error.message));
@@ -73,14 +73,14 @@ export async function closeBrowser() {
   await browser?.close();
 }
 
-/** What axe finds wrong. */
+/** Returns the violations that axe finds. */
 export async function violations(page) {
   await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
   const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
   return found.violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.target.join(" ")).slice(0, 3).join("; ")}`);
 }
 
-/** What `fovea trace` writes of a text, by name: {shape, data}. */
+/** Returns the results of `fovea trace` by name: {shape, data}. */
 export function traced(model, ids) {
   const file = join(folder, "trace.safetensors");
   execFileSync(fovea, ["trace", model, "--ids", ids.join(","), "--out", file]);
@@ -100,11 +100,11 @@ export function tensors(file) {
   return found;
 }
 
-/** One row of an attention map. */
+/** Returns one row of an attention map. */
 export function rowOf(tensor, head, query) {
   const [, , T, S] = tensor.shape;
   return tensor.data.slice((head * T + query) * S, (head * T + query + 1) * S);
 }
 
-/** Numbers as the page writes them. */
+/** Parses a number in the format of the page. */
 export const number = (text) => Number(text.replace("−", "-"));

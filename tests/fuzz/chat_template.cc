@@ -1,6 +1,6 @@
-// A chat template over one conversation, within limits. The template stands alone, or before a NUL
-// followed by the JSON of its variables. The same bytes as the parts of a conversation: none of
-// their words, names of members included, become special tokens.
+// Renders a chat template for one conversation, within limits. The input is a template, optionally
+// followed by a NUL and the JSON of its variables. The same bytes also serve as the parts of a
+// conversation: none of their text, including the names of members, may become a special token.
 
 #include "base/json.h"
 #include "fovea/chat.h"
@@ -23,7 +23,7 @@ std::tm moment() {
   return time;
 }
 
-// Of its special tokens none occurs in JSON outside of strings, as in "false" or 1e5.
+// None of its special tokens occurs in JSON outside strings, as in "false" or 1e5.
 const Tokenizer& tokenizer() {
   constexpr const char* kJson = R"({"added_tokens": [
     {"id": 3, "content": "<s>", "special": true},
@@ -40,7 +40,7 @@ void keep_as_text(std::string_view json) {
   const ChatRequest safe = guarded(request, tokenizer());
   for (const std::string* text : {&safe.messages, &safe.tools, &safe.documents, &safe.variables}) {
     for (const int32_t id : tokenizer().encode(*text, SpecialTokens::guarded)) {
-      require(!tokenizer().is_special(id), "no word of a conversation is a special token");
+      require(!tokenizer().is_special(id), "no text of a conversation becomes a special token");
     }
   }
 }
@@ -56,11 +56,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   succeeds_soon([&, source = source, variables = variables] {
     const ChatTemplate parsed = ChatTemplate::parse(source, "fuzz");
     const auto result = parsed.render(variables.empty() ? kVariables : variables, limits, moment);
-    require(result.text.size() <= limits.output_bytes, "the text keeps its limit");
+    require(result.text.size() <= limits.output_bytes, "the text respects its limit");
     size_t done = 0;
     for (const auto& span : result.assistant.value_or(std::vector<ChatTemplate::Span>())) {
       require(span.begin >= done && span.end >= span.begin && span.end <= result.text.size(),
-              "spans lie in the text, in order");
+              "spans lie within the text, in order");
       done = span.begin;
     }
   });

@@ -1,4 +1,4 @@
-// config.json: a Spec that is accepted is written and read again as the same Spec.
+// config.json: an accepted Spec can be written by its family, and by some family in general.
 
 #include "base/json.h"
 #include "families/registry.h"
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Spec spec;
     Config reader(json, "config.json");
     describe(reader, family, spec);
-    require(can_express(family, spec), "the family can write what it has read");
+    require(can_express(family, spec), "the family can write the Spec that it read");
     require(can_express(family_for(spec), spec), "some family can write any Spec");
   });
   return 0;

@@ -1,4 +1,4 @@
-// Encoding and decoding with tokenizers of every kind; the first byte chooses one.
+// Encodes and decodes with tokenizers of every kind; the first byte selects one.
 
 #include "base/json.h"
 #include "fuzz.h"
@@ -22,12 +22,13 @@ const std::vector<Tokenizer>& tokenizers() {
 
 void encode(const Tokenizer& tokenizer, std::string_view text) {
   const Encoding whole = tokenizer.encoding(text, {.add_special_tokens = false});
-  require(whole.ids == tokenizer.encode(text), "both ways to encode agree");
-  require(whole.ids.size() <= 64 * text.size() + (1 << 17), "ids are in proportion to the text");
+  require(whole.ids == tokenizer.encode(text), "encoding() and encode() agree");
+  require(whole.ids.size() <= 64 * text.size() + (1 << 17),
+          "the number of ids is bounded by the text");
   uint32_t begin = 0;
   for (const Offsets& at : whole.byte_offsets) {
-    require(at.begin <= at.end && at.end <= text.size(), "a token lies in its text");
-    if (at.begin == at.end) continue;  // trimmed to nothing, it may stand behind what comes next
+    require(at.begin <= at.end && at.end <= text.size(), "a token lies within its text");
+    if (at.begin == at.end) continue;  // an empty token may follow later ones
     require(at.begin >= begin, "tokens are in order");
     begin = at.begin;
   }
@@ -36,9 +37,10 @@ void encode(const Tokenizer& tokenizer, std::string_view text) {
   for (const int32_t id : whole.ids) streamed += decoder.add(id);
   streamed += decoder.finish();
   const std::string decoded = tokenizer.decode(whole.ids);
-  require(streamed == decoded, "decoding one by one gives the same text");
-  require(utf8::valid_prefix(decoded) == decoded.size(), "what is decoded is UTF-8");
-  require(decoded.size() <= 64 * (whole.tokens.bytes() + 1) + (1 << 17), "and in proportion too");
+  require(streamed == decoded, "decoding token by token gives the same text");
+  require(utf8::valid_prefix(decoded) == decoded.size(), "decoded text is UTF-8");
+  require(decoded.size() <= 64 * (whole.tokens.bytes() + 1) + (1 << 17),
+          "the decoded text is bounded by the tokens");
   tokenizer.encode(text, SpecialTokens::parsed);
   tokenizer.unknown(text);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-// What every fuzz target holds: bytes that nobody vouches for end in a result or in an Error of one
-// line. A target is a file with one function, LLVMFuzzerTestOneInput; tests/fuzz.cmake makes two
-// programs of it: one that libFuzzer drives, one that replays corpus/TARGET as a test.
+// The invariant of every fuzz target: untrusted bytes end in a result or in an Error of one line. A
+// target is a file with one function, LLVMFuzzerTestOneInput. tests/fuzz.cmake builds two programs
+// from it: one that libFuzzer drives, and one that replays corpus/TARGET as a test.
 
 #include <cstdint>
 #include <cstdio>
@@ -17,14 +17,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace fovea {
 
-// Like a failed assertion, in any build.
+// An assertion that is checked in every build.
 inline void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "violated: %s\n", what);
   std::abort();
 }
 
-// Runs `action`. Whether it ended without an Error.
+// Runs `action` and returns whether it ended without an Error.
 template <class Action>
 bool succeeds(Action&& action) {
   try {
@@ -37,14 +37,14 @@ bool succeeds(Action&& action) {
   }
 }
 
-// The same for what must end soon, whatever the input says: within CPU time that is ample even
-// under sanitizers.
+// Like succeeds(), and checks that `action` ends within a CPU time that is ample even under
+// sanitizers.
 template <class Action>
 bool succeeds_soon(Action&& action) {
   constexpr std::clock_t kMostSeconds = 30;
   const std::clock_t begin = std::clock();
   const bool succeeded = succeeds(std::forward<Action>(action));
-  require(std::clock() - begin < kMostSeconds * CLOCKS_PER_SEC, "it ends soon");
+  require(std::clock() - begin < kMostSeconds * CLOCKS_PER_SEC, "it ends within the time limit");
   return succeeded;
 }
 
@@ -52,7 +52,7 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Some targets take two texts: what comes before the first NUL, and what comes behind it.
+// Splits the input of targets with two texts at the first NUL.
 struct TwoTexts {
   std::string_view first, second;
 };

@@ -1,5 +1,5 @@
-// A .gguf file: what is accepted describes values and tensors within the file, its matrices decode
-// and its vocabulary encodes.
+// A .gguf file: in an accepted file, values and tensors lie within the file, matrices can be
+// decoded and the vocabulary can encode.
 
 #include "families/gguf.h"
 #include "base/memory_file.h"
@@ -13,7 +13,7 @@ namespace {
 void within(const Gguf& file, const char* data, size_t bytes) {
   const MappedFile& mapping = *file.file();
   require(data >= mapping.data() && data + bytes <= mapping.data() + mapping.size(),
-          "a value or a tensor lies in its file");
+          "a value or a tensor lies within its file");
 }
 
 void use(const std::string& path) {

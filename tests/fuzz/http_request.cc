@@ -1,5 +1,5 @@
-// The bytes of one connection: the same requests come out of them however they were cut on the way.
-// The first byte says where.
+// The bytes of one connection give the same requests, however they are split. The first byte
+// selects the split.
 
 #include <optional>
 #include <vector>
@@ -8,18 +8,18 @@
 #include "http/body_reader.h"
 #include "http/request_head.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-constexpr HttpLimits kLimits{.header_bytes = 2048, .body = 1024};
+constexpr Limits kLimits{.header_bytes = 2048, .body = 1024};
 
 struct Heard {
   std::vector<std::string> requests;  // method, path and body
-  int refused = 0;                    // the status that ended it
+  int refused = 0;                    // the status of the refusal
   bool operator==(const Heard&) const = default;
 };
 
-// Reads as a connection does, from bytes that arrive `step` at a time.
+// Reads like a connection, from bytes that arrive in pieces of `step`.
 class Listener {
  public:
   Heard listen(std::string_view bytes, size_t step) {
@@ -30,7 +30,8 @@ class Listener {
         }
       }
     } catch (const Refusal& refusal) {
-      require(refusal.status >= 400 && refusal.status < 600, "a refusal has its status");
+      require(refusal.status >= 400 && refusal.status < 600,
+              "a refusal has a client or server error status");
       require(refusal.message.find('\n') == std::string::npos, "a refusal is one line");
       heard_.refused = refusal.status;
     }
@@ -38,20 +39,20 @@ class Listener {
   }
 
  private:
-  // Takes what can be taken now; whether there may be more.
+  // Consumes the bytes that arrived; returns whether there may be more to read.
   bool proceed() {
     if (!head_) {
       head_ = read_head(waiting_, kLimits);
       if (!head_) return false;
-      require(head_->bytes <= waiting_.size(), "a head lies in what arrived");
+      require(head_->bytes <= waiting_.size(), "a head lies within the bytes that arrived");
       waiting_.erase(0, head_->bytes);
       body_.emplace(head_->body_bytes, head_->chunked, kLimits.body);
     }
     const size_t taken = body_->take(waiting_);
-    require(taken <= waiting_.size(), "a body takes what arrived");
+    require(taken <= waiting_.size(), "a body takes at most the bytes that arrived");
     waiting_.erase(0, taken);
     if (!body_->done()) return false;
-    require(body_->body().size() <= kLimits.body, "a body keeps to the limit");
+    require(body_->body().size() <= kLimits.body, "a body respects the limit");
     heard_.requests.push_back(head_->request.method + " " + head_->request.path + " " +
                               body_->body());
     head_.reset();
@@ -65,14 +66,14 @@ class Listener {
 };
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace fovea::serve;
+  using namespace fovea::http;
   if (size == 0) return 0;
   const std::string_view bytes = fovea::text_of(data + 1, size - 1);
   const Heard whole = Listener().listen(bytes, size);
   const Heard cut = Listener().listen(bytes, 1 + data[0] % 64);
-  fovea::require(whole == cut, "where the bytes were cut makes no difference");
+  fovea::require(whole == cut, "the result does not depend on the split");
   return 0;
 }

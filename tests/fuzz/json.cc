@@ -1,5 +1,5 @@
-// JSON: what is accepted is written and read again as the same value, and the reader of parts takes
-// the same texts as the one of trees (keys may come twice there).
+// JSON: an accepted value survives writing and reading, and the event reader accepts the texts that
+// the tree reader accepts (it also allows duplicate keys).
 
 #include "base/json.h"
 #include "fuzz.h"
@@ -11,10 +11,10 @@ class Events : public JsonReader {
  protected:
   void scalar(nlohmann::json&&) override {}
   void begin_object() override { ++depth_; }
-  void key(std::string&&) override { require(depth_ > 0, "a key is in an object"); }
+  void key(std::string&&) override { require(depth_ > 0, "a key is inside an object"); }
   void end_object() override { --depth_; }
   void begin_array() override { ++depth_; }
-  void end_array() override { require(--depth_ >= 0, "what ends has begun"); }
+  void end_array() override { require(--depth_ >= 0, "an array ends only after it has begun"); }
 
  private:
   int depth_ = 0;
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   nlohmann::json value;
   const bool whole = succeeds([&] { value = parse_json(text, "fuzz.json"); });
   const bool parts = succeeds([&] { Events().read(text, "fuzz.json"); });
-  require(!whole || parts, "what is read as a tree is read in parts");
+  require(!whole || parts, "the event reader accepts a text that the tree reader accepts");
   if (whole) require(parse_json(pretty(value), "fuzz.json") == value, "JSON survives writing");
   return 0;
 }

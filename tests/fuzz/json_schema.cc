@@ -1,5 +1,5 @@
-// A JSON Schema and, behind a NUL, bytes that choose: whatever is written under it comes to an end,
-// and is JSON, and what is remembered meanwhile stays small.
+// A JSON Schema, a NUL, and bytes that select the continuations: generation under any schema ends,
+// gives JSON, and uses little memory.
 
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -11,10 +11,10 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kMostBytes = 256;  // then the shortest way to the end
+constexpr size_t kMostBytes = 256;  // beyond this, the shortest way to the end is taken
 constexpr size_t kMostMemory = size_t{64} << 20;
 
-// The bytes that may come next; those that lead to the end soonest, if it is time.
+// Returns the allowed next bytes; if `to_the_end`, only those on a shortest way to the end.
 std::vector<uint8_t> next_bytes(GrammarAutomaton& automaton, int32_t state, bool to_the_end) {
   std::vector<uint8_t> found;
   int64_t least = automaton.need(state);
@@ -32,14 +32,14 @@ void write_under(GrammarAutomaton& automaton, std::string_view choices) {
   int32_t state = automaton.start();
   while (!automaton.accepts(state)) {
     const std::vector<uint8_t> next = next_bytes(automaton, state, written.size() >= kMostBytes);
-    require(!next.empty(), "a value can always be ended");
+    require(!next.empty(), "a value can always be completed");
     const size_t choice =
         written.size() < choices.size() ? static_cast<uint8_t>(choices[written.size()]) : 0;
     written += static_cast<char>(next[choice % next.size()]);
-    require(automaton.bytes() < kMostMemory, "an automaton is small");
+    require(automaton.bytes() < kMostMemory, "an automaton uses little memory");
     state = automaton.step(state, static_cast<uint8_t>(written.back()));
   }
-  require(nlohmann::json::accept(written), "what is written is JSON");
+  require(nlohmann::json::accept(written), "the generated text is JSON");
 }
 
 }  // namespace

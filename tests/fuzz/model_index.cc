@@ -1,4 +1,4 @@
-// model.safetensors.index.json beside two shards, each with one tensor.
+// model.safetensors.index.json for two shards with one tensor each.
 
 #include "base/files.h"
 #include "checkpoint/safetensors.h"

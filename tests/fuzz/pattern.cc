@@ -1,4 +1,4 @@
-// A regular expression and, behind a NUL, a text: what is found covers the text.
+// A regular expression, a NUL, and a text: the pieces that are found cover the text.
 
 #include "unicode/pattern.h"
 
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [expression, text] = two_texts(data, size);
-  // Patterns come out of JSON and texts out of normalisation: both are UTF-8.
+  // Patterns are read from JSON, and texts are normalised: both are UTF-8.
   if (utf8::valid_prefix(expression) < expression.size()) return 0;
   if (utf8::valid_prefix(text) < text.size()) return 0;
   succeeds_soon([expression = expression, text = text] {
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       require(stretch.begin == done && stretch.end >= done, "stretches touch");
       done = stretch.end;
     }
-    require(done == text.size(), "stretches cover the text");
+    require(done == text.size(), "the pieces cover the text");
   });
   return 0;
 }

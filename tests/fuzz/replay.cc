@@ -1,4 +1,5 @@
-// Runs a fuzz target on every file of the folders and files named: the main of the tests.
+// Runs a fuzz target on every given file and on every file of the given folders: the main function
+// of the tests.
 
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ int main(int count, char** arguments) {
   }
   for (const std::string& path : paths) {
     std::printf("%s\n", path.c_str());
-    std::fflush(stdout);  // so that a crash shows which one it was
+    std::fflush(stdout);  // names the input before a crash
     const std::string bytes = fovea::read_file(path);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   }

@@ -1,6 +1,6 @@
-// The JSON of a request, for the route that the first byte names: options in their bounds, or an
-// error that a client can read. The same bytes as the arguments of a call, and as a whole answer of
-// a model, which both may hold JSON of any depth.
+// The JSON of a request to the route that the first byte selects gives options within their bounds,
+// or an error for the client. The same bytes serve as the arguments of a tool call and as an entire
+// answer of a model; both may contain JSON of any depth.
 
 #include "fuzz.h"
 #include "serve/answer_limits.h"
@@ -20,18 +20,19 @@ int depth_of(const Json& json) {
 void use_as_request(const std::string& text, unsigned route) {
   ApiRequest request;
   read_fields(parse_body(text), route, 100, request);
-  require(request.options.sampling.temperature >= 0, "a temperature in its bounds");
+  require(request.options.sampling.temperature >= 0, "the temperature is within its bounds");
   for (const int32_t id : request.ids) require(id >= 0 && id < 100, "a token id");
-  require(bytes_of_token(request, 64, 1024) > 0, "a token takes some bytes");
+  require(bytes_of_token(request, 64, 1024) > 0, "a token takes at least one byte");
 }
 
 void use_as_call(const std::string& text) {
   const Json json = json_or_discarded(text);
-  require(json.is_discarded() || depth_of(json) <= kMostDepth, "JSON keeps to its depth");
+  require(json.is_discarded() || depth_of(json) <= kMostDepth,
+          "JSON respects the limit of its depth");
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
           "JSON survives writing");
   const ToolCalls found = find_tool_calls(text);
-  require(!found.calls.empty() || found.text == text, "what is no call stays text");
+  require(!found.calls.empty() || found.text == text, "an answer without calls stays text");
   std::string streamed;
   ToolCallFilter filter;
   for (const char c : text) streamed += filter.add({&c, 1});
@@ -50,10 +51,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     use_as_request(text, routes[data[0] % routes.size()].of);
   } catch (const ApiError& error) {
-    fovea::require(error.status >= 400 && error.status < 500, "the client's fault");
+    fovea::require(error.status >= 400 && error.status < 500, "the status is a client error");
     fovea::require(!error.message.empty() && error.message.find('\n') == std::string::npos,
                    "an error is one line");
-    fovea::require(error.message.size() < 2000, "an error quotes little");
+    fovea::require(error.message.size() < 2000, "an error is short");
   }
   return 0;
 }

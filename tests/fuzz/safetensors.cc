@@ -1,4 +1,4 @@
-// A safetensors file: the header that is accepted describes tensors within the file.
+// A safetensors file: an accepted header describes tensors within the file.
 
 #include "checkpoint/safetensors.h"
 #include "base/memory_file.h"
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const StoredTensor& stored : tensors.stored()) {
       require(stored.data >= mapping.data() &&
                   stored.data + stored.bytes <= mapping.data() + mapping.size(),
-              "a tensor lies in its file");
+              "a tensor lies within its file");
       succeeds([&] { tensors.tensor(stored.name); });
     }
   });

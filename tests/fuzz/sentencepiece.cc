@@ -1,4 +1,4 @@
-// A SentencePiece .model: what is accepted is a tokenizer that encodes and decodes.
+// A SentencePiece .model: an accepted model gives a tokenizer that encodes and decodes.
 
 #include "tokenizer/formats/sentencepiece.h"
 #include "use_tokenizer.h"

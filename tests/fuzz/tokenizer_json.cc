@@ -1,5 +1,5 @@
-// tokenizer.json and, behind a NUL, tokenizer_config.json: what is accepted encodes and decodes,
-// and says the same when it is written and read again.
+// tokenizer.json, a NUL, and tokenizer_config.json: an accepted tokenizer encodes and decodes, and
+// gives the same results after writing and reading.
 
 #include "base/files.h"
 #include "fuzz.h"
@@ -18,19 +18,20 @@ void use(const Tokenizer& tokenizer, const Tokenizer& again) {
   for (const std::string_view text : kTexts) {
     succeeds_soon([&] {
       const std::vector<int32_t> ids = tokenizer.encode(text);
-      require(ids.size() <= 64 * text.size() + (1 << 17), "ids are in proportion to the text");
-      require(again.encode(text) == ids, "a tokenizer that was written gives the same ids");
+      require(ids.size() <= 64 * text.size() + (1 << 17),
+              "the number of ids is bounded by the text");
+      require(again.encode(text) == ids, "a saved tokenizer gives the same ids");
       for (const int32_t id : ids)
         require(id >= 0 && id < tokenizer.size(), "an id is in the vocabulary");
       size_t bytes = 0;
       for (const int32_t id : ids) bytes += tokenizer.text_of(id).size();
       require(tokenizer.decode(ids).size() <= 64 * (bytes + ids.size()) + (1 << 17),
-              "what is decoded is in proportion to the tokens");
+              "the decoded text is bounded by the tokens");
     });
     succeeds_soon([&] {
       const Encoding both = tokenizer.encoding(text, text);
       require(both.tokens.bytes() + both.ids.size() <= 1024 * text.size() + (size_t{8} << 20),
-              "tokens are in proportion to the text");
+              "the size of the tokens is bounded by the text");
     });
   }
 }

@@ -1,17 +1,17 @@
-"""config.json with values that cannot be, that are not known, or that nest without end."""
+"""config.json with values that are impossible, unknown or deeply nested."""
 import json
 import unittest
 
 from hostile import CONFIG, TOKENIZER, HostileTest
 
-# As they stand in the file: two of these no JSON writer writes.
+# Literal text of the file: two of these cannot be written by a JSON writer.
 WRONG_NUMBERS = ["-1", "0", "0.5", "2147483648", "9223372036854775808", "1e12", "1e400", "NaN", '"x"', "true", "[]", "{}"]
 WRONG_SWITCHES = ["-1", "2", '"x"', "[]", "{}"]
 WRONG_NAMES = ["5", "true", "[]", "{}", '"nonesuch"', '""']
 SIZES = ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
          "max_position_embeddings"]
 NEEDED = ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"]
-# What would change the arithmetic, of this family and of others: refused by name, whatever the value.
+# Keys of this and other families that would change the arithmetic: refused by name, with any value.
 FEATURES = {"sliding_window": 4, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 8,
             "layer_types": ["sliding_attention"], "use_sliding_window": True, "num_local_experts": 4, "num_experts_per_tok": 2,
             "quantization_config": {"bits": 4, "quant_method": "gptq"}, "is_encoder_decoder": True, "is_decoder": True,
@@ -23,7 +23,7 @@ FEATURES = {"sliding_window": 4, "attn_logit_softcapping": 50.0, "final_logit_so
 
 class HostileConfig(HostileTest):
     def with_text(self, key, text):
-        """The good config with this text for the value of a key."""
+        """Returns the good config with this text as the value of a key."""
         return json.dumps({**CONFIG, key: "\1"}).replace('"\\u0001"', text)
 
     def each(self, keys, texts, pattern):
@@ -33,21 +33,21 @@ class HostileConfig(HostileTest):
                     self.write("config.json", self.with_text(key, text))
                     self.refused(pattern.format(key=key))
 
-    def test_sizes(self):
-        # What is no JSON is named by its place.
+    def test_invalid_sizes_are_refused(self):
+        # Invalid JSON is located by its byte.
         self.each(SIZES, WRONG_NUMBERS, r"config\.json: .*({key}|byte|number)")
 
-    def test_sizes_beyond_every_machine(self):
+    def test_huge_sizes_are_refused(self):
         self.each([key for key in SIZES if key != "max_position_embeddings"], ["16777216"], r"(config\.json|model): .*expected")
 
-    def test_sizes_that_do_not_fit_one_another(self):
+    def test_inconsistent_sizes_are_refused(self):
         for change in ({"num_attention_heads": 3, "head_dim": None}, {"num_key_value_heads": 3}, {"num_key_value_heads": 8}, {"head_dim": 3},
                        {"vocab_size": 7}, {"vocab_size": 9}, {"hidden_size": 16}, {"num_hidden_layers": 2}):
             with self.subTest(change):
                 self.write("config.json", {**CONFIG, **change})
                 self.refused("expected")
 
-    def test_what_is_absent(self):
+    def test_missing_keys_are_named(self):
         for key in CONFIG:
             for config in ({k: v for k, v in CONFIG.items() if k != key}, {**CONFIG, key: None}):
                 with self.subTest(key=key):
@@ -58,16 +58,16 @@ class HostileConfig(HostileTest):
                         code, message, _ = self.run_limited()
                         self.assertIn(code, (0, 2), message)
 
-    def test_switches_and_names(self):
+    def test_invalid_flags_and_names_are_refused(self):
         self.each(["attention_bias", "mlp_bias", "tie_word_embeddings"], WRONG_SWITCHES, r"config\.json: .*{key}")
         self.each(["hidden_act", "model_type"], WRONG_NAMES, r"config\.json: .*{key}")
         self.each(["architectures"], ['["nonesuch"]', '["BertForMaskedLM"]'], r"config\.json: architecture .*expected LlamaForCausalLM")
 
-    def test_numbers(self):
+    def test_invalid_numbers_are_refused(self):
         self.each(["rms_norm_eps", "rope_theta", "attention_dropout"], ["-1", '"x"', "true", "[]", "1e400", "NaN", "1e300"],
                   r"config\.json: .*({key}|byte|number|theta)")
 
-    def test_rotary_positions(self):
+    def test_invalid_rotary_positions_are_refused(self):
         for scaling in ({"rope_type": "nonesuch", "factor": 2.0}, {"rope_type": 5}, {"rope_type": "linear", "factor": -1.0},
                         {"rope_type": "linear", "factor": 0}, {"rope_type": "linear", "factor": "x"}, {"rope_type": "linear", "sideways": 1},
                         {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0},
@@ -81,18 +81,18 @@ class HostileConfig(HostileTest):
                     self.write("config.json", {**CONFIG, key: scaling})
                     self.refused(r"config\.json: ")
 
-    def test_features_that_are_not_there(self):
+    def test_unsupported_features_are_refused(self):
         for key, value in FEATURES.items():
             with self.subTest(key):
                 self.write("config.json", {**CONFIG, key: value})
                 self.refused(rf"config\.json: {key} ")
 
-    def test_what_changes_nothing(self):
+    def test_keys_without_effect_are_accepted(self):
         self.write("config.json", {**CONFIG, "use_cache": False, "bos_token_id": 5, "transformers_version": "9.9", "_name_or_path": "/etc/passwd",
                                    "is_encoder_decoder": False, "task_specific_params": {"a": [1]}, "pretraining_tp": 2, "sliding_window": None})
         self.accepted()
 
-    def test_texts_that_are_no_json(self):
+    def test_invalid_json_is_refused(self):
         for name in ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"):
             good = (self.model / name).read_bytes() if (self.model / name).exists() else None
             for text in (b"", b"{", b"\xff\xfe{}", b"\0" * 64, b'{"a": NaN}', b'{"a": 1e400}', b'{"a": "\\ud800"}', b'{"a" 1}', b"{} x",
@@ -104,7 +104,7 @@ class HostileConfig(HostileTest):
             if good is not None:
                 self.write(name, good)
 
-    def test_a_tokenizer_larger_than_the_embedding(self):
+    def test_a_tokenizer_larger_than_the_embedding_is_refused(self):
         vocabulary = {f"w{i}": i for i in range(1, 20)} | {"?": 0}
         self.write("tokenizer.json", {**TOKENIZER, "model": {**TOKENIZER["model"], "vocab": vocabulary}})
         self.refused("", "trace", self.model, "--text", "w19 w18", "--out", self.folder / "out")

@@ -1,5 +1,5 @@
-"""What the tests with hostile files share: a good model of a few kilobytes, made on the spot, and the rules for refusing what was
-made of it: one line, exit code 2 or 3, little memory, little time."""
+"""Support for the tests with hostile files: a generated good model of a few kilobytes, and the checks of an error: one line, exit code 2
+or 3, little memory, little time."""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 from support import FOVEA  # noqa: E402
 
 MIB = 1 << 20
-SLACK = 64 * MIB  # what refusing a file may take beside the file
+SLACK = 64 * MIB  # the memory that a refusal may take in addition to the file
 SANITIZED = "san" in pathlib.Path(os.environ.get("FOVEA_BUILD", "")).name  # sanitizers need far more
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 12,
@@ -41,7 +41,7 @@ def elements(shape):
 
 
 def entries(shapes):
-    """The header of F32 tensors that lie one behind the other."""
+    """Returns the header of F32 tensors stored one after the other."""
     header, at = {}, 0
     for name, shape in sorted(shapes.items()):
         end = at + 4 * elements(shape)
@@ -51,7 +51,7 @@ def entries(shapes):
 
 
 def raw(header, data=b""):
-    """A safetensors file with this header: an object, or the bytes of one."""
+    """Returns a safetensors file with this header, which is an object or bytes."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + data
@@ -84,7 +84,7 @@ class HostileTest(unittest.TestCase):
         return path
 
     def run_limited(self, *arguments, stack=None):
-        """Exit code, standard error and peak memory of `fovea trace` of the model, or of other arguments, under limits."""
+        """Returns exit code, standard error and peak memory of `fovea trace` with the model, or with other arguments, under limits."""
         arguments = arguments or ("trace", self.model, "--ids", "1,2", "--out", self.folder / "out.safetensors")
 
         def limit():
@@ -104,7 +104,7 @@ class HostileTest(unittest.TestCase):
             return process.returncode, errors.read().decode(errors="replace"), usage.ru_maxrss * 1024
 
     def refused(self, pattern, *arguments, codes=(2, 3), **limits):
-        """One line in the agreed form, an agreed exit code, and no more memory than the files and a little."""
+        """Expects one line in the standard form, one of the exit codes, and little more memory than the files take."""
         code, message, memory = self.run_limited(*arguments, **limits)
         self.assertIn(code, codes, message)
         lines = [line for line in message.splitlines() if line.startswith("fovea: error: ")]

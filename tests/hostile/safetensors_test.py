@@ -1,4 +1,4 @@
-"""Weights that are not what they seem: lengths, headers, offsets, shapes, names, indexes and links."""
+"""Hostile weights: lengths, headers, offsets, shapes, names, indexes and links."""
 import os
 import struct
 import unittest
@@ -15,7 +15,7 @@ class HostileWeights(HostileTest):
             self.write("model.safetensors", content)
             self.refused(pattern, **how)
 
-    def test_lengths(self):
+    def test_invalid_lengths_are_refused(self):
         for size in (0, 1, 7):
             self.bad(rf"model\.safetensors: has {size} bytes", GOOD[:size])
         self.bad("does not begin with", b"\0" * 8)
@@ -31,10 +31,10 @@ class HostileWeights(HostileTest):
         os.truncate(path, 200_000_000)
         self.refused("header length 100000001", codes=(3,))
 
-    def test_blanks_in_a_header(self):
-        """A header of 100 MB of blanks took 350 MB."""
+    def test_white_space_in_a_header_takes_little_memory(self):
+        """Regression: a header of 100 MB of white space took 350 MB."""
         end = b'"__metadata__": {"a": 1}}'
-        # Written in parts: what this process holds when it starts the program counts as the program's peak.
+        # Written in parts: the memory of this process when it starts the program counts towards the program's peak.
         with open(self.write("model.safetensors", b""), "wb") as file:
             file.write((1 + (70 << 20) + len(end)).to_bytes(8, "little") + b"{")
             for _ in range(70):
@@ -42,24 +42,24 @@ class HostileWeights(HostileTest):
             file.write(end)
         self.refused(r"__metadata__")
 
-    def test_long_names(self):
-        """Errors quoted names of any length."""
+    def test_long_names_are_shortened_in_errors(self):
+        """Regression: errors quoted names of any length."""
         name = "w" * 70_000
         self.bad("wwww", raw({name: {**ONE, "dtype": "F99"}}, bytes(4)))
         self.bad("wwww", raw({name: ONE, "v": ONE}, bytes(4)))
         self.bad("wwww", raw({name: ONE}, bytes(4)))
 
-    def test_header_text(self):
+    def test_invalid_headers_are_refused(self):
         for text in (b" {}", b"[]", b"{", b'{"a', b'{"\xff":1}', b"{}x", b"{}{}", b"{}\n", b"{}\0", b'{"a\0":1}', b"[" * 100000,
                      b'{"a":' * 100000, b'{"a":1e400}', b'{"a":NaN}', b'{"\\ud800":1}'):
             self.bad(r"model\.safetensors: .*(byte|begin)", struct.pack("<Q", len(text)) + text)
 
-    def test_entries(self):
+    def test_invalid_entries_are_refused(self):
         for name, entry in {
                 "no object": 1, "nothing": {}, "no dtype": {"shape": [1], "data_offsets": [0, 4]}, "dtype 32": {**ONE, "dtype": 32},
                 "unknown dtype": {**ONE, "dtype": "F99"}, "lower case": {**ONE, "dtype": "f32"}, "unknown key": {**ONE, "x": 1},
                 "nested shape": {**ONE, "shape": [[1]]}, "negative size": {**ONE, "shape": [-1]}, "fraction": {**ONE, "shape": [1.5]},
-                "size of no 64 bits": {**ONE, "shape": [1 << 64]}, "overflow": {**ONE, "shape": [4194305, 4194305, 211106198978564]},
+                "size beyond 64 bits": {**ONE, "shape": [1 << 64]}, "overflow": {**ONE, "shape": [4194305, 4194305, 211106198978564]},
                 "square overflow": {**ONE, "shape": [1 << 32, 1 << 32]}, "rank": {**ONE, "shape": [1] * 65},
                 "backwards": {**ONE, "data_offsets": [4, 0]}, "negative offset": {**ONE, "data_offsets": [-4, 0]},
                 "float offset": {**ONE, "data_offsets": [0, 4.0]}, "text offset": {**ONE, "data_offsets": [0, "4"]},
@@ -68,11 +68,11 @@ class HostileWeights(HostileTest):
             with self.subTest(name):
                 self.bad(r"model\.safetensors: .*w", raw({"w": entry}, bytes(4)))
 
-    def test_metadata(self):
+    def test_metadata_is_checked(self):
         for value in (1, [], "x", None, {"a": 1}, {"a": None}, {"a": {}}):
             self.bad("__metadata__", raw({"__metadata__": value, **entries(SHAPES)}, GOOD[-4 * 376:]))
 
-    def test_cover(self):
+    def test_gaps_and_overlaps_are_refused(self):
         two = {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}
         self.bad("", raw({"v": ONE, "w": ONE}, bytes(4)))
         self.bad("", raw({"v": ONE, "w": {**two, "data_offsets": [8, 12]}}, bytes(12)))
@@ -80,12 +80,12 @@ class HostileWeights(HostileTest):
         self.bad("", raw({"w": ONE}, bytes(8)))
         self.bad("", raw({"w": ONE}, bytes(3)))
 
-    def test_duplicates(self):
+    def test_duplicates_are_refused(self):
         entry = b'{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
         self.bad("duplicate", raw(b'{"w":' + entry + b',"w":' + entry + b"}", bytes(4)))
         self.bad("duplicate", raw(b'{"w":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', bytes(4)))
 
-    def test_tensors_that_the_config_does_not_expect(self):
+    def test_unexpected_tensors_are_listed(self):
         several = {f"extra.{i}": [1] for i in range(9)}
         self.bad(r"9 unknown: extra\.0.*and 4 more", weights({**SHAPES, **several}))
         self.bad(r"1 missing: model\.norm\.weight", weights({k: v for k, v in SHAPES.items() if k != "model.norm.weight"}))
@@ -96,10 +96,10 @@ class HostileWeights(HostileTest):
             self.write("model.safetensors", raw(header, bytes(8 * size)))
             self.refused("")
 
-    def test_many_tensors(self):
+    def test_many_tensors_are_read_quickly(self):
         self.bad("100000 unknown|12 missing", weights({f"w.{i}": [0] for i in range(100_000)}))
 
-    def test_not_finite(self):
+    def test_non_finite_weights_are_reported(self):
         self.write("model.safetensors", weights(SHAPES, float("nan")))
         self.assertIn("not finite", self.accepted())
         self.refused("not finite.*--strict", "trace", self.model, "--ids", "1,2", "--strict", "--out", self.folder / "out.safetensors", codes=(2,))
@@ -110,7 +110,7 @@ class HostileWeights(HostileTest):
         pairs.write_text("a b\tc d\ne f\tg a\n")
         self.refused("not finite.*--strict", "embed", self.model, "--train", pairs, "--strict", "--out", self.folder / "run", codes=(2,))
 
-    def test_pickles(self):
+    def test_pickles_are_refused(self):
         for name in ("pytorch_model.bin", "model.pt", "model.pth", "model.pkl", "model.ckpt", "tf_model.h5"):
             with self.subTest(name):
                 (self.model / "model.safetensors").unlink(missing_ok=True)
@@ -125,7 +125,7 @@ class HostileIndex(HostileTest):
         (self.model / "model.safetensors").unlink(missing_ok=True)
         self.write("model.safetensors.index.json", {"metadata": {"total_size": 1}, "weight_map": {**{name: shard for name in SHAPES}, **more}})
 
-    def test_names_of_shards(self):
+    def test_names_of_shards_are_checked(self):
         self.write("good.safetensors", GOOD)
         outside = self.folder / "outside.safetensors"
         outside.write_bytes(GOOD)
@@ -141,7 +141,7 @@ class HostileIndex(HostileTest):
                 self.index(shard)
                 self.refused("")
 
-    def test_what_index_and_shards_say(self):
+    def test_index_and_shards_must_agree(self):
         self.write("good.safetensors", GOOD)
         self.index("good.safetensors", extra="good.safetensors")
         self.refused("extra")
@@ -152,7 +152,7 @@ class HostileIndex(HostileTest):
         self.index("good.safetensors")
         self.refused("more")
 
-    def test_text(self):
+    def test_invalid_indexes_are_refused(self):
         self.index("good.safetensors")
         for text in (b"", b"{", b"[]", b"\xff", b"[" * 100000, b'{"a":' * 100000, b'{"weight_map": 5}', b'{"weight_map": []}', b"{}",
                      b'{"weight_map": {"a": "b", "a": "c"}}'):

@@ -1,4 +1,4 @@
-"""tokenizer.json that does not hold together, patterns that backtrack, texts that are all one thing, templates without end."""
+"""Inconsistent tokenizer.json files, patterns that backtrack, repetitive texts, and expanding templates."""
 import copy
 import json
 import unittest
@@ -39,8 +39,8 @@ class HostileTokenizer(HostileTest):
             at[place[-1]] = value
             self.tokenize(rf"hostile\.json: .*{pattern}", tokenizer)
 
-    def test_vocabulary(self):
-        for wrong in (-1, 2, 9, 1.5, "x", None, 2**31, 2**63, 2**64):  # 2 is another's, 9 leaves a hole
+    def test_invalid_vocabularies_are_refused(self):
+        for wrong in (-1, 2, 9, 1.5, "x", None, 2**31, 2**63, 2**64):  # 2 is the id of another token, 9 leaves a hole
             self.damaged(TOKENIZER, ["model", "vocab", "a"], wrong, r"model\.vocab")
         self.damaged(TOKENIZER, ["model", "vocab"], {}, r"model")
         self.damaged(TOKENIZER, ["model", "vocab"], [], r"model")
@@ -51,28 +51,28 @@ class HostileTokenizer(HostileTest):
         self.tokenize(r"hostile\.json", json.dumps(TOKENIZER).replace('"a": 1', '"\\ud800": 1'))
         self.tokenize(r"hostile\.json", json.dumps(TOKENIZER).replace('"a": 1', '"a": 1, "a": 1'))
 
-    def test_merges(self):
+    def test_invalid_merges_are_refused(self):
         for wrong in ([["a", "x"]], [["b", "a"]], [["a"]], [["a", "b", "c"]], ["ab"], ["a b c"], [5], 5, [["", "ab"]]):
             self.damaged(BPE, ["model", "merges"], wrong, "merges")
         self.damaged(BPE, ["model", "dropout"], 0.5, "dropout")
         self.damaged(BPE, ["model", "byte_fallback"], "x", "byte_fallback")
 
-    def test_byte_pieces(self):
-        for piece in ("<0x-1>", "<0xZZ>", "<0x100>", "<0x>"):  # just texts
+    def test_byte_pieces_are_plain_texts(self):
+        for piece in ("<0x-1>", "<0xZZ>", "<0x100>", "<0x>"):  # plain texts
             self.tokenize(None, {**BPE, "model": {**BPE["model"], "vocab": {**BPE["model"]["vocab"], piece: 3}, "byte_fallback": True}})
 
-    def test_unigram(self):
+    def test_invalid_unigram_models_are_refused(self):
         for wrong in (3, -1, 2**31, "x", 1.5):
             self.damaged(UNIGRAM, ["model", "unk_id"], wrong, "unk_id")
         for wrong in ([], [["?"]], [["?", 0.0], ["a", "x"]], [["?", 0.0], [5, -1.0]], [["?", 0.0], ["a", None]], 5):
             self.damaged(UNIGRAM, ["model", "vocab"], wrong, "vocab")
 
-    def test_added_tokens(self):
+    def test_invalid_added_tokens_are_refused(self):
         for wrong in ([special(0, "z")], [special(9, "z")], [special(-1, "z")], [special(2**31, "z")], [special(8, "a")], [special(8, "")], 5,
                       [5], [{}], [special(8, "z", lstrip=5)], [special("8", "z")]):
             self.damaged(TOKENIZER, ["added_tokens"], wrong, "added_tokens|two ids")
 
-    def test_parts(self):
+    def test_invalid_parts_are_refused(self):
         for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
             for wrong in ({"type": "Nonesuch"}, {"type": 5}, {}, 5, "x", []):
                 self.damaged(TOKENIZER, [part], wrong, part)
@@ -88,7 +88,7 @@ class HostileTokenizer(HostileTest):
         self.damaged(TOKENIZER, ["padding"], {"strategy": {"Fixed": 1 << 40}, "direction": "Right"}, "padding")
         self.damaged(TOKENIZER, ["truncation"], {"max_length": -1}, "truncation")
 
-    def test_patterns(self):
+    def test_backtracking_is_limited(self):
         for wrong in ("(", "[", "(?", "a{", "\\", "[z-a]", "(x{1000}){1000}{1000}", "((((x{1000}){1000}){1000}){1000}){1000}", "(" * 5000,
                       "x" * 100_000, "(?<n>a)\\g<n>", "(?#"):
             code, message, _ = self.run_limited("tokenize", self.path({**TOKENIZER, "pre_tokenizer": split(wrong)}), self.write("t.txt", "a"))
@@ -96,13 +96,13 @@ class HostileTokenizer(HostileTest):
                 self.assertIn(code, (0, 2, 3), message)
         text = b"a" * 50_000 + b"!\n"
         for expression in ("(a+)+$", "(a|a)*b", ".*.*.*=", "(.*)*=", "(a*)*c", "(a|aa)+$", "(?:a?){40}a{40}"):
-            with self.subTest(expression):  # in the time that is allowed, or refused
+            with self.subTest(expression):  # within the time limit, or refused
                 lines = self.write("t.txt", text)
                 code, message, _ = self.run_limited("tokenize", self.path({**TOKENIZER, "pre_tokenizer": split(expression)}), lines)
                 self.assertIn(code, (0, 2, 3), message)
 
-    def test_growth(self):
-        """Files of some kilobytes made any memory of a few bytes of text."""
+    def test_expansion_is_limited(self):
+        """Regression: files of some kilobytes expanded a few bytes of text without limit."""
         def replace(pattern, content):
             return {"type": "Replace", "pattern": pattern, "content": content}
         doubled = {"type": "Sequence", "normalizers": [replace({"String": "a"}, "aa")] * 40}
@@ -119,8 +119,8 @@ class HostileTokenizer(HostileTest):
                 self.tokenize(rf"expands a text of \d+ bytes too much \({part}\)", {**TOKENIZER, part: value}, text)
         self.tokenize(r"a sequence of more than 256", {**TOKENIZER, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 300}})
 
-    def test_long_pieces(self):
-        """One entry of 60 KB made the time quadratic: 40,000 characters took 19 seconds."""
+    def test_long_pieces_take_linear_time(self):
+        """Regression: one entry of 60 KB made the time quadratic: 40,000 characters took 19 seconds."""
         long, text = "a" * 60_000, b"a" * (100_000 if SANITIZED else 2_000_000) + b"\n"
         unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0.0], ["a", -1.0], [long + "b", -1.0]]}
         words = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 10**9,
@@ -129,8 +129,8 @@ class HostileTokenizer(HostileTest):
             with self.subTest(model["type"]):
                 self.tokenize(None, {**TOKENIZER, "pre_tokenizer": None, "model": model}, text)
 
-    def test_memory_of_a_long_line(self):
-        """A line of 12 MB took 3.5 GB."""
+    def test_a_long_line_takes_linear_memory(self):
+        """Regression: a line of 12 MB took 3.5 GB."""
         if SANITIZED:
             self.skipTest("sanitizers need far more memory")
         byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -142,12 +142,12 @@ class HostileTokenizer(HostileTest):
         self.assertEqual(code, 0, message)
         self.assertLess(memory - self.usual_memory, 40 * lines.stat().st_size)
 
-    def test_quadratic_pattern(self):
-        """Each place looked to the end of the text, which PCRE2 counts as few steps."""
+    def test_quadratic_patterns_are_refused(self):
+        """Regression: every position searched to the end of the text, which PCRE2 counts as few steps."""
         tokenizer = {**TOKENIZER, "pre_tokenizer": split(r"(?=(a+))a*b\1")}
         self.tokenize("the regular expression fails on a text: it takes too long", tokenizer, b"a" * 300_000 + b"b\n")
 
-    def test_texts(self):
+    def test_repetitive_texts_are_tokenised(self):
         size = 100_000 if SANITIZED else 1_000_000
         texts = {"a": b"a", "hats": b"^", "spaces": b" ", "family": "\U0001f468\u200d".encode(), "marks": "a\u0301\u0327".encode(),
                  "bad bytes": b"\xff\xc0\x80", "nul": b"\0", "wide": "\U0001d54f".encode()}
@@ -158,14 +158,14 @@ class HostileTokenizer(HostileTest):
                 with self.subTest(tokenizer=name, text=kind):
                     self.tokenize(None, tokenizer, unit * (size // len(unit)) + b"\n")
 
-    def test_special_tokens_in_a_text_stay_text(self):
+    def test_names_of_special_tokens_stay_text(self):
         tokenizer = {**TOKENIZER, "added_tokens": [special(7, "g")]}
         self.tokenize(None, tokenizer, b"g g\n")
         self.damaged({**TOKENIZER, "added_tokens": [special(7, "g")]}, ["added_tokens"], [special(6, "g")], "two ids|added_tokens")
 
 
 class HostileVocabularyFiles(HostileTest):
-    """Older vocabularies; each file alone."""
+    """Vocabularies in older formats, each file on its own."""
 
     def refuse_folder(self, files, pattern):
         folder = self.folder / "old"
@@ -177,7 +177,7 @@ class HostileVocabularyFiles(HostileTest):
         with self.subTest(names=list(files), pattern=pattern):
             self.refused(pattern, "tokenize", folder, self.write("t.txt", "a b"))
 
-    def test_files(self):
+    def test_damaged_vocabulary_files_are_refused(self):
         self.refuse_folder({}, "old")
         self.refuse_folder({"vocab.txt": b""}, "vocab")
         self.refuse_folder({"vocab.txt": b"a\na\n"}, "vocab")

@@ -1,4 +1,4 @@
-// Run by mpirun with any number of ranks: exits with 1 if a rank gets something unexpected.
+// Runs under mpirun with any number of ranks; exits with 1 if a rank receives a wrong result.
 
 #include <fmt/format.h>
 
@@ -11,20 +11,20 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kValues = (1 << 20) + 7;  // more than are added at a time
-constexpr int kUnits = 8;                  // divided among the ranks, if they are a power of two
+constexpr size_t kValues = (1 << 20) + 7;  // more than one block of an addition
+constexpr int kUnits = 8;  // divided among the ranks if their number is a power of two
 
 void expect(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-// A number whose sums round.
+// Returns numbers whose sums are rounded.
 float value(int unit, size_t i) {
   const uint64_t mixed = (i + 1) * 0x9e3779b97f4a7c15u ^ static_cast<uint64_t>(unit + 1) << 40;
   return static_cast<float>(mixed * 0xbf58476d1ce4e5b9u >> 40) / 1e3f;
 }
 
-// The sums of units `first` to `end` - 1, in the order of the tree.
+// Returns the sums of units `first` to `end` - 1, in the order of the tree.
 std::vector<float> tree_sums(int first, int end) {
   std::vector<float> sums(kValues);
   for (size_t i = 0; i < kValues; ++i) {

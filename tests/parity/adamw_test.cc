@@ -1,4 +1,4 @@
-// Ten steps of training a GPT-2 as PyTorch took them: gradients, clipping, AdamW and its groups.
+// Ten training steps of a GPT-2 as in PyTorch: gradients, clipping, AdamW and its parameter groups.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-// Step `step` of the file's batches [10, B, T], and what each token is followed by.
+// Returns step `step` of the batches [10, B, T] in the file, with the next token of each token.
 struct Batch {
   Tensor ids, targets;
 };
@@ -45,7 +45,7 @@ void expect_weights(const ModelFiles& files, Transformer& model, const SafeTenso
   }
 }
 
-TEST(AdamW, TakesTheStepsOfPyTorch) {
+TEST(AdamW, MatchesPyTorch) {
   const SafeTensors expected("tests/goldens/adamw.safetensors");
   const Tensor ids = expected.tensor("ids"), losses = expected.tensor("losses"),
                norms = expected.tensor("norms");

@@ -1,5 +1,5 @@
-// What an answer shows of hidden states is what a trace of the same text holds, for every family
-// that writes: the last states are those behind the final norm in both.
+// The hidden states that generation reports equal those of a trace of the same text, for every
+// family of generative models; the last states follow the final norm in both.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 struct Shown {
   std::vector<int32_t> ids;
-  std::vector<std::vector<float>> states;  // of the token before each of ids
+  std::vector<std::vector<float>> states;  // for the token before each of ids
 };
 
 Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t layer) {
@@ -46,7 +46,7 @@ Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t laye
 
 class HiddenStatesOfFamilies : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(HiddenStatesOfFamilies, AreThoseOfATrace) {
+TEST_P(HiddenStatesOfFamilies, MatchATrace) {
   const std::string folder = shared(std::string("fixtures/models/") + GetParam());
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "needs " << folder;
   const Model model = Model::open(folder);

@@ -1,4 +1,5 @@
-// Models of many families guess for one another: whatever the draft, the model's answer stays.
+// Models of many families serve as draft models for one another: the result never depends on the
+// draft.
 
 #include <gtest/gtest.h>
 
@@ -34,12 +35,13 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
     }
     const std::vector<Generation> own = generate(model, prompt, options, {}, &model);
     EXPECT_EQ(own[0].ids, alone[0].ids);
-    // Rotations that depend on a text's length turn the keys of a draft a little otherwise.
+    // Rotations that depend on the length of a text rotate the keys of a draft slightly
+    // differently.
     EXPECT_GE(own[0].accepted_tokens * 10, own[0].guessed_tokens * 9);
   }
 }
 
-TEST_P(DraftsOfFamilies, ChangeNoAnswer) {
+TEST_P(DraftsOfFamilies, DoNotChangeTheResult) {
   if (!std::filesystem::is_directory(shared(std::string("fixtures/models/") + GetParam())))
     GTEST_SKIP() << "needs the fixtures";
   const Model model = Model::open(shared(std::string("fixtures/models/") + GetParam()), nullptr,

@@ -1,5 +1,5 @@
-// Checkpoints that transformers wrote and what it computed from them: fovea reads the same weights
-// and must find the same numbers, and write the same checkpoint back.
+// Checkpoints written by transformers, and its results: fovea reads the same weights, computes the
+// same results, and writes the same checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -27,11 +27,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a tensor's largest absolute value. Sums in another order differ by about 1e-6.
+// Relative to a tensor's largest absolute value. Sums in another order differ by about 1e-6.
 constexpr double kTolerance = 1e-4, kGradientTolerance = 1e-3;
-// Some gradients are nothing but rounding: keys that shift all scores of a row change nothing after
-// the softmax, so that of their bias is 0. A tensor below this share of the largest gradient is
-// held to that instead of itself.
+// Some gradients consist of rounding errors only: a bias of keys shifts all scores of a row, which
+// does not change the softmax, so its gradient is 0. A tensor below this fraction of the largest
+// gradient is compared relative to that limit instead.
 constexpr double kLeastShare = 1e-4;
 
 constexpr const char* kFixtures[] = {
@@ -40,13 +40,14 @@ constexpr const char* kFixtures[] = {
     "mpnet",    "olmo2", "opt",         "phi3",       "qwen2",   "qwen3",       "qwen3_moe",
     "roberta",  "t5",    "t5_gated",    "vit",        "whisper"};
 
-// Whether it holds what a pass gives, and not sentence vectors or the like.
+// Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
+// results).
 bool tells_a_pass(const fs::path& folder) {
   const fs::path expected = folder / "expected.safetensors";
   return !fs::exists(expected) || SafeTensors(expected.string()).find("input_ids") != nullptr;
 }
 
-// The fixtures, by name even where they are absent, then every golden of the project.
+// Returns the fixtures, even if they are missing, followed by every golden model of the repository.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
   for (const char* name : kFixtures)
@@ -66,7 +67,7 @@ double largest(const Tensor& x) {
   return most;
 }
 
-// Which rows of a tensor carry a meaning: not those of padding.
+// The rows of a tensor that count: all but those of padding.
 using Counts = std::function<bool(int64_t row)>;
 
 void expect_close(const Tensor& found, const Tensor& expected, const std::string& name,
@@ -88,7 +89,7 @@ void expect_close(const Tensor& found, const Tensor& expected, const std::string
     std::printf("%-50s %.2e\n", name.c_str(), worst / scale);
 }
 
-// Where the values of a batch's last row begin that are not padding on the left.
+// Returns the part of the last row that is not padding on the left.
 Tensor without_left_padding(const Tensor& logits, int64_t kept) {
   const int64_t vocabulary = logits.shape().back();
   Tensor rows = empty({1, kept, vocabulary}, DType::f32);
@@ -123,7 +124,8 @@ bool is_computed(const std::string& name) {
          name.find("hidden.") != name.npos || name.find("attention.") != name.npos;
 }
 
-// Rows of padded tokens, of what has a row for each token of the encoder or the only stack.
+// Returns the rows that count, for tensors with one row per token of the encoder or of the only
+// stack.
 Counts rows_that_count(const SafeTensors& file, const std::string& name, const Shape& shape) {
   const bool across = file.find("cross_attention.0") != nullptr;
   const bool of_tokens = name.find("hidden.") != name.npos ||
@@ -138,7 +140,7 @@ Counts rows_that_count(const SafeTensors& file, const std::string& name, const S
       [=](int64_t row) { return mask.data_as<int64_t>()[row / (copies * T) * T + row % T] != 0; };
 }
 
-TEST_P(Parity, EveryNumberOfAPass) {
+TEST_P(Parity, PassMatchesTransformers) {
   const std::string path = folder_ + "/expected.safetensors";
   const SafeTensors expected(path), found = traced(path, true);
   double largest_gradient = 0;
@@ -160,9 +162,9 @@ TEST_P(Parity, EveryNumberOfAPass) {
   EXPECT_GT(compared, 20);
 }
 
-TEST_P(Parity, PaddingOnTheLeftChangesNothing) {
+TEST_P(Parity, LeftPaddingDoesNotChangeTheResult) {
   const SafeTensors expected(folder_ + "/expected.safetensors");
-  if (expected.find("padded.input_ids") == nullptr) return;  // decoders have it
+  if (expected.find("padded.input_ids") == nullptr) return;  // only decoders have it
   const std::string input = out_ / "padded.safetensors";
   write_safetensors(input, {{"input_ids", expected.tensor("padded.input_ids")},
                             {"attention_mask", expected.tensor("padded.attention_mask")}});
@@ -179,8 +181,8 @@ std::vector<int32_t> row_of(const Tensor& ids, int64_t row, int64_t begin, int64
   return result;
 }
 
-// What a model writes, against transformers' answer of that name: for decoders behind the prompt
-// and past any end, for encoder-decoders behind the start token up to the end.
+// Compares generated tokens with those of transformers: for decoders after the prompt and past any
+// end, for encoder-decoders after the start token up to the end.
 void expect_answer(const std::string& folder, const char* name, GenerateOptions options) {
   const SafeTensors file(folder + "/expected.safetensors");
   if (file.find(name) == nullptr) return;
@@ -208,15 +210,15 @@ void expect_answer(const std::string& folder, const char* name, GenerateOptions 
   }
 }
 
-TEST_P(Parity, GreedyAnswer) { expect_answer(folder_, "greedy", {}); }
+TEST_P(Parity, GreedyDecodingMatchesTransformers) { expect_answer(folder_, "greedy", {}); }
 
-TEST_P(Parity, BestOfFourBeams) {
+TEST_P(Parity, BeamSearchMatchesTransformers) {
   GenerateOptions options;
   options.beams = 4;
   expect_answer(folder_, "beam4", options);
 }
 
-TEST_P(Parity, SavedAgainItIsTheSame) {
+TEST_P(Parity, SavingPreservesTheCheckpoint) {
   const std::string copy = out_ / "copy";
   Model::open(folder_).save(copy);
   const SafeTensors before = SafeTensors::open_model(folder_),

@@ -12,8 +12,8 @@
 namespace fovea {
 namespace {
 
-// What transformers' feature extractor makes of the same second of sound.
-TEST(LogMel, IsThatOfTheReference) {
+// The expected values are those of transformers' feature extractor for the same second of audio.
+TEST(LogMel, MatchesTheReference) {
   const std::string path = shared("fixtures/models/whisper/expected.safetensors");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
   const SafeTensors file(path);
@@ -23,8 +23,8 @@ TEST(LogMel, IsThatOfTheReference) {
   for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4) << i;
 }
 
-// A tone stands in the band of its frequency, silence at the floor.
-TEST(LogMel, HearsATone) {
+// A tone lies in the band of its frequency; silence is at the floor.
+TEST(LogMel, LocatesATone) {
   constexpr int64_t kBins = 80, kFrames = 20;
   std::vector<float> tone;
   for (int i = 0; i < 10 * kHop; ++i)
@@ -36,7 +36,7 @@ TEST(LogMel, HearsATone) {
     if (mel[static_cast<size_t>(bin * kFrames + 5)] >
         mel[static_cast<size_t>(loudest * kFrames + 5)])
       loudest = bin;
-  // 1000 Hz is 15 of 45.2 mels, and the bands' centres are 45.2 / 81 apart.
+  // 1000 Hz is 15 of 45.2 mels; the centres of the bands are 45.2 / 81 apart.
   EXPECT_EQ(loudest, 26);
   EXPECT_NEAR(mel[kFrames - 1], mel[static_cast<size_t>(loudest * kFrames + 5)] - 2, 1e-6);
 }

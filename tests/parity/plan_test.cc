@@ -1,4 +1,4 @@
-// What a plan counts from config.json alone, against the model that opens with its tensors.
+// Compares the counts of a plan, made from config.json alone, with the opened model.
 
 #include "fovea/plan.h"
 

@@ -1,4 +1,5 @@
-// Each token of a text hidden alone, against the definition: one pass for each, one row at a time.
+// Pseudo-perplexity masks each token of a text separately. It is compared with the definition: one
+// pass per token, one row at a time.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ class PseudoPerplexity : public testing::Test {
   Transformer model_;
 };
 
-TEST_F(PseudoPerplexity, HidesEachTokenAlone) {
+TEST_F(PseudoPerplexity, MasksEachTokenSeparately) {
   double sum = 0;
   for (const std::vector<int32_t>& window :
        {std::vector<int32_t>{0, 4, 5, 6, 7, 1}, std::vector<int32_t>{0, 8, 4, 8, 1}})

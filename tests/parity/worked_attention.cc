@@ -12,12 +12,13 @@
 namespace fovea::worked {
 namespace {
 
-// What one head computes: matrices [rows, width], weights [T, S] and output [T, Dv].
+// The results of one head: matrices [rows, width], weights [T, S] and output [T, Dv].
 struct Head {
   Tensor weights, output;
 };
 
-// Zeros on the right change no product: attention wants queries, keys and values of one width.
+// Pads with zeros on the right, which changes no product: attention requires queries, keys and
+// values of one width.
 Tensor padded(const Tensor& x, int64_t width) {
   const auto values = to_doubles(x);
   std::vector<double> wide(static_cast<size_t>(x.dim(0) * width));
@@ -55,7 +56,7 @@ std::vector<double> row_sums(const Tensor& x) {
   return sums;
 }
 
-// The rows that a record is about; all, where it names none.
+// Returns the rows that a record names, or all rows.
 Tensor chosen_rows(const Example& e, const Tensor& x) {
   if (!e.has_parameter("rows")) return x;
   std::vector<double> values;
@@ -65,7 +66,7 @@ Tensor chosen_rows(const Example& e, const Tensor& x) {
   return tensor_of(values, {std::ssize(rows), x.dim(1)}, x.dtype());
 }
 
-// Tokens that attend to one another without projections.
+// Self-attention without projections.
 Head self(const Example& e, const AttentionOptions& options) {
   const Tensor x = e.tensor("X");
   return attend(x, x, x, options);
@@ -108,7 +109,7 @@ void two_queries_three_keys(Example& e) {
   weights_and_outputs(e, head);
 }
 
-// Each query becomes a batch row of its own, whose valid keys are those that are not blocked.
+// Each query becomes a batch row of its own, with the keys that are not blocked as its valid keys.
 void blocked_keys(Example& e) {
   const auto mask = e.values("mask");
   const Tensor q = e.tensor("Q"), k = e.tensor("K"), v = e.tensor("V");
@@ -155,7 +156,7 @@ void projected(Example& e) {
   weights_and_outputs(e, attend(by("W_q"), by("W_k"), by("W_v"), scaled_by(1 / std::sqrt(2.0))));
 }
 
-// The mask as a matrix: 0 where a query sees a key, the fill where not.
+// The mask as a matrix: 0 for visible keys, the fill value for the others.
 void additive_mask(Example& e) {
   const int64_t n = e.integer("n");
   Mask mask;
@@ -171,15 +172,16 @@ void additive_mask(Example& e) {
   e.expect("mask", matrix);
 }
 
-// In double a fill of -1e9 is too small to hide anything if it is everywhere; in float it swallows
-// the scores. Here a query that sees nothing has no weights and the output 0.
+// In double precision, a fill of -1e9 for all keys is too small to mask anything; in float it
+// absorbs the scores. fovea defines that a query without visible keys has no weights and the output
+// 0.
 void nothing_to_see(Example& e) {
   const auto filled = [&](DType dtype) {
     return softmax(shift(tensor_of(e.values("scores"), {1, 3}, dtype), -1e9f));
   };
   e.expect("double_additive", filled(DType::f64));
   e.expect("float32_additive", filled(DType::f32));
-  e.pass_over("minus_infinity", "words; what we define is checked here");
+  e.pass_over("minus_infinity", "text; fovea's definition is checked here");
   AttentionOptions options;
   options.mask.valid = {{0, 0}};
   const Tensor ones = full({3, 4}, 1, e.dtype());
@@ -193,7 +195,7 @@ void softmax_of(Example& e, const char* input) {
   e.expect("softmax", softmax(x.view({1, x.size()})));
 }
 
-// -log softmax gives the logarithm of the sum, and the softmax times the sum the exponentials.
+// -log softmax gives the logarithm of the sum; the softmax times the sum gives the exponentials.
 void softmax_in_steps(Example& e) {
   const Tensor x = e.tensor("x").view({1, 3});
   const double loss = to_doubles(cross_entropy(x, zeros({1}, DType::i32)))[0];
@@ -246,7 +248,7 @@ void blend(Example& e) {
   e.expect("weight_sum", y);
 }
 
-// The variance of dot products of random vectors, and the same behind attention's scale.
+// The variance of dot products of random vectors, before and after the scale of attention.
 void variances(Example& e) {
   const auto samples = e.parameter("samples").get<double>();
   const auto widths = e.values("d_k");
@@ -298,7 +300,7 @@ void slopes(Example& e) {
   e.expect("slopes", all);
 }
 
-// The largest of each column: no pooling of ours, but the best choice of a router is it.
+// The maximum of each column. No pooling mode computes it, but the best choice of a router does.
 Tensor largest_of_columns(const Tensor& x) {
   const Tensor turned = transposed(x);
   return pick(turned, route(turned, 1, true).experts);

@@ -1,5 +1,5 @@
-// Sizes, parameters, FLOPs, costs and scaling laws of the worked examples; and the records that
-// only say something.
+// Sizes, parameters, FLOPs, costs and scaling laws of the worked examples, and records that are
+// claims without a computation.
 
 #include <cmath>
 
@@ -74,7 +74,7 @@ void rule_of_parameters(Example& e) {
   };
   e.expect("bert_base_12Ld2_plus_Vd", by_rule("bert-base"));
   e.expect("gpt3_12Ld2_plus_Vd", by_rule("gpt3"));
-  e.pass_over("formula", "words; their numbers are checked here");
+  e.pass_over("formula", "text; its numbers are checked here");
 }
 
 void layer_of_base(Example& e) {
@@ -125,7 +125,7 @@ void widths_of_heads(Example& e) {
   }
 }
 
-// The dot product of ones is the width, whose root is what attention divides by.
+// The dot product of ones is the width; attention divides by its square root.
 void root_of_width(Example& e) {
   const Tensor one = full({1, e.integer("d_k")}, 1, e.dtype());
   e.expect("sqrt", std::sqrt(to_doubles(linear(one, one))[0]));
@@ -161,7 +161,7 @@ void tiny_model(Example& e) {
   }
   e.expect("params_no_norm", bare);
   e.expect("params_with_affine_norm", whole);
-  e.pass_over("generated_length", "words about code that is not ours");
+  e.pass_over("generated_length", "text about other code");
 }
 
 void all_pairs(Example& e) {
@@ -179,7 +179,7 @@ void pairs_of_window(Example& e) {
   e.expect("causal_window", static_cast<double>(attention_pairs(n, true, e.integer("window"))));
 }
 
-// n^2 d of the pairs of attention beside the n d^2 of a recurrent layer's matrix.
+// n^2 d for the pairs of attention, compared with n d^2 for the matrix of a recurrent layer.
 void complexity(Example& e) {
   const auto compare = [&](const char* key, int64_t n, int64_t d) {
     const auto& info = e.expected(key).at("info");
@@ -190,7 +190,7 @@ void complexity(Example& e) {
   compare("at_n100_d512", 100, 512);
   compare("at_n1000_d512", 1000, 512);
   for (const char* key : {"recurrent", "self_attention", "crossover"})
-    e.pass_over(key, "formulas as words; their values are checked here");
+    e.pass_over(key, "formulas as text; their values are checked here");
 }
 
 Plan training_of_gpt3(const PlanOptions& options) { return plan(preset("gpt3"), options); }
@@ -208,7 +208,7 @@ void training_cost_of_gpt3(Example& e) {
   options.speed = e.external("throughput_flops");
   options.price = e.external("usd_per_gpu_hour");
   const TrainingPlan t = training_of_gpt3(options).training;
-  const double share = e.value("flops") / t.flops;  // hours and money are in proportion
+  const double share = e.value("flops") / t.flops;  // hours and cost are proportional
   e.expect("gpu_hours", t.device_hours * share);
   e.expect("usd", t.cost * share);
 }
@@ -264,10 +264,10 @@ Checks count_checks() {
 
 Checks claims() {
   return {
-      {"s001.gpt4.moe", said({"total_B"}, "a rumour about a model that nobody can open")},
-      {"s004.path50", said({"steps"}, "about recurrent networks, which fovea has none of")},
+      {"s001.gpt4.moe", said({"total_B"}, "a rumour about a closed model")},
+      {"s004.path50", said({"steps"}, "about recurrent networks, which fovea does not support")},
       {"s000.emergence", said({"few_shot_params", "chain_of_thought_params"}, "an observation")},
-      {"s00x.defaults", said({"s000", "s001", "s003", "s004"}, "defaults of code not ours")},
+      {"s00x.defaults", said({"s000", "s001", "s003", "s004"}, "defaults of other code")},
       {"s001.compare",
        said({"speedup_training", "long_range_tokens", "lstm_decay_step", "gap_tokens_example"},
             "timings without a setup")},

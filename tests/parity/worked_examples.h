@@ -13,8 +13,8 @@
 
 namespace fovea::worked {
 
-// One record of a file of worked examples: what goes in, and what must come out. Whatever is
-// expected has to be compared, or passed over with a reason; finish() fails for the rest.
+// One record of a file of worked examples, with its inputs and expected outputs. Every expected
+// output must be compared or skipped with a reason; finish() fails for the others.
 class Example {
  public:
   Example(const nlohmann::json& record, DType dtype) : record_(record), dtype_(dtype) {}
@@ -27,17 +27,17 @@ class Example {
   int64_t integer(const char* input) const { return static_cast<int64_t>(value(input)); }
   bool has_parameter(const char* name) const { return record_["parameters"].contains(name); }
   nlohmann::json parameter(const char* name) const { return record_["parameters"].at(name); }
-  nlohmann::json external(const char* name) const;  // a public figure beside the record
+  nlohmann::json external(const char* name) const;  // a public figure next to the record
 
-  // `slack` times the tolerance of the dtype, for sums of many or of large terms.
+  // `slack` multiplies the tolerance of the dtype, for sums of many or of large terms.
   void expect(const char* output, const std::vector<double>& found, double slack = 1);
   void expect(const char* output, const Tensor& found, double slack = 1);
   void expect(const char* output, double found, double slack = 1) {
     expect(output, std::vector<double>{found}, slack);
   }
   void expect_shape(const char* output, const Shape& found);
-  const nlohmann::json& expected(const char* output);  // to be compared by the caller
-  // Words, claims and figures of others, which no code can make true or false.
+  const nlohmann::json& expected(const char* output);  // compared by the caller
+  // Skips text, claims and figures of others, which no code can verify.
   void pass_over(const char* output, const char* reason);
   void finish() const;
 
@@ -56,6 +56,6 @@ using Checks = std::map<std::string, Check>;
 Checks attention_checks();  // by hand, softmax, masks, pooling
 Checks layer_checks();      // norms, activations, positions, whole blocks, shapes
 Checks count_checks();      // sizes, parameters, FLOPs, costs, scaling laws
-Checks claims();            // what is said rather than computed
+Checks claims();            // claims without a computation
 
 }  // namespace fovea::worked

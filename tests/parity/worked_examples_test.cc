@@ -1,5 +1,5 @@
-// Small calculations that the literature of the Transformer works by hand, as fovea computes them:
-// our own file of them, and a larger one where it lies beside the checkout.
+// Small calculations from the literature on Transformers, computed by fovea: the repository's file
+// of them, and a larger one if the shared fixtures exist.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,9 @@
 namespace fovea::worked {
 namespace {
 
-// Of the largest value: sums of a few float or double terms; in double, constants such as a norm's
-// epsilon and attention's scale are still floats, and weights for inspection are.
+// Relative to the largest value: sums of a few float or double terms. In double precision,
+// constants such as the epsilon of a norm and the scale of attention are still floats, as are
+// weights for inspection.
 double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-6; }
 
 const std::string& shared_file() {
@@ -98,7 +99,7 @@ void Example::expect(const char* output, const std::vector<double>& found, doubl
   ASSERT_EQ(found.size(), data.size()) << id() << " " << output;
   double largest = 0;
   for (const double value : data) largest = std::max(largest, std::abs(value));
-  // A figure that is coarser than our arithmetic says so.
+  // A figure that is coarser than the arithmetic has its own tolerance.
   const double relative = std::max(wanted.value("rel_tol", 0.0), slack * tolerance_of(dtype_));
   for (size_t i = 0; i < data.size(); ++i)
     EXPECT_NEAR(found[i], data[i], relative * largest) << id() << " " << output << " at " << i;
@@ -119,7 +120,7 @@ void Example::pass_over(const char* output, const char* reason) {
 
 void Example::finish() const {
   for (const auto& [key, value] : record_["expected"].items())
-    EXPECT_TRUE(seen_.contains(key)) << id() << ": nobody looked at " << key;
+    EXPECT_TRUE(seen_.contains(key)) << id() << ": not compared: " << key;
 }
 
 class WorkedExamples : public testing::TestWithParam<const char*> {
@@ -131,14 +132,14 @@ class WorkedExamples : public testing::TestWithParam<const char*> {
   std::string path_;
 };
 
-TEST_P(WorkedExamples, AllHold) {
+TEST_P(WorkedExamples, AreReproduced) {
   std::set<std::string> ids;
   for (const nlohmann::json& record : examples_of(path_)) {
     const std::string id = record.at("id");
     SCOPED_TRACE(id);
-    EXPECT_TRUE(ids.insert(id).second) << "twice in the file";
+    EXPECT_TRUE(ids.insert(id).second) << "duplicate id";
     const auto check = all_checks().find(id);
-    ASSERT_NE(check, all_checks().end()) << "no code checks this record";
+    ASSERT_NE(check, all_checks().end()) << "no check for this record";
     for (const DType dtype : {DType::f32, DType::f64}) {
       Example example(record, dtype);
       check->second(example);

@@ -40,7 +40,8 @@ double variance_of(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// A mean is a product with 1 / C; what the norm divides by is what it made smaller.
+// The mean is a product with 1 / C; the divisor of the norm follows from the ratio of its input and
+// output.
 void norm_in_steps(Example& e) {
   const Tensor x = e.tensor("x").view({1, 3});
   const double mean = to_doubles(linear(x, full({1, 3}, 1.0 / 3, e.dtype())))[0];
@@ -105,8 +106,8 @@ void wave_properties(Example& e) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i], i % 2 == 0 ? 0 : 1);
 }
 
-// A shift by k positions turns each pair (sine, cosine) backwards by k times its frequency: what
-// rotary positions do forwards, taken from the unit vectors.
+// A shift by k positions rotates each pair (sine, cosine) backwards by k times its frequency.
+// Rotary positions rotate forwards; the rotation is computed from unit vectors.
 void waves_shift_by_turning(Example& e) {
   const int64_t width = e.integer("d_model"), k = e.integer("k");
   const auto frequencies = rotary_frequencies({}, width, 0);
@@ -149,7 +150,7 @@ void frequencies_fall(Example& e) {
   const auto next = row(sinusoids(2, 64, Waves::neighbours), 1);
   for (size_t i = 0; i < frequencies.size(); ++i)  // a pair shares one
     EXPECT_NEAR(std::atan2(next[2 * i], next[2 * i + 1]), frequencies[i], 1e-6);
-  e.pass_over("fact", "words; their meaning is checked here");
+  e.pass_over("fact", "text; its meaning is checked here");
 }
 
 void positions_are_added(Example& e) {
@@ -160,7 +161,7 @@ void positions_are_added(Example& e) {
   EXPECT_EQ(y.shape(), x.shape());
   const auto table = to_doubles(sinusoids(3, 4, Waves::neighbours)), found = to_doubles(y);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], table[i % table.size()], 1e-6);
-  e.pass_over("shape_rule", "words; their meaning is checked here");
+  e.pass_over("shape_rule", "text; its meaning is checked here");
 }
 
 void rotary(Example& e) {
@@ -194,7 +195,7 @@ StackSpec stack_of(int64_t heads, int64_t head_width) {
   return stack;
 }
 
-// [heads, C, D] -> [heads * D, C], as our projections lie
+// [heads, C, D] -> [heads * D, C], the layout of fovea's projections
 Tensor fused(const Tensor& x) {
   const int64_t H = x.dim(0), C = x.dim(1), D = x.dim(2);
   const auto values = to_doubles(x);
@@ -234,7 +235,7 @@ void heads_by_hand(Example& e) {
   e.expect("output", y);
 }
 
-// A block without learned gains and biases, of the weights of a record.
+// A block without learned gains and biases, with the weights of a record.
 Block block_of(const Example& e, StackSpec stack, const char* up, const char* down) {
   stack.norm.epsilon = e.parameter("eps").get<float>();
   stack.ffn.width = e.tensor(up).dim(1);
@@ -313,7 +314,7 @@ void heads_lie_side_by_side(Example& e) {
   e.expect("heads", by_head);
 }
 
-// We keep heads behind tokens, [B, T, H, D]; the record has them in front.
+// fovea keeps heads after tokens, [B, T, H, D]; the record has them before.
 Shape heads_in_front(const Tensor& x) { return {x.dim(0), x.dim(2), x.dim(1), x.dim(3)}; }
 
 void shapes_of_heads(Example& e) {
@@ -338,7 +339,7 @@ void shapes_across(Example& e) {
   EXPECT_EQ(attention_weights(q, k, {}).shape(), (Shape{2, 1, 3, 5}));
   EXPECT_EQ(attention(q, k, k, {}).shape(), q.shape());
   for (const char* key : {"scores", "output", "single_head"})
-    e.pass_over(key, "words; the shapes that they state are checked here");
+    e.pass_over(key, "text; its shapes are checked here");
 }
 
 void layers_fit(Example& e) {
@@ -346,7 +347,7 @@ void layers_fit(Example& e) {
   const auto set = [](const std::string&, Parameter& p) { p.value = zeros(p.shape); };
   layer.each(set, "attention");
   EXPECT_EQ(layer(zeros({2, 3, 8}), {}).shape(), (Shape{2, 3, 8}));
-  e.pass_over("fact", "about code that is not ours; ours takes batches of heads");
+  e.pass_over("fact", "about other code; fovea takes batches of heads");
 }
 
 void means_keep_their_axis(Example& e) {

@@ -8,7 +8,8 @@
 
 namespace fovea {
 
-// Runs `action`, which must throw an Error of that kind whose one line holds each of the texts.
+// Runs `action`, which must throw an Error of this kind with one line that contains each of the
+// texts.
 template <class Action>
 void expect_error(ErrorKind kind, std::initializer_list<std::string> texts, Action&& action) {
   try {

@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// Counts the calls that change the disk and lets one of them fail; the real file system returns
-// when this goes.
+// Counts the calls that change the disk and lets one of them fail. The destructor restores the real
+// file system.
 class FaultyCalls {
  public:
   // The `fail_at`-th call (from 1) fails with `error`; 0 = none. A failing write first stores half
@@ -47,7 +47,7 @@ class FaultyCalls {
   }
 
   int calls() const { return calls_; }
-  const std::string& failed() const { return failed_; }  // the name of the call that failed
+  const std::string& failed() const { return failed_; }  // the name of the failed call
 
  private:
   static bool fails(const char* name) {

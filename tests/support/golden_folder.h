@@ -9,10 +9,10 @@
 
 namespace fovea {
 
-// What set() is told of a key that goes.
+// A value for set() that removes a key.
 inline const nlohmann::json absent = nlohmann::json::value_t::discarded;
 
-// A golden model in a folder of the test's own, to be changed at will.
+// A copy of a golden model in a temporary folder, which a test may change.
 class GoldenFolder {
  public:
   explicit GoldenFolder(const std::string& name) {
@@ -26,7 +26,7 @@ class GoldenFolder {
     write_file_atomically(folder_ / name, json.dump());
   }
   nlohmann::json read(const std::string& name) const { return read_json(folder_ / name); }
-  // One key of one file; a discarded value takes the key away.
+  // Sets a key of a file; a discarded value removes the key.
   void set(const std::string& name, const std::string& key, const nlohmann::json& value) const {
     nlohmann::json json = read(name);
     if (value.is_discarded())

@@ -1,6 +1,6 @@
 #pragma once
 
-// An op's gradients against central differences, in double.
+// Compares the gradients of an op with central differences, in double precision.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ inline Tensor normal(Shape shape, uint64_t seed, double deviation = 1) {
   return x;
 }
 
-// One number out of all of y's elements, each with a weight of its own.
+// Reduces y to one number; each element has its own weight.
 inline Tensor weighted_sum(const Tensor& y) {
   const Tensor weights = convert(convert(normal(y.shape(), 77), DType::bf16), y.dtype());
   double sum = 0;
@@ -34,7 +34,8 @@ inline Tensor weighted_sum(const Tensor& y) {
                 [=, y = Saved::slot(y)](const Tensor&, Gradients& d) { d.pass(y, weights); });
 }
 
-// The gradients of weighted_sum(f(inputs)) with regard to all inputs (zeros where none came).
+// Returns the gradients of weighted_sum(f(inputs)) with respect to all inputs; zeros for unused
+// inputs.
 inline std::vector<Tensor> gradients(std::vector<Tensor>& inputs, const Function& f) {
   for (Tensor& x : inputs) x.want_gradient();
   backward(weighted_sum(f(inputs)));
@@ -44,7 +45,7 @@ inline std::vector<Tensor> gradients(std::vector<Tensor>& inputs, const Function
   return all;
 }
 
-// Compares up to `most` elements of each input's gradient, spread over it.
+// Compares up to `most` elements of the gradient of each input, spread evenly.
 inline void check_gradients(std::vector<Tensor> inputs, const Function& f, int64_t most = 200) {
   constexpr double kStep = 1e-6, kAbsolute = 1e-5, kRelative = 1e-3;
   const std::vector<Tensor> analytic = gradients(inputs, f);

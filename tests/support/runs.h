@@ -7,11 +7,12 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
 #include "support/temporary_folder.h"
-#include "train/examples_task.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 
-// Text of a few characters that can be learnt: words of a small vocabulary in a random order.
+// Returns a text of a few characters that a model can learn: words of a small vocabulary in random
+// order.
 inline std::string words(int64_t count) {
   const char* const all[] = {"the ", "cat ", "sat ", "on ", "a ", "mat\n"};
   std::string text;
@@ -57,7 +58,7 @@ inline Spec small_t5() {
   return spec;
 }
 
-// A folder with a text and the options of a run of a few milliseconds on it.
+// A folder with a text, and the options of a run on it that takes a few milliseconds.
 class Runs {
  public:
   Runs() { write_file_atomically(folder_ / "text.txt", words(600)); }
@@ -88,7 +89,7 @@ inline const Examples& examples_of(const Job& job) {
   return dynamic_cast<const ExamplesTask&>(*job.task).loaded();
 }
 
-// Leaves the run after the given step.
+// Returns a callback that stops the run after the given step.
 inline auto stop_after(int64_t step) {
   return [step](const TrainProgress& progress) { return progress.step < step; };
 }

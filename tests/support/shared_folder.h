@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-// A path below the folder of reference fixtures, which only some checkouts have beside them.
+// Returns a path in the folder of reference fixtures, which exists next to some checkouts only.
 inline std::string shared(const std::string& path) {
   const char* folder = std::getenv("FOVEA_SHARED");
   return std::string(folder != nullptr ? folder : "../shared") + "/" + path;

@@ -4,7 +4,7 @@
 
 namespace fovea::test {
 
-// A model that takes microseconds. Everything else is as in a default Spec.
+// A model that takes microseconds; all other fields have the defaults of a Spec.
 struct SmallSize {
   int64_t vocabulary = 11, context = 8, width = 12, layers = 2, heads = 2;
 };

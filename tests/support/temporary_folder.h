@@ -9,7 +9,7 @@
 
 namespace fovea {
 
-// A folder that lives as long as the test, outside the source tree.
+// A folder outside the source tree that is removed at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -29,7 +29,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Restores the real file system when it goes.
+// Restores the real file system on destruction.
 class SavedCalls {
  public:
   SavedCalls() : saved_(system_calls()) {}

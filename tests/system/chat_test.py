@@ -1,4 +1,4 @@
-"""What `fovea chat` says, from a pipe and on a terminal."""
+"""Conversations of `fovea chat`, from a pipe and on a terminal."""
 import json
 import os
 import pty
@@ -14,7 +14,7 @@ TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}
 
 class Chat(FoveaTest):
     def talker(self, context=256):
-        """Bytes and an end-of-text token; trained hardly at all."""
+        """A model of bytes and an end-of-text token with almost no training."""
         out = self.folder / "model"
         if not out.exists():
             self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, self.text, "--out", self.folder / "tokenizer"))
@@ -30,26 +30,26 @@ class Chat(FoveaTest):
     def messages(self, typed, *options, **how):
         return json.loads(self.chat(typed, "--json", *options, **how).stdout)["messages"]
 
-    def test_answers_go_to_standard_output(self):
+    def test_answers_are_written_to_standard_output(self):
         said = self.messages("Hello\nAnd now?\n", "--system", "Be kind.")
         self.assertEqual([m["role"] for m in said], ["system", "user", "assistant", "user", "assistant"])
         self.assertEqual(said[3]["content"], "And now?")
         answers = "".join(m["content"] + "\n" for m in said if m["role"] == "assistant")
         self.assertEqual(self.chat("Hello\nAnd now?\n", "--system", "Be kind.").stdout.decode(), answers)
 
-    def test_the_model_reads_what_was_said_before(self):
+    def test_the_prompt_includes_earlier_messages(self):
         prompt = "<|user|>Hello\n<|assistant|>{}\n<|user|>More\n<|assistant|>"
         first, second = [m["content"] for m in self.messages("Hello\nMore\n") if m["role"] == "assistant"]
         alone = self.ok(fovea("generate", self.talker(), "-p", prompt.format(first), "-n", 12, "--greedy", "--ignore-eos", "--json"))
         self.assertEqual(json.loads(alone.stdout)["text"], second)
 
-    def test_a_draft_changes_no_answer(self):
+    def test_a_draft_model_does_not_change_the_answers(self):
         typed = "Hello\nAnd now?\nMore\n"
         said = self.chat(typed, "--draft", self.talker(), "--draft-tokens", 3)
         self.assertEqual(said.stdout, self.chat(typed).stdout)
         self.assertEqual(said.stderr.decode().count("accepted (100%)"), 3)
 
-    def test_commands_and_several_lines(self):
+    def test_commands_and_messages_of_several_lines(self):
         said = self.messages('one\\\ntwo\n"""a\n\nb"""\n/new\n/system Short.\nHi\n/nonsense\n/again\n/help\n\n')
         self.assertEqual([m["role"] for m in said], ["system", "user", "assistant"])
         self.assertEqual((said[0]["content"], said[1]["content"]), ("Short.", "Hi"))
@@ -57,34 +57,34 @@ class Chat(FoveaTest):
         self.assertEqual(self.messages('"""a\n\nb"""\n')[0]["content"], "a\n\nb")
         self.assertIn("/nonsense: unknown command", self.chat("/nonsense\n").stderr.decode())
 
-    def test_bytes_that_are_no_text_become_a_sign(self):
-        """One such byte ended the conversation."""
+    def test_invalid_utf8_is_replaced(self):
+        """Regression: one such byte ended the conversation."""
         result = self.ok(fovea("chat", self.talker(), "-n", 2, "--greedy", "--json", input=b"a\xffb\nGo on\n"))
         said = json.loads(result.stdout)["messages"]
         self.assertEqual([m["content"] for m in said if m["role"] == "user"], ["a\ufffdb", "Go on"])
         scored = fovea("eval", self.talker(), "--score", b"a\xff".decode(errors="surrogateescape"), "--json")
         self.assertEqual(len(json.loads(self.ok(scored).stdout)["tokens"]), 4)  # U+FFFD has three bytes
 
-    def test_special_tokens_that_people_type_are_text(self):
+    def test_typed_special_tokens_are_text(self):
         note = self.chat("<|endoftext|>\n").stderr.decode()
         shorter = self.chat("\n".join(["x"]) + "\n").stderr.decode()
         count = lambda text: int(text.split("prompt: ")[1].split(" tokens")[0])
         self.assertGreater(count(note), count(shorter) + 2)  # more than one token
 
-    def test_a_full_context_forgets_the_oldest(self):
+    def test_a_full_context_drops_the_oldest_messages(self):
         typed = "".join(f"This is question number {i}, and it is long.\n" for i in range(8))
         result = self.chat(typed, context=160)
         self.assertIn("the context is full", result.stderr.decode())
         too_long = fovea("chat", self.talker(160), "-n", 2, input=b"much too long " * 90 + b"\n")
         self.refused(too_long, (2, 3), "expected at most 160")
 
-    def test_a_model_without_a_template_is_refused(self):
+    def test_a_model_without_a_template_is_refused_without_an_option(self):
         (self.talker() / "chat_template.jinja").unlink()
         self.refused(fovea("chat", self.talker(), input=b"Hi\n"), (2, 3), "no chat template", "--chat-template FILE")
         template = self.file("template.jinja", TEMPLATE)
         self.ok(fovea("chat", self.talker(), "-n", 2, "--chat-template", template, input=b"Hi\n"))
 
-    def test_ctrl_c_ends_the_answer_and_not_the_program(self):
+    def test_ctrl_c_ends_only_the_answer(self):
         master, slave = pty.openpty()
         environment = {**os.environ, "TERM": "dumb", "HOME": str(self.folder)}
         process = subprocess.Popen([FOVEA, "chat", str(self.talker(4096)), "--ignore-eos", "--greedy"], stdin=slave, stdout=slave,
@@ -97,7 +97,7 @@ class Chat(FoveaTest):
         seen = b""
 
         def wait_for(mark, seconds=60):
-            nonlocal seen  # what came behind the last mark
+            nonlocal seen  # the output after the last mark
             end = time.monotonic() + seconds
             while mark not in seen:
                 self.assertLess(time.monotonic(), end, seen)
@@ -106,11 +106,11 @@ class Chat(FoveaTest):
             seen = seen.split(mark, 1)[1]
 
         wait_for(b"> ")
-        os.write(master, b"half a li\x03")  # at the prompt it drops the line
+        os.write(master, b"half a li\x03")  # at the prompt it discards the line
         wait_for(b"> ")
         os.write(master, b"Go on for ever\n")
         wait_for(b"Go on for ever")
-        while len(seen) < 50:  # the answer is on its way, however busy the machine is
+        while len(seen) < 50:  # the answer has started, even on a busy machine
             self.assertTrue(select.select([master], [], [], 60)[0], seen)
             seen += os.read(master, 65536)
         os.write(master, b"\x03")

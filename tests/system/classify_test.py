@@ -1,4 +1,4 @@
-"""Training classifiers of texts and of words, and what they are refused for: they write no text."""
+"""Training of classifiers of texts and of words; commands that generate text refuse them."""
 import json
 import random
 import unittest
@@ -27,8 +27,8 @@ class ClassifyTest(FoveaTest):
         self.ok(fovea("train", "--labels", data, "--out", out, *shape, *FEW))
         return data, out
 
-    def test_encoders_and_decoders_are_trained_to_the_end(self):
-        """A decoder's classifier was to write a sample at its last step, failed, and left no model."""
+    def test_encoders_and_decoders_finish_training(self):
+        """Regression: a decoder's classifier tried to generate a sample at its last step, failed, and saved no model."""
         for shape in (ENCODER, DECODER):
             for by_word in (False, True):
                 with self.subTest(shape=shape[1], by_word=by_word):
@@ -38,13 +38,13 @@ class ClassifyTest(FoveaTest):
                     more = self.folder / f"more-{shape[1]}-{by_word}"
                     self.ok(fovea("train", "--from", out, "--labels", data, "--out", more, *FEW[:6]))
 
-    def test_an_encoder_decoder_is_refused_before_it_starts(self):
+    def test_an_encoder_decoder_is_refused_before_training(self):
         out = self.folder / "out"
         self.refused(fovea("train", "--labels", self.labels(False), "--out", out, "--preset", "translate-tiny", *FEW), 2, "--labels")
         self.assertFalse(out.exists())
 
-    def test_what_writes_no_text_is_refused_by_name(self):
-        """One with labels of words was taken for a language model, and read past the end of its logits."""
+    def test_generation_refuses_classifiers(self):
+        """Regression: a classifier of words was taken for a language model, and the program read past the end of its logits."""
         for shape, by_word, what in ((DECODER, True, "labels words"), (DECODER, False, "labels texts"), (ENCODER, True, "labels words")):
             _, out = self.classifier(shape, by_word)
             for command in (("generate", out, "-p", "the"), ("generate", out, "-p", "the", "--beams", "2"),

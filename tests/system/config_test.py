@@ -1,4 +1,4 @@
-"""--preset, --config and the other options, in this order of strength."""
+"""--preset, --config and the other options; later ones take precedence."""
 import json
 import unittest
 
@@ -24,12 +24,12 @@ class Config(FoveaTest):
         self.assertEqual((config["width"], config["train"]["steps"], config["train"]["batch"]), (96, 77, 5))
         self.assertEqual(config["context"], self.dump("--preset", "nano")["context"])
 
-    def test_what_is_dumped_can_be_read(self):
+    def test_a_dumped_config_can_be_read(self):
         first = fovea("train", "--dump-config", "--lr", "0.003", "--layers", "3", "--schedule", "trapezoid", "--dropout", "0.2")
         path = self.file("spec.json", self.ok(first).stdout)
         self.assertEqual(self.ok(fovea("train", "--dump-config", "--config", path)).stdout, first.stdout)
 
-    def test_bad_files(self):
+    def test_invalid_files_are_refused(self):
         self.bad("", "not valid JSON")
         self.bad("{", "not valid JSON")
         self.bad(b"\xff\xfe\x00", "not valid JSON")
@@ -49,11 +49,11 @@ class Config(FoveaTest):
         self.refused(fovea("train", self.text, "--dry-run", "--config", self.folder / "none.json"), 2, "none.json")
         self.refused(fovea("train", self.text, "--dry-run", "--config", self.folder), 2, self.folder)
 
-    def test_a_model_that_cannot_be(self):
+    def test_an_invalid_model_is_refused(self):
         for wrong in (["--heads", "3"], ["--kv-heads", "3"], ["--layers", "0"], ["--width", "0"]):
             self.refused(fovea("train", self.text, "--dry-run", *wrong), 2)
 
-    def test_unknown_preset(self):
+    def test_an_unknown_preset_is_refused(self):
         self.refused(fovea("train", self.text, "--dry-run", "--preset", "nona"), 2, "nona", "nano")
 
     def test_from_excludes_a_new_shape(self):

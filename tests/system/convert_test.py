@@ -1,4 +1,4 @@
-"""convert, and what the quantised directory then does: eval against the full one, generate, bench."""
+"""fovea convert, and the results of eval, generate and bench with the converted models."""
 import collections
 import json
 import math
@@ -14,7 +14,7 @@ class Convert(FoveaTest):
         self.ok(r)
         return json.loads(r.stdout)
 
-    def test_quantised_models_are_small_and_near(self):
+    def test_quantised_models_are_small_and_close(self):
         for bits, least in (("int8", 0.02), ("int4", 0.3)):
             with self.subTest(bits):
                 out = self.folder / bits
@@ -27,7 +27,7 @@ class Convert(FoveaTest):
                 r = self.result("bench", out, "--prompt", "8", "--decode", "2", "--batch", "2")
                 self.assertGreater(r["decode_tokens_per_second"], 0)
 
-    def test_a_rounded_cache_is_near_and_a_full_one_exact(self):
+    def test_a_rounded_cache_is_close_and_a_full_one_exact(self):
         def divergence(*options):
             return self.result("eval", self.model(), self.text, "--against", self.model(), *options)["divergence"]
         self.assertLess(abs(divergence("--cache-dtype", "fp32")), 1e-9)
@@ -39,7 +39,7 @@ class Convert(FoveaTest):
                 self.ok(fovea("generate", self.model(), "-p", "The", "-n", "5", "--cache-dtype", name))
 
     def dtypes(self, folder):
-        """How many tensors there are of each dtype."""
+        """Returns the number of tensors of each dtype."""
         data = (folder / "model.safetensors").read_bytes()
         header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
         return collections.Counter(tensor["dtype"] for name, tensor in header.items() if name != "__metadata__")
@@ -49,9 +49,9 @@ class Convert(FoveaTest):
         self.ok(fovea("trace", model, "--ids", "3,1,4,1,5", "--out", out))
         return out.read_bytes()
 
-    def test_a_directory_is_full_unless_it_is_to_be_quantised(self):
-        """A directory made of a .gguf file kept its blocks in fovea's own form, whatever was asked for; transformers read that as
-        the weights, and wrote nonsense."""
+    def test_a_directory_is_quantised_only_on_request(self):
+        """Regression: a directory converted from a .gguf file kept its quantised blocks for any requested dtype; transformers read them as
+        the weights and generated nonsense."""
         for source in ("model.gguf", "quantised"):
             self.ok(fovea("convert", self.model(), self.folder / source, "--quantize", "int8"))
             for n, (options, wanted) in enumerate((((), "F32"), (("--dtype", "fp32"), "F32"), (("--dtype", "bf16"), "BF16"),
@@ -71,7 +71,7 @@ class Convert(FoveaTest):
             self.assertIn("I8", self.dtypes(out))
             self.assertEqual(self.result("plan", out)["parameters"], self.result("plan", self.model())["parameters"])
 
-    def test_a_gguf_file_is_stored_as_the_model_is(self):
+    def test_a_gguf_file_keeps_the_dtype_of_the_model(self):
         source = self.folder / "q8.gguf"
         self.ok(fovea("convert", self.model(), source, "--quantize", "int8"))
         for n, (options, wanted) in enumerate((((), "q8_0"), (("--quantize", "none"), "fp32"), (("--dtype", "bf16"), "bf16"),
@@ -80,8 +80,8 @@ class Convert(FoveaTest):
                 self.assertEqual(self.result("convert", source, self.folder / f"{n}.gguf", *options)["weights"], wanted)
                 self.ok(fovea("generate", self.folder / f"{n}.gguf", "-p", "The", "-n", "3"))
 
-    def test_models_that_have_no_gguf_form_are_refused_by_name(self):
-        """An encoder ended the program by a division by its decoder's heads, which it has not."""
+    def test_models_without_a_gguf_architecture_are_refused(self):
+        """Regression: an encoder crashed the program by a division by its decoder's number of heads, which is zero."""
         encoder, pairs = ROOT / "tests/goldens/sentence_model", self.folder / "translator"
         source = self.file("source", "red dog\n" * 40)
         self.ok(fovea("train", "--preset", "translate-tiny", "--pairs", source, source, "--steps", "2", "--tokenizer", "bpe:270",
@@ -91,8 +91,8 @@ class Convert(FoveaTest):
             self.refused(fovea("convert", model, out), 2, "has an encoder", "GGUF")
             self.assertFalse(out.exists())
 
-    def test_a_full_disk_leaves_nothing(self):
-        """A conversion that failed left half a folder, and the next try found that it held a model already."""
+    def test_a_full_disk_leaves_no_files(self):
+        """Regression: a failed conversion left a partial folder, and the next attempt reported that it contained a model already."""
         def little_room():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -112,8 +112,8 @@ class Convert(FoveaTest):
                 self.assertEqual((out / "README.md").exists(), there_before)
                 self.assertEqual([path.name for path in out.parent.iterdir()], ["out"])
 
-    def test_numbers_that_cannot_be_quantised(self):
-        """NaN became 0, so that a broken model looked whole."""
+    def test_non_finite_numbers_are_refused(self):
+        """Regression: NaN became 0, so that a damaged model seemed intact."""
         weights = self.model() / "model.safetensors"
         data = bytearray(weights.read_bytes())
         length = 8 + int.from_bytes(data[:8], "little")
@@ -128,7 +128,7 @@ class Convert(FoveaTest):
                     self.refused(fovea("convert", self.model(), self.folder / out, "--quantize", to), 2, "1 of", name.rsplit(".", 1)[0] if out == "x" else "blk.", "finite")
                     self.assertFalse((self.folder / out).exists())
 
-    def test_what_cannot_be(self):
+    def test_invalid_requests_are_refused(self):
         out = self.folder / "out"
         self.ok(fovea("convert", self.model(), out, "--quantize", "int8"))
         self.refused(fovea("convert", self.model(), out), 2, out, "contains a model already")

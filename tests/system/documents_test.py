@@ -1,4 +1,4 @@
-"""The documents say what the program does."""
+"""The documents agree with the program."""
 import os
 import re
 import subprocess
@@ -9,16 +9,16 @@ from support import FOVEA, ROOT
 
 
 class Documents(unittest.TestCase):
-    def test_commands_are_what_help_says(self):
+    def test_commands_agree_with_the_help(self):
         done = subprocess.run([sys.executable, ROOT / "tools/write_commands.py", "--check"], env={**os.environ, "FOVEA_BIN": FOVEA},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_readme_shows_the_example(self):
-        example = (ROOT / "examples/train_and_write.cc").read_text(encoding="utf-8")
+        example = (ROOT / "examples/train_and_generate.cc").read_text(encoding="utf-8")
         self.assertIn(f"```cpp\n{example}```", (ROOT / "README.md").read_text(encoding="utf-8"))
 
-    def test_links_lead_somewhere(self):
+    def test_links_have_targets(self):
         for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
             text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
             for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)|(?:src|href)=\"([^\"#]+)\"", text):

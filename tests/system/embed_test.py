@@ -1,4 +1,4 @@
-"""fovea embed and rerank: lines in, vectors or scores out; formats, streams, and what is refused."""
+"""fovea embed and rerank: vectors or scores of lines, formats, streams, and errors."""
 import json
 import os
 import shutil
@@ -16,18 +16,18 @@ MINILM = os.environ.get("FOVEA_MINILM")  # the model folder of the Python packag
 
 
 def read_npy(data):
-    """Type, shape and elements of a .npy file."""
+    """Returns type, shape and elements of a .npy file."""
     assert data[:8] == b"\x93NUMPY\x01\x00"
     size = struct.unpack("<H", data[8:10])[0]
     assert (10 + size) % 64 == 0
-    header = eval(data[10:10 + size])  # a literal, as the format has it
+    header = eval(data[10:10 + size])  # the format requires a literal
     count = header["shape"][0] * header["shape"][1]
     kind = {"<f4": "f", "|i1": "b", "|u1": "B"}[header["descr"]]
     return header["descr"], header["shape"], struct.unpack(f"<{count}{kind}", data[10 + size:])
 
 
 def expected(name, model=MODEL):
-    """A tensor of the golden's expected.safetensors, as rows."""
+    """Returns a tensor of the golden's expected.safetensors as rows."""
     data = (model / "expected.safetensors").read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     entry = json.loads(data[8:8 + size])[name]
@@ -61,7 +61,7 @@ class Embed(FoveaTest):
         self.assertEqual((kind, shape), ("<f4", (7, 10)))
         self.close([values[i:i + 10] for i in range(0, 70, 10)], wanted)
         self.assertEqual(self.embed("--format", "npy"), out.read_bytes())
-        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "nothing is left over")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "no bytes are left")
 
     def test_prompts(self):
         wanted = expected("query")
@@ -83,13 +83,13 @@ class Embed(FoveaTest):
             self.assertEqual(numbers, list(found[2]))
         self.refused(fovea("embed", MODEL, "--dimensions", "11", input=b"x"), 2, "dimensions", "11", "10")
 
-    def test_a_line_has_the_same_bits_in_any_company(self):
+    def test_a_line_has_the_same_bits_in_any_batch(self):
         whole = self.embed().splitlines()
         self.assertEqual([self.embed(text=text.encode() + b"\n").strip() for text in TEXTS], [line.strip() for line in whole])
         self.assertEqual(self.embed("--batch-tokens", "1").splitlines(), whole)
         self.assertEqual(self.embed("--threads", "1").splitlines(), whole)
 
-    def test_streams_of_any_shape(self):
+    def test_streams_with_any_line_endings(self):
         many = self.file("many.txt", LINES * 2000)
         out = self.embed(many, "--format", "text")
         self.assertEqual(out, self.embed() * 2000)
@@ -98,7 +98,7 @@ class Embed(FoveaTest):
         self.assertEqual(self.embed(text=b"night\r\n\r\nnight"), self.embed(text=b"night\n\nnight\n"))
         self.assertEqual(len(self.embed(text=b"\xff\xfe fox \x00\n").splitlines()), 1)
 
-    def test_lines_of_too_many_tokens(self):
+    def test_long_lines_are_truncated_or_refused(self):
         done = fovea("embed", MODEL, input=LINES)
         self.assertIn(b"1 line truncated to 12 tokens", done.stderr)
         self.assertIn(b"line 6", done.stderr)
@@ -106,14 +106,14 @@ class Embed(FoveaTest):
         self.refused(fovea("embed", MODEL, "--no-truncate", "--out", out, input=LINES), 2, "standard input: line 6", "12")
         self.assertFalse(out.exists(), "a file appears whole or not at all")
 
-    def test_vectors_that_are_no_numbers(self):
+    def test_non_finite_vectors_are_refused(self):
         broken = self.folder / "broken"
         shutil.copytree(MODEL, broken)
         weights = broken / "2_Dense/model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-4] + struct.pack("<f", float("nan")))
         self.refused(fovea("embed", broken, input=b"fox\n"), 1, "line 1", "not finite")
 
-    def test_a_model_without_modules_is_averaged(self):
+    def test_a_model_without_modules_uses_the_mean(self):
         self.ok(fovea("train", self.text, "--out", self.folder / "lm", "--preset", "tiny", "--steps", "1"))
         done = self.ok(fovea("embed", self.folder / "lm", input=b"the fox\n\neye\n"))
         self.assertIn(b"no modules.json", done.stderr)
@@ -129,7 +129,7 @@ class Embed(FoveaTest):
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("bad.csv", "a,b,1\na,b\n")), 2, "record 2")
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("one.csv", "a,b,1\n")), 2, "at least 2")
 
-    def test_refused(self):
+    def test_invalid_requests_are_refused(self):
         self.refused(fovea("embed"), 2, "MODEL")
         self.refused(fovea("embed", self.folder / "none"), 2, "none")
         self.refused(fovea("embed", MODEL, self.folder / "none"), 2, "none")
@@ -137,7 +137,7 @@ class Embed(FoveaTest):
         self.refused(fovea("embed", MODEL, "--precision", "int4", input=b"x"), 2, "--precision")
         self.refused(fovea("embed", CROSS, input=b"x"), 2, "modules.json", "Pooling")
 
-    def test_an_output_that_closes_is_no_error(self):
+    def test_a_closed_output_is_not_an_error(self):
         process = subprocess.Popen([FOVEA, "embed", MODEL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.close()
         _, error = process.communicate(LINES * 100, timeout=60)
@@ -145,7 +145,7 @@ class Embed(FoveaTest):
 
     @needs_shared
     @unittest.skipUnless(MINILM, "FOVEA_MINILM names no all-MiniLM-L6-v2 folder")
-    def test_minilm_equals_the_reference(self):
+    def test_minilm_agrees_with_the_reference(self):
         data = (SHARED / "fixtures/minilm/embeddings.safetensors").read_bytes()
         size = struct.unpack("<Q", data[:8])[0]
         values = struct.unpack(f"<{(len(data) - 8 - size) // 4}f", data[8 + size:])
@@ -173,9 +173,9 @@ class Rerank(FoveaTest):
         self.assertAlmostEqual(float(rows[0][0]), max(logits), delta=1e-5)
         self.assertEqual(rows[0][2], TEXTS[int(rows[0][1]) - 1])
 
-    def test_rerank_refused(self):
+    def test_rerank_refuses_invalid_requests(self):
         self.refused(fovea("rerank", CROSS, input=b"x"), 2, "--query")
-        self.refused(fovea("rerank", MODEL, "--query", "x", input=b"x"), 2, "no sequence classifier")
+        self.refused(fovea("rerank", MODEL, "--query", "x", input=b"x"), 2, "not a sequence classifier")
         self.refused(fovea("rerank", CROSS, "--query", "x", "--no-truncate", input=b"fox " * 30), 2, "text 1", "12")
         self.assertEqual(json.loads(self.ok(fovea("rerank", CROSS, "--query", "x", "--json", input=b"")).stdout)["results"], [])
 

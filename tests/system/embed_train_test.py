@@ -1,4 +1,4 @@
-"""fovea embed --train: examples of each kind teach a small model, and what is written is a directory like any other."""
+"""fovea embed --train: a small model learns examples of each kind and is saved as a complete directory."""
 import json
 import shutil
 
@@ -20,7 +20,7 @@ class EmbedTrain(FoveaTest):
         self.assertLess(last["loss"], 0.7 * first["loss"])
         return last
 
-    def test_pairs_triplets_and_scores_are_learnt(self):
+    def test_pairs_triplets_and_scores_are_learned(self):
         self.learns("pairs.tsv", "".join(f"the {w}\t{w} sees ?\n" for w in WORDS))
         triplets = "".join(json.dumps({"anchor": f"the {w}", "positive": f"a {w}", "negative": f"never {w}"}) + "\n" for w in WORDS)
         self.learns("triplets.jsonl", triplets, "--matryoshka", "4,2")
@@ -31,7 +31,7 @@ class EmbedTrain(FoveaTest):
         measured = json.loads(self.ok(fovea("embed", self.folder / "scored.csv-40", "--evaluate", pairs, "--json")).stdout)
         self.assertAlmostEqual(measured["spearman"], found["spearman"], places=3)
 
-    def test_what_is_written_is_a_whole_directory(self):
+    def test_the_saved_directory_is_complete(self):
         self.ok(self.train("pairs.tsv", "fox\tthe fox\nbird\ta bird\n"))
         out = self.folder / "out"
         for path in MODEL.rglob("*.json"):
@@ -40,7 +40,7 @@ class EmbedTrain(FoveaTest):
                     self.assertEqual((out / path.relative_to(MODEL)).read_bytes(), path.read_bytes(), path)
         self.assertEqual(len(self.ok(fovea("embed", out, "--prompt-name", "query", input=b"fox\n")).stdout.split()), 10)
 
-    def test_a_plain_model_becomes_one_with_modules(self):
+    def test_training_adds_modules_to_a_plain_model(self):
         plain = self.folder / "plain"
         shutil.copytree(MODEL, plain)
         (plain / "modules.json").unlink()
@@ -57,12 +57,12 @@ class EmbedTrain(FoveaTest):
         self.assertEqual(weights("second", "--threads", "1"), first)
         self.assertNotEqual(weights("third", "--seed", "2"), first)
 
-    def test_a_finished_run_is_left_as_it_is_and_another_is_refused(self):
+    def test_a_finished_run_is_kept_and_another_is_refused(self):
         pairs = "fox\tthe fox\nbird\ta bird\n"
         done = json.loads(self.ok(self.train("pairs.tsv", pairs, "--epochs", "2")).stdout)
         self.assertEqual(done["steps"], 2)
 
-        def contents():  # but for who holds the folder
+        def contents():  # all files except the lock
             return {path: path.read_bytes() for path in (self.folder / "out").rglob("*") if path.is_file() and path.name != ".lock"}
         files = contents()
         again = json.loads(self.ok(self.train("pairs.tsv", pairs, "--epochs", "2")).stdout)
@@ -79,7 +79,7 @@ class EmbedTrain(FoveaTest):
         self.assertEqual((plan["objective"], plan["steps"], plan["training_sequences"]), ("embedding", 3, 2))
         self.assertFalse((self.folder / "out").exists())
 
-    def test_training_refuses(self):
+    def test_invalid_requests_are_refused(self):
         self.refused(self.train("pairs.tsv", "a\tb\n", "--patience", "2"), 2, "--patience", "--validation")
         self.refused(fovea("embed", MODEL, "--dry-run", input=b"x"), 2, "--dry-run", "--train")
         self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv: record 2")

@@ -1,4 +1,4 @@
-"""What `fovea generate` writes."""
+"""The output of `fovea generate`."""
 import json
 import unittest
 
@@ -12,17 +12,17 @@ class Generate(FoveaTest):
     def said(self, *arguments, **how):
         return self.write(*arguments, **how).stdout.decode()
 
-    def test_the_same_seed_writes_the_same(self):
+    def test_a_seed_determines_the_text(self):
         first = self.said("-p", "The ", "-n", "80", "--seed", "3")
         self.assertEqual(self.said("-p", "The ", "-n", "80", "--seed", "3"), first)
         self.assertEqual(self.said("-p", "The ", "-n", "80", "--seed", "3", "-t", "1"), first)
         self.assertNotEqual(self.said("-p", "The ", "-n", "80", "--seed", "4"), first)
 
-    def test_without_a_seed_each_run_differs(self):
+    def test_runs_without_a_seed_differ(self):
         self.assertNotEqual(self.said("-n", "80", "--temperature", "1.5", "--top-k", "0", "--top-p", "1"),
                             self.said("-n", "80", "--temperature", "1.5", "--top-k", "0", "--top-p", "1"))
 
-    def test_greedy_has_many_names(self):
+    def test_greedy_decoding_has_several_options(self):
         greedy = self.said("-p", "The ", "-n", "40", "--greedy")
         self.assertEqual(self.said("-p", "The ", "-n", "40", "--temp", "0", "--seed", "9"), greedy)
         self.assertEqual(self.said("-p", "The ", "-n", "40", "--top-k", "1"), greedy)
@@ -39,7 +39,7 @@ class Generate(FoveaTest):
         self.assertEqual((len(r["ids"]), r["finish"], r["prompt_tokens"]), (40, "length", 4))
 
     def test_length(self):
-        for count in (0, 1, 500):  # 500: far beyond the context of 32
+        for count in (0, 1, 500):  # 500: more than the context of 32
             self.assertEqual(json.loads(self.said("-n", count, "--ignore-eos", "--json"))["tokens"], count)
 
     def test_stop_strings(self):
@@ -51,8 +51,8 @@ class Generate(FoveaTest):
         streamed = self.said("-p", "The ", "-n", "60", "--seed", "3", "--stop", stop)
         self.assertEqual(streamed.rstrip("\n"), r["text"].rstrip("\n"))
 
-    def test_searches_at_their_limits(self):
-        """More beams than the vocabulary has tokens, no tokens at all, n-grams longer than the text: all defined."""
+    def test_beam_search_at_its_limits(self):
+        """More beams than tokens in the vocabulary, zero tokens, and n-grams longer than the text have defined results."""
         many = json.loads(self.said("-p", "The ", "-n", "6", "--beams", "200", "--answers", "3", "--json"))
         self.assertEqual(len({tuple(answer["ids"]) for answer in many["answers"]}), 3)
         self.assertEqual(json.loads(self.said("-p", "The ", "-n", "0", "--beams", "4", "--json"))["tokens"], 0)
@@ -65,17 +65,17 @@ class Generate(FoveaTest):
                 with self.subTest(f"{option} {value}"):
                     self.refused(fovea("generate", self.model(60), "-p", "The ", f"{option}={value}"), 2, option)
 
-    def test_a_draft_changes_no_text(self):
+    def test_a_draft_model_does_not_change_the_text(self):
         draft = self.folder / "draft"
         self.ok(self.train(draft, steps=12))
         for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--answers", "3"], ["--seed", "3", "--stop", "e"]):
             with self.subTest(more):
-                asked = ["-p", "The ", "-n", "70", *more]  # past the context of 32
+                asked = ["-p", "The ", "-n", "70", *more]  # exceeds the context of 32
                 expected = self.said(*asked)
                 self.assertEqual(self.said(*asked, "--draft", draft), expected)
                 self.assertEqual(self.said(*asked, "--draft", draft, "--draft-tokens", "9"), expected)
 
-    def test_how_many_guesses_were_right_is_told(self):
+    def test_accepted_speculative_tokens_are_reported(self):
         asked = ["-p", "The ", "-n", "25", "--seed", "3", "--draft", self.model(60)]
         r = json.loads(self.said(*asked, "--json"))
         self.assertEqual(r["accepted_tokens"], r["guessed_tokens"])
@@ -84,7 +84,7 @@ class Generate(FoveaTest):
         self.assertRegex(self.write(*asked).stderr.decode(), r"; speculative tokens: (\d+) of \1 accepted \(100%\)")
         self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json")))
 
-    def test_refused_drafts(self):
+    def test_mismatched_draft_models_are_refused(self):
         other = self.folder / "other"
         self.ok(self.train(other, text=self.file("other.txt", "0123456789\n" * 500)))
         model = self.model(60)
@@ -100,7 +100,7 @@ class Generate(FoveaTest):
         self.assertIn("漢", result.stderr.decode())
         self.assertNotIn("error", result.stderr.decode())
 
-    def test_odd_prompts(self):
+    def test_unusual_prompts(self):
         for prompt in ("", " ", "\n", "T", "The " * 2000, "\x1b[2J"):
             with self.subTest(prompt[:10]):
                 self.write("-p", prompt, "-n", "3")
@@ -110,7 +110,7 @@ class Generate(FoveaTest):
     def test_speed_line(self):
         self.assertRegex(self.write("-p", "The ", "-n", "5").stderr.decode(), r"prompt: 4 tokens, .* generation: 5 tokens, .*/s")
 
-    def test_refused(self):
+    def test_invalid_requests_are_refused(self):
         self.refused(fovea("generate", self.model(60), "-f", self.folder / "none"), 2, "none")
         self.refused(fovea("generate", self.model(60), "-p", "a", "-f", self.text), 2, "--file")
         self.refused(fovea("generate", self.model(60), "--stop", ""), 2, "--stop")

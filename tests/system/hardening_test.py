@@ -1,8 +1,7 @@
-"""The program is linked and compiled so that a flaw is hard to exploit, and loads no library from the folder it runs in.
+"""The program is linked and compiled with hardening options, and loads no library from the current directory.
 
-Once the built program had a run path that ended in an empty part, which the loader takes for the current directory:
-CMake had padded the run path for Open MPI's folder. A file libhwy.so.1 in a downloaded model's folder ran as soon as
-somebody used the program in that folder."""
+Regression: CMake padded the run path for Open MPI's folder, which left an empty element that the loader takes for the current directory. A
+file libhwy.so.1 in the folder of a downloaded model was executed when somebody used the program in that folder."""
 import json
 import os
 import pathlib
@@ -20,7 +19,7 @@ SANITIZED = CACHE.exists() and "\nFOVEA_SANITIZE:STRING=\n" not in CACHE.read_te
 
 
 def readelf(*arguments, program=FOVEA):
-    # -W: lines are not wrapped.
+    # -W does not wrap lines.
     return subprocess.run(["readelf", "-W", *arguments, program], stdout=subprocess.PIPE, text=True, check=True,
                           env={**os.environ, "LC_ALL": "C"}).stdout
 
@@ -30,13 +29,13 @@ def needed(program):
 
 
 def compilations():
-    """{object file of the program or its libraries: words of its compiler's command line}"""
+    """Returns {object file of the program or its libraries: words of its compiler's command line}."""
     commands = [shlex.split(entry["command"]) for entry in json.loads((BUILD / "compile_commands.json").read_text())]
     found = {words[words.index("-o") + 1]: set(words) for words in commands}
     return {path: words for path, words in found.items() if "fovea_" in path}
 
 
-@unittest.skipIf(SANITIZED, "a build with sanitizers is not what is shipped")
+@unittest.skipIf(SANITIZED, "a build with sanitizers is not shipped")
 @unittest.skipUnless(shutil.which("readelf"), "needs readelf of binutils")
 class Hardening(FoveaTest):
     def loads_nothing_from_the_current_directory(self, program):
@@ -45,7 +44,7 @@ class Hardening(FoveaTest):
         folder.mkdir()
         names = needed(program)
         self.assertIn("libstdc++.so.6", names)
-        for name in names:  # the loader ends the program where it opens one of these
+        for name in names:  # the loader ends the program if it opens one of these
             (folder / name).write_text("not a library")
         done = subprocess.run([program, "--version"], cwd=folder, capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -72,7 +71,7 @@ class Hardening(FoveaTest):
         self.assertEqual([line.split()[6] for line in stack], ["RW"])
         self.assertNotIn(" RWE ", readelf("-l"))
 
-    def test_checks_at_run_time_are_compiled_in(self):
+    def test_run_time_checks_are_compiled_in(self):
         symbols = readelf("--dyn-syms")
         self.assertIn("__stack_chk_fail@", symbols)  # -fstack-protector-strong
         self.assertIn("__glibcxx_assert_fail", symbols)  # _GLIBCXX_ASSERTIONS
@@ -80,8 +79,8 @@ class Hardening(FoveaTest):
             self.assertRegex(symbols, r"__(mem|str|v?sn?printf|v?fprintf|p?read|recv)[a-z]*_chk@")  # _FORTIFY_SOURCE
 
     def test_indirect_branches_and_returns_are_guarded(self):
-        # The marks are in each object file. The program lacks them: the linker keeps what all files have, and Debian's C
-        # library has none in crt1.o.
+        # Each object file has the marks. The program does not: the linker keeps the marks that all files have, and crt1.o of Debian's C
+        # library has none.
         objects = list(compilations())
         notes = subprocess.run(["readelf", "-nW", *objects], cwd=BUILD, stdout=subprocess.PIPE, text=True, check=False).stdout
         marked = {part.split("\n")[0] for part in notes.split("\nFile: ") if "x86 feature: IBT, SHSTK" in part}

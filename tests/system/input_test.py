@@ -1,4 +1,4 @@
-"""Texts and models that are missing, broken or hostile."""
+"""Texts and models that are missing, damaged or hostile."""
 import gzip
 import json
 import unittest
@@ -10,20 +10,20 @@ class Texts(FoveaTest):
     def plan(self, *data):
         return fovea("train", *data, "--dry-run", "--json", "--preset", "tiny")
 
-    def test_refused(self):
+    def test_special_files_and_empty_texts_are_refused(self):
         for path in (self.folder / "none.txt", self.file("empty.txt", ""), self.file("one.txt", "x"), "/proc/self/mem"):
             with self.subTest(path=str(path)):
                 self.refused(self.plan(path), 2, path)
 
-    def test_shorter_than_the_context(self):
+    def test_a_text_shorter_than_the_context_is_refused(self):
         self.refused(self.plan(self.file("short.txt", "To be, or not to be. " * 3)), 2)
 
-    def test_an_empty_folder(self):
+    def test_an_empty_folder_is_refused(self):
         empty = self.folder / "empty"
         empty.mkdir()
         self.refused(self.plan(empty), 2, empty)
 
-    def test_bytes_that_are_no_text_are_refused_or_noted(self):
+    def test_invalid_text_is_refused_or_reported(self):
         good = text_of().encode()
         cases = {"binary": bytes(range(256)) * 100, "latin-1": good + "é".encode("latin-1") * 50 + good,
                  "zeros": b"\0" * 20000, "gz": gzip.compress(good * 20), "surrogate": good + b"\xed\xa0\x80" + good}
@@ -36,7 +36,7 @@ class Texts(FoveaTest):
                 else:
                     self.refused(result, 2, path)
 
-    def test_harmless(self):
+    def test_harmless_texts_are_accepted(self):
         lines = text_of().encode()
         cases = {"crlf": lines.replace(b"\n", b"\r\n"), "mark": b"\xef\xbb\xbf" + lines, "no newline": lines.strip(),
                  "one line": lines.replace(b"\n", b" ") * 100, "umlauts": lines + "äöü漢字🦊".encode() * 100}
@@ -61,7 +61,7 @@ class Texts(FoveaTest):
         for key in ("training_tokens", "validation_tokens", "vocabulary", "epochs"):
             self.assertEqual(told[key], whole[key], "the same text")
 
-    def test_bad_json_lines_name_the_line(self):
+    def test_errors_name_the_json_line(self):
         good = json.dumps({"text": text_of(3000)})
         for bad in ("{", '{"txt": 1}', '{"text": 5}', "[" * 10000):
             with self.subTest(bad[:20]):
@@ -79,14 +79,14 @@ class Models(FoveaTest):
     def refuses(self, model, *mentions):
         self.refused(fovea("generate", model, "-p", "The", "-n", "3"), 2, *mentions)
 
-    def test_missing(self):
+    def test_missing_files_are_named(self):
         self.refuses(self.folder / "none", "none")
         self.refuses(self.text)
         (self.folder / "empty").mkdir()
         self.refuses(self.folder / "empty", "config.json")
         self.refuses("")
 
-    def test_broken_weights(self):
+    def test_damaged_weights_are_refused(self):
         weights = self.model() / "model.safetensors"
         whole = weights.read_bytes()
         cases = {"empty": b"", "seven bytes": whole[:7], "cut": whole[:-1], "half": whole[:len(whole) // 2],
@@ -96,7 +96,7 @@ class Models(FoveaTest):
                 weights.write_bytes(content)
                 self.refuses(self.model(), "model.safetensors")
 
-    def test_broken_config(self):
+    def test_a_damaged_config_is_refused(self):
         path = self.model() / "config.json"
         whole = json.loads(path.read_text())
         cases = [b"", b"{", b"[]", b"\xff", b"[" * 100000, json.dumps({**whole, "model_type": "nonesuch"}).encode()]
@@ -108,7 +108,7 @@ class Models(FoveaTest):
                 path.write_bytes(content)
                 self.refuses(self.model(), "config.json")
 
-    def test_broken_tokenizer(self):
+    def test_a_damaged_tokenizer_is_refused(self):
         path = self.model() / "tokenizer.json"
         for content in (b"", b"{", b"[]", b"{}", b"[" * 100000, b'{"model": {"type": "Nonesuch"}}'):
             with self.subTest(content[:40]):

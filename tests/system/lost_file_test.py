@@ -1,4 +1,4 @@
-"""Files that change under a program which has them mapped."""
+"""Files that change while the program has them mapped."""
 import os
 import unittest
 
@@ -6,8 +6,8 @@ from serving import ServeTest
 
 
 class LostFile(ServeTest):
-    def test_weights_that_shrink_end_the_server_with_a_sentence(self):
-        """Once a page was gone, the read of it killed the server without a word (SIGBUS)."""
+    def test_truncated_weights_end_the_server_with_an_error(self):
+        """Regression: reading a page that no longer existed killed the server silently (SIGBUS)."""
         server = self.serve()
         os.truncate(self.served_model() / "model.safetensors", 0)
         with self.assertRaises(OSError):

@@ -1,4 +1,4 @@
-"""Under a limit of the address space, or of the threads, every command does its work or ends with one line."""
+"""With a limit of the address space or of threads, every command succeeds or ends with an error of one line."""
 import json
 import resource
 import unittest
@@ -14,9 +14,9 @@ def at_most(limit, kind=resource.RLIMIT_AS):
 
 
 class Limits(FoveaTest):
-    """train died by SIGSEGV or SIGABRT under one limit of six: what a thread of the team could not allocate ended the process."""
+    """Regression: train crashed with SIGSEGV or SIGABRT under one limit of six, when a thread of the team could not allocate memory."""
 
-    # The sweep takes minutes. Each of the few limits once fell into another part of the program.
+    # A sweep over all limits takes minutes. Each of these limits once failed in a different part of the program.
     LIMITS = [MIB * n for n in (range(96, 331, 3) if SOAK else (96, 132, 150, 180, 240))]
 
     def commands(self):
@@ -28,7 +28,7 @@ class Limits(FoveaTest):
         yield "embed", lambda: ("embed", SENTENCES, self.text, "--out", self.folder / "vectors.npy")
         yield "doctor", lambda: ("doctor", model)
 
-    def test_address_space(self):
+    def test_limited_address_space(self):
         for name, command in self.commands():
             endings = set()
             for limit in self.LIMITS:
@@ -37,12 +37,12 @@ class Limits(FoveaTest):
                     endings.add(r.returncode)
                     if r.returncode == 0 or (name == "doctor" and r.stdout):
                         continue
-                    self.assertIn(r.returncode, (1, 3, 127), r.stderr)  # 127: the loader finds no room for the libraries
+                    self.assertIn(r.returncode, (1, 3, 127), r.stderr)  # 127: the loader has no memory for the libraries
                     self.assertEqual(r.stderr.decode().splitlines()[-1].count("error"), 1, r.stderr)
             self.assertTrue(endings - {127}, name)
 
-    def test_threads_that_cannot_be_had(self):
-        """OMP_NUM_THREADS=99999 was a segmentation fault; and OpenMP's runtime ends a process that cannot start a thread."""
+    def test_limited_threads(self):
+        """Regression: OMP_NUM_THREADS=99999 crashed the program. OpenMP's runtime ends a process that cannot start a thread."""
         r = self.ok(fovea("train", self.text, "--out", self.folder / "out", *SMALL, "--steps", "1", "--json", env={"OMP_NUM_THREADS": "99999"}))
         self.assertLessEqual(json.loads(r.stdout)["threads"], 1024)
         self.assertIn(b"warning: OMP_NUM_THREADS: 99999 threads", r.stderr)

@@ -1,4 +1,4 @@
-"""What is typed wrongly is refused, by name and with what was expected; generated from the program's own option tables."""
+"""Invalid options are refused with their names and the expected values; generated from the program's own option tables."""
 import json
 import os
 import time
@@ -15,7 +15,7 @@ WRONG = {"integer": ["", "abc", "1x", "1.5", "1e400", "nan", "inf", "0x10", " 1"
 
 
 def options(*kinds):
-    """Each option of a verb; the many of a model once, for its encoder and for all verbs that have them are the same code."""
+    """Yields each option of a verb. Options of a model are tested once, since the encoder and all verbs share their code."""
     seen = set()
     for verb, table in TABLES.items():
         for option in table:
@@ -29,26 +29,26 @@ def options(*kinds):
 
 
 def places(verb):
-    """Enough arguments by place that only the option can be wrong."""
+    """Returns enough positional arguments for a command in which only the option is wrong."""
     return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
 
 
 class Values(FoveaTest):
     def check(self, verb, option, value):
         with self.subTest(verb=verb, option=option["name"], value=value):
-            # Both spellings once; a model's options are one table, so that one verb stands for all.
+            # Both spellings are tested once; one verb is enough for a model's options, which are one table.
             spellings = [[option["name"], value], [f"{option['name']}={value}"]]
             for arguments in spellings if value in ("", "abc") else spellings[:1]:
                 result = fovea(verb, *places(verb), *arguments)
                 self.refused(result, 2, f"{option['name']}: \"{value}\"", "; expected " + expectation(option))
 
-    def test_every_option_refuses_what_is_no_value_of_its_kind(self):
+    def test_every_option_refuses_values_of_the_wrong_kind(self):
         self.assertTrue(TABLES)
         for verb, option in options(*WRONG):
             for value in WRONG[option["kind"]]:
                 self.check(verb, option, value)
 
-    def test_every_number_refuses_what_is_outside_its_range(self):
+    def test_every_number_is_checked_against_its_range(self):
         for verb, option in options("integer", "number"):
             least, _, most = option["expected"].partition(" to ")
             if most:
@@ -59,12 +59,12 @@ class Values(FoveaTest):
             else:
                 self.check(verb, option, str(int(least.split()[0]) - 1))
 
-    def test_every_option_says_that_its_value_is_missing(self):
+    def test_every_option_reports_a_missing_value(self):
         for verb, option in options("integer", "number", "bytes", "boolean", "choice", "text", "list"):
             with self.subTest(verb=verb, option=option["name"]):
                 self.refused(fovea(verb, option["name"]), 2, option["name"], "missing")
 
-    def test_every_alias_is_taken_with_dashes_and_underscores(self):
+    def test_every_alias_is_accepted_with_dashes_and_underscores(self):
         for verb, option in options("integer", "number"):
             for alias in option["aliases"] + [option["name"].replace("-", "_").replace("__", "--", 1)]:
                 with self.subTest(verb=verb, alias=alias):
@@ -76,7 +76,7 @@ def expectation(option):
 
 
 class Names(FoveaTest):
-    def test_every_misspelt_option_brings_up_its_name(self):
+    def test_a_misspelled_option_is_corrected(self):
         for verb, table in TABLES.items():
             for option in table:
                 name = option["name"]
@@ -86,7 +86,7 @@ class Names(FoveaTest):
                     slip = name[:-2] + name[-1] + name[-2] if name[-1] != name[-2] else name[:-1] + "x"
                     self.refused(fovea(verb, slip, "1"), 2, f"{slip}: unknown option; did you mean --")
 
-    def test_unknown_option(self):
+    def test_an_unknown_option_is_refused(self):
         self.refused(fovea("train", "--lernrate", "1"), 2, "--lernrate: unknown option; did you mean --learning-rate?")
         self.refused(fovea("train", "--xyzzyxyzzy", "1"), 2, "--xyzzyxyzzy: unknown option; see --help")
         self.refused(fovea("--versin"), 2, "--versin: unknown option; did you mean --version?")
@@ -111,19 +111,19 @@ class Names(FoveaTest):
 
     def test_errors_of_the_library_name_the_option(self):
         # The library knows fields: weight_decay, evaluate_every, data, best.
-        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: given beside --pairs or --labels; ")
+        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: cannot be combined with --pairs or --labels; ")
         self.refused(fovea("train", self.text, "--out", "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
         self.refused(fovea("train", self.text, "--out", "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
         self.refused(fovea("train", self.text, "--out", "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
         self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
         self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", "out", self.text), 2, "--vocab-size: is 3; expected")
 
-    def test_unknown_verb(self):
+    def test_an_unknown_verb_is_refused(self):
         self.refused(fovea("trian"), 2, "trian: unknown verb; did you mean train?")
         self.refused(fovea("genrate"), 2, "did you mean generate?")
         self.refused(fovea("xyzzyxyzzy"), 2, "see fovea --help")
 
-    def test_one_argument_too_many(self):
+    def test_an_extra_argument_is_refused(self):
         self.refused(fovea("generate", "model", "again"), 2, '"again"')
 
     def test_no_two_options_share_a_name(self):
@@ -155,7 +155,7 @@ class Help(FoveaTest):
         self.assertEqual(self.ok(fovea("help", "eval")).stdout, self.ok(fovea("eval", "--help")).stdout)
         self.refused(fovea("help", "trian"), 2, "trian: unknown verb; did you mean train?")
 
-    def test_help_fits_the_columns(self):
+    def test_help_fits_the_width_of_the_terminal(self):
         for columns in (60, 80, 120):
             for line in self.ok(fovea("eval", "--help", env={"COLUMNS": str(columns)})).stdout.decode().splitlines():
                 self.assertLessEqual(len(line), columns)
@@ -169,7 +169,7 @@ class Help(FoveaTest):
     def test_version(self):
         self.assertRegex(self.ok(fovea("--version")).stdout.decode(), r"^fovea \d+\.\d+\.\d+\n$")
 
-    def test_missing_arguments(self):
+    def test_missing_arguments_are_reported(self):
         self.refused(fovea("train"), 2, "DATA")
         self.refused(fovea("train", self.text), 2, "--out")
         for verb in ("generate", "eval", "trace"):

@@ -1,4 +1,4 @@
-"""Where results go: full disks, closed pipes, places that cannot be written, and JSON."""
+"""Destinations of results: full disks, closed pipes, locations that cannot be written, and JSON."""
 import json
 import math
 import os
@@ -11,14 +11,14 @@ from support import FOVEA, FoveaTest, fovea
 
 
 class Places(FoveaTest):
-    def test_where_no_model_can_be_written(self):
+    def test_a_location_that_cannot_hold_a_model_is_refused(self):
         taken = self.file("taken", "something")
         for out in (taken, taken / "below", "/proc/fovea", "/proc/self/fovea/model"):
             with self.subTest(out=str(out)):
                 self.refused(self.train(out), (1, 2), "/proc/self/fovea" if "self" in str(out) else out)
         self.assertEqual(taken.read_bytes(), b"something")
 
-    def test_where_no_trace_can_be_written(self):
+    def test_a_location_that_cannot_hold_a_trace_is_refused(self):
         for out in (self.folder, "/proc/fovea.safetensors", self.folder / "none/x.safetensors", "/dev/full"):
             with self.subTest(out=str(out)):
                 self.refused(fovea("trace", self.model(), "--text", "The", "--out", out), (1, 2), out)
@@ -28,19 +28,19 @@ class Places(FoveaTest):
         self.ok(self.train(self.folder / "out", "--dry-run"))
         self.assertEqual(sorted(self.folder.rglob("*")), before)
 
-    def test_a_relative_out_from_a_folder_that_cannot_be_written(self):
+    def test_a_relative_out_in_an_unwritable_folder_is_refused(self):
         self.refused(self.train("out", cwd="/proc"), (1, 2), "out")
 
 
 class Streams(FoveaTest):
-    def test_full_disk(self):
+    def test_a_full_disk_is_reported(self):
         with open("/dev/full", "wb") as full:
             for arguments in (["--version"], ["train", "--help"], ["generate", self.model(), "-p", "The", "-n", "20"],
                               ["eval", self.model(), self.text]):
                 with self.subTest(arguments[0]):
                     self.refused(fovea(*arguments, stdout=full), 1, "standard output", "No space left")
 
-    def test_closed_pipe_ends_quietly(self):
+    def test_a_closed_pipe_ends_the_program_quietly(self):
         process = subprocess.Popen([FOVEA, "generate", str(self.model()), "-n", "1000000", "-p", "The"],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertTrue(process.stdout.read(10))
@@ -49,7 +49,7 @@ class Streams(FoveaTest):
         self.assertEqual(process.returncode, 0, message)
         self.assertNotIn(b"error", message)
 
-    def test_interrupt_ends_a_generation(self):
+    def test_an_interrupt_ends_a_generation(self):
         for which, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             process = self.start("generate", self.model(), "-n", "-1", "--ignore-eos", "-p", "The")
             self.assertTrue(process.stdout.read(10))
@@ -59,7 +59,7 @@ class Streams(FoveaTest):
             self.assertEqual(process.returncode, code)
             print(f"stopped after {time.monotonic() - before:.2f} s")
 
-    def test_only_results_on_standard_output(self):
+    def test_standard_output_contains_results_only(self):
         result = self.ok(self.train(self.folder / "out"))
         self.assertEqual(result.stdout, b"")
         self.assertNotIn(b"\x1b", result.stderr)
@@ -87,7 +87,7 @@ class Json(FoveaTest):
         self.assertEqual(r["unknown"], 0)
         self.assertEqual(self.result("eval", self.model(), self.text), r)
 
-    def test_eval_refuses(self):
+    def test_eval_refuses_invalid_requests(self):
         for path in (self.folder / "none", self.file("empty", "")):
             self.refused(fovea("eval", self.model(), path), 2, path)
 
@@ -101,7 +101,7 @@ class Json(FoveaTest):
         names = set(json.loads(out.read_bytes()[8:8 + header])) - {"__metadata__"}
         self.assertEqual(names, set(r["tensors"]))
 
-    def test_trace_refuses(self):
+    def test_trace_refuses_invalid_requests(self):
         out = self.folder / "trace.safetensors"
         for ids in ("", "x", "1,,2", "1,", "-1", "1.5", str(2**31), "99999"):
             with self.subTest(ids=ids):
@@ -130,7 +130,7 @@ class Json(FoveaTest):
 
 
 class Environment(FoveaTest):
-    def test_locale_zone_home_and_mask_change_nothing(self):
+    def test_locale_time_zone_home_and_umask_have_no_effect(self):
         from support import digests
         plain = self.folder / "plain"
         self.ok(self.train(plain, "--lr", "0.002"))

@@ -1,4 +1,4 @@
-"""What is installed can be used by another project: find_package(fovea), link, train, generate."""
+"""Another project can use the installed package: find_package(fovea), link, train, generate."""
 import os
 import pathlib
 import subprocess
@@ -17,12 +17,12 @@ class Package(FoveaTest):
         build = pathlib.Path(os.environ.get("FOVEA_BUILD", ROOT / "build/release"))
         cache = (build / "CMakeCache.txt").read_text()
         if "FOVEA_SANITIZE:STRING=\n" not in cache:
-            self.skipTest("a package with sanitizers is not one that is installed")
+            self.skipTest("a build with sanitizers is not installed")
         prefix, made = self.folder / "prefix", self.folder / "made"
         self.do("cmake", "--install", build, "--prefix", prefix)
         self.do("cmake", "-S", ROOT / "examples", "-B", made, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
         self.do("cmake", "--build", made)
-        told = self.do(made / "train_and_write", self.text, self.folder / "model", "20")
+        told = self.do(made / "train_and_generate", self.text, self.folder / "model", "20")
         self.assertGreater(len(told), 50)
         self.assertIn("fovea", self.do(prefix / "bin/fovea", "--version"))
 

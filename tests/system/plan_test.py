@@ -1,4 +1,4 @@
-"""fovea plan: what models take, without making them."""
+"""fovea plan: the cost of models, without creating them."""
 import json
 import time
 import unittest
@@ -10,22 +10,22 @@ class Plan(FoveaTest):
     def plan(self, *arguments):
         return json.loads(self.ok(fovea("plan", *arguments, "--json")).stdout)
 
-    def test_a_preset_for_people(self):
+    def test_a_preset_is_printed_as_a_table(self):
         text = self.ok(fovea("plan", "gpt2")).stdout.decode()
         for words in ("124,439,808", "attention", "feed-forward", "fp32", "key-value cache", "--speed"):
             self.assertIn(words, text)
 
-    def test_the_largest_answers_at_once(self):
+    def test_the_largest_model_is_planned_quickly(self):
         start = time.monotonic()
         plan = self.plan("gpt3", "--tokens", "300B", "--speed", "28T", "--price", "1.5", "--devices", "1024")
-        self.assertLess(time.monotonic() - start, 10)  # weights alone would take minutes, if they fitted
+        self.assertLess(time.monotonic() - start, 10)  # loading the weights would take minutes
         self.assertEqual(plan["parameters"], 174604259328)
         training = plan["training"]
         self.assertAlmostEqual(training["rule_flops"] / 3.14e23, 1, delta=0.002)
         self.assertAlmostEqual(training["cost"] / 4.74e6, 1, delta=0.001)
         self.assertAlmostEqual(training["seconds"] * 1024 / 3600, training["device_hours"], delta=1)
 
-    def test_parts_make_the_whole(self):
+    def test_parts_add_up_to_the_total(self):
         for preset in ("mixtral-8x7b", "t5-base", "whisper-small", "vit-base", "bert-base", "transformer-big"):
             plan = self.plan(preset)
             self.assertEqual(sum(part["parameters"] for part in plan["parts"]), plan["parameters"])
@@ -33,7 +33,7 @@ class Plan(FoveaTest):
             self.assertAlmostEqual(sum(part["flops"] for part in plan["parts"]) / plan["flops"], 1)
             self.assertEqual(plan["active"] < plan["parameters"], preset == "mixtral-8x7b")
 
-    def test_a_spec_and_options_upon_it(self):
+    def test_options_change_a_spec(self):
         path = self.file("spec.json", '{"width": 64, "vocabulary": 100, "context": 32, "decoder": {"layers": 2, "attention": {"heads": 4}}}')
         plan = self.plan(path)
         self.assertEqual(plan["parameters"], 2 * (12 * 64 * 64 + 13 * 64) + (100 + 32) * 64 + 2 * 64)
@@ -51,13 +51,13 @@ class Plan(FoveaTest):
         self.assertEqual(plan["spec"]["decoder"]["layers"], 3)
         self.assertEqual(plan["parameters"], sum(part["parameters"] for part in plan["parts"]))
 
-    def test_a_vocabulary_that_the_text_decides_is_assumed_aloud(self):
+    def test_an_assumed_vocabulary_is_reported(self):
         done = self.ok(fovea("plan", "nano", "--json"))
         self.assertIn(b"vocabulary: 256 assumed", done.stderr)
         self.assertEqual(json.loads(done.stdout)["spec"]["vocabulary"], 256)
         self.assertEqual(self.ok(fovea("plan", "nano", "--vocabulary", "65")).stderr, b"")
 
-    def test_what_is_not_understood(self):
+    def test_invalid_requests_are_refused(self):
         self.refused(fovea("plan"), 2, "MODEL", "expected")
         self.refused(fovea("plan", "gpt22"), 2, "gpt22", "did you mean gpt2?")
         self.refused(fovea("plan", self.folder), 2, "config.json")

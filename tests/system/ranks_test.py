@@ -1,4 +1,5 @@
-"""Lines shared by the processes that mpirun starts: the same bytes as from one, whatever dies on the way; and a job that goes on."""
+"""mpirun divides the lines among its processes: the output has the same bytes as that of one process, whichever process fails, and an
+interrupted job can be resumed."""
 import json
 import os
 import pathlib
@@ -13,11 +14,11 @@ from support import FOVEA, ROOT, FoveaTest, fovea
 
 MODEL = ROOT / "tests/goldens/sentence_model"
 TEXTS = json.loads((MODEL / "texts.json").read_text())
-# More ranks than cores, by root in a container: what users need not say.
+# More ranks than cores, by root in a container; users do not need these options.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("OMPI_")}
 MPI = shutil.which("mpirun") and pathlib.Path(FOVEA).with_name("fovea_mpi.so").exists()
-BLOCK = 512  # lines that embed hands to a rank
+BLOCK = 512  # lines that embed sends to a rank at a time
 
 
 def command_of(ranks, *arguments):
@@ -37,7 +38,7 @@ class Ranks(FoveaTest):
                               env=ENVIRONMENT, check=False, **more)
 
     def told_once(self, result, *mentions):
-        """One line of ours among what mpirun itself says."""
+        """Expects one line of fovea in the output of mpirun."""
         message = result.stderr.decode(errors="replace")
         told = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
         self.assertEqual(len(told), 1, message)
@@ -46,7 +47,7 @@ class Ranks(FoveaTest):
             self.assertIn(str(mention), told[0])
 
     def translator(self):
-        """A model that translates badly, but the same everywhere."""
+        """A model that translates badly, but deterministically."""
         out = self.folder / "translator"
         if not out.exists():
             source = self.file("train.de", "red dog\nsun tree\n" * 40)
@@ -81,7 +82,7 @@ class Ranks(FoveaTest):
         self.assertEqual(self.ok(self.mpirun(3, "embed", MODEL, "--format", "npy")).stdout,
                          self.ok(fovea("embed", MODEL, "--format", "npy", input=b"")).stdout)
 
-    def test_warnings_come_once_and_name_the_first_line(self):
+    def test_warnings_are_printed_once_and_name_the_first_line(self):
         text = self.file("long.txt", lines(BLOCK + 5) + b"fox " * 40 + b"\n")
         alone, shared = fovea("embed", MODEL, text), self.mpirun(2, "embed", MODEL, text)
         self.assertEqual(shared.stderr, alone.stderr)
@@ -99,15 +100,15 @@ class Ranks(FoveaTest):
             for ranks in (2, 3):
                 self.assertEqual(self.ok(self.mpirun(ranks, *arguments, input=text)).stdout, alone, more)
 
-    def test_what_is_wrong_everywhere_is_said_once(self):
+    def test_an_error_of_all_ranks_is_printed_once(self):
         self.told_once(self.mpirun(3, "embed", self.folder / "none"), "rank ", "none")
         self.told_once(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank ", "--format")
         self.told_once(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank ", "none")
         self.told_once(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "2 ranks of mpirun")
         self.told_once(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "2 ranks of mpirun")
 
-    def different_ranks(self, *commands):
-        """Each rank a command of its own, as on machines with other files."""
+    def run_different_commands(self, *commands):
+        """Runs a different command on each rank, as on machines with different files."""
         parts = []
         for command in commands:
             parts += [*([":"] if parts else []), "-n", "1", FOVEA, *map(str, command)]
@@ -130,19 +131,19 @@ class Ranks(FoveaTest):
         self.ok(subprocess.run([program, "embed", MODEL], input=text, capture_output=True, env=ENVIRONMENT, check=False))
 
     def test_a_rank_without_the_model_is_named(self):
-        self.told_once(self.different_ranks(("embed", MODEL), ("embed", self.folder / "none")), "rank 1 (", "none")
+        self.told_once(self.run_different_commands(("embed", MODEL), ("embed", self.folder / "none")), "rank 1 (", "none")
 
     def test_ranks_with_different_models_or_options_are_refused(self):
         other = self.folder / "other"
         shutil.copytree(MODEL, other)
         weights = other / "2_Dense/model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-1] + b"\x3e")
-        self.told_once(self.different_ranks(("embed", MODEL), ("embed", other)), "rank 1 (", "model")
-        self.told_once(self.different_ranks(("embed", MODEL), ("embed", MODEL, "--dimensions", "4")), "rank 1 (", "differs")
+        self.told_once(self.run_different_commands(("embed", MODEL), ("embed", other)), "rank 1 (", "model")
+        self.told_once(self.run_different_commands(("embed", MODEL), ("embed", MODEL, "--dimensions", "4")), "rank 1 (", "differs")
 
 
 @unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")
-class Deaths(FoveaTest):
+class KilledRanks(FoveaTest):
     def started(self, *command):
         process = subprocess.Popen([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env=ENVIRONMENT)
@@ -156,7 +157,7 @@ class Deaths(FoveaTest):
             time.sleep(0.005)
 
     def rank_process(self, rank):
-        """The process that is this rank of our own mpirun."""
+        """Returns the process of this rank of the test's own mpirun."""
         mark = f"OMPI_COMM_WORLD_RANK={rank}".encode()
         for folder in os.listdir("/proc"):
             try:
@@ -167,7 +168,7 @@ class Deaths(FoveaTest):
                 pass
         return None
 
-    def test_a_killed_rank_is_named_and_a_rerun_goes_on(self):
+    def test_a_killed_rank_is_named_and_the_job_can_be_resumed(self):
         text = self.file("many.txt", lines(300 * BLOCK))
         alone, out = self.folder / "alone.npy", self.folder / "v.npy"
         self.ok(fovea("embed", MODEL, text, "--out", alone))
@@ -188,8 +189,8 @@ class Deaths(FoveaTest):
         self.assertFalse(journal.exists())
 
 
-class GoingOn(FoveaTest):
-    """The same journal serves one process."""
+class ResumedJobs(FoveaTest):
+    """A single process uses the same journal."""
 
     def setUp(self):
         super().setUp()
@@ -207,12 +208,12 @@ class GoingOn(FoveaTest):
         self.assertEqual(code, 130)
         self.assertIn("the same command resumes it", rest)
 
-    def test_after_an_interrupt(self):
+    def test_a_job_resumes_after_an_interrupt(self):
         alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
         self.interrupted()
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out, "--precision", "int8"), 2, "v.npy.part", "--precision", "int8")
         self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "other lines")
-        # A kill leaves half a line, and bytes that the journal does not know.
+        # A killed process leaves half a line, and bytes that are not in the journal.
         with self.journal.open("ab") as journal, self.part.open("ab") as part:
             journal.write(b'{"lines": 99')
             part.write(b"half a vector")
@@ -220,10 +221,10 @@ class GoingOn(FoveaTest):
         self.assertEqual(self.out.read_bytes(), alone)
         self.assertFalse(self.part.exists() or self.journal.exists())
 
-    def test_damage_to_what_was_finished_is_computed_again(self):
-        """A byte that flipped in FILE.part between two runs ended in FILE, with exit code 0."""
+    def test_damaged_output_is_computed_again(self):
+        """Regression: a byte of FILE.part that changed between two runs was copied to FILE, with exit code 0."""
         alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
-        for place in (200, -5):  # in the first block, and in the last
+        for place in (200, -5):  # in the first block and in the last
             with self.subTest(place):
                 self.interrupted()
                 part = bytearray(self.part.read_bytes())
@@ -233,13 +234,13 @@ class GoingOn(FoveaTest):
                 self.assertEqual(self.out.read_bytes(), alone)
                 self.out.unlink()
 
-    def test_blocks_are_those_of_many_ranks(self):
-        """One process took 4,096 lines between two entries of the journal, and a kill lost them all."""
+    def test_one_process_uses_the_blocks_of_many_ranks(self):
+        """Regression: one process wrote 4,096 lines between two entries of the journal, and lost them all when it was killed."""
         self.interrupted()
         lines_done = [json.loads(line)["lines"] for line in self.journal.read_text().splitlines()[1:]]
         self.assertEqual(lines_done, [BLOCK * (n + 1) for n in range(len(lines_done))])
 
-    def test_what_cannot_be_gone_on_with(self):
+    def test_jobs_that_cannot_be_resumed(self):
         self.interrupted()
         for content in (b"no json\n", b"[" * 1_000_000 + b"\n"):
             self.journal.write_bytes(content)
@@ -247,11 +248,11 @@ class GoingOn(FoveaTest):
         self.journal.unlink()
         os.mkfifo(self.journal)  # opening it waited for a writer
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal")
-        self.part.write_bytes(b"")  # shorter than the journal says: from the beginning
+        self.part.write_bytes(b"")  # shorter than its journal: starts again
         self.journal.unlink()
         self.assertNotIn(b"resumes after", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
 
-    def test_a_device_is_written_as_it_is(self):
+    def test_a_device_is_written_directly(self):
         self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null"))
         self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null", "--format", "npy"))
         self.assertFalse(os.path.isfile("/dev/null"))

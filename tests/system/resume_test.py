@@ -1,4 +1,4 @@
-"""A run that was interrupted, killed or prolonged ends with the same bits as one that was left alone."""
+"""A run that was interrupted, killed or extended ends with the same bits as an uninterrupted one."""
 import json
 import random
 import re
@@ -22,7 +22,7 @@ class Resume(FoveaTest):
         self.assertGreaterEqual(len(digests(out)), 2, "weights and training state")
         return out
 
-    def test_interrupted_and_resumed(self):
+    def test_an_interrupted_run_resumes_with_the_same_bits(self):
         out = self.folder / "out"
         process = self.start(*self.arguments(out))
         self.wait_for(process, "saved")
@@ -34,7 +34,7 @@ class Resume(FoveaTest):
         self.assertRegex(again.stderr.decode(), r"from .*step [1-9]")
         self.assertEqual(digests(out), digests(self.unbroken()))
 
-    def test_terminated_and_resumed_in_either_precision(self):
+    def test_a_terminated_run_resumes_in_either_precision(self):
         for dtype in ("fp32", "bf16"):
             out = self.folder / dtype
             process = self.start(*self.arguments(out, "--dtype", dtype))
@@ -46,7 +46,7 @@ class Resume(FoveaTest):
             self.ok(fovea(*self.arguments(whole, "--dtype", dtype)))
             self.assertEqual(digests(out), digests(whole), dtype)
 
-    def test_killed_at_any_moment(self):
+    def test_a_run_killed_at_any_time_can_be_resumed(self):
         generator = random.Random(5)
         whole = digests(self.unbroken())
         before = time.monotonic()
@@ -57,7 +57,7 @@ class Resume(FoveaTest):
             saved = self.killed_rounds(out, generator, seconds, kills=10 if SOAK else 4)
             self.check_restart(self.ok(fovea(*self.arguments(out))).stderr.decode(), saved)
             self.assertEqual(digests(out), whole)
-            self.assertEqual([p for p in out.rglob("*") if "tmp" in p.name or "part" in p.name], [], "no left-overs")
+            self.assertEqual([p for p in out.rglob("*") if "tmp" in p.name or "part" in p.name], [], "no temporary files are left")
 
     def killed_rounds(self, out, generator, seconds, kills):
         saved = 0
@@ -72,18 +72,18 @@ class Resume(FoveaTest):
         return saved
 
     def check_restart(self, told, saved):
-        """What was once announced as saved is never lost."""
+        """A snapshot that was reported as saved is never lost."""
         begun = re.search(r"^  from .*?(?:, step (\d+))?$", told, re.MULTILINE)
         if begun:
             self.assertGreaterEqual(int(begun[1] or 0), saved, told)
 
-    def test_one_thread_and_two_give_the_same_bits(self):
+    def test_the_number_of_threads_does_not_change_the_bits(self):
         one, two = self.folder / "one", self.folder / "two"
         self.ok(self.train(one, "-t", "1", steps=30))
         self.ok(self.train(two, "-t", "2", steps=30))
         self.assertEqual(digests(one), digests(two))
 
-    def test_the_same_command_again_does_nothing_more(self):
+    def test_repeating_the_command_changes_nothing(self):
         out = self.unbroken()
         before = digests(out)
         self.ok(fovea(*self.arguments(out)))
@@ -121,11 +121,11 @@ class Exclusive(FoveaTest):
         first = self.start(*arguments)
         self.wait_for(first, "saved")
         self.refused(fovea(*arguments), 1, out)
-        self.assertIsNone(first.poll(), "the first goes on")
+        self.assertIsNone(first.poll(), "the first continues")
         code, rest = self.end(first)
         self.assertEqual(code, 130, rest)
 
-    def test_a_lock_left_by_a_killed_trainer_is_no_obstacle(self):
+    def test_the_lock_of_a_killed_trainer_is_ignored(self):
         out = self.folder / "out"
         first = self.start("train", self.text, "--out", out, *SMALL, "--steps", "1000000", "--save-every", "10")
         self.wait_for(first, "saved")
@@ -133,7 +133,7 @@ class Exclusive(FoveaTest):
         first.wait()
         self.ok(self.train(out, "--allow-change", steps=5000, timeout=200) if SOAK else fovea("doctor", out))
 
-    def test_a_second_signal_quits_at_once(self):
+    def test_a_second_signal_ends_the_run_immediately(self):
         first = self.start("train", self.text, "--out", self.folder / "out", *SMALL, "--steps", "1000000", "--save-every", "10")
         self.wait_for(first, "saved")
         first.send_signal(signal.SIGINT)
@@ -144,7 +144,7 @@ class Exclusive(FoveaTest):
 
 class Settings(FoveaTest):
     def test_another_tokenizer_is_refused(self):
-        """The tokenizer of a run that goes on is read from its folder; that another was asked for went unnoticed."""
+        """Regression: a resumed run reads the tokenizer from its folder and ignored the request for another one."""
         out = self.folder / "out"
         self.ok(self.train(out, steps=8))
         self.refused(self.train(out, "--tokenizer", "bpe:300", steps=8), 2, "tokenizer was", "char", "bpe:300", "--allow-change")
@@ -153,15 +153,15 @@ class Settings(FoveaTest):
 
 
 class Limits(FoveaTest):
-    def test_too_little_memory_is_refused_before_the_start(self):
-        """The plan left out the process itself: a run of 46 MB was taken for one of 1 MB."""
+    def test_a_run_that_exceeds_the_memory_is_refused(self):
+        """Regression: the plan omitted the memory of the process itself: a run of 46 MB was planned with 1 MB."""
         out = self.folder / "out"
         for dtype in ("fp32", "bf16"):
             self.refused(self.train(out, "--memory-limit", "1M", "--dtype", dtype), 3, "memory")
         self.assertFalse(any(out.rglob("*")) if out.exists() else False)
         self.refused(fovea("train", self.text, "--dry-run", "--width", "1048576", "--layers", "512", "--heads", "8192"), (2, 3))
 
-    def test_a_run_takes_no_more_than_its_plan(self):
+    def test_a_run_takes_at_most_the_planned_memory(self):
         shapes = [("--batch", "64"), ("--width", "16", "--layers", "1"), ("--tokenizer", "bpe:300", "--width", "128")]
         for dtype in ("fp32", "bf16"):
             for shape in shapes:
@@ -171,7 +171,7 @@ class Limits(FoveaTest):
                     self.assertLess(r["peak_bytes"], r["planned_bytes"])
                     self.assertLess(r["planned_bytes"], 2 * r["peak_bytes"])
 
-    def test_numbers_that_go_bad_end_the_run(self):
+    def test_non_finite_numbers_end_the_run(self):
         result = self.train(self.folder / "out", "--lr", "1000", "--clip", "0", "--warmup", "0", "--dtype", "fp32", steps=300)
         if result.returncode != 0:
             self.refused(result, 1)

@@ -1,4 +1,4 @@
-"""The commands of ./run: what they refuse, and when bench --against calls a tree faster or slower."""
+"""The commands of ./run: the arguments that they refuse, and when bench --against reports a difference."""
 import subprocess
 import sys
 import unittest
@@ -15,7 +15,7 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, r"\Arun: [^\n]*; expected [^\n]*\n\Z")
 
-    def test_unknown_words_are_refused_in_one_line(self):
+    def test_unknown_arguments_are_refused_in_one_line(self):
         self.refused("tets")
         self.refused("bare", "tets")
         self.refused("bare", "--release")
@@ -23,13 +23,13 @@ class Run(unittest.TestCase):
 
 
 class Against(unittest.TestCase):
-    def test_the_interval_of_a_median_comes_from_the_order(self):
-        # Tables of the sign test: with 20 values the 6th and the 15th hold the median with 95.9%.
+    def test_the_interval_of_a_median_follows_from_the_ranks(self):
+        # From tables of the sign test: with 20 values, the 6th and the 15th enclose the median with 95.9%.
         self.assertEqual(bench_against.interval([*range(20, 0, -1)]), (6, 15))
         self.assertEqual(bench_against.interval([*range(1, 7)]), (1, 6))
         self.assertIsNone(bench_against.interval([1, 2, 3, 4, 5]))
 
-    def test_a_difference_is_one_whose_interval_excludes_equal_speed(self):
+    def test_a_difference_is_reported_if_the_interval_excludes_equal_speed(self):
         for bounds, wanted in (((0.9, 0.99), "slower"), ((1.01, 1.1), "faster"), ((0.9, 1.1), "no difference seen"),
                                (None, "too few pairs")):
             self.assertEqual(bench_against.verdict(bounds), wanted)

@@ -1,4 +1,4 @@
-"""fovea search: an index of a folder, what it finds, what it embeds anew, and what is refused."""
+"""fovea search: building and updating the index of a folder, the results of a search, and errors."""
 import json
 import shutil
 
@@ -42,7 +42,7 @@ class Search(FoveaTest):
         text = self.ok(fovea("search", self.index, "bird", "--top", "1", "--explain")).stdout.decode()
         self.assertRegex(text, r"^\d\.\d{4}  .*\.(txt|md):\d+\n    bird +\d\.\d\d  \w+ \(line \d+\)\n  \| ")
 
-    def test_explain_names_a_word_for_each_word(self):
+    def test_explain_matches_each_word_of_the_query(self):
         self.build()
         for passage in self.found("the bird sees ?", "--explain"):
             self.assertEqual([m["query"] for m in passage["matches"]], ["the", "bird", "sees"])
@@ -60,7 +60,7 @@ class Search(FoveaTest):
         self.assertTrue(done.stdout.startswith(b"3 files, "), done.stdout)
         self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.index.iterdir()))
 
-    def test_only_what_changed_is_embedded(self):
+    def test_only_changed_files_are_embedded(self):
         self.assertEqual(self.built(), {"files": 2, "skipped": ["data.bin"], "passages": 3, "embedded": 3})
         first = {p.name: p.read_bytes() for p in self.index.iterdir()}
         self.assertEqual(self.built()["embedded"], 0)
@@ -81,7 +81,7 @@ class Search(FoveaTest):
         self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--steps", "1"))
         return out
 
-    def test_damage_is_refused_and_built_again(self):
+    def test_a_damaged_index_is_refused_and_rebuilt(self):
         self.build()
         for name in ("graph.hnsw", "passages.jsonl", "index.json"):
             path = self.index / name
@@ -93,7 +93,7 @@ class Search(FoveaTest):
         self.assertEqual(self.built()["embedded"], 3)
         self.found("fox")
 
-    def test_search_refuses(self):
+    def test_invalid_requests_are_refused(self):
         self.refused(fovea("search"), 2, "INDEX")
         self.refused(fovea("search", self.index), 2, "QUERY")
         self.refused(fovea("search", self.folder / "none", "x"), 2, "none")

@@ -1,4 +1,4 @@
-"""fovea serve against requests that ask for too much, models that compute nonsense, and what one client could do to another."""
+"""fovea serve: excessive requests, damaged models, and isolation of clients."""
 import concurrent.futures
 import json
 import os
@@ -20,11 +20,11 @@ PAIRS = ROOT / "tests/goldens/cross_encoder"
 
 class ServeLimits(ServeTest):
     def raw(self, path, body):
-        """Status and body for bytes that need not be JSON."""
+        """Returns status and body for bytes that need not be JSON."""
         status, _, answer = self.ask("POST", path, body)
         return status, answer
 
-    def test_numbers_that_json_cannot_say_and_deep_nesting(self):
+    def test_invalid_numbers_and_deep_nesting_are_refused(self):
         self.serve(SENTENCES, PAIRS)
         deep = "[" * 100_000, '{"a":' * 100_000, "[" * 60_000 + "]" * 60_000
         bodies = {"/v1/completions": '{"prompt": "The", "max_tokens": 2, "temperature": %s}',
@@ -40,7 +40,7 @@ class ServeLimits(ServeTest):
                 self.assertLess(len(json.dumps(answer)), 2000 if status != 200 else 100_000)
         self.still_well()
 
-    def test_schemas_that_ask_for_too_much(self):
+    def test_excessive_schemas_are_refused(self):
         self.serve()
         many = {"enum": [f"{i:0200}" for i in range(3000)]}
         schemas = [{"$ref": "#"}, {"$ref": "#/properties/a", "properties": {"a": {"$ref": "#/properties/a"}}}, {"minItems": 10**9, "type": "array"},
@@ -55,9 +55,9 @@ class ServeLimits(ServeTest):
             self.assertLess(time.monotonic() - began, 20, str(schema)[:100])
         self.still_well()
 
-    def test_schemas_that_are_read_in_many_ways(self):
-        """A chain of references was a chain of calls, until the stack ended; each bracket under an array that is one level or two
-        doubled what the engine remembered, and no other client was answered."""
+    def test_ambiguous_schemas_are_limited(self):
+        """Regression: a chain of references was a chain of recursive calls, until the stack overflowed. Each bracket of an array of one or
+        two levels doubled the engine's memory, and no other client received an answer."""
         self.serve()
         array = {"type": "array", "items": {"$ref": "#/$defs/a"}}
         ambiguous = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [array, {"type": "array", "items": array}, {"type": "null"}]}}}
@@ -73,7 +73,7 @@ class ServeLimits(ServeTest):
         self.assertLess(self.of_status("VmHWM"), 400_000)
 
     def broken(self, model):
-        """A copy of a model whose weights are no numbers."""
+        """Returns a copy of a model whose weights are NaN."""
         copy = self.folder / f"broken {model.name}"
         shutil.copytree(model, copy)
         path = copy / "model.safetensors"
@@ -86,7 +86,7 @@ class ServeLimits(ServeTest):
         path.write_bytes(content)
         return copy
 
-    def test_models_that_compute_no_numbers(self):
+    def test_models_with_nan_weights_give_errors(self):
         broken = [self.broken(model) for model in (self.served_model(), SENTENCES, PAIRS)]
         self.serve(*broken, SENTENCES)
         names = [model.name for model in broken]
@@ -104,7 +104,7 @@ class ServeLimits(ServeTest):
         self.assertEqual(len(self.good("/embed", {"model": "sentence_model", "inputs": "a"})), 1)
         self.still_well()
 
-    def test_every_route_but_health_asks_for_the_key(self):
+    def test_every_route_but_health_requires_the_key(self):
         self.serve(env={"FOVEA_API_KEY": "s3cret"})
         documented = (ROOT / "docs/serve.md").read_text()
         routes = re.findall(r"`(GET|POST) (/\S*?)`", documented.split("## Routes")[1].split("\n\n")[1])
@@ -112,7 +112,7 @@ class ServeLimits(ServeTest):
         for method, path in routes:
             self.assertEqual(self.ask(method, path)[0], 200 if path == "/health" else 401, path)
 
-    def test_prompts_stay_apart(self):
+    def test_prompts_are_isolated(self):
         self.serve("--parallel", 8, context=512)
         common = "A fox and the eye. " * 6  # read once, shared by all
         asks = [{"prompt": f"{common}{chr(65 + i % 26) * 7}{i}", "max_tokens": 20 + i % 9, "temperature": 0, "ignore_eos": True}
@@ -126,7 +126,7 @@ class ServeLimits(ServeTest):
                     each.result().close()
                 self.assertEqual([each.result()["choices"][0]["text"] for each in answers], alone)
 
-    def test_old_and_odd_clients(self):
+    def test_old_and_unusual_clients_are_served(self):
         self.serve()
         heard = self.say("GET /health HTTP/1.0\r\n\r\n")
         self.assertTrue(heard.startswith("HTTP/1.1 200") and "Connection: close" in heard, heard)
@@ -134,7 +134,7 @@ class ServeLimits(ServeTest):
         self.assertTrue(heard.startswith("HTTP/1.1 200"), "an upgrade may be ignored")
         self.assertTrue(self.say("GET /health\r\n\r\n").startswith("HTTP/1.1 400"))
 
-    def test_chunks_without_end(self):
+    def test_endless_chunks_are_refused(self):
         self.serve("--max-body", "100000")
         with self.connect() as connection:
             connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -146,7 +146,7 @@ class ServeLimits(ServeTest):
             self.assertTrue(self.hear(connection)[:12] in ("HTTP/1.1 413", ""), "refused and closed")
         self.still_well()
 
-    def test_at_another_address(self):
+    def test_other_addresses_can_be_used(self):
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
@@ -156,7 +156,7 @@ class ServeLimits(ServeTest):
             connection.sendall(b"GET /health HTTP/1.1\r\nHost: [::1]:%d\r\nConnection: close\r\n\r\n" % self.port)
             self.assertIn("200 OK", self.hear(connection))
 
-    def test_sigterm_answers_what_waits_for_vectors(self):
+    def test_sigterm_completes_waiting_vectors(self):
         process = self.serve(SENTENCES, "--grace", 30)
         body = json.dumps({"inputs": ["the eye sees a fox ."] * 500})
         waiting = []
@@ -171,7 +171,7 @@ class ServeLimits(ServeTest):
             self.assertTrue(heard == "" or heard.startswith("HTTP/1.1 200"), heard[:200])
         self.assertEqual(process.wait(timeout=30), 143)
 
-    def test_overload_of_vectors_is_429_and_memory_stays(self):
+    def test_overload_of_vectors_gives_429_with_bounded_memory(self):
         self.serve(SENTENCES, "--queue", 4)
         ask = {"inputs": ["the eye sees a fox ."] * 200}
         expected = self.good("/embed", ask)

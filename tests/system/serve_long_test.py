@@ -1,5 +1,5 @@
-"""fovea serve over time: slow clients by the hundred, prompts that must stay apart, caches that must not grow, and what a key's timing
-tells. The suite runs them for seconds; FOVEA_SOAK=1 (`./run soak`) for minutes."""
+"""fovea serve over time: hundreds of slow clients, isolation of prompts, growth of caches, and the timing of keys. The suite runs these
+tests for seconds; FOVEA_SOAK=1 (`./run soak`) for minutes."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -19,7 +19,7 @@ HEAD = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
 
 class ServeLong(ServeTest):
     def pace(self, count):
-        """The 99th of 100 parts of the times that an ordinary client waits."""
+        """Returns the 99th percentile of the waiting times of an ordinary client."""
         waits = []
         for _ in range(count):
             began = time.monotonic()
@@ -27,12 +27,12 @@ class ServeLong(ServeTest):
             waits.append(time.monotonic() - began)
         return sorted(waits)[count * 99 // 100]
 
-    def test_clients_that_send_and_read_byte_by_byte_are_cut_off(self):
-        """The time limits hold for a request's head, its body and the taking of the answer, however the bytes trickle."""
+    def test_clients_that_send_and_read_bytewise_are_disconnected(self):
+        """The time limits apply to the head and the body of a request and to reading the response, at any rate of bytes."""
         clients, limits = (500, []) if SOAK else (90, ["--timeout", 1])
         self.serve("--max-connections", 1000, *limits)
         idle, before = self.pace(300), self.descriptors()
-        # The answer is far longer than what the sockets hold.
+        # The response is far longer than the buffers of the sockets.
         body = json.dumps({"content": "A fox. " * 20_000, "with_pieces": True}).encode()
         slow = []
         for i in range(clients):
@@ -40,14 +40,14 @@ class ServeLong(ServeTest):
             self.addCleanup(connection.close)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", self.port))
-            if i % 3 == 2 and i < 60:  # each of these holds an answer of some megabytes
+            if i % 3 == 2 and i < 60:  # each of these has a response of some megabytes
                 connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             else:
                 connection.sendall(HEAD if i % 3 == 0 else HEAD + b"Content-Length: 9999\r\n\r\n")
             connection.setblocking(False)
             slow.append(connection)
         self.wait_until(lambda: self.descriptors() > before + clients // 2)
-        # What counts is that the server lets go of them: a client may go on reading what its own socket holds.
+        # The server must drop the connections; a client may still read what its own socket has buffered.
         end = time.monotonic() + (120 if SOAK else 60)
         while self.descriptors() > before + 2:
             self.assertLess(time.monotonic(), end, self.log()[-2000:])
@@ -57,12 +57,12 @@ class ServeLong(ServeTest):
                 with contextlib.suppress(OSError):
                     connection.recv(1)
             time.sleep(1 if SOAK else 0.2)
-        if SOAK:  # a bound on time is none of the suite's matters
+        if SOAK:  # the suite does not check times
             self.assertLess(self.pace(300), max(2 * idle, 0.01))
         self.still_well()
 
-    def test_secrets_stay_with_their_prompts(self):
-        """Answers of 64 clients at once, some of whom leave, with beginnings in common: each is what its prompt alone gives."""
+    def test_concurrent_prompts_are_isolated(self):
+        """Each answer to 64 concurrent clients with common prefixes, some of whom disconnect, equals the answer to its prompt alone."""
         self.serve("--parallel", 16, "--cache", "2M", context=512)
         draw = random.Random(3)
         secrets = ["".join(draw.choice("QXZJKVW") for _ in range(12)) for _ in range(64)]
@@ -83,7 +83,7 @@ class ServeLong(ServeTest):
                     self.assertFalse([s for j, s in enumerate(secrets) if j != i and s in text])
 
     def test_caches_do_not_grow(self):
-        """Prefixes, the tokenizer's pieces, grammars and templates: ten times what fills them takes no more memory."""
+        """Prefixes, pieces of the tokenizer, grammars and templates: ten times the capacity of the caches takes no more memory."""
         self.serve("--cache", "1M", "--parallel", 4, context=1024)
         draw = random.Random(4)
 
@@ -92,7 +92,7 @@ class ServeLong(ServeTest):
 
         def fill():
             for _ in range(10):
-                text = " ".join(word() for _ in range(40))  # of about 300 KB of keys and values
+                text = " ".join(word() for _ in range(40))  # with about 300 KB of keys and values
                 self.good("/v1/completions", {"prompt": text, "max_tokens": 1})
                 self.good("/tokenize", {"content": " ".join(word() for _ in range(10_000))})
                 schema = {"type": "object", "properties": {word(): {"enum": [word() for _ in range(20)]}}}
@@ -108,8 +108,8 @@ class ServeLong(ServeTest):
         self.assertLess(self.of_status("VmRSS") - before, 6000, "kilobytes")
 
     @unittest.skipUnless(SOAK, "measures time; FOVEA_SOAK=1 runs it")
-    def test_how_long_a_wrong_key_takes_tells_nothing(self):
-        """Keys that agree in their first 0 to 32 bytes: the times do not grow with what agrees."""
+    def test_the_time_for_a_wrong_key_is_constant(self):
+        """For keys with 0 to 32 correct leading bytes, the time does not grow with their number."""
         key = "k" * 32
         self.serve(env={"FOVEA_API_KEY": key})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -124,7 +124,7 @@ class ServeLong(ServeTest):
                 answer.read()
                 times[agrees].append(time.perf_counter_ns() - began)
                 self.assertEqual(answer.status, 401)
-        # The slope of the time over the bytes that agree; the slowest fifth is other programs' work.
+        # The slope of the time over the number of correct bytes, without the slowest fifth, which is due to other programs.
         points = [(agrees, taken) for agrees, all_taken in times.items() for taken in sorted(all_taken)[:len(all_taken) * 4 // 5]]
         mean_x, mean_y = (statistics.fmean(p[i] for p in points) for i in (0, 1))
         spread = sum((x - mean_x) ** 2 for x, _ in points)

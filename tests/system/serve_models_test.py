@@ -1,4 +1,4 @@
-"""fovea serve beside models that write: vectors, scores, translations, and what a model looks at."""
+"""fovea serve with models other than language models: vectors, scores, translations; and attention weights."""
 import concurrent.futures
 import json
 import os
@@ -19,7 +19,7 @@ def float32(value):
 
 
 def tensors(path):
-    """Of a .safetensors file: its float tensors as flat tuples, with their shapes."""
+    """Returns the float tensors of a .safetensors file as flat tuples, with their shapes."""
     content = path.read_bytes()
     length = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8:8 + length])
@@ -50,7 +50,7 @@ class ServeModels(ServeTest):
         self.assertEqual((status, answer["error_type"]), (400, "Empty"))
         self.assertEqual(self.good("/v1/embeddings", {"input": "a"})["model"], "sentence_model", "the first capable model")
 
-    def test_vectors_of_many_clients_are_those_of_one(self):
+    def test_concurrent_clients_receive_the_same_vectors(self):
         self.serve(SENTENCES)
         texts = [("the eye " * (i % 6) + "fox " * (i % 5)).strip() or "a" for i in range(64)]
         expected = self.vectors_of(*texts)
@@ -105,7 +105,7 @@ class ServeModels(ServeTest):
         if choice["text"]:
             self.assertEqual(choice["fovea"]["attention"]["tokens"][0]["keys"], [{"place": 0, "token": "", "weight": 1.0}])
 
-    def test_translate_by_the_tasks_of_a_model(self):
+    def test_translate_selects_the_task_of_a_model(self):
         pairs = [self.file(f"train.{end}", "".join(f"{word}\n" for word in words) * 50)
                  for end, words in (("a", ["G gut", "F gut"]), ("b", ["good", "bon"]))]
         model = self.folder / "many"
@@ -126,7 +126,7 @@ class ServeModels(ServeTest):
             self.assertEqual(found["translatedText"], by_task(f"translation_de_to_{target}"))
         self.assertEqual(self.post("/translate", {"q": "gut", "source": "de", "target": "it"})[0], 400)
 
-    def test_weights_of_a_precision(self):
+    def test_the_precision_of_weights_can_be_selected(self):
         rounded = self.folder / "rounded"
         self.ok(fovea("convert", self.served_model(), rounded, "--dtype", "bf16"))
         self.serve(rounded, SENTENCES, "--dtype", "bf16")
@@ -136,7 +136,7 @@ class ServeModels(ServeTest):
         self.refused(fovea("serve", self.served_model(), "--dtype", "int3"), 2, "--dtype")
         self.refused(fovea("serve", self.served_model(), "--languages", "german"), 2, "--languages")
 
-    def test_what_the_model_looks_at_is_what_trace_writes(self):
+    def test_attention_and_hidden_states_agree_with_trace(self):
         self.serve()
         ask = {"prompt": "The eye of a fox", "max_tokens": 30, "temperature": 0, "ignore_eos": True, "return_token_ids": True}
         plain = self.good("/v1/completions", ask)["choices"][0]
@@ -147,7 +147,7 @@ class ServeModels(ServeTest):
             for each in others:
                 each.result()
         shown = choice.pop("fovea")
-        self.assertEqual(choice, plain, "looking changes nothing")
+        self.assertEqual(choice, plain, "tracing does not change the result")
         prompt = self.good("/tokenize", {"content": ask["prompt"]})["tokens"]
         ids, out = prompt + plain["token_ids"], self.folder / "trace.safetensors"
         self.ok(fovea("trace", self.served_model(), "--ids", ",".join(map(str, ids)), "--out", out))

@@ -1,4 +1,4 @@
-"""fovea serve: what a client of the API sees."""
+"""fovea serve: the responses of the API."""
 import base64
 import concurrent.futures
 import json
@@ -16,7 +16,7 @@ PEERS = os.environ.get("PEERS_PYTHON")
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}, "ages": {"type": "array", "items": {"type": "integer"}},
                                            "kind": {"enum": ["a", "b"]}}, "required": ["name", "ages", "kind"], "additionalProperties": False}
 
-# The client that most programs use, against the server named by the first argument.
+# The most common client, used with the server whose address is the first argument.
 OPENAI = """
 import json, sys, openai
 client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="secret", max_retries=0)
@@ -58,7 +58,7 @@ except openai.AuthenticationError:
 
 
 class Serve(ServeTest):
-    def test_answers_equal_those_of_generate_alone_and_in_company(self):
+    def test_answers_equal_those_of_generate_alone_and_in_a_batch(self):
         self.serve()
         ask = {"prompt": "The eye", "max_tokens": 40, "temperature": 0, "ignore_eos": True}
         alone = self.good("/v1/completions", ask)["choices"][0]["text"]
@@ -71,7 +71,7 @@ class Serve(ServeTest):
             for each in others:
                 each.result()
 
-    def test_a_draft_changes_no_answer(self):
+    def test_a_draft_model_does_not_change_the_answers(self):
         draft = self.folder / "draft"
         self.ok(fovea("train", self.text, "--out", draft, "--from", self.served_model(), "--steps", 3, "--batch", 1, "--sample-every", 0,
                       "--evaluate-windows", 1, "--seed", 9))
@@ -95,7 +95,7 @@ class Serve(ServeTest):
         self.wait_until(lambda: self.metric("fovea_accepted_tokens_total") > 0)
         self.assertGreaterEqual(self.metric("fovea_guessed_tokens_total"), self.metric("fovea_accepted_tokens_total"))
 
-    def test_a_seed_decides(self):
+    def test_a_seed_determines_the_answer(self):
         self.serve()
         ask = {"prompt": "The", "max_tokens": 30, "temperature": 1, "top_k": 0, "n": 3, "seed": 5}
         first = [choice["text"] for choice in self.good("/v1/completions", ask)["choices"]]
@@ -104,7 +104,7 @@ class Serve(ServeTest):
         other = {**ask, "seed": 6}
         self.assertNotEqual(first, [choice["text"] for choice in self.good("/v1/completions", other)["choices"]])
 
-    def test_stream_and_whole_agree_and_stops_do_not_leak(self):
+    def test_streams_agree_with_whole_answers_and_hide_stop_strings(self):
         self.serve()
         ask = {"prompt": "The", "max_tokens": 60, "temperature": 1, "seed": 3, "ignore_eos": True}
         whole = self.good("/v1/completions", ask)["choices"][0]["text"]
@@ -118,7 +118,7 @@ class Serve(ServeTest):
             self.assertEqual(events.pop(), "[DONE]")
             self.assertEqual("".join(json.loads(event)["choices"][0]["text"] for event in events), expected)
 
-    def test_json_always_parses(self):
+    def test_json_is_always_valid(self):
         self.serve("--temperature", 2, "--top-k", 0, "--top-p", 1)
         for seed in range(12):
             for form in ({"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema": SCHEMA}}):
@@ -132,7 +132,7 @@ class Serve(ServeTest):
                 else:
                     self.assertIsInstance(made, dict)
 
-    def test_several_models_and_names(self):
+    def test_several_models_are_selected_by_name(self):
         self.serve(self.served_model(), "--alias", "first", "--alias", "second")
         names = [model["id"] for model in self.ask("GET", "/v1/models")[2]["data"]]
         self.assertEqual(names, ["first", "second"])
@@ -140,7 +140,7 @@ class Serve(ServeTest):
         status, _, answer = self.post("/v1/completions", {"model": "third", "prompt": "The"})
         self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
 
-    def test_prompts_that_do_not_fit(self):
+    def test_prompts_beyond_the_context_are_refused(self):
         self.serve()
         ids = [5] * 255
         self.assertEqual(self.good("/v1/completions", {"prompt": ids, "max_tokens": 9, "ignore_eos": True})["usage"]["completion_tokens"], 1)
@@ -168,10 +168,10 @@ class Serve(ServeTest):
             self.assertEqual((status, refused["error"]["param"]), (400, list(wrong)[0]))
         self.assertEqual(self.post("/v1/completions", {"model": "vectors", "prompt": "a"})[0], 400)
 
-    def test_metrics_count(self):
+    def test_metrics_count_requests_and_tokens(self):
         self.serve()
         self.good("/v1/completions", {"prompt": "The eye", "max_tokens": 7, "ignore_eos": True})
-        # The step that ends an answer is counted once it is over, a moment after the answer has gone.
+        # The last step of an answer is counted slightly after the answer was sent.
         self.wait_until(lambda: self.metric("fovea_generated_tokens_total") >= 7)
         self.assertEqual(self.metric("fovea_generated_tokens_total"), 7)
         self.assertEqual(self.metric("fovea_generations_total"), 1)
@@ -196,7 +196,7 @@ class Serve(ServeTest):
                              check=False)
         self.assertEqual(run.returncode, 0, run.stderr.decode())
 
-    def test_overload_is_429_and_memory_stays(self):
+    def test_overload_gives_429_with_bounded_memory(self):
         self.serve("--parallel", 2, "--queue", 2, context=2048)
         ask = {"prompt": "The eye", "max_tokens": 600, "ignore_eos": True}
         self.good("/v1/completions", ask)
@@ -217,7 +217,7 @@ class Serve(ServeTest):
         self.assertLess(self.of_status("VmRSS") - before, 20000, "kilobytes")
         self.still_well()
 
-    def test_fields_of_the_documentation(self):
+    def test_fields_agree_with_the_documentation(self):
         run = subprocess.run([str(ROOT / "tools/write_fields.py"), "--check"], env={**os.environ, "FOVEA_BIN": FOVEA}, stderr=subprocess.PIPE,
                              check=False)
         self.assertEqual(run.returncode, 0, run.stderr.decode())

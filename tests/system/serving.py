@@ -1,4 +1,4 @@
-"""What the tests of `fovea serve` share: a small model, a server on a free port, and plain clients."""
+"""Support for the tests of `fovea serve`: a small model, a server on a free port, and plain clients."""
 import contextlib
 import http.client
 import json
@@ -18,7 +18,7 @@ CHAT = {"messages": [{"role": "user", "content": "The eye"}]}
 
 class ServeTest(FoveaTest):
     def served_model(self, context=256):
-        """Bytes and an end-of-text token; trained hardly at all."""
+        """A model of bytes and an end-of-text token with almost no training."""
         out = self.folder / "model"
         if not out.exists():
             tokenizer = self.folder / "tokenizer"
@@ -49,7 +49,7 @@ class ServeTest(FoveaTest):
         return self.process.wait(timeout=seconds)
 
     def ask(self, method, path, body=None, headers=None, timeout=60):
-        """Status, headers and body; a dict goes out as JSON, and JSON comes back parsed."""
+        """Returns status, headers and body; a dict is sent as JSON, and a JSON response is parsed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         with contextlib.closing(connection):
             connection.request(method, path, json.dumps(body) if isinstance(body, dict) else body, headers or {})
@@ -73,7 +73,7 @@ class ServeTest(FoveaTest):
         return connection
 
     def say(self, data):
-        """All that a server says to these bytes until it closes."""
+        """Returns the response to these bytes until the connection is closed."""
         with self.connect() as connection:
             connection.sendall(data if isinstance(data, bytes) else data.encode())
             return self.hear(connection)
@@ -114,7 +114,7 @@ class ServeTest(FoveaTest):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def of_status(self, key):
-        """A number of /proc/PID/status, such as VmRSS in kilobytes or Threads."""
+        """Returns a number of /proc/PID/status, such as VmRSS in kilobytes or Threads."""
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(rf"^{key}:\s+(\d+)", text, re.MULTILINE)[1])
 

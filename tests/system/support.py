@@ -1,4 +1,4 @@
-"""What the system tests share: running the program, and small texts and models made on the spot."""
+"""Support for the system tests: running the program, and generated small texts and models."""
 import hashlib
 import os
 import pathlib
@@ -15,13 +15,13 @@ FOVEA = str(pathlib.Path(FOVEA).resolve())
 SHARED = ROOT.parent / "shared"
 SOAK = os.environ.get("FOVEA_SOAK") == "1"
 
-# Small enough for a step of a few milliseconds; dropout and accumulation on, as they must survive a resume too.
+# A step takes a few milliseconds; dropout and accumulation are on, since a resume must preserve them too.
 SMALL = ["--preset", "tiny", "--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4",
          "--accumulate", "2", "--dropout", "0.1", "--evaluate-windows", "8", "--sample-every", "0", "--warmup", "5", "--seed", "7"]
 
 
 def fovea(*arguments, timeout=120, env=None, **more):
-    """Runs the program to its end; bytes in and out."""
+    """Runs the program to its end, with bytes as input and output."""
     more.setdefault("stdin", subprocess.DEVNULL)
     if "input" in more:
         del more["stdin"]
@@ -31,7 +31,7 @@ def fovea(*arguments, timeout=120, env=None, **more):
 
 
 def text_of(letters=20000, seed=1):
-    """Made-up sentences, the same on every machine."""
+    """Returns generated sentences, the same on every machine."""
     generator = random.Random(seed)
     words = ["the", "eye", "of", "a", "fox", "sees", "what", "light", "falls", "on", "it", "and", "never", "sleeps"]
     text = ""
@@ -42,16 +42,16 @@ def text_of(letters=20000, seed=1):
 
 
 def digests(folder):
-    """sha256 of every tensor file below a folder: weights, optimiser, snapshots."""
+    """Returns the sha256 of every tensor file below a folder: weights, optimizer, snapshots."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(pathlib.Path(folder).rglob("*.safetensors"))}
 
 
 class FoveaTest(unittest.TestCase):
-    """Gives each test a folder of its own and the checks that all failures must pass."""
+    """Provides each test with a temporary folder and with checks that apply to all errors."""
 
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="fovea test ")  # the space is on purpose
+        holder = tempfile.TemporaryDirectory(prefix="fovea test ")  # the space is intentional
         self.addCleanup(holder.cleanup)
         self.folder = pathlib.Path(holder.name)
         self.text = self.folder / "text.txt"
@@ -67,13 +67,13 @@ class FoveaTest(unittest.TestCase):
         return result
 
     def refused(self, result, codes, *mentions):
-        """One line on standard error, in the agreed form, with one of the agreed exit codes."""
+        """Expects one line on standard error in the standard form, and one of the exit codes."""
         message = result.stderr.decode(errors="replace")
         codes = codes if isinstance(codes, tuple) else (codes,)
         self.assertIn(result.returncode, codes, message)
         lines = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
         self.assertEqual(len(lines), 1, message)
-        self.assertEqual(message.splitlines()[-1], lines[0], "the error comes last")
+        self.assertEqual(message.splitlines()[-1], lines[0], "the error is the last line")
         for mention in mentions:
             self.assertIn(str(mention), lines[0])
 
@@ -95,11 +95,11 @@ class FoveaTest(unittest.TestCase):
         return process
 
     def wait_for(self, process, mark, seconds=60):
-        """Reads standard error up to a line that holds `mark`; returns what was read."""
+        """Reads standard error until a line contains `mark`; returns the text."""
         seen, end = "", time.monotonic() + seconds
         while mark not in seen:
             line = process.stderr.readline()
-            self.assertTrue(line, f"it ended before it said {mark!r}:\n{seen}")
+            self.assertTrue(line, f"ended before {mark!r}:\n{seen}")
             self.assertLess(time.monotonic(), end, seen)
             seen += line
         return seen
@@ -111,4 +111,4 @@ class FoveaTest(unittest.TestCase):
 
 
 def needs_shared(test):
-    return unittest.skipUnless(SHARED.is_dir(), "needs ../shared, which a user does not have")(test)
+    return unittest.skipUnless(SHARED.is_dir(), "needs the fixtures in ../shared")(test)

@@ -1,4 +1,4 @@
-"""fovea tokenize: lines to ids and back, and what it says of files that are damaged."""
+"""fovea tokenize: lines to ids and back, and errors of damaged files."""
 import json
 import os
 import subprocess
@@ -28,7 +28,7 @@ class Tokenize(FoveaTest):
         done = self.ok(fovea("tokenize", self.tokenizer, *arguments, input=text.encode()))
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def test_lines_and_files(self):
+    def test_lines_from_standard_input_and_files(self):
         expected = {"ids": [0, 1, 3], "tokens": ["äh", "be", "</s>"], "offsets": [[0, 2], [3, 5], [0, 0]]}
         self.assertEqual(self.lines(text="Äh be\n"), [expected])
         path = self.file("lines.txt", "Äh be\nbe")
@@ -57,7 +57,7 @@ class Tokenize(FoveaTest):
             with self.subTest(bad):
                 self.refused(fovea("tokenize", self.tokenizer, "--decode", input=bad), 2)
 
-    def test_check_says_the_first_difference(self):
+    def test_check_reports_the_first_difference(self):
         good = {"text": "Äh be", "ids": [0, 1, 3], "offsets": [[0, 2], [3, 5], [0, 0]], "decoded": "äh be"}
         cases = self.file("cases.jsonl", json.dumps(good) + "\n" + json.dumps({**good, "ids": [0, 2, 3]}) + "\n")
         self.refused(fovea("tokenize", self.tokenizer, "--check", cases), 1, "line 2: ids is 1 at position 1; expected 2")
@@ -65,7 +65,7 @@ class Tokenize(FoveaTest):
         self.assertEqual(json.loads(self.ok(fovea("tokenize", self.tokenizer, "--check", cases, "--json")).stdout),
                          {"cases": 1, "equal": True})
 
-    def test_refused(self):
+    def test_invalid_requests_are_refused(self):
         self.refused(fovea("tokenize"), 2, "MODEL")
         self.refused(fovea("tokenize", self.folder / "none"), 2, "none")
         self.refused(fovea("tokenize", self.tokenizer, self.folder / "none"), 2, "none")
@@ -75,19 +75,19 @@ class Tokenize(FoveaTest):
                 self.tokenizer.write_bytes(content)
                 self.refused(fovea("tokenize", self.tokenizer, input=b"x"), 2, "tokenizer.json")
 
-    def test_long_runs_of_one_character(self):
+    def test_long_runs_of_one_character_are_fast(self):
         for text in ("a" * 10**6, "^" * 10**6, " " * 10**6, "\N{MAN}\u200d" * 10**5, "e" + "\u0301" * 5 * 10**5, "\u1100" * 3 * 10**5):
             with self.subTest(text[:3]):
                 self.assertEqual(len(self.lines(text=text)), 1)
 
     @needs_shared
-    def test_fixtures(self):
+    def test_fixtures_agree_with_hugging_face(self):
         for folder in sorted((SHARED / "fixtures/tokenizers").iterdir()):
             with self.subTest(folder.name):
                 self.ok(fovea("tokenize", folder, "--check", folder / "cases.jsonl"))
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with tokenizers")
-    def test_a_hundred_thousand_lines_are_as_hugging_face_has_them(self):
+    def test_a_hundred_thousand_lines_agree_with_hugging_face(self):
         done = subprocess.run([PYTHON, str(ROOT / "tools/compare_tokenizers.py"), "--fovea", FOVEA, "--lines", "100000"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=280)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])

@@ -1,4 +1,4 @@
-"""fovea tokenize --train and fovea train --tokenizer: tokenizers made out of text."""
+"""fovea tokenize --train and fovea train --tokenizer: training of tokenizers."""
 import json
 import os
 import subprocess
@@ -8,7 +8,7 @@ from support import SHARED, FoveaTest, fovea, needs_shared
 
 PYTHON = os.environ.get("PEERS_PYTHON")
 
-# The trainer of the reference library on the same file; its model goes to standard output.
+# Trains with the reference library on the same file and prints the model.
 REFERENCE = """
 import sys
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -27,14 +27,14 @@ class TokenizeTrain(FoveaTest):
         self.ok(fovea("tokenize", "--train", kind, "--vocab-size", size, self.text, "--out", out, *more))
         return out
 
-    def test_each_kind_gives_the_text_back(self):
+    def test_each_kind_round_trips_the_text(self):
         line = self.text.read_text().splitlines()[0]
         for kind in ("bpe", "unigram", "char", "wordpiece"):
             with self.subTest(kind):
                 out = self.trained(kind, name=kind)
                 encoded = json.loads(self.ok(fovea("tokenize", out, input=line.encode())).stdout)
                 decoded = self.ok(fovea("tokenize", out, "--decode", input=json.dumps(encoded["ids"]).encode())).stdout.decode()
-                if kind != "wordpiece":  # which does not keep spaces
+                if kind != "wordpiece":  # which does not preserve spaces
                     self.assertEqual(decoded, line + "\n")
                 self.assertLess(len(encoded["ids"]), len(line) + (kind == "char"))
 
@@ -50,14 +50,14 @@ class TokenizeTrain(FoveaTest):
         self.assertLessEqual(result["tokens"], 300)
         self.assertEqual((result["bytes"], result["forgotten"]), (2 * self.text.stat().st_size, 0))
 
-    def test_words_that_do_not_fit_are_forgotten(self):
+    def test_words_beyond_the_limit_are_dropped(self):
         text = self.file("numbers.txt", "".join(f"{i} often\n" for i in range(20000)))
         done = self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, text, "--out", self.folder / "new", "--memory", "1M", "--json"))
         self.assertEqual(json.loads(done.stdout)["forgotten"], 1)
         self.assertIn(b"--memory", done.stderr)
 
-    def test_names_of_special_tokens_in_the_text_are_said_once(self):
-        """They are plain characters, which nothing said."""
+    def test_names_of_special_tokens_are_reported_once(self):
+        """Regression: they were silently treated as plain characters."""
         found = "<|im_start|> (40 times), </s> (once)"
         text = self.file("chat.txt", "<|im_start|>user the quick brown fox\n" * 40 + "</s>")
         done = self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, text, "--out", self.folder / "new"))
@@ -71,7 +71,7 @@ class TokenizeTrain(FoveaTest):
         self.assertEqual(done.stderr.decode().count(found), 1, done.stderr)
         self.assertNotIn("special tokens", self.ok(self.train(self.folder / "plain")).stderr.decode())
 
-    def test_refused(self):
+    def test_invalid_requests_are_refused(self):
         out = self.folder / "out"
         train = ("tokenize", "--train", "bpe")
         self.refused(fovea(*train, "--out", out), 2, "FILE")
@@ -85,7 +85,7 @@ class TokenizeTrain(FoveaTest):
             with self.subTest(content[:4]):
                 self.refused(fovea(*train, self.file("bad.txt", content), "--out", out), 2, "bad.txt")
 
-    def test_a_model_carries_its_tokenizer(self):
+    def test_a_model_contains_its_tokenizer(self):
         for choice in ("bpe:280", "unigram:60", "wordpiece:80", self.trained("bpe")):
             with self.subTest(str(choice)[:9]):
                 out = self.folder / f"model {str(choice)[:3]} {len(str(choice))}"
@@ -100,7 +100,7 @@ class TokenizeTrain(FoveaTest):
 
     @needs_shared
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with tokenizers")
-    def test_bpe_is_that_of_hugging_face(self):
+    def test_bpe_agrees_with_hugging_face(self):
         text = SHARED / "data/tinyshakespeare.txt"
         out = self.folder / "new"
         self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 5000, text, "--out", out))

@@ -1,4 +1,4 @@
-"""What fovea saves, transformers reads as it is and computes the same from it."""
+"""transformers opens models saved by fovea without changes and computes the same results."""
 import os
 import subprocess
 import unittest

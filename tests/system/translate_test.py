@@ -1,4 +1,4 @@
-"""Training a translator, translating with it, and its scores, as a user meets them."""
+"""Training a translator, translation, and scores."""
 import json
 import random
 import unittest
@@ -9,7 +9,7 @@ WORDS = ["red", "dog", "sun", "tree", "book", "moon", "star", "hill"]
 
 
 def lines(count, seed):
-    """Sentences, and the same words in reverse."""
+    """Returns sentences, and the same words in reverse order."""
     generator = random.Random(seed)
     sources = [[generator.choice(WORDS) for _ in range(generator.randint(1, 5))] for _ in range(count)]
     return "".join(" ".join(s) + "\n" for s in sources), "".join(" ".join(reversed(s)) + "\n" for s in sources)
@@ -33,7 +33,7 @@ class TranslateTest(FoveaTest):
     def told(self, *arguments, **more):
         return self.ok(fovea(*arguments, **more)).stdout
 
-    def test_scores_are_those_of_what_is_written(self):
+    def test_scores_are_those_of_the_translations(self):
         self.train_translator()
         log = [json.loads(line) for line in (self.out / "log.jsonl").read_text().splitlines()]
         self.assertEqual([set(line) >= {"bleu", "chrf"} for line in log if "eval_loss" in line], [True, True])
@@ -54,7 +54,7 @@ class TranslateTest(FoveaTest):
         self.assertEqual((timed["lines"], timed["tokens"]), (20, 80))
         self.assertGreater(timed["tokens_per_second"], 0)
 
-    def test_two_tokenizers_stay_two(self):
+    def test_two_tokenizers_are_kept(self):
         files = ROOT / "tests/goldens/translation_tokenizers"
         self.told("train", "--preset", "translate-tiny", "--pairs", self.folder / "train.de", self.folder / "train.en", "--steps", "4",
                   "--tokenizer", files, "--evaluate-every", "0", "--bleu-lines", "4", "--out", self.out)
@@ -66,8 +66,8 @@ class TranslateTest(FoveaTest):
         self.assertIn("chrf", json.loads(self.told("eval", self.out, *self.pairs, "--beams", "1", "--json")))
         self.refused(fovea("translate", self.out, "--task", "translation_en_to_de", input=b"red\n"), 2, "--task", "task_specific_params")
 
-    def test_a_prefix_stands_in_front_of_every_source(self):
-        """In training, in the loss and in translations, as if the files had it."""
+    def test_a_prefix_is_added_to_every_source(self):
+        """The prefix applies to training, to the loss and to translations, as if it were in the files."""
         prefix = "sun dog: "
         prefixed = self.file("prefixed.de", "".join(prefix + line for line in (self.folder / "train.de").read_text().splitlines(True)))
         models = []
@@ -85,7 +85,7 @@ class TranslateTest(FoveaTest):
             self.assertEqual(json.loads(asked), json.loads(read))
         self.refused(fovea("train", self.text, "--source-prefix", prefix, "--out", self.out), 2, "--source-prefix", "--pairs")
 
-    def test_the_checkpoint_chooses_the_length_penalty(self):
+    def test_the_checkpoint_sets_the_length_penalty(self):
         self.train_translator()
         translate = ("translate", self.out, "--beams", "4", "--n-best", "4", self.folder / "test.de")
         told = self.told(*translate, "--length-penalty", "-3")
@@ -94,7 +94,7 @@ class TranslateTest(FoveaTest):
         path.write_text(json.dumps({**json.loads(path.read_text()), "length_penalty": -3.0}))
         self.assertEqual(self.told(*translate), told)
 
-    def test_a_sentencepiece_model_says_by_its_name_whose_it_is(self):
+    def test_the_name_of_a_sentencepiece_model_gives_its_side(self):
         folder = self.folder / "pieces"
         folder.mkdir()
         (folder / "spiece.model").write_bytes((ROOT / "tests/goldens/translation_tokenizers/source.spm").read_bytes())
@@ -104,7 +104,7 @@ class TranslateTest(FoveaTest):
             (folder / "tokenizer_config.json").write_text(json.dumps(config))
             self.assertEqual(self.told("tokenize", folder, input=b"red dog"), ids)
 
-    def test_lines_that_are_too_long(self):
+    def test_long_lines_are_truncated_or_refused(self):
         self.train_translator()
         text = self.file("long.de", "red dog\n" + "red dog " * 400 + "\nsun\n")
         done = self.ok(fovea("translate", self.out, text, "--beams", "1", "--max-tokens", "4"))
@@ -113,7 +113,7 @@ class TranslateTest(FoveaTest):
         self.assertEqual(done.stdout.count(b"\n"), 3)
         self.refused(fovea("translate", self.out, text, "--refuse-long"), 2, "long.de: line 2: has ")
 
-    def test_scores_want_as_many_lines(self):
+    def test_scores_require_equal_numbers_of_lines(self):
         self.file("short.en", "red\n")
         self.refused(fovea("eval", "--hypotheses", self.folder / "short.en", "--references", self.folder / "test.en"), 2,
                      "short.en: has 1 lines, ", "test.en has 20; expected equal numbers")

@@ -66,7 +66,7 @@ class BenchCommand : public Command {
  private:
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
-    const std::vector<std::string> texts = all_lines(lines_);
+    const std::vector<std::string> texts = jobs::all_lines(lines_);
     const Embedder embedder = open_embedder(model_, weight_precision(precision_));
     const EmbedBench r = bench_embedding(embedder, texts, runs_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
@@ -90,7 +90,8 @@ class BenchCommand : public Command {
     translation_.min_tokens = translation_.max_tokens = exact_;
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
-    const TranslationBench r = bench_translation(model, all_lines(sources_), runs_, translation_);
+    const TranslationBench r =
+        bench_translation(model, jobs::all_lines(sources_), runs_, translation_);
     print(json ? nlohmann::ordered_json({{"model", model_},
                                          {"dtype", kPrecisionNames[precision_]},
                                          {"isa", r.isa},

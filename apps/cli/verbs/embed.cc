@@ -109,7 +109,7 @@ class EmbedCommand : public Command {
   int embed(const Embedder& embedder, const OptionTable& table) {
     const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
     const int64_t width = options_.dimensions > 0 ? options_.dimensions : embedder.width();
-    LineJob job;
+    jobs::LineJob job;
     job.files = files_;
     job.out = out_;
     job.key =
@@ -121,8 +121,8 @@ class EmbedCommand : public Command {
       job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
       job.opening = job.beginning(0);
     }
-    const auto done = run_lines(
-        job, [&](const LineBlock& block) { return embed_block(embedder, layout, block); });
+    const auto done = jobs::run_lines(
+        job, [&](const jobs::LineBlock& block) { return embed_block(embedder, layout, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
     if (done->cut > 0)
       note(fmt::format(
@@ -132,12 +132,12 @@ class EmbedCommand : public Command {
     return 0;
   }
 
-  BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
-                          const LineBlock& block) const {
+  jobs::BlockResult embed_block(const Embedder& embedder, const VectorLayout& layout,
+                                const jobs::LineBlock& block) const {
     EmbedOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
     const Embeddings embeddings = embedder.embed(block.lines, options);
-    BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
+    jobs::BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
     for (size_t i = 0; i < embeddings.cut.size(); ++i) {
       result.tokens += embeddings.tokens[i];
       if (embeddings.cut[i] == 0) continue;

@@ -112,7 +112,7 @@ class EvalCommand : public Command {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses: requires --references, and the reverse");
     if (!model_.empty()) throw UsageError("MODEL: cannot be combined with --hypotheses");
-    const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
+    const auto hypotheses = jobs::all_lines(hypotheses_), references = jobs::all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",

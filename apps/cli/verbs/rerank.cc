@@ -64,7 +64,7 @@ class RerankCommand : public Command {
     if (files_.empty()) files_.emplace_back("-");
     std::vector<std::string> lines;
     for (const std::string& file : files_) {
-      LineReader reader(file);
+      jobs::LineReader reader(file);
       while (true) {
         std::vector<std::string> block = reader.next(kLinesAtOnce);
         if (block.empty()) break;

@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Returns the log line of a request. It contains nothing of the request's or the answer's text.
-std::string log_line(const serve::AccessRecord& record, bool as_json) {
+std::string log_line(const http::AccessRecord& record, bool as_json) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const std::string time = fmt::format("{:%FT%TZ}", now);
   if (as_json) {
@@ -205,12 +205,12 @@ class ServeCommand : public Command {
     return keys;
   }
 
-  serve::Access access() const {
-    serve::Access access;
+  http::Access access() const {
+    http::Access access;
     access.keys = keys();
     access.origins = origins_;
     access.host = http_.host;
-    access.loopback = serve::is_loopback(http_.host);
+    access.loopback = http::is_loopback(http_.host);
     if (!access.loopback && access.keys.empty() && !insecure_) {
       throw UsageError(
           fmt::format("--host: {} is reachable from other machines; expected a key by "
@@ -251,11 +251,11 @@ class ServeCommand : public Command {
     std::vector<std::shared_ptr<serve::ServedModel>> served;
     for (size_t i = 0; i < models_.size(); ++i) served.push_back(open(i));
     serve::Api api(served);
-    http_.log = [&](const serve::AccessRecord& record) {
+    http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
       note(log_line(record, log_json_));
     };
-    serve::HttpServer server(api.router(), http_);
+    http::Server server(api.router(), http_);
     server.start();
     announce(server.port(), served);
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -289,9 +289,9 @@ class ServeCommand : public Command {
 
   std::vector<std::string> models_, names_, origins_, languages_, drafts_;
   std::string template_, key_file_;
-  serve::HttpOptions http_;
+  http::ServerOptions http_;
   EngineOptions engine_;
-  uint64_t max_body_ = serve::HttpLimits().body, cache_ = 0;
+  uint64_t max_body_ = http::Limits().body, cache_ = 0;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = 4;
   double most_seconds_ = 0;
   int weights_ = 0, cache_precision_ = 0;

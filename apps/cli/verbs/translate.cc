@@ -60,15 +60,15 @@ class TranslateCommand : public Command {
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
-    LineJob job;
+    jobs::LineJob job;
     job.files = files_;
     job.out = out_;
     job.key = decisive_options(table, {"--out", "--sequences", "--threads", "--strict"});
     job.key["model"] = model_fingerprint(model_);
-    job.block_lines = Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
+    job.block_lines = jobs::Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
     const auto start = std::chrono::steady_clock::now();
-    const auto done =
-        run_lines(job, [&](const LineBlock& block) { return translate_block(model, block); });
+    const auto done = jobs::run_lines(
+        job, [&](const jobs::LineBlock& block) { return translate_block(model, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -90,9 +90,9 @@ class TranslateCommand : public Command {
   // work.
   static constexpr size_t kLinesAtOnce = 1024, kLinesOfRank = 256;
 
-  BlockResult translate_block(const Model& model, const LineBlock& block) const {
+  jobs::BlockResult translate_block(const Model& model, const jobs::LineBlock& block) const {
     size_t read = 0, written = 0;
-    BlockResult result;
+    jobs::BlockResult result;
     TranslateOptions options = options_;
     options.name_of_line = [&](size_t i) { return block.name_of(i); };
     translate(

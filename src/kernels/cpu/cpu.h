@@ -7,9 +7,9 @@
 
 namespace fovea::cpu {
 
-// gemm.cc
+// gemm/gemm.cc
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
-// packed_linear.cc
+// packed/linear.cc
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
 // elementwise.cc
 void convert(Out y, In x, int64_t size);
@@ -24,6 +24,14 @@ void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
 // softcap.cc
 void softcap(Out y, In x, float cap, int64_t size);
 void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
+// elementary.cc
+void elementary(Out y, In x, Elementary kind, int64_t size);
+void elementary_backward(Out dx, In dy, In x, Elementary kind, int64_t size);
+// limits.cc
+void minimum(Out y, In a, In b, int64_t size);
+void minimum_backward(Out dx, In dy, In x, In other, int64_t size);
+void clip(Out y, In x, float least, float most, int64_t size);
+void clip_backward(Out dx, In dy, In x, float least, float most, int64_t size);
 // dropout.cc
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 // reduce.cc
@@ -52,7 +60,7 @@ void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, 
 // embedding.cc
 void embedding(Out y, In table, const int32_t* ids, Rows rows);
 void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
-// attention.cc, attention_backward.cc, attention_weights.cc
+// attention/forward.cc, backward.cc and weights.cc
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
 void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans);
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
@@ -61,8 +69,8 @@ void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 // cross_entropy.cc
 void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                    Rows rows);
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            float smoothing, Rows rows);
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+                            float factor, float smoothing, Rows rows);
 // adamw.cc
 void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
            int64_t size);

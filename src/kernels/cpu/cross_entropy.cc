@@ -82,8 +82,8 @@ void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, floa
   });
 }
 
-void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                       float smoothing, Rows rows) {
+void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+                       float factor, float smoothing, Rows rows) {
   const float others = smoothing / static_cast<float>(rows.width);
   const float own =
       static_cast<float>(1.0 - smoothing + smoothing / static_cast<double>(rows.width));
@@ -93,10 +93,12 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
       const bool ignored = targets[i] < 0;
       float scratch = 0;
       const float log_sum = *widened(lse, i, 1, &scratch);
+      const float row_factor =
+          factors.data != nullptr ? factor * *widened(factors, i, 1, &scratch) : factor;
       each_block(logits, i, rows.width, [&](const float* x, int64_t begin, int64_t count) HWY_ATTR {
         float* room = room_for(dlogits, i * rows.width + begin, output.values);
         const auto gradient = [&](Vector v) HWY_ATTR {
-          return hn::Mul(hn::Sub(exp_of(hn::Sub(v, all(log_sum))), all(others)), all(factor));
+          return hn::Mul(hn::Sub(exp_of(hn::Sub(v, all(log_sum))), all(others)), all(row_factor));
         };
         const int64_t target = targets[i] - begin;
         const float target_logit = target >= 0 && target < count ? x[target] : 0;
@@ -107,7 +109,7 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, f
         if (target >= 0 && target < count) {
           // (p - own) * factor, computed from p: p * factor - factor would round twice.
           const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
-          room[target] = (p - own) * factor;
+          room[target] = (p - own) * row_factor;
         }
         narrow_into(dlogits, i * rows.width + begin, count, room);
       });
@@ -130,10 +132,11 @@ void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float
   HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, smoothing, rows);
 }
 
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            float smoothing, Rows rows) {
-  check_stored_types(dlogits, logits, lse);
-  HWY_DYNAMIC_DISPATCH(gradients_of_rows)(dlogits, logits, lse, targets, factor, smoothing, rows);
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+                            float factor, float smoothing, Rows rows) {
+  check_stored_types(dlogits, logits, lse, factors);
+  HWY_DYNAMIC_DISPATCH(gradients_of_rows)
+  (dlogits, logits, lse, targets, factors, factor, smoothing, rows);
 }
 
 }  // namespace fovea::cpu

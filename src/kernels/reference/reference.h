@@ -16,6 +16,12 @@ void scale(Out y, In x, float factor, int64_t size);
 void shift(Out y, In x, float offset, int64_t size);
 void softcap(Out y, In x, float cap, int64_t size);
 void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
+void elementary(Out y, In x, Elementary kind, int64_t size);
+void elementary_backward(Out dx, In dy, In x, Elementary kind, int64_t size);
+void minimum(Out y, In a, In b, int64_t size);
+void minimum_backward(Out dx, In dy, In x, In other, int64_t size);
+void clip(Out y, In x, float least, float most, int64_t size);
+void clip_backward(Out dx, In dy, In x, float least, float most, int64_t size);
 void activation(Out y, In x, Activation kind, int64_t size);
 void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
@@ -46,8 +52,8 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                    Rows rows);
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, float factor,
-                            float smoothing, Rows rows);
+void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+                            float factor, float smoothing, Rows rows);
 void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
            int64_t size);
 

@@ -81,7 +81,7 @@ class KnownBits : public testing::TestWithParam<std::string> {
 };
 
 // Runs with one thread, then with two.
-TEST_P(KnownBits, OfAShortTraining) {
+TEST_P(KnownBits, MatchAfterAShortTraining) {
   use_isa(GetParam());
   int threads = 1;
   for (const auto& [name, positions] :

@@ -7,13 +7,13 @@
 namespace fovea {
 namespace {
 
-TEST(Checked, ComputesWhatFits) {
+TEST(Checked, ComputesSizesThatFit) {
   EXPECT_EQ(checked_multiply<int64_t>(1 << 20, 1 << 20, "x"), int64_t{1} << 40);
   EXPECT_EQ(checked_add<uint64_t>(UINT64_MAX - 1, 1, "x"), UINT64_MAX);
   EXPECT_EQ(checked_multiply<uint64_t>(0, UINT64_MAX, "x"), 0u);
 }
 
-TEST(Checked, NamesWhatOverflows) {
+TEST(Checked, NamesTheOverflow) {
   expect_error(ErrorKind::BadFile,
                {"a.safetensors: tensor w: the size overflows (4294967296 x 4294967296)"}, [] {
                  checked_multiply<uint64_t>(uint64_t{1} << 32, uint64_t{1} << 32,

@@ -36,7 +36,7 @@ TEST(Bf16, RoundsToTheNearestAndTiesToEven) {
   EXPECT_EQ(widen(narrow(1 + 0x1p-8f)), 1.0f);  // the tie goes to the even 1
   EXPECT_EQ(widen(narrow(1 + 0x1p-8f + 0x1p-20f)), 1 + 0x1p-7f);
   EXPECT_EQ(widen(narrow(1 + 0x1p-7f + 0x1p-8f)),
-            1 + 0x1p-6f);  // the tie goes away from the odd 1 + 2^-7
+            1 + 0x1p-6f);  // the tie goes to the even 1 + 2^-6
   EXPECT_EQ(widen(narrow(-1 - 0x1p-8f)), -1.0f);
 }
 

@@ -1,4 +1,5 @@
-// Error lines of 70 KB quoted names and values of hostile files and requests whole.
+// Regression: errors quoted names and values of hostile files and requests in full, in lines of 70
+// KB.
 
 #include "fovea/excerpt.h"
 
@@ -26,7 +27,7 @@ TEST(Excerpt, CutsBetweenCharacters) {
   EXPECT_EQ(excerpt("\U0001F600\U0001F600", 7), "\U0001F600...");
 }
 
-TEST(Excerpt, TakesBytesThatAreNoUtf8) {
+TEST(Excerpt, AcceptsInvalidUtf8) {
   EXPECT_LE(excerpt(std::string(1000, '\x80')).size(), 83u);
   EXPECT_EQ(excerpt("\xff\xfe"), "\xff\xfe");
 }

@@ -25,14 +25,14 @@ TEST(FilesBelow, AreSortedWithoutHiddenOnes) {
   expect_error(ErrorKind::BadFile, {"none"}, [&] { files_below(folder / "none"); });
 }
 
-// A folder from elsewhere once lent its name to any file of the reader's: a link in it was followed
-// out of it, and what it led to was read, indexed and shown.
-TEST(FilesBelow, LinksMustNotLeadOut) {
+// Regression: links in an untrusted folder were followed out of it, so that other files of the user
+// were read, indexed and shown.
+TEST(FilesBelow, ExcludeLinksThatLeadOut) {
   const TemporaryFolder folder;
   make_directories(folder / "in/below");
   make_directories(folder / "inner");
   write_file_atomically(folder / "secret.txt", "secret");
-  write_file_atomically(folder / "inner/secret.txt", "the folder's name begins alike");
+  write_file_atomically(folder / "inner/secret.txt", "a folder whose name has the same beginning");
   write_file_atomically(folder / "in/below/a.txt", "text");
   const auto link = [&](const std::string& target, const std::string& name) {
     ASSERT_EQ(symlink(target.c_str(), (folder / ("in/" + name)).c_str()), 0);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every name below the folder, hidden ones as well.
+// Returns all names below the folder, including hidden ones.
 std::vector<std::string> tree(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -30,7 +30,7 @@ std::vector<std::string> tree(const std::string& folder) {
 
 using Names = std::vector<std::string>;
 
-TEST(ReadFile, ReadsWhatIsThere) {
+TEST(ReadFile, ReadsEntireFiles) {
   const TemporaryFolder folder;
   for (const size_t size : {0, 1, 4095, 4096, 4097, 100000}) {
     const std::string bytes(size, '\x81');
@@ -38,7 +38,7 @@ TEST(ReadFile, ReadsWhatIsThere) {
     EXPECT_EQ(read_file(folder / "f"), bytes);
     EXPECT_EQ(read_file(folder / "f", size), bytes);
   }
-  EXPECT_FALSE(read_file("/proc/self/status").empty());  // a regular file that says it has no bytes
+  EXPECT_FALSE(read_file("/proc/self/status").empty());  // reports a size of zero
 }
 
 TEST(ReadFile, SurvivesInterruptionsAndShortReads) {
@@ -83,7 +83,7 @@ TEST(ReadFile, NamesPathAndReason) {
   refused("/proc/self/status", ErrorKind::OutOfMemory, {"is too large", "at most 9 bytes"});
 }
 
-TEST(ReadFile, NamesWhatTheSystemRefuses) {
+TEST(ReadFile, ReportsErrorsOfTheSystem) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "f", "0123456789");
   const SavedCalls saved;
@@ -103,7 +103,7 @@ TEST(ReadFile, NamesWhatTheSystemRefuses) {
                [&] { MappedFile(folder / "f"); });
 }
 
-TEST(ReadFile, ALargeFileIsRefusedBeforeMemoryIsTaken) {
+TEST(ReadFile, RefusesALargeFileBeforeAllocating) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "sparse", "");
   fs::resize_file(folder / "sparse", uint64_t{1} << 43);
@@ -117,7 +117,7 @@ TEST(MappedFile, ShowsTheBytes) {
   const MappedFile file(folder / "f", MappedFile::Access::random);
   EXPECT_EQ(file.bytes(), "0123456789");
   EXPECT_EQ(file.path(), folder / "f");
-  // A new file under the name does not change what was mapped.
+  // A new file of the same name does not change the mapping.
   write_file_atomically(folder / "f", "other");
   EXPECT_EQ(file.bytes(), "0123456789");
   write_file_atomically(folder / "empty", "");
@@ -139,7 +139,7 @@ TEST(MappedFile, IsFoundByAnAddressInIt) {
   EXPECT_EQ(mapped_file_at(inside), nullptr);
 }
 
-TEST(MappedFile, RefusesLinksWhereAsked) {
+TEST(MappedFile, RefusesLinksOnRequest) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "f", "0123456789");
   fs::create_symlink("f", folder / "soft");
@@ -153,7 +153,7 @@ TEST(MappedFile, RefusesLinksWhereAsked) {
   expect_error(ErrorKind::BadFile, {"hard: has 2 names (hard links)"}, [&] { open("hard"); });
 }
 
-TEST(WriteFile, ReplacesAndJoins) {
+TEST(WriteFile, ReplacesAndConcatenates) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "f", "old");
   write_file_atomically(folder / "f", Pieces{"ne", "", "w"});
@@ -176,7 +176,7 @@ TEST(WriteFile, SurvivesInterruptionsAndShortWrites) {
   EXPECT_EQ(read_file(folder / "f"), "0123456789");
 }
 
-TEST(WriteFile, AnyFailureLeavesTheOldFileAndNothingElse) {
+TEST(WriteFile, KeepsTheOldFileOnAnyFailure) {
   const TemporaryFolder folder;
   for (const int error : {ENOSPC, EIO}) {
     write_file_atomically(folder / "f", "old");
@@ -198,7 +198,7 @@ TEST(WriteFile, AnyFailureLeavesTheOldFileAndNothingElse) {
                      [&] {
                        write_file_atomically(folder / "f", Pieces{"new ", "contents"});
                      });
-        renamed = n > 6;  // open, two writes, fsync, close, rename; then the folder is made durable
+        renamed = n > 6;  // open, two writes, fsync, close, rename; afterwards the folder is synced
       }
       EXPECT_EQ(read_file(folder / "f"), renamed ? "new contents" : "old");
       EXPECT_EQ(tree(folder.path()), Names{"f"});
@@ -206,7 +206,7 @@ TEST(WriteFile, AnyFailureLeavesTheOldFileAndNothingElse) {
   }
 }
 
-TEST(WriteFile, NamesWhyAPathIsNoPlace) {
+TEST(WriteFile, ReportsWhyAPathIsInvalid) {
   const TemporaryFolder folder;
   make_directories(folder / "sub");
   write_file_atomically(folder / "sub/x", "");
@@ -223,7 +223,7 @@ TEST(WriteFile, NamesWhyAPathIsNoPlace) {
   EXPECT_EQ(tree(folder.path()), (Names{"sub", "sub/x"}));
 }
 
-TEST(DirectoryWriter, ShowsAllOrNothing) {
+TEST(DirectoryWriter, IsAtomic) {
   const TemporaryFolder folder;
   {
     DirectoryWriter writer(folder / "deep/down/here", 2);
@@ -267,8 +267,9 @@ void convert_to(const std::string& path) {
   folder.commit("config.json");
 }
 
-// A conversion that failed left half a model, which the next one took for a whole one.
-TEST(StagedFolder, ShowsAllOrNothingWhateverFails) {
+// Regression: a failed conversion left half a model, which the next conversion took for a complete
+// one.
+TEST(StagedFolder, IsAtomicOnAnyFailure) {
   for (int fail_at = 1; fail_at < 100; ++fail_at) {
     const TemporaryFolder folder;
     bool failed = false;
@@ -294,7 +295,7 @@ TEST(StagedFolder, ShowsAllOrNothingWhateverFails) {
   }
 }
 
-TEST(StagedFolder, JoinsWhatIsThere) {
+TEST(StagedFolder, MergesIntoAnExistingFolder) {
   for (int fail_at = 1; fail_at < 100; ++fail_at) {
     const TemporaryFolder folder;
     make_directories(folder / "out/1_Pooling");
@@ -323,7 +324,7 @@ TEST(StagedFolder, JoinsWhatIsThere) {
   }
 }
 
-TEST(Leftovers, OfKilledWritersAreRemoved) {
+TEST(TemporaryFiles, OfKilledWritersAreRemoved) {
   const TemporaryFolder folder;
   make_directories(folder / ".saving-checkpoint-7-123/sub");
   write_file_atomically(folder / ".saving-checkpoint-7-123/sub/x", "");
@@ -344,7 +345,7 @@ TEST(DirectoryLock, RefusesASecondHolderInThisProcess) {
                [&] { DirectoryLock(folder / "out"); });
 }
 
-TEST(DirectoryLock, GoesWithItsProcess) {
+TEST(DirectoryLock, IsReleasedWhenItsProcessEnds) {
   const TemporaryFolder folder;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -366,7 +367,7 @@ TEST(DirectoryLock, GoesWithItsProcess) {
   close(ready[1]);
 }
 
-TEST(Folders, AreMadeListedAndRemoved) {
+TEST(Folders, AreCreatedListedAndRemoved) {
   const TemporaryFolder folder;
   make_directories(folder / "a/b/c");
   make_directories(folder / "a/b/c");

@@ -15,13 +15,13 @@ namespace {
 
 constexpr FloatModeBits kTowardZero{0x1f80 | 0x6000, 0x037f | 0x0c00};
 
-// A denormal number, and 1 + 3/4 of the distance to the next number, rounded.
+// Tests a denormal number, and the rounding of 1 + 3/4 of the distance to the next number.
 bool keeps_denormals_and_rounds_to_nearest() {
   volatile double tiny = std::numeric_limits<double>::min(), one = 1, three_quarters = 0x1.8p-53;
   return tiny / 2 > 0 && one + three_quarters == 1 + 0x1p-52;
 }
 
-TEST(FloatMode, DefaultHoldsInAScopeAndTheCallersModeComesBack) {
+TEST(FloatMode, IsDefaultInAScopeAndRestoredAfterwards) {
   for (const FloatModeBits callers : {kFlushToZero, kTowardZero}) {
     const FloatMode outer(callers);
     EXPECT_FALSE(keeps_denormals_and_rounds_to_nearest());
@@ -35,15 +35,16 @@ TEST(FloatMode, DefaultHoldsInAScopeAndTheCallersModeComesBack) {
   EXPECT_EQ(FloatMode::current(), kDefaultFloatMode);
 }
 
-// glibc's strtod rounds as the x87 control word says.
-TEST(FloatMode, NumbersAreReadWithTheSameRounding) {
+// glibc's strtod rounds according to the x87 control word.
+TEST(FloatMode, AppliesToParsingNumbers) {
   const FloatMode outer(kTowardZero);
   const FloatMode inner;
   EXPECT_EQ(std::strtod("0.1", nullptr), 0x1.999999999999ap-4);
 }
 
-// A thread of the team keeps the mode that it was made in: here of a caller that flushes denormals.
-TEST(FloatMode, ThreadsOfTheTeamComputeInTheCallersMode) {
+// A thread of the team keeps the mode in which it was created, here that of a caller that flushes
+// denormals.
+TEST(FloatMode, AppliesToTheThreadsOfTheTeam) {
   const int before = thread_count();
   set_thread_count(2);
   const auto modes = [](bool tasks) {

@@ -1,4 +1,4 @@
-// The container: every type of value comes back, and every file made to mislead is refused by name.
+// The GGUF container: every type of value is read, and every hostile file is refused by name.
 
 #include "base/gguf.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kGolden = "tests/goldens/gguf/every_type.gguf";
 
-TEST(Gguf, EveryTypeOfValue) {
+TEST(Gguf, ReadsEveryTypeOfValue) {
   const Gguf file(kGolden);
   EXPECT_EQ(file.integer("scalar.u8"), 255);
   EXPECT_EQ(file.integer("scalar.i8"), -128);
@@ -35,7 +35,7 @@ TEST(Gguf, EveryTypeOfValue) {
   EXPECT_EQ(file.texts("absent"), std::nullopt);
 }
 
-TEST(Gguf, WrongTypes) {
+TEST(Gguf, RefusesTheWrongType) {
   const Gguf file(kGolden);
   const auto refused = [](auto&& read, const char* message) {
     expect_error(ErrorKind::BadFile, {kGolden, message}, read);
@@ -112,7 +112,7 @@ class HostileGguf : public testing::Test {
   std::string path_ = folder_ / "model.gguf";
 };
 
-TEST_F(HostileGguf, Begin) {
+TEST_F(HostileGguf, BadHeaderIsRefused) {
   refused("", {"model.gguf: ends within the magic that needs 4 bytes (byte 0)"});
   refused("GGML" + bytes_of(3u), {"does not begin with GGUF (byte 0)"});
   refused(header(0, 0, 1), {"version is 1 (byte 4); expected 2 or 3"}, ErrorKind::Unsupported);
@@ -121,7 +121,7 @@ TEST_F(HostileGguf, Begin) {
   accepted(header(0, 0));
 }
 
-TEST_F(HostileGguf, CutOffAnywhere) {
+TEST_F(HostileGguf, TruncatedFilesAreRefused) {
   const std::string whole = read_file(kGolden);
   accepted(whole);
   for (size_t size = 0; size < 3000; ++size) refused(whole.substr(0, size), {"model.gguf: "});
@@ -129,7 +129,7 @@ TEST_F(HostileGguf, CutOffAnywhere) {
     refused(whole.substr(0, size), {"model.gguf: "});
 }
 
-TEST_F(HostileGguf, Sizes) {
+TEST_F(HostileGguf, HugeSizesAreRefused) {
   refused(header(UINT64_MAX, 0), {"claims 18446744073709551615 tensors"});
   refused(header(0, UINT64_MAX), {"claims 18446744073709551615 keys"});
   refused(header(0, 1) + bytes_of(UINT64_MAX), {"ends within a key that needs 1844674407370955"});
@@ -147,14 +147,14 @@ TEST_F(HostileGguf, Sizes) {
   refused(header(1, 0) + tensor("w", 4, 0, 0, 0), {"w has 0 dimensions"});
 }
 
-TEST_F(HostileGguf, Names) {
+TEST_F(HostileGguf, BadNamesAreRefused) {
   refused(header(0, 1) + integer("a\nb", 1), {"a key of 3 bytes that is not a name"});
   refused(header(0, 1) + integer("", 1), {"a key of 0 bytes that is not a name"});
   refused(header(0, 2) + integer("a", 1) + integer("a", 2), {"model.gguf: contains a twice"});
   refused(padded(header(2, 0) + tensor("w", 4, 0) + tensor("w", 4, 32), 64), {"contains w twice"});
 }
 
-TEST_F(HostileGguf, Types) {
+TEST_F(HostileGguf, UnknownTypesAreRefused) {
   refused(header(0, 1) + text_of("a") + bytes_of(13u), {"a has the type 13", "expected 0 to 12"});
   refused(padded(header(1, 0) + tensor("w", 4, 0, 99), 64), {"w is of type 99, which is not known"},
           ErrorKind::Unsupported);
@@ -162,7 +162,7 @@ TEST_F(HostileGguf, Types) {
           {"w has rows of 33 elements", "expected a multiple of 32 for Q4_0"});
 }
 
-TEST_F(HostileGguf, Places) {
+TEST_F(HostileGguf, BadOffsetsAreRefused) {
   const auto two = [](uint64_t first, uint64_t second, size_t data = 64) {
     return padded(header(2, 0) + tensor("a", 8, first) + tensor("b", 8, second), data);
   };
@@ -175,7 +175,7 @@ TEST_F(HostileGguf, Places) {
   refused(two(0, 32, 63), {"b is at 32 with 32 bytes", "within the 63 bytes of data"});
 }
 
-TEST_F(HostileGguf, Alignment) {
+TEST_F(HostileGguf, BadAlignmentIsRefused) {
   const auto with = [](uint32_t alignment) {
     return padded(header(1, 1) + integer("general.alignment", alignment) + tensor("a", 8, 0), 128);
   };
@@ -189,7 +189,7 @@ TEST_F(HostileGguf, Alignment) {
 }
 
 // Any damage is refused, or leaves a file whose values can be read or refused.
-TEST_F(HostileGguf, DamagedAnywhere) {
+TEST_F(HostileGguf, AnyDamageIsHarmless) {
   const std::string whole = read_file(kGolden);
   std::mt19937 random(0);
   for (int i = 0; i < 2000; ++i) {

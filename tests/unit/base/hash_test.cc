@@ -7,15 +7,15 @@
 namespace fovea {
 namespace {
 
-// The value that the XXH3 specification gives for no bytes: what a manifest means must not change
-// with the library.
+// The value of the XXH3 specification for no bytes: hashes in manifests must not change with the
+// library.
 TEST(Hash, HasTheSpecifiedValues) {
   EXPECT_EQ(hash_text(hash_bytes("")), "2d06800538d394c2");
   EXPECT_EQ(hash_text(hash_bytes("abc")), "78af5f94892f3950");
   EXPECT_EQ(hash_text(0xab), "00000000000000ab");
 }
 
-TEST(Hash, IsTheSameInPieces) {
+TEST(Hash, DoesNotDependOnPieces) {
   std::string bytes;
   for (int i = 0; i < 5000; ++i) bytes += static_cast<char>(i * 7);
   for (const size_t cut : {0, 1, 240, 241, 1024, 4999, 5000}) {

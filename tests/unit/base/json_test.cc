@@ -30,14 +30,15 @@ TEST(Json, ReadsEveryKindOfValue) {
   EXPECT_EQ(parse_json("18446744073709551615", "x"), UINT64_MAX);
 }
 
-TEST(Json, IsTheSameAsNlohmannOnWhatBothAccept) {
+TEST(Json, AgreesWithNlohmann) {
   const std::string text =
       R"([{"k":[[],{},[{"z":[1,[2,[3]]]}]],"l":"\"\\\n\ud83d\ude00"},-0.0,1e-320,1E5,[null]])";
   EXPECT_EQ(parse_json(text, "x"), json::parse(text));
 }
 
-// The parser keeps all blanks before a value for its messages: 100 MB of them took 350 MB.
-TEST(Json, PassesOverLongBlanks) {
+// Regression: the parser stores all white space before a value for its messages; 100 MB of it took
+// 350 MB.
+TEST(Json, SkipsLongWhiteSpace) {
   const std::string blanks(100'000, ' '), text = "\\\"" + blanks + "\\";
   const nlohmann::json value = {{"a", {1, text}}, {"b", blanks}};
   const std::string written = value.dump();
@@ -54,7 +55,7 @@ TEST(Json, PassesOverLongBlanks) {
                [&] { parse_json(blanks + "?", "f"); });
 }
 
-TEST(Json, RefusesWhatIsNotJson) {
+TEST(Json, RefusesInvalidJson) {
   expect_refused("", {"config.json: ", "(byte 0, line 1, column 1)"});
   expect_refused("{", {"unexpected end of input"});
   expect_refused("{\"a\": 1}\n x", {"invalid literal", "line 2"});
@@ -69,7 +70,7 @@ TEST(Json, RefusesWhatIsNotJson) {
   expect_refused("\"a\nb\"", {"control character"});
 }
 
-TEST(Json, RefusesHiddenBytes) {
+TEST(Json, RefusesNulAndInvalidUtf8) {
   expect_refused(std::string("{}\0junk", 7), {"a NUL byte (byte 2, line 1, column 3)"});
   expect_refused(std::string("\0", 1), {"a NUL byte (byte 0"});
   expect_refused("[\"\xff\"]", {"UTF-8"});
@@ -101,7 +102,7 @@ TEST(Json, RefusesDeepNesting) {
   expect_refused(repeat("{\"a\":", 100000), {"nested too deeply", "at most 64 levels"});
 }
 
-TEST(Json, NamesNeitherControlCharactersNorMuchText) {
+TEST(Json, QuotesLittleTextInErrors) {
   try {
     parse_json("[\"" + repeat("x", 100000) + "\x1b[31m", "config.json");
     FAIL();

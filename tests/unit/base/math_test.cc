@@ -23,7 +23,7 @@ constexpr double kSpecial[] = {
     0x1p1023, -0x1p-1022, 0x1p52, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(),
 };
 
-// How far `found` is from `wanted`, in units in the last place of `wanted`.
+// Returns the distance of `found` from `wanted`, in units in the last place of `wanted`.
 double error_of(double found, long double wanted) {
   const auto nearest = static_cast<double>(wanted);
   if (found == nearest || (std::isnan(found) && std::isnan(nearest))) {
@@ -37,7 +37,8 @@ double error_of(double found, long double wanted) {
   return static_cast<double>(std::abs(found - wanted) / unit);
 }
 
-// Numbers of all sizes: any bits; evenly from [least, most]; near 1 and, small ones, near 0.
+// Numbers of all magnitudes: random bits; uniform in [least, most]; close to 1; and, if small,
+// close to 0.
 class Arguments {
  public:
   double of_any_size() {
@@ -64,7 +65,7 @@ struct Elementary {
   Function function;
   Reference reference;  // 64 bits of mantissa
   double bound;         // in units in the last place
-  double least, most;   // where it is interesting
+  double least, most;   // the interesting range
 
   friend void PrintTo(const Elementary& f, std::ostream* out) { *out << f.name; }
 };
@@ -78,7 +79,7 @@ class MathTest : public testing::TestWithParam<Elementary> {
   }
 };
 
-TEST_P(MathTest, IsNearToTheTrueValue) {
+TEST_P(MathTest, IsAccurate) {
   Arguments arguments;
   const auto [name, function, reference, bound, least, most] = GetParam();
   for (int i = 0; i < 100'000; ++i) {
@@ -89,8 +90,8 @@ TEST_P(MathTest, IsNearToTheTrueValue) {
   }
 }
 
-// As the C library has them, which follows the standard; signs of zeros too.
-TEST_P(MathTest, SpecialValuesAreThoseOfTheStandard) {
+// The C library follows the standard; signs of zeros are compared as well.
+TEST_P(MathTest, HasTheSpecialValuesOfTheStandard) {
   const Elementary& f = GetParam();
   for (const double x : kSpecial) {
     expect_near(x);
@@ -109,13 +110,13 @@ INSTANTIATE_TEST_SUITE_P(Functions, MathTest,
                                          Elementary{"tanh", math::tanh, std::tanh, 0.57, -23, 23}),
                          [](const auto& f) { return f.param.name; });
 
-TEST(Math, LogarithmsOfFloats) {
+TEST(Math, RoundsLogarithmsOfFloats) {
   Arguments arguments;
   const auto expect_rounded = [](float x) {
     const long double wanted = std::log(static_cast<long double>(x));
     const auto nearest = static_cast<float>(wanted), found = math::log(x);
     if (found == nearest || (std::isnan(found) && std::isnan(nearest))) return;
-    // Halfway between two floats the other one may be taken.
+    // Halfway between two floats, either is correct.
     const long double unit = std::abs(static_cast<long double>(found) - nearest);
     EXPECT_LE(std::abs(found - wanted), 0.500001L * unit) << std::hexfloat << x << " " << found;
   };
@@ -127,19 +128,19 @@ TEST(Math, LogarithmsOfFloats) {
   }
 }
 
-// Near multiples of pi / 2 nearly all digits of the reduced argument cancel.
-TEST(Math, SinesOfMultiplesOfAQuarterTurn) {
+// Near multiples of pi / 2, nearly all digits of the reduced argument cancel.
+TEST(Math, IsAccurateAtMultiplesOfAQuarterTurn) {
   for (int64_t n = 1; n < 100'000; ++n) {
     const double x = static_cast<double>(n) * 1.5707963267948966;
     ASSERT_LE(error_of(math::sin(x), std::sin(static_cast<long double>(x))), 0.57) << n;
     ASSERT_LE(error_of(math::cos(x), std::cos(static_cast<long double>(x))), 0.57) << n;
   }
-  // The double that is nearest to a multiple of pi / 2 (Muller et al., Handbook of Floating-Point
+  // The double closest to a multiple of pi / 2 (Muller et al., Handbook of Floating-Point
   // Arithmetic, 11.3).
   EXPECT_EQ(math::cos(0x1.6ac5b262ca1ffp+849), -4.68716592425462761112e-19);
 }
 
-TEST(Math, Powers) {
+TEST(Math, ComputesPowers) {
   Arguments arguments;
   for (int i = 0; i < 200'000; ++i) {
     const double near = arguments.near(1), any = std::abs(arguments.of_any_size());
@@ -165,13 +166,13 @@ TEST(Math, Powers) {
     EXPECT_EQ(math::pow(10.0, static_cast<double>(n)), std::stod("1e" + std::to_string(n)));
 }
 
-// The same bits from every compiler, C library and CPU. The constant was found with g++ 12 and
+// The same bits with every compiler, C library and CPU. The constant was computed with g++ 12 and
 // glibc 2.36.
 TEST(Math, GivesTheSameBitsEverywhere) {
   Arguments arguments;
   Hasher hasher;
   const auto add = [&](double y) {
-    if (std::isnan(y)) y = 0;  // whose bits mean nothing
+    if (std::isnan(y)) y = 0;  // the bits of a NaN have no meaning
     hasher.add({reinterpret_cast<const char*>(&y), sizeof y});
   };
   for (int i = 0; i < 20'000; ++i) {

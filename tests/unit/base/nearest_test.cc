@@ -21,8 +21,8 @@ TEST(Nearest, SuggestsNothingThatIsAnotherWord) {
   const std::vector<std::string> options = {"--steps", "--learning-rate", "--width", "--data",
                                             "--seed",  "--preset",        "--json",  "-n",
                                             "-q",      "--ids",           "--top",   "--dtype"};
-  for (const char* word : {"--wandb", "--resume", "--gpu", "-ngl", "--fp16", "-x", "--jinja",
-                           "--fa", "--", "-", ""})
+  for (const char* word :
+       {"--wandb", "--resume", "--gpu", "-ngl", "--fp16", "-x", "--jinja", "--fa", "--", "-", ""})
     EXPECT_EQ(nearest(word, options), "") << word;
 }
 

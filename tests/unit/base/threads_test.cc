@@ -62,8 +62,9 @@ TEST_F(ThreadsTest, ParallelTasksRunsEachTaskOnce) {
   EXPECT_EQ(seen, std::vector<int>(100, 1));
 }
 
-// What leaves a parallel region ends the process: it was std::terminate() where memory ran out.
-TEST_F(ThreadsTest, ExceptionsReachTheCaller) {
+// An exception that leaves a parallel region ends the process. Regression: exhausted memory called
+// std::terminate().
+TEST_F(ThreadsTest, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
     EXPECT_THROW(parallel_for(100, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }),
@@ -78,7 +79,7 @@ TEST_F(ThreadsTest, ExceptionsReachTheCaller) {
   }
 }
 
-TEST_F(ThreadsTest, ThereAreNoMoreThanTheMost) {
+TEST_F(ThreadsTest, CountIsLimited) {
   set_thread_count(kMostThreads + 1);
   EXPECT_LE(thread_count(), kMostThreads);
   EXPECT_GE(thread_count(), 1);
@@ -100,12 +101,12 @@ class CgroupTest : public testing::Test {
 
 TEST_F(CgroupTest, NoFilesMeanNoLimit) { EXPECT_EQ(limit(), 0); }
 
-TEST_F(CgroupTest, Version2TakesTheTightestOfAGroupAndItsParents) {
+TEST_F(CgroupTest, Version2UsesTheLowestLimitOfAGroupAndItsParents) {
   write("membership", "0::/slice/job\n");
   write("mount/slice/job/cpu.max", "max 100000\n");
   EXPECT_EQ(limit(), 0);
   write("mount/slice/job/cpu.max", "350000 100000\n");
-  EXPECT_EQ(limit(), 4);  // 3.5 CPUs are worth a fourth thread
+  EXPECT_EQ(limit(), 4);  // 3.5 CPUs justify a fourth thread
   write("mount/slice/cpu.max", "200000 100000\n");
   EXPECT_EQ(limit(), 2);
 }
@@ -125,7 +126,7 @@ TEST_F(CgroupTest, Version1ReadsQuotaAndPeriod) {
   EXPECT_EQ(limit(), 2);
 }
 
-TEST_F(CgroupTest, NonsenseMeansNoLimit) {
+TEST_F(CgroupTest, InvalidFilesMeanNoLimit) {
   write("membership", "nonsense\n0::/job\n");
   write("mount/job/cpu.max", "many few\n");
   EXPECT_EQ(limit(), 0);

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 const std::string golden_folder = "tests/goldens/chat_templates/";
 
-// What the goldens were made at: 26 July 2024, 9:05:07, a Friday.
+// The time of the goldens: 26 July 2024, 9:05:07, a Friday.
 std::tm moment() {
   std::tm time{};
   time.tm_year = 124;
@@ -35,7 +35,7 @@ ordered_json read_golden(const std::string& name) {
   return ordered_json::parse(read_file(golden_folder + name));
 }
 
-// What a template renders as the goldens have it: {"text", "spans"} or {"error"}.
+// Returns the result of a template in the format of the goldens: {"text", "spans"} or {"error"}.
 ordered_json rendered(const std::string& source, const std::string& variables) {
   ordered_json result;
   try {
@@ -69,9 +69,9 @@ void check_sources(const std::string& name) {
   }
 }
 
-TEST(ChatTemplateGoldens, Expressions) { check_sources("expressions.json"); }
-TEST(ChatTemplateGoldens, WhiteSpace) { check_sources("whitespace.json"); }
-TEST(ChatTemplateGoldens, Statements) { check_sources("statements.json"); }
+TEST(ChatTemplateGoldens, ExpressionsMatchJinja2) { check_sources("expressions.json"); }
+TEST(ChatTemplateGoldens, WhiteSpaceMatchesJinja2) { check_sources("whitespace.json"); }
+TEST(ChatTemplateGoldens, StatementsMatchJinja2) { check_sources("statements.json"); }
 
 bool refused(const std::string& source, const std::string& variables) {
   try {
@@ -82,9 +82,9 @@ bool refused(const std::string& source, const std::string& variables) {
   return false;
 }
 
-// Any file of this kind: tools/fuzz_templates.py makes one of random templates. What fovea refuses
-// by name may be something that Jinja2 renders.
-TEST(ChatTemplateGoldens, OfAFile) {
+// Any file of this format, for example from tools/fuzz_templates.py, which generates random
+// templates. fovea may refuse by name what Jinja2 renders.
+TEST(ChatTemplateGoldens, FileOfCasesMatchesJinja2) {
   const char* path = std::getenv("FOVEA_TEMPLATE_CASES");
   if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES names no file";
   const ordered_json golden = ordered_json::parse(read_file(path));
@@ -96,8 +96,8 @@ TEST(ChatTemplateGoldens, OfAFile) {
   }
 }
 
-// Each template over each conversation, with and without the generation prompt.
-TEST(ChatTemplateGoldens, Conversations) {
+// Renders each template for each conversation, with and without the generation prompt.
+TEST(ChatTemplateGoldens, ConversationsMatchJinja2) {
   const ordered_json conversations = read_golden("conversations.json");
   const ordered_json cases = read_golden("rendered.json")["cases"];
   EXPECT_GE(cases.size(), 400u);
@@ -120,8 +120,8 @@ std::string render(const std::string& source, const std::string& variables = "{}
   return ChatTemplate::parse(source, "t").render(variables, {}, moment).text;
 }
 
-// A macro may be called where its text is thrown away: where it lands is not known.
-TEST(ChatTemplate, SpansWithoutAKnownPlaceAreNotMadeUp) {
+// The output of a macro may be discarded or moved, so the position of its spans is unknown.
+TEST(ChatTemplate, OmitsSpansWithoutAKnownPosition) {
   const auto result =
       ChatTemplate::parse(
           "{% macro m() %}{% generation %}x{% endgeneration %}{% endmacro %}{{ m() }}", "t")
@@ -143,7 +143,8 @@ TEST(ChatTemplate, ErrorsNameLineAndColumn) {
   expect_error(ErrorKind::BadFile, {"the template ends here; expected {% endfor %} or {% else %}"},
                parse("{% for x in y %}"));
   expect_error(ErrorKind::BadFile, {"invalid UTF-8"}, parse("a\xFF"));
-  // A string in the wrong place, over lines: fuzzing found an error of several lines.
+  // Regression found by fuzzing: a string with line breaks in the wrong place gave an error of
+  // several lines.
   expect_error(ErrorKind::BadFile, {"line 1, column 14: unexpected '\"a b"},
                parse("{% set j = 1 \"a\nb\" %}"));
   for (const char* tag : {"include 'x'", "import 'x' as y", "from 'x' import y", "extends 'x'",
@@ -157,9 +158,9 @@ TEST(ChatTemplate, ErrorsNameLineAndColumn) {
                [] { render("{{ a.b.c }}", R"({"a": {}})"); });
 }
 
-// What Jinja2 or Python has and fovea lacks is refused by name: random templates once found it
-// reported as a mistake of the template's.
-TEST(ChatTemplate, RefusesWhatItLacksByName) {
+// Unsupported features of Jinja2 and Python are refused by name. Regression: they were reported as
+// mistakes of the template.
+TEST(ChatTemplate, NamesUnsupportedFeatures) {
   for (const auto& [source, lacking] :
        {std::pair{"{{ 1e22|int }}", "more than 64 bits"},
         {"{{ 9223372036854775807 + 1 }}", "more than 64 bits"},
@@ -180,8 +181,8 @@ TEST(ChatTemplate, RefusesWhatItLacksByName) {
   }
 }
 
-// Whatever a model's directory may hold ends in an error, in little time and memory.
-TEST(HostileTemplate, IsRefused) {
+// Any contents of a model's directory end in an error, in little time and memory.
+TEST(HostileTemplate, IsRefusedQuickly) {
   std::string deep_brackets = "{{ ", deep_blocks, long_sum = "{{ 1", long_path = "{{ a";
   for (int i = 0; i < 100000; ++i) {
     deep_brackets += "(";
@@ -236,10 +237,10 @@ std::string output(const std::string& source) {
   return ChatTemplate::parse(source, "t").render("{}", {}, moment).text;
 }
 
-// Each keyword was compared with all before it, each parameter looked for among all arguments, and
-// each key that is no text among all of a dict: 20,000 of them took more than half a second, and a
-// million would take half an hour.
-TEST(HostileTemplate, ManyNamesAreNoTrouble) {
+// Regression: each keyword was compared with all before it, each parameter was searched among all
+// arguments, and each key that is not a string among all of a dict. 20,000 of them took more than
+// half a second; a million would take half an hour.
+TEST(HostileTemplate, ManyNamesTakeLinearTime) {
   constexpr int kMany = 40'000;
   std::string named, bare;
   for (int i = 0; i < kMany; ++i) {
@@ -257,7 +258,7 @@ TEST(HostileTemplate, ManyNamesAreNoTrouble) {
             "40000 8 40000");
 }
 
-TEST(ChatTemplate, KeysThatAreEqualAreOne) {
+TEST(ChatTemplate, MergesEqualKeys) {
   EXPECT_EQ(output("{{ {1: 'a', 1.0: 'b', true: 'c', none: 'd', '1': 'e'}|length }}"), "3");
   EXPECT_EQ(output("{% set d = {0: 'a', false: 'b', -0.0: 'c', 2.5: 'd'} %}{{ d[0] }}{{ d[2.5] }}"),
             "cd");
@@ -267,7 +268,7 @@ TEST(ChatTemplate, KeysThatAreEqualAreOne) {
   EXPECT_THROW(output("{{ dict(a=1, a=2) }}"), Error);
 }
 
-TEST(HostileTemplate, LimitsAreTheCallers) {
+TEST(HostileTemplate, RespectsTheCallersLimits) {
   const ChatTemplate loop =
       ChatTemplate::parse("{% for i in range(1000) %}{{ i }}{% endfor %}", "t");
   EXPECT_EQ(loop.render("{}").text.size(), 2890u);
@@ -280,7 +281,7 @@ TEST(HostileTemplate, LimitsAreTheCallers) {
   expect_error(ErrorKind::InvalidArgument, {"at most 1000"}, [&] { loop.render("{}", limits); });
 }
 
-TEST(HostileTemplate, VariablesAreJson) {
+TEST(HostileTemplate, VariablesMustBeJson) {
   const ChatTemplate any = ChatTemplate::parse("{{ a }}", "t");
   for (const char* text : {"", "[", "1", "[]", R"({"a": 1, "a": 2})", R"({"a": "\ud800"})",
                            R"({"a": 18446744073709551615})", "{\"a\": \"\xFF\"}"}) {
@@ -295,7 +296,7 @@ ChatRequest hello() {
   return request;
 }
 
-TEST(ModelChat, TheTemplateOfADirectory) {
+TEST(ModelChatTest, ReadsTheTemplateOfADirectory) {
   const TemporaryFolder model;
   const auto answer = [&](const ChatRequest& request) {
     return ModelChat::open(model.path()).render(request, {}, moment).text;
@@ -327,7 +328,7 @@ TEST(ModelChat, TheTemplateOfADirectory) {
                [&] { answer(request); });
 }
 
-TEST(ChatFormatTest, IsOfADirectoryOrOfAFile) {
+TEST(ChatFormatTest, ComesFromADirectoryOrAFile) {
   const TemporaryFolder model;
   EXPECT_FALSE(chat_format(model.path(), "", std::nullopt));
   write_file_atomically(model / "chat_template.jinja",

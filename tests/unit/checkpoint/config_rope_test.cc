@@ -23,7 +23,7 @@ nlohmann::json written(Rope rope) {
   return io.written();
 }
 
-TEST(ConfigRope, TheContextOfDynamicScalingIsTheStretchedOne) {
+TEST(ConfigRope, DynamicScalingStretchesTheContext) {
   const nlohmann::json scaling = {{"rope_type", "dynamic"}, {"factor", 4.0}, {"rope_theta", 500.0}};
   const Rope rope = read({{"max_position_embeddings", 2048}, {"rope_parameters", scaling}});
   EXPECT_EQ(rope.rotary.scaling, RotaryScaling::dynamic);
@@ -35,7 +35,7 @@ TEST(ConfigRope, TheContextOfDynamicScalingIsTheStretchedOne) {
   EXPECT_EQ(again["rope_scaling"], nlohmann::json({{"rope_type", "dynamic"}, {"factor", 4.0}}));
 }
 
-TEST(ConfigRope, TheFactorOfLongropeIsThatOfTheContexts) {
+TEST(ConfigRope, LongropesFactorIsTheRatioOfTheContexts) {
   nlohmann::json scaling = {{"type", "longrope"},
                             {"short_factor", {1.0}},
                             {"long_factor", {2.0}},
@@ -47,7 +47,7 @@ TEST(ConfigRope, TheFactorOfLongropeIsThatOfTheContexts) {
   EXPECT_EQ(read({{"rope_scaling", scaling}}).rotary.factor, 3);
 }
 
-TEST(ConfigRope, BothSpellingsSayTheSame) {
+TEST(ConfigRope, ReadsBothSpellings) {
   const nlohmann::json scaling = {{"rope_type", "linear"}, {"factor", 2.0}};
   nlohmann::json now = scaling;
   now["rope_theta"] = 77.0;
@@ -57,7 +57,7 @@ TEST(ConfigRope, BothSpellingsSayTheSame) {
   EXPECT_EQ(old.rotary.theta, 77);
 }
 
-TEST(ConfigRope, WhatIsNoScalingIsRefused) {
+TEST(ConfigRope, RefusesUnknownScalings) {
   expect_error(ErrorKind::BadFile, {"rope_scaling.rope_type is 5; expected a name"}, [] {
     read({{"rope_scaling", {{"rope_type", 5}}}});
   });

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-TEST(Config, OneLineReadsAndWrites) {
+TEST(Config, ReadsAndWritesWithOneDeclaration) {
   const auto lines = [](Config& io, int64_t& width, float& share, bool& tied, ActivationKind& f) {
     io("width", width);
     io("share", share, 0.1f);
@@ -39,7 +39,7 @@ TEST(Config, OneLineReadsAndWrites) {
   EXPECT_EQ(f, ActivationKind::gelu_tanh);
 }
 
-TEST(Config, WhatIsNotUnderstoodIsRefusedByName) {
+TEST(Config, NamesInvalidValues) {
   const nlohmann::json json = {{"n", 1.5}, {"f", "mish"}, {"x", 2}, {"b", 1}, {"scale", false}};
   Config io(json, "config.json");
   int64_t n = 0;
@@ -57,7 +57,7 @@ TEST(Config, WhatIsNotUnderstoodIsRefusedByName) {
                [&] { io.only("scale", true); });
 }
 
-TEST(Config, UnknownKeysAreRefusedUnlessHarmless) {
+TEST(Config, RefusesUnknownKeysUnlessHarmless) {
   const nlohmann::json json = {{"use_cache", true}, {"summary_type", "x"}, {"rope", 1}};
   Config io(json, "config.json");
   expect_error(ErrorKind::Unsupported, {"config.json: rope is not known"},

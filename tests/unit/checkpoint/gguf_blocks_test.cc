@@ -1,4 +1,4 @@
-// Every kind of block, bit for bit as the gguf package decodes and encodes it.
+// Every kind of block has the bits that the gguf package decodes and encodes.
 
 #include "checkpoint/gguf_blocks.h"
 
@@ -17,7 +17,7 @@ std::shared_ptr<const Gguf> golden() {
 
 class GgufBlocks : public testing::TestWithParam<const char*> {};
 
-TEST_P(GgufBlocks, DecodedAsInTheReference) {
+TEST_P(GgufBlocks, DecodeLikeTheReference) {
   const GgufTensors tensors(golden());
   const Tensor decoded = tensors.tensor(fmt::format("{}.blocks", GetParam()));
   const Tensor expected = tensors.tensor(fmt::format("{}.values", GetParam()));
@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GgufBlocks,
 
 class GgufEncoding : public testing::TestWithParam<const char*> {};
 
-TEST_P(GgufEncoding, EncodedAsInTheReference) {
+TEST_P(GgufEncoding, MatchesTheReference) {
   const auto file = golden();
   const Tensor values = GgufTensors(file).tensor("encode.F32");
   const GgufTensor* expected = file->find_tensor(fmt::format("encode.{}", GetParam()));
@@ -41,7 +41,7 @@ TEST_P(GgufEncoding, EncodedAsInTheReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, GgufEncoding, testing::Values("F16", "BF16", "Q8_0", "Q4_0"));
 
-TEST(GgufTensors, RefusesBlocksThatAreNotDecoded) {
+TEST(GgufTensors, RefusesUnsupportedBlocks) {
   const TemporaryFolder folder;
   const std::string path = folder / "model.gguf", elements(66, '\0');
   write_file_atomically(

@@ -1,5 +1,4 @@
-// Files made to mislead the reader of safetensors headers. Each is refused with a message that
-// names what is wrong.
+// Safetensors files with hostile headers. Each is refused with a message that names the problem.
 
 #include <algorithm>
 #include <filesystem>
@@ -44,7 +43,7 @@ class HostileSafeTensors : public testing::Test {
   std::string path_ = folder_ / "model.safetensors";
 };
 
-TEST_F(HostileSafeTensors, Length) {
+TEST_F(HostileSafeTensors, BadHeaderLengthIsRefused) {
   for (const size_t size : {0, 1, 7}) {
     refused(std::string(size, '\1'),
             {"model.safetensors: has " + std::to_string(size) + " bytes; expected a safetensors"});
@@ -66,7 +65,7 @@ TEST_F(HostileSafeTensors, HugeHeaderIsRefusedUnread) {
                [&] { SafeTensors file(path_); });
 }
 
-TEST_F(HostileSafeTensors, HeaderText) {
+TEST_F(HostileSafeTensors, InvalidHeaderTextIsRefused) {
   refused(file_of(" {}"), {"does not begin with { (byte 8)"});
   refused(file_of("[]"), {"does not begin with {"});
   refused(file_of("{"), {"model.safetensors: header: unexpected end of input (byte 1"});
@@ -81,7 +80,7 @@ TEST_F(HostileSafeTensors, HeaderText) {
   accepted(file_of("{}      "));
 }
 
-TEST_F(HostileSafeTensors, Duplicates) {
+TEST_F(HostileSafeTensors, DuplicateKeysAreRefused) {
   refused(file_of("{" + entry("w", "[1]", "[0,4]") + "," + entry("w", "[1]", "[4,8]") + "}", 8),
           {"duplicate tensor w"});
   refused(file_of(R"({"w":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4),
@@ -93,7 +92,7 @@ TEST_F(HostileSafeTensors, Duplicates) {
   refused(file_of(R"({"__metadata__":{"a":"1","a":"1"}})"), {"__metadata__: duplicate key a"});
 }
 
-TEST_F(HostileSafeTensors, Metadata) {
+TEST_F(HostileSafeTensors, InvalidMetadataIsRefused) {
   accepted(file_of(R"({"__metadata__":{"a":"1","b":""}})"));
   for (const std::string value : {"1", "null", "true", "1.5", "{}", "[]", "{\"b\":\"c\"}"}) {
     refused(file_of("{\"__metadata__\":{\"a\":" + value + "}}"),
@@ -105,7 +104,7 @@ TEST_F(HostileSafeTensors, Metadata) {
   }
 }
 
-TEST_F(HostileSafeTensors, Entry) {
+TEST_F(HostileSafeTensors, InvalidEntriesAreRefused) {
   for (const std::string value : {"1", "null", "[]", "\"F32\""}) {
     refused(file_of("{\"w\":" + value + "}"), {"w is ", "expected an object"});
   }
@@ -123,7 +122,7 @@ TEST_F(HostileSafeTensors, Entry) {
           {"tensor w: shape holds an object"});
 }
 
-TEST_F(HostileSafeTensors, Offsets) {
+TEST_F(HostileSafeTensors, InvalidOffsetsAreRefused) {
   refused(file_of("{" + entry("w", "[1]", "[4,0]") + "}", 4),
           {"tensor w: begins at 4 and ends at 0"});
   for (const std::string bad :
@@ -139,7 +138,7 @@ TEST_F(HostileSafeTensors, Offsets) {
   refused(file_of("{" + entry("w", "[1]", "[]") + "}", 4), {"data_offsets holds an array of 0"});
 }
 
-TEST_F(HostileSafeTensors, Cover) {
+TEST_F(HostileSafeTensors, GapsAndOverlapsAreRefused) {
   const std::string a = entry("a", "[2]", "[0,8]");
   refused(file_of("{" + a + "," + entry("b", "[2]", "[4,12]") + "}", 12),
           {"tensor b overlaps tensor a (data byte 4)"});
@@ -154,7 +153,7 @@ TEST_F(HostileSafeTensors, Cover) {
   accepted(file_of("{" + entry("b", "[2]", "[8,16]") + "," + a + "}", 16));  // in any order
 }
 
-TEST_F(HostileSafeTensors, ZeroSizes) {
+TEST_F(HostileSafeTensors, EmptyTensorsAreAccepted) {
   const std::string a = entry("a", "[2]", "[0,8]");
   accepted(file_of("{" + entry("z", "[0]", "[0,0]") + "}"));
   accepted(file_of("{" + a + "," + entry("z", "[3,0]", "[0,0]") + "}", 8));
@@ -166,7 +165,7 @@ TEST_F(HostileSafeTensors, ZeroSizes) {
   accepted(file_of("{" + entry("s", "[]", "[0,4]") + "}", 4));
 }
 
-TEST_F(HostileSafeTensors, ShapesThatOverflow) {
+TEST_F(HostileSafeTensors, OverflowingShapesAreRefused) {
   refused(file_of("{" + entry("w", "[4194305,4194305,211106198978564]", "[0,16]") + "}", 16),
           {"tensor w of shape [4194305, 4194305, 211106198978564] and dtype F32 overflows"});
   refused(file_of("{" + entry("w", "[4294967296,4294967296]", "[0,0]") + "}"),
@@ -180,7 +179,7 @@ TEST_F(HostileSafeTensors, ShapesThatOverflow) {
           {"tensor w of shape [3] and dtype F32 has 16 bytes; expected 12"});
 }
 
-TEST_F(HostileSafeTensors, Types) {
+TEST_F(HostileSafeTensors, UnknownDtypesAreRefused) {
   for (const std::string bad : {"F99", "f32", "", "F32 ", "float32"}) {
     refused(file_of("{" + entry("w", "[1]", "[0,4]", bad) + "}", 4),
             {"tensor w: unknown dtype \"" + bad + "\""});
@@ -200,20 +199,20 @@ TEST_F(HostileSafeTensors, Types) {
                       entry("b", "[1]", fmt::format("[{},{}]", bytes, bytes + 4)) + "}",
                   bytes + 4));
     const SafeTensors file(path_);
-    EXPECT_NO_THROW(file.tensor("b"));  // it does not stand in the way of the others
+    EXPECT_NO_THROW(file.tensor("b"));  // the other tensors can be read
     expect_error(ErrorKind::Unsupported,
                  {"model.safetensors: dtype " + std::string(dtype) + " is not supported for a;"},
                  [&] { file.tensor("a"); });
   }
 }
 
-TEST_F(HostileSafeTensors, DeepNesting) {
+TEST_F(HostileSafeTensors, DeepNestingIsRefused) {
   std::string deep = "{\"w\":";
   for (int i = 0; i < 100000; ++i) deep += "[";
   refused(file_of(deep), {"w is an array", "expected an object"});
 }
 
-TEST_F(HostileSafeTensors, EveryCutIsRefused) {
+TEST_F(HostileSafeTensors, TruncatedFilesAreRefused) {
   write_safetensors(path_, {{"a", zeros({3})}, {"b", zeros({2, 2}, DType::bf16)}});
   const std::string whole = read_file(path_);
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -222,8 +221,9 @@ TEST_F(HostileSafeTensors, EveryCutIsRefused) {
   }
 }
 
-// No flip of a bit may crash the reader; most are refused, and what is not still covers the file.
-TEST_F(HostileSafeTensors, EveryFlippedBitIsSafe) {
+// No flipped bit may crash the reader: most are refused; otherwise the tensors still cover the
+// file.
+TEST_F(HostileSafeTensors, FlippedBitsAreHarmless) {
   write_safetensors(path_, {{"a", zeros({3})}, {"b", zeros({2, 2}, DType::bf16)}});
   const std::string whole = read_file(path_);
   for (size_t bit = 0; bit < 8 * (whole.size() - 20); ++bit) {
@@ -241,8 +241,8 @@ TEST_F(HostileSafeTensors, EveryFlippedBitIsSafe) {
   }
 }
 
-// A search that is quadratic in the number of tensors would run into the limit on the test's time.
-TEST_F(HostileSafeTensors, ManyTensors) {
+// A search that is quadratic in the number of tensors would exceed the time limit of the test.
+TEST_F(HostileSafeTensors, ManyTensorsAreReadInLinearTime) {
   const auto many = [](int count) {
     std::string header = "{";
     for (int i = 0; i < count; ++i) {

@@ -15,7 +15,7 @@ Transformer small() {
   return Transformer(validated(spec));
 }
 
-// Names every parameter; the rules under test come first.
+// Adds rules for all other parameters after the rules under test.
 Names with_the_rest(Names rules) {
   for (const NameRule& rule :
        Names{{"embedding.{token,position}.weight", "{embedding.token,decoder.position}"},
@@ -36,7 +36,7 @@ const FileTensor* find(const std::vector<FileTensor>& tensors, const std::string
   return nullptr;
 }
 
-TEST(Names, GroupsGoTogetherItemByItem) {
+TEST(Names, MatchGroupsItemByItem) {
   Transformer model = small();
   const auto tensors = file_tensors(with_the_rest({}), model);
   for (const auto& [theirs, ours] : std::vector<std::pair<std::string, std::string>>{
@@ -51,7 +51,7 @@ TEST(Names, GroupsGoTogetherItemByItem) {
   }
 }
 
-TEST(Names, FusedPartsStandInTheirOrderAndOnce) {
+TEST(Names, ListFusedPartsOnceInOrder) {
   Transformer model = small();
   const auto tensors = file_tensors(with_the_rest({}), model);
   const FileTensor* fused = find(tensors, "qkv.10.b");
@@ -63,21 +63,21 @@ TEST(Names, FusedPartsStandInTheirOrderAndOnce) {
   EXPECT_EQ(tensors.size(), 2u + 12 * 12 + 2);
 }
 
-TEST(Names, WithoutRulesOurOwnNames) {
+TEST(Names, AreFoveasOwnWithoutRules) {
   Transformer model = small();
   const auto tensors = file_tensors({}, model);
   ASSERT_NE(find(tensors, "decoder.11.attention.key.weight"), nullptr);
   EXPECT_EQ(tensors[0].name, "embedding.token");
 }
 
-TEST(Names, AParameterWithoutRuleIsABug) {
+TEST(Names, RequireARuleForEachParameter) {
   Transformer model = small();
   expect_error(ErrorKind::Internal, {"decoder.position: no rule"}, [&] {
     file_tensors({{"wte", "embedding.token"}}, model);
   });
 }
 
-TEST(Names, FusedAndTransposedThereAndBack) {
+TEST(Names, RoundTripFusedAndTransposedTensors) {
   const FileTensor rule = {"qk", Stored::transposed, {"q", "k"}};
   const std::vector<Tensor> parts = {from({1, 2, 3, 4}, {2, 2}), from({5, 6}, {1, 2})};
   EXPECT_EQ(shape_in_file(rule, {{2, 2}, {1, 2}}), (Shape{2, 3}));
@@ -91,7 +91,7 @@ TEST(Names, FusedAndTransposedThereAndBack) {
   EXPECT_EQ(back[1].data_as<float>()[1], 6);
 }
 
-TEST(Names, ABiasIsNotTransposed) {
+TEST(Names, DoNotTransposeABias) {
   const FileTensor rule = {"b", Stored::transposed, {"a", "b"}};
   EXPECT_EQ(to_file(rule, {from({1, 2}, {2}), from({3}, {1})}).shape(), Shape{3});
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr DType kAllTypes[] = {DType::f32, DType::bf16, DType::f64,
                                DType::f16, DType::i32,  DType::i64};
 
-// Random bits: NaN payloads, infinities and subnormals among them.
+// Random bits, including NaN payloads, infinities and subnormal numbers.
 Tensor random_bits(Shape shape, DType dtype, std::mt19937_64& random) {
   Tensor x = empty(std::move(shape), dtype);
   for (size_t i = 0; i < x.bytes(); ++i) x.data_as<char>()[i] = static_cast<char>(random());
@@ -49,7 +49,7 @@ TEST(SafeTensors, RoundTripsEveryTypeBitForBit) {
   for (const auto& [name, tensor] : tensors) {
     SCOPED_TRACE(name);
     expect_same(file.tensor(name), tensor);
-    // Our own files need no copies: each tensor lies aligned in the mapping.
+    // Files written by fovea need no copies: each tensor is aligned in the mapping.
     EXPECT_EQ(file.tensor(name).data(), file.find(name)->data);
   }
 }
@@ -81,8 +81,8 @@ TEST(SafeTensors, RoundTripsRandomHeaders) {
   }
 }
 
-// The text of the file, so that nobody changes the format by accident.
-TEST(SafeTensors, WritesTheseBytes) {
+// The exact bytes of a file, so that the format does not change by accident.
+TEST(SafeTensors, WritesKnownBytes) {
   const TemporaryFolder folder;
   write_safetensors(folder / "f.safetensors", {{"b", from({1.0f}, {1})},
                                                {"a", from({2.0f, 3.0f}, {2}, DType::f32)},
@@ -107,7 +107,7 @@ TEST(SafeTensors, SavesOverTheFileItReads) {
   EXPECT_EQ(to_floats(mapped), (std::vector<float>{1, 2, 3}));
 }
 
-TEST(SafeTensors, CopiesWhatLiesUnaligned) {
+TEST(SafeTensors, CopiesUnalignedTensors) {
   const TemporaryFolder folder;
   std::string header = R"({"h":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},)"
                        R"("w":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})";
@@ -134,7 +134,7 @@ TEST(SafeTensors, NamesAMissingTensor) {
   });
 }
 
-TEST(SafeTensors, CountsWhatIsNotFinite) {
+TEST(SafeTensors, CountsNonFiniteNumbers) {
   const float inf = INFINITY;
   const Tensor x = from({0.0f, 1e-45f, -inf, inf, NAN, 3e38f, -0.0f}, {7});
   EXPECT_EQ(count_nonfinite(x), 3);
@@ -157,7 +157,8 @@ TEST(SafeTensors, CountsWhatIsNotFinite) {
   EXPECT_EQ(count_nonfinite(whole), 0);
 }
 
-// All 65,536 halves against arithmetic in double, which holds every one of them exactly.
+// Compares all 65,536 half-precision numbers with arithmetic in double, which represents each
+// exactly.
 TEST(SafeTensors, WidensEveryHalfExactly) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const int exponent = static_cast<int>(bits >> 10 & 31),
@@ -166,7 +167,7 @@ TEST(SafeTensors, WidensEveryHalfExactly) {
     EXPECT_EQ(std::signbit(got), (bits & 0x8000) != 0);
     if (exponent == 31 && mantissa != 0) {
       ASSERT_TRUE(std::isnan(got)) << bits;
-      // The payload; the highest bit says that the NaN is quiet, which converting makes it.
+      // The payload; the highest bit marks a quiet NaN, and conversion sets it.
       EXPECT_EQ(std::bit_cast<uint32_t>(got) & 0x3fffff, static_cast<uint32_t>(mantissa & 511)
                                                              << 13);
       continue;

@@ -1,5 +1,5 @@
-// A model folder: one file, shards with their index, or something that is not read. The index comes
-// from outside.
+// A model folder with one file, with shards and their index, or with unsupported files. The index
+// is untrusted.
 
 #include <sys/stat.h>
 
@@ -38,7 +38,7 @@ class Shards : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Shards, AreReadAsOne) {
+TEST_F(Shards, AreReadAsOneFile) {
   const SafeTensors model = open();
   ASSERT_EQ(model.stored().size(), 3u);
   EXPECT_EQ(model.files().size(), 2u);
@@ -49,7 +49,7 @@ TEST_F(Shards, AreReadAsOne) {
   EXPECT_EQ(SafeTensors::open_model(folder_ / "model.safetensors.index.json").stored().size(), 3u);
 }
 
-TEST_F(Shards, OneFileGoesBeforeThem) {
+TEST_F(Shards, ASingleFileTakesPrecedence) {
   write_safetensors(folder_ / "model.safetensors", {{"w", zeros({1})}});
   EXPECT_EQ(open().stored().size(), 1u);
 }
@@ -94,7 +94,7 @@ TEST_F(Shards, OnlyRegularFilesAreOpened) {
 }
 
 // models--ORG--NAME/{blobs/HASH, snapshots/COMMIT/NAME -> ../../blobs/HASH}
-TEST_F(Shards, HuggingFaceCacheIsFollowed) {
+TEST_F(Shards, LinksOfTheHuggingFaceCacheAreFollowed) {
   const std::string snapshot = folder_ / "snapshots/0123";
   make_directories(snapshot);
   make_directories(folder_ / "blobs");
@@ -105,14 +105,14 @@ TEST_F(Shards, HuggingFaceCacheIsFollowed) {
   fs::create_symlink("../../blobs/f2", snapshot + "/" + kSecond);
   fs::create_symlink("../../blobs/f3", snapshot + "/model.safetensors.index.json");
   EXPECT_EQ(to_floats(SafeTensors::open_model(snapshot).tensor("b")), std::vector<float>{2});
-  // A link in the place of the bytes is one too many.
+  // A link in place of the contents is refused.
   fs::remove(folder_ / "blobs/f2");
   fs::create_symlink("/etc/hostname", folder_ / "blobs/f2");
   expect_error(ErrorKind::BadFile, {"blobs/f2: is a symbolic link"},
                [&] { SafeTensors::open_model(snapshot); });
 }
 
-TEST_F(Shards, AndTheIndexAgree) {
+TEST_F(Shards, MustAgreeWithTheIndex) {
   index({{"a", kFirst}, {"b", kFirst}, {"c", kFirst}});
   refused({"index.json: 1 tensors are in weight_map but in no shard (b)"});
   index({{"a", kFirst}, {"b", kFirst}, {"c", kSecond}});
@@ -151,7 +151,7 @@ TEST(ModelFolder, RefusesPickleUnopened) {
   for (const std::string name : {"m.bin", "m.pt", "m.pkl", "m.pth", "m.h5", "m.ckpt"}) {
     SCOPED_TRACE(name);
     write_file_atomically(folder / name, "\x80\x02");
-    // With no rights to open anything but folders, the answer is the same.
+    // The error is the same without permission to open the file.
     const SavedCalls saved;
     system_calls().open = [](const char*, int, mode_t) {
       ADD_FAILURE() << "opened";

@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using Steps = std::vector<int64_t>;
 
-// The state of a run: all of it depends on the step, so that a mixture is seen.
+// The state of a run, which depends on the step entirely, so that a mixture of two snapshots is
+// detected.
 SnapshotContents contents_at(int64_t step) {
   SnapshotContents contents;
   contents.tensors["weights"] = full({5000}, static_cast<double>(step));
@@ -61,7 +62,7 @@ class Snapshots : public testing::Test {
   std::vector<std::string> said_;
 };
 
-TEST_F(Snapshots, TheNewestIsLoaded) {
+TEST_F(Snapshots, LoadTheNewest) {
   EXPECT_FALSE(latest());
   SnapshotFolder writer(out_);
   EXPECT_FALSE(latest());
@@ -76,7 +77,7 @@ TEST_F(Snapshots, TheNewestIsLoaded) {
   EXPECT_TRUE(said_.empty());
 }
 
-TEST_F(Snapshots, TheManifestSaysWhatIsThere) {
+TEST_F(Snapshots, ListTheirFilesInTheManifest) {
   SnapshotFolder(out_).save(7, contents_at(7));
   const nlohmann::json manifest = read_json(path(7, "manifest.json"));
   EXPECT_EQ(manifest["version"], 1);
@@ -86,7 +87,7 @@ TEST_F(Snapshots, TheManifestSaysWhatIsThere) {
   EXPECT_EQ(read_file(path(7, "state.json")), "{\n  \"step\": 7,\n  \"loss\": 1.5\n}\n");
 }
 
-TEST_F(Snapshots, OfTheSameStepIsReplaced) {
+TEST_F(Snapshots, ReplaceOneOfTheSameStep) {
   SnapshotFolder writer(out_);
   writer.save(7, contents_at(3));
   const Snapshot old = load_snapshot(out_, 7);
@@ -96,7 +97,7 @@ TEST_F(Snapshots, OfTheSameStepIsReplaced) {
   EXPECT_EQ(to_floats(old.tensors.tensor("moments")), std::vector<float>(3, 3.5f));  // still mapped
 }
 
-TEST_F(Snapshots, AnyFailedCallLeavesTheEarlierOne) {
+TEST_F(Snapshots, KeepTheEarlierOneOnAnyFailure) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   int calls = 0;
@@ -121,7 +122,7 @@ TEST_F(Snapshots, AnyFailedCallLeavesTheEarlierOne) {
             [&] { writer.save(2, contents_at(2)); });
         failed = faulty.failed();
       }
-      // Once renamed the new one is whole; only the promise that it survives a power cut failed.
+      // After the rename the new snapshot is complete; only the fsync of the folder failed.
       const bool renamed = n > calls - 3;
       EXPECT_EQ(find_snapshots(out_), renamed || replacing ? (Steps{2, 1}) : Steps{1}) << failed;
       expect_whole(*latest(), renamed || replacing ? 2 : 1);
@@ -132,7 +133,7 @@ TEST_F(Snapshots, AnyFailedCallLeavesTheEarlierOne) {
   }
 }
 
-TEST_F(Snapshots, TheOrderOfCallsSurvivesAPowerCut) {
+TEST_F(Snapshots, SyncFilesBeforeRenaming) {
   SnapshotFolder writer(out_);
   static std::vector<std::string> trace;
   static const SavedCalls* real;
@@ -160,7 +161,7 @@ TEST_F(Snapshots, TheOrderOfCallsSurvivesAPowerCut) {
                                       temporary, "fsync", "rename", "open out", "fsync"}));
 }
 
-TEST_F(Snapshots, TornFilesAreRefusedAndTheOlderOneIsLoaded) {
+TEST_F(Snapshots, RefuseTornFilesAndLoadTheOlderOne) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   writer.save(2, contents_at(2));
@@ -182,7 +183,7 @@ TEST_F(Snapshots, TornFilesAreRefusedAndTheOlderOneIsLoaded) {
     for (size_t size = 0; size < whole.size(); size += 4096) torn(whole.substr(0, size), "cut");
     torn(whole.substr(0, whole.size() - 2), "cut at the end");
     torn(whole + " x", "grown");
-    // A bit in each KiB, and more in small files; the white space of a manifest carries nothing.
+    // One bit in each KiB, and more in small files; the white space of a manifest has no meaning.
     for (size_t byte = 0; byte<whole.size(); byte += whole.size()> 4096 ? 1021 : 7) {
       if (name == "manifest.json" && std::isspace(static_cast<unsigned char>(whole[byte])))
         continue;
@@ -206,7 +207,7 @@ TEST_F(Snapshots, TornFilesAreRefusedAndTheOlderOneIsLoaded) {
   EXPECT_TRUE(said_.empty());
 }
 
-TEST_F(Snapshots, ARunIsNotStartedOverDamagedOnes) {
+TEST_F(Snapshots, RefuseToStartOverDamagedOnes) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   writer.save(2, contents_at(2));
@@ -219,7 +220,7 @@ TEST_F(Snapshots, ARunIsNotStartedOverDamagedOnes) {
   EXPECT_EQ(said_.size(), 2u);
 }
 
-TEST_F(Snapshots, TheManifestIsChecked) {
+TEST_F(Snapshots, CheckTheManifest) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   const nlohmann::json good = read_json(path(1, "manifest.json"));
@@ -243,12 +244,12 @@ TEST_F(Snapshots, TheManifestIsChecked) {
   refused(nlohmann::json::array(), "is an array of 0; expected an object");
 }
 
-TEST_F(Snapshots, PruningKeepsTheNewestWholeOnes) {
+TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {
   SnapshotFolder writer(out_);
   for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(step, contents_at(step));
   write_file_atomically(path(4, "state.json"), "{}");
   writer.prune(2);
-  EXPECT_EQ(find_snapshots(out_), (Steps{5, 4, 3}));  // 4 does not count
+  EXPECT_EQ(find_snapshots(out_), (Steps{5, 4, 3}));  // 4 is damaged and does not count
   writer.prune(1);
   EXPECT_EQ(find_snapshots(out_), (Steps{5}));
   writer.save(6, contents_at(6));
@@ -256,14 +257,14 @@ TEST_F(Snapshots, PruningKeepsTheNewestWholeOnes) {
   fs::remove(path(7, "manifest.json"));
   fs::resize_file(path(6, "state.safetensors"), 100);
   writer.prune(1);
-  EXPECT_EQ(find_snapshots(out_), (Steps{7, 6, 5}));  // 5 is the only whole one
+  EXPECT_EQ(find_snapshots(out_), (Steps{7, 6, 5}));  // 5 is the only intact one
   expect_whole(*latest(), 5);
   EXPECT_TRUE(hidden().empty());
   expect_error(ErrorKind::InvalidArgument, {"prune: 0 snapshots to keep"},
                [&] { writer.prune(0); });
 }
 
-TEST_F(Snapshots, SpaceIsCheckedFirst) {
+TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   const SavedCalls saved;
@@ -272,7 +273,7 @@ TEST_F(Snapshots, SpaceIsCheckedFirst) {
     return 0;
   };
   system_calls().mkdir = [](const char*, mode_t) {
-    ADD_FAILURE() << "began to write";
+    ADD_FAILURE() << "started to write";
     return -1;
   };
   expect_error(ErrorKind::Failed,
@@ -281,8 +282,8 @@ TEST_F(Snapshots, SpaceIsCheckedFirst) {
   expect_whole(*latest(), 1);
 }
 
-// Kills a child in the midst of its writes, wherever it happens to be.
-TEST_F(Snapshots, AKilledWriterLeavesAWholeSnapshot) {
+// Kills a child process while it writes, at a random time.
+TEST_F(Snapshots, SurviveAKilledWriter) {
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
     if (child == 0) {
@@ -306,12 +307,12 @@ TEST_F(Snapshots, AKilledWriterLeavesAWholeSnapshot) {
   EXPECT_TRUE(hidden().empty());
 }
 
-TEST_F(Snapshots, ASecondWriterIsRefused) {
+TEST_F(Snapshots, RefuseASecondWriter) {
   const SnapshotFolder writer(out_);
   make_directories(out_ + "/.saving-checkpoint-3-1");
   expect_error(ErrorKind::Failed, {"in use by process " + std::to_string(getpid())},
                [&] { SnapshotFolder{out_}; });
-  EXPECT_EQ(hidden().size(), 1u);  // it did not touch what the first one may be writing
+  EXPECT_EQ(hidden().size(), 1u);  // the files of the first writer were not touched
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Token i has id i, so that an id tells its place.
+// Token i has id i, so that an id gives its position.
 class Numbers {
  public:
   explicit Numbers(int64_t count) : ids_(static_cast<size_t>(count)) {
@@ -55,12 +55,12 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
         }
       }
       ASSERT_EQ(static_cast<int64_t>(starts.size()), windows);
-      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all at one phase
+      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all of one phase
     }
   }
 }
 
-TEST(Batches, AreTheSameSamplesHoweverTheyAreSplit) {
+TEST(Batches, DoNotDependOnHowAStepIsSplit) {
   constexpr int64_t context = 3, samples = 240;  // several epochs of 31 windows
   const Numbers numbers(100);
   const Batches batches(numbers.span(), context, 7);
@@ -84,7 +84,7 @@ TEST(Batches, DependOnTheSeed) {
   EXPECT_NE(first(1), first(2));
 }
 
-TEST(Batches, LeaveNoTokenOut) {
+TEST(Batches, PredictEveryTokenButTheFirst) {
   for (const int64_t count : {5, 6, 9, 10, 13, 16, 17, 100}) {
     const Numbers numbers(count);
     const Batches batches(numbers.span(), 4, 3);
@@ -97,7 +97,7 @@ TEST(Batches, LeaveNoTokenOut) {
   }
 }
 
-TEST(Batches, ChooseAllPhasesEquallyOften) {
+TEST(Batches, SelectAllPhasesEquallyOften) {
   const Numbers numbers(9);  // one window of 4, phases 0 to 4
   const Batches batches(numbers.span(), 4, 5);
   ASSERT_EQ(batches.windows(), 1);
@@ -120,7 +120,7 @@ TEST(Batches, RefuseATextThatIsTooShort) {
   EXPECT_EQ(Batches(numbers.span(), 899, 0).windows(), 1);
 }
 
-TEST(ValidationBatches, SpreadEvenlyOverTheHeldOutPart) {
+TEST(ValidationBatches, CoverTheHeldOutPartEvenly) {
   const Numbers numbers(101);
   const ValidationBatches few(numbers.span(), 10, 4);
   ASSERT_EQ(few.windows(), 4);

@@ -39,7 +39,7 @@ class CorpusTest : public testing::Test {
     return read(corpus);
   }
 
-  // Reading the file fails with this text behind the file's name.
+  // Expects that reading the file fails with this text after its name.
   void refused(const std::string& name, const std::string& text) {
     expect_error(ErrorKind::BadFile, {(folder_ / name) + text}, [&] { read({folder_ / name}); });
   }
@@ -58,7 +58,7 @@ TEST_F(CorpusTest, DropsAByteOrderMark) {
   EXPECT_EQ(read({write("a.jsonl", "\uFEFF{\"text\": \"ab\"}")}), Documents{"ab"});
 }
 
-TEST_F(CorpusTest, ReadsALargeLineInPiecesOfWholeCharacters) {
+TEST_F(CorpusTest, SplitsALargeLineBetweenCharacters) {
   std::string text(size_t{3} << 20, 'x');
   for (size_t i = 0; i + 4 < text.size(); i += 7) text.replace(i, 3, "日");
   Corpus corpus({write("a.txt", text)});
@@ -75,7 +75,7 @@ TEST_F(CorpusTest, ReadsALargeLineInPiecesOfWholeCharacters) {
   EXPECT_GE(pieces, 3);
 }
 
-TEST_F(CorpusTest, TellsHowFarItIsAndStopsWhereAsked) {
+TEST_F(CorpusTest, ReportsProgressAndCanBeStopped) {
   const std::string long_text(size_t{3} << 20, 'x');
   Corpus corpus({write("a.txt", long_text), write("b.txt", long_text)});
   std::vector<double> told;
@@ -119,15 +119,16 @@ TEST_F(CorpusTest, ReadsFoldersSortedByName) {
   EXPECT_FALSE(Corpus({folder_ / "d/a"}).separates_documents());
 }
 
-// A link in somebody else's folder made any file of the reader's a part of the text.
-TEST_F(CorpusTest, FollowsNoLinkOutOfAFolder) {
+// Regression: a link in an untrusted folder added any file of the user to the text.
+TEST_F(CorpusTest, DoesNotFollowLinksOutOfAFolder) {
   write("secret.txt", "secret");
   write("d/a.txt", "1");
   ASSERT_EQ(symlink("../secret.txt", (folder_ / "d/b.txt").c_str()), 0);
   Corpus corpus({folder_ / "d"});
   EXPECT_EQ(read(corpus), Documents{"1"});
   EXPECT_EQ(corpus.links_out(), (std::vector<std::filesystem::path>{folder_ / "d/b.txt"}));
-  EXPECT_EQ(read({folder_ / "d/b.txt"}), Documents{"secret"}) << "the reader's own choice";
+  EXPECT_EQ(read({folder_ / "d/b.txt"}), Documents{"secret"})
+      << "a link that the user names is followed";
   write("e/none.md", "x");
   ASSERT_EQ(symlink("../secret.txt", (folder_ / "e/b.txt").c_str()), 0);
   expect_error(ErrorKind::BadFile, {"/e: ", "not links that lead out of the folder"},
@@ -147,7 +148,7 @@ TEST_F(CorpusTest, HashesContentNotNames) {
   EXPECT_EQ(corpus.hash(), hash({a}));
 }
 
-TEST_F(CorpusTest, RefusesWhatHoldsNoText) {
+TEST_F(CorpusTest, RefusesEmptyFiles) {
   refused("none.txt", ": is missing; expected a regular file");
   write("empty.txt", "");
   refused("empty.txt", ": is empty; expected text");
@@ -158,17 +159,17 @@ TEST_F(CorpusTest, RefusesWhatHoldsNoText) {
   write("folder/a.md", "x");
   refused("folder",
           ": contains no text; expected files *.txt, *.jsonl or *.json that are not empty");
-  expect_error(ErrorKind::InvalidArgument, {"DATA: is missing"}, [] { Corpus corpus({}); });
+  expect_error(ErrorKind::InvalidArgument, {"data: is missing"}, [] { Corpus corpus({}); });
 }
 
-TEST_F(CorpusTest, RefusesWhatIsNotAFile) {
+TEST_F(CorpusTest, RefusesSpecialFiles) {
   ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   refused("fifo", ": is a FIFO; expected a regular file");
   expect_error(ErrorKind::BadFile, {"/dev/zero: is a device; expected a regular file"},
                [] { Corpus corpus({"/dev/zero"}); });
 }
 
-TEST_F(CorpusTest, RefusesWhatCannotBeRead) {
+TEST_F(CorpusTest, RefusesUnreadableFiles) {
   write("a.txt", "x");
   const SavedCalls saved;
   system_calls().open = [](const char*, int, mode_t) {
@@ -178,7 +179,7 @@ TEST_F(CorpusTest, RefusesWhatCannotBeRead) {
   refused("a.txt", ": cannot be opened (Permission denied); expected a regular file");
 }
 
-TEST_F(CorpusTest, SaysWhereTextIsNotUtf8) {
+TEST_F(CorpusTest, LocatesInvalidUtf8) {
   write("a.txt", "one\ntwo \xFF\n");
   refused("a.txt", ":2:5: is not UTF-8 (byte 0xff); expected UTF-8 text");
   write("cut.txt", "one\r\n\xE2\x82");
@@ -198,7 +199,7 @@ TEST_F(CorpusTest, RefusesBinaryAndCompressedFiles) {
   refused("a.txt", ": is compressed by gzip (byte 1); expected plain text: gunzip it first");
 }
 
-TEST_F(CorpusTest, SaysWhichJsonLineIsWrong) {
+TEST_F(CorpusTest, NamesTheInvalidJsonLine) {
   write("a.jsonl", "{\"text\": \"x\"}\n\n{\"body\": \"x\"}\n");
   refused("a.jsonl", ":3: text is missing; expected");
   write("b.jsonl", "{\"text\": 5}\n");
@@ -218,7 +219,7 @@ TEST_F(CorpusTest, RefusesAFileThatShrank) {
                [&] { read(corpus); });
 }
 
-TEST_F(CorpusTest, LeavesOutWhatIsAppendedLater) {
+TEST_F(CorpusTest, IgnoresTextAppendedLater) {
   Corpus corpus({write("a.txt", "01234")});
   write("a.txt", "0123456789");
   EXPECT_EQ(read(corpus), Documents{"01234"});

@@ -24,7 +24,7 @@ class Labelled : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Labelled, LinesHaveATextAndALabel) {
+TEST_F(Labelled, ReadsTabSeparatedLines) {
   const LabelledTexts found =
       read("a.tsv", "sentence\tlabel\ngood film\tpos\n\nbad\tneg\n \tneg\na\tb\tpos\n");
   ASSERT_EQ(found.rows.size(), 3u);
@@ -36,7 +36,7 @@ TEST_F(Labelled, LinesHaveATextAndALabel) {
   EXPECT_EQ(label_names(found), (Texts{"neg", "pos"}));
 }
 
-TEST_F(Labelled, JsonLinesDoToo) {
+TEST_F(Labelled, ReadsJsonLines) {
   const LabelledTexts found =
       read("a.jsonl",
            "{\"text\": \"a\", \"label\": 10}\n\n{\"text\": \"b\", \"label\": 9, "
@@ -46,7 +46,7 @@ TEST_F(Labelled, JsonLinesDoToo) {
   EXPECT_EQ(label_names(found), (Texts{"9", "10"}));  // numbers by value
 }
 
-TEST_F(Labelled, WordsMayHaveALabelEach) {
+TEST_F(Labelled, ReadsALabelPerWord) {
   const LabelledTexts found =
       read("a.json", "{\"tokens\": [\"New\", \"York\"], \"tags\": [\"B\", \"I\"]}\n");
   EXPECT_TRUE(found.by_word);
@@ -54,7 +54,7 @@ TEST_F(Labelled, WordsMayHaveALabelEach) {
   EXPECT_EQ(label_names(found), (Texts{"B", "I"}));
 }
 
-TEST_F(Labelled, WhatIsNotSoIsRefusedByLine) {
+TEST_F(Labelled, NamesTheInvalidLine) {
   expect_refused("a.tsv", "a\tb\nno label\n", {"a.tsv:2", "1 column"});
   expect_refused("a.tsv", "a\tb\tc\td\n", {"a.tsv:1", "4 columns"});
   expect_refused("a.tsv", "a\t\n", {"a.tsv:1", "label is empty"});

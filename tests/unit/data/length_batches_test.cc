@@ -31,7 +31,7 @@ int64_t longest(const std::vector<LengthBatches::Lengths>& lengths,
   return most;
 }
 
-TEST(LengthBatches, VisitEachSampleOnceAnEpochWithinTheBudget) {
+TEST(LengthBatches, VisitEachSampleOncePerEpochWithinTheBudget) {
   const auto lengths = lengths_of(2000);
   const LengthBatches batches(lengths, 256, 0, 1);
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
@@ -64,19 +64,19 @@ TEST(LengthBatches, HaveLittlePadding) {
   EXPECT_LT(static_cast<double>(padded), 1.08 * static_cast<double>(tokens));
 }
 
-TEST(LengthBatches, DependOnSeedAndNumberAlone) {
+TEST(LengthBatches, DependOnlyOnSeedAndIndex) {
   const auto lengths = lengths_of(500);
   const LengthBatches one(lengths, 128, 0, 1), same(lengths, 128, 0, 1), other(lengths, 128, 0, 2);
   int differing = 0;
   for (const int64_t n : {40, 3, 7, 100, 0}) {
     EXPECT_EQ(one(n), same(n));
     differing += one(n) != other(n);
-    differing += one(n) != one(n + one.batches());  // another epoch, another order
+    differing += one(n) != one(n + one.batches());  // the order changes with the epoch
   }
   EXPECT_GE(differing, 8);
 }
 
-TEST(LengthBatches, HoldAtLeastOneSampleAndAtMostSoMany) {
+TEST(LengthBatches, RespectTheMinimumAndMaximumOfSamples) {
   const LengthBatches wide({{100, 90}, {3, 3}, {100, 100}}, 10, 0, 1);
   EXPECT_EQ(wide.batches(), 3);
   const LengthBatches few(lengths_of(100), 100000, 7, 1);

@@ -21,18 +21,18 @@ class Lines : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Lines, AreReadWithEitherEndAndWithoutTheLast) {
+TEST_F(Lines, AcceptBothLineEndings) {
   EXPECT_EQ(read_lines(file("a", "one\ntwo\r\n\nfour")), (Texts{"one", "two", "", "four"}));
   EXPECT_EQ(read_lines(file("b", "one\n")), (Texts{"one"}));
   EXPECT_EQ(read_lines(file("c", "\xEF\xBB\xBFone\n\n")), (Texts{"one", ""}));
 }
 
-TEST_F(Lines, OfAMegabyteAreWhole) {
+TEST_F(Lines, MayBeLong) {
   const std::string wide = std::string(3 << 20, 'x') + "ä";
   EXPECT_EQ(read_lines(file("a", wide + "\nb\n")), (Texts{wide, "b"}));
 }
 
-TEST_F(Lines, ThatAreNoTextAreRefusedByPlace) {
+TEST_F(Lines, RefuseInvalidTextByPosition) {
   expect_error(ErrorKind::BadFile, {"bad:2:4", "not UTF-8"},
                [&] { read_lines(file("bad", "one\ntwo\xFF\n")); });
   expect_error(ErrorKind::BadFile, {"empty", "is empty"}, [&] { read_lines(file("empty", "")); });
@@ -40,7 +40,7 @@ TEST_F(Lines, ThatAreNoTextAreRefusedByPlace) {
                [&] { read_lines(file("binary", std::string("a\0b", 3))); });
 }
 
-TEST_F(Lines, OfTwoFilesBelongTogether) {
+TEST_F(Lines, OfTwoFilesFormPairs) {
   const TextPairs found =
       pairs({file("de", "eins\nzwei\n \nvier\n"), file("en", "one\ntwo\nx\nfour")});
   EXPECT_EQ(found.sources, (Texts{"eins", "zwei", "vier"}));
@@ -48,7 +48,7 @@ TEST_F(Lines, OfTwoFilesBelongTogether) {
   EXPECT_EQ(found.empty, 1);
 }
 
-TEST_F(Lines, OfATableHaveATabBetween) {
+TEST_F(Lines, OfATableAreSplitAtTabs) {
   const TextPairs found = pairs({file("table.tsv", "eins\tone\n\nzwei\ttwo\n\tthree\n")});
   EXPECT_EQ(found.sources, (Texts{"eins", "zwei"}));
   EXPECT_EQ(found.targets, (Texts{"one", "two"}));
@@ -57,7 +57,7 @@ TEST_F(Lines, OfATableHaveATabBetween) {
   EXPECT_EQ(found.hash, files.hash);  // the same content
 }
 
-TEST_F(Lines, ThatDoNotBelongTogetherAreRefused) {
+TEST_F(Lines, RefuseMismatchedFiles) {
   const std::string three = file("de", "a\nb\nc\n"), two = file("en", "a\nb\n");
   expect_error(ErrorKind::BadFile, {"en: has 2 lines", "de has 3", "expected equal numbers"}, [&] {
     pairs({three, two});

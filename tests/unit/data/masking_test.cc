@@ -16,7 +16,7 @@ std::vector<int32_t> counting(int64_t count, int32_t first = 100) {
   return ids;
 }
 
-TEST(MaskTokens, HidesAsManyAsItShouldInThreeWays) {
+TEST(MaskTokens, MasksTheGivenFractionInThreeWays) {
   const Masking masking{.share = 0.15, .mask = 4, .ordinary = {7, 8, 9}};
   constexpr int64_t kCount = 100, kSamples = 1000;
   int64_t asked = 0, masked = 0, replaced = 0, kept = 0;
@@ -42,7 +42,7 @@ TEST(MaskTokens, HidesAsManyAsItShouldInThreeWays) {
   EXPECT_NEAR(double(replaced) / double(asked), 0.1, 0.02);
 }
 
-TEST(MaskTokens, DependsOnSeedAndSampleAlone) {
+TEST(MaskTokens, DependsOnlyOnSeedAndSample) {
   const Masking masking{.share = 0.5, .mask = 4, .ordinary = {7, 8, 9}};
   const auto draw = [&](uint64_t seed, int64_t sample) {
     std::vector<int32_t> ids = counting(50), labels(50);
@@ -54,8 +54,8 @@ TEST(MaskTokens, DependsOnSeedAndSampleAlone) {
   EXPECT_NE(draw(1, 2), draw(2, 2));
 }
 
-// Source and target together have every token of the window once, in order.
-TEST(CutSpans, LoseNothing) {
+// Source and target together contain every token of the window once, in order.
+TEST(CutSpans, KeepEveryToken) {
   const SpanCutting cutting{.share = 0.3, .mean_span = 2, .gaps = counting(20, 1000), .end = 1};
   for (const int64_t count : {2, 3, 10, 37, 40}) {
     for (int64_t sample = 0; sample < 50; ++sample) {
@@ -80,7 +80,7 @@ TEST(CutSpans, LoseNothing) {
   }
 }
 
-TEST(CutSpans, CutTheSharesOfThePaper) {
+TEST(CutSpans, MatchTheLengthsOfThePaper) {
   SpanCutting cutting{.gaps = counting(100, 1000)};
   EXPECT_EQ(cutting.noise(568), 85);
   EXPECT_EQ(cutting.spans(568), 28);
@@ -90,7 +90,7 @@ TEST(CutSpans, CutTheSharesOfThePaper) {
   EXPECT_EQ(cutting.target_length(568), 114);
 }
 
-TEST(CutSpans, NeedAGapForEachSpan) {
+TEST(CutSpans, RequireAGapBetweenSpans) {
   SpanCutting cutting{.gaps = {5}};
   std::vector<int32_t> window = counting(100), source(200), target(200);
   expect_error(ErrorKind::InvalidArgument, {"spans: 5", "at most 1"},

@@ -23,7 +23,7 @@ TEST(Permutation, VisitsEachIndexOnce) {
   }
 }
 
-TEST(Permutation, HasNoBoundInMemory) {
+TEST(Permutation, UsesConstantMemory) {
   const uint64_t count = (uint64_t{1} << 40) + 12345;
   const Permutation order(count, 7);
   std::set<uint64_t> seen;
@@ -32,8 +32,8 @@ TEST(Permutation, HasNoBoundInMemory) {
   EXPECT_LT(*seen.rbegin(), count);
 }
 
-// Over many keys each index goes to each place equally often: chi-squared below its 99.99%
-// quantile.
+// Over many keys, each index is mapped to each position equally often: chi-squared is below its
+// 99.99% quantile.
 TEST(Permutation, IsUniformOverKeys) {
   constexpr uint64_t count = 5, keys = 20000;
   std::vector<double> hits(count * count);
@@ -47,7 +47,7 @@ TEST(Permutation, IsUniformOverKeys) {
   EXPECT_LT(chi_squared, 42.9);  // (count - 1)^2 = 16 degrees of freedom
 }
 
-// Neighbours come apart: the rank correlation of a large permutation with the identity is small.
+// Neighbours are separated: the rank correlation of a large permutation with the identity is small.
 TEST(Permutation, DoesNotResembleTheIdentity) {
   constexpr uint64_t count = 10000;
   const Permutation order(count, 1);
@@ -58,7 +58,7 @@ TEST(Permutation, DoesNotResembleTheIdentity) {
     variance += (static_cast<double>(i) - mean) * (static_cast<double>(i) - mean);
     if (i > 0 && order(i) == order(i - 1) + 1) ++neighbours;
   }
-  EXPECT_LT(std::abs(covariance / variance), 0.04);  // four deviations of 1 / sqrt(count)
+  EXPECT_LT(std::abs(covariance / variance), 0.04);  // four standard deviations of 1 / sqrt(count)
   EXPECT_LT(neighbours, 8);                          // one is expected
 }
 

@@ -1,4 +1,4 @@
-// Text that holds names of special tokens was trained on as plain characters without a word.
+// Regression: text with names of special tokens was silently trained as plain characters.
 
 #include <gtest/gtest.h>
 
@@ -20,14 +20,14 @@ TEST(SpecialNames, AreCounted) {
             "</s> (once), <\uFF5Cbegin\u2581of\uFF5C> (once), [CLS] (once)");
 }
 
-TEST(SpecialNames, AreNotJustBrackets) {
+TEST(SpecialNames, DifferFromTextInBrackets) {
   for (const char* text : {"", "<", "[", "a < b and c > d", "<b>bold</b>", "[1] see [2]", "<||>",
                            "<| a |>", "if (a[i] <|> b)"}) {
     EXPECT_EQ(found_in(text), "") << text;
   }
 }
 
-TEST(SpecialNames, MayBeCutByThePartsOfAText) {
+TEST(SpecialNames, AreFoundAcrossPartsOfAText) {
   const std::string text = std::string(100, 'x') + "<|im_start|>" + std::string(100, 'y');
   for (size_t cut = 95; cut < 118; ++cut) {
     SpecialNames names;
@@ -41,7 +41,7 @@ TEST(SpecialNames, MayBeCutByThePartsOfAText) {
   }
 }
 
-TEST(SpecialNames, ManyAreCutShort) {
+TEST(SpecialNames, ListsAreTruncated) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "<|" + std::to_string(i) + "|>";
   EXPECT_EQ(found_in(text),

@@ -32,7 +32,7 @@ class TokenStoreTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TokenStoreTest, HoldsTheCorpusAndItsSplit) {
+TEST_F(TokenStoreTest, SplitsTheCorpus) {
   std::string text;
   for (int i = 0; i < 1005; ++i) text += i % 3 == 0 ? "é" : "a";
   Corpus corpus({write("a.txt", text)});
@@ -88,7 +88,7 @@ TEST_F(TokenStoreTest, PutsTheEndOfTextBetweenDocuments) {
   EXPECT_EQ(half.training().bytes, 2);
 }
 
-TEST_F(TokenStoreTest, ReusesACacheFileThatFits) {
+TEST_F(TokenStoreTest, ReusesAMatchingCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")});
   const Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore memory(corpus, tokenizer, {}), built(corpus, tokenizer, cached());
@@ -105,7 +105,7 @@ TEST_F(TokenStoreTest, ReusesACacheFileThatFits) {
   EXPECT_EQ(list_files(folder_ / "cache"), std::vector<std::string>{"tokens.bin"});
 }
 
-TEST_F(TokenStoreTest, BuildsTheCacheFileAgainWhereItDoesNotFit) {
+TEST_F(TokenStoreTest, RebuildsAMismatchedCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")}), other({write("b.txt", "abcabcabcabd")});
   const Tokenizer tokenizer = train_character_tokenizer(corpus),
                   small = train_character_tokenizer(corpus, 3);
@@ -122,7 +122,7 @@ TEST_F(TokenStoreTest, BuildsTheCacheFileAgainWhereItDoesNotFit) {
   EXPECT_TRUE(reused(other, small, 0.5));
 }
 
-TEST_F(TokenStoreTest, BuildsADamagedCacheFileAgain) {
+TEST_F(TokenStoreTest, RebuildsADamagedCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")});
   const Tokenizer tokenizer = train_character_tokenizer(corpus);
   const TokenStore built(corpus, tokenizer, cached());
@@ -144,7 +144,7 @@ TEST_F(TokenStoreTest, BuildsADamagedCacheFileAgain) {
   }
 }
 
-TEST_F(TokenStoreTest, LeavesNoPartOfACacheFileBehind) {
+TEST_F(TokenStoreTest, RemovesAPartialCacheFile) {
   Corpus corpus({write("a.txt", "abcabcabcabc")});
   const Tokenizer tokenizer = train_character_tokenizer(corpus);
   make_directories(folder_ / "cache");
@@ -176,7 +176,7 @@ TEST_F(TokenStoreTest, StoresWideIdsOfALargeVocabulary) {
   EXPECT_EQ(last, 69999);
 }
 
-TEST_F(TokenStoreTest, RefusesAPartThatIsNone) {
+TEST_F(TokenStoreTest, RefusesAnInvalidFraction) {
   Corpus corpus({write("a.txt", "abc")});
   const Tokenizer tokenizer = train_character_tokenizer(corpus);
   for (const double validation : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {

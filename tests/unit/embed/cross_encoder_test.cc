@@ -13,7 +13,7 @@ class CrossEncoderTest : public testing::Test {
   GoldenFolder folder_{"cross_encoder"};
 };
 
-TEST_F(CrossEncoderTest, GivesTheReferencesNumbers) {
+TEST_F(CrossEncoderTest, MatchesTheReference) {
   const CrossEncoder model = open();
   const auto texts = folder_.texts();
   const auto pairs = tokenize_all(texts.size(), [&](size_t i) {
@@ -26,21 +26,21 @@ TEST_F(CrossEncoderTest, GivesTheReferencesNumbers) {
   EXPECT_LT(largest_difference(scores.view({scores.dim(0)}), folder_.expected("scores")), 1e-5);
 }
 
-TEST_F(CrossEncoderTest, TheActivationIsFoundInEachOfItsPlaces) {
+TEST_F(CrossEncoderTest, FindsTheActivationInAllFiles) {
   const char* own = "config_sentence_transformers.json";
   EXPECT_EQ(open().activation, Activation::sigmoid);
   folder_.set(own, "activation_fn", "torch.nn.modules.linear.Identity");
   EXPECT_FALSE(open().activation.has_value());
   folder_.set(own, "activation_fn", absent);
-  EXPECT_EQ(open().activation, Activation::sigmoid);  // of one label, if nothing says otherwise
+  EXPECT_EQ(open().activation, Activation::sigmoid);  // the default for one label
   folder_.set("config.json", "sbert_ce_default_activation_function", "torch.nn.Tanh");
   EXPECT_EQ(open().activation, Activation::tanh);
   folder_.set("config.json", "sentence_transformers", {{"activation_fn", "torch.nn.Identity"}});
   EXPECT_FALSE(open().activation.has_value());
 }
 
-TEST_F(CrossEncoderTest, OtherModelsAreRefused) {
-  expect_error(ErrorKind::Unsupported, {"no sequence classifier"},
+TEST_F(CrossEncoderTest, RefusesOtherModels) {
+  expect_error(ErrorKind::Unsupported, {"not a sequence classifier"},
                [] { CrossEncoder::open("tests/goldens/sentence_model", Weights::mapped); });
 }
 

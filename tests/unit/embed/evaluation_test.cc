@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-TEST(Correlation, OfKnownLists) {
-  EXPECT_NEAR(pearson({1, 2, 3, 4}, {2, 4, 6, 9}), 0.9943767126843688, 1e-12);  // scipy's
+TEST(Correlation, MatchesKnownValues) {
+  EXPECT_NEAR(pearson({1, 2, 3, 4}, {2, 4, 6, 9}), 0.9943767126843688, 1e-12);  // from scipy
   EXPECT_NEAR(spearman({1, 2, 3, 4}, {2, 4, 6, 9}), 1, 1e-12);
   EXPECT_NEAR(spearman({1, 2, 2, 3}, {4, 1, 3, 2}), -0.632455532033676, 1e-12);  // with a tie
   EXPECT_EQ(spearman({1, 1, 1}, {1, 2, 3}), 0);
@@ -20,7 +20,7 @@ std::vector<ScoredPair> read(const std::string& text) {
   return read_scored_pairs(folder / "pairs");
 }
 
-TEST(ScoredPairs, OfEachFormat) {
+TEST(ScoredPairs, ReadEachFormat) {
   for (const std::string text :
        {"\"a, b\",\"say \"\"x\"\"\",2.5\nc,d,1\n",
         "sentence1\tsentence2\tscore\na, b\tsay \"x\"\t2.5\r\nc\td\t1",
@@ -36,7 +36,7 @@ TEST(ScoredPairs, OfEachFormat) {
   EXPECT_EQ(read("\"two\nlines\",b,1").at(0).first, "two\nlines");
 }
 
-TEST(ScoredPairs, SayWhichRecordIsWrong) {
+TEST(ScoredPairs, NameTheInvalidRecord) {
   expect_error(ErrorKind::BadFile, {"record 2", "2 fields"}, [] { read("a,b,1\nc,d\n"); });
   expect_error(ErrorKind::BadFile, {"record 2", "no number"}, [] { read("a,b,1\nc,d,nan\n"); });
   expect_error(ErrorKind::BadFile, {"record 2"},
@@ -44,7 +44,7 @@ TEST(ScoredPairs, SayWhichRecordIsWrong) {
   expect_error(ErrorKind::BadFile, {"nonesuch"}, [] { read_scored_pairs("/nonesuch"); });
 }
 
-TEST(TextExamples, TheFirstRecordDecidesTheKind) {
+TEST(TextExamples, HaveTheKindOfTheFirstRecord) {
   const TemporaryFolder folder;
   const auto examples = [&](const std::string& text) {
     write_file_atomically(folder / "examples", text);

@@ -11,7 +11,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-TEST(RankingLoss, IsTheCrossEntropyOfTheRightCandidate) {
+TEST(RankingLoss, IsTheCrossEntropyOfThePositive) {
   const Tensor a = from({1, 0, 0, 1}, {2, 2}), c = from({1, 0, 0, 1, 0.6f, 0.8f}, {3, 2});
   const double first = -std::log(std::exp(2) / (std::exp(2) + 1 + std::exp(1.2)));
   const double second = -std::log(std::exp(2) / (std::exp(2) + 1 + std::exp(1.6)));
@@ -23,14 +23,14 @@ TEST(CosineLoss, IsTheMeanSquaredError) {
   EXPECT_NEAR(cosine_loss(a, b, {0.5f, -1}).data_as<float>()[0], (0.01 + 4) / 2, 1e-6);
 }
 
-TEST(FirstDimensions, AreOfLengthOne) {
+TEST(FirstDimensions, HaveUnitLength) {
   const auto y = to_floats(first_dimensions(from({3, 4, 9, 0, 2, 1}, {2, 3}), 2));
   EXPECT_NEAR(y[0], 0.6, 1e-6);
   EXPECT_NEAR(y[1], 0.8, 1e-6);
   EXPECT_NEAR(y[3], 1, 1e-6);
 }
 
-TEST(Losses, GradientsAreThoseOfTheFormulas) {
+TEST(EmbeddingLosses, HaveTheGradientsOfTheFormulas) {
   const Inputs inputs = {test::normal({3, 5}, 1), test::normal({4, 5}, 2)};
   test::check_gradients(inputs, [](const Inputs& x) {
     return ranking_loss(unit_length(x[0]), first_dimensions(x[1], 5), 0.3f);
@@ -41,7 +41,7 @@ TEST(Losses, GradientsAreThoseOfTheFormulas) {
   test::check_gradients({inputs[0]}, [](const Inputs& x) { return inner_product(x[0], x[0]); });
 }
 
-TEST(Losses, RefuseShapesThatDoNotFit) {
+TEST(EmbeddingLosses, RefuseMismatchedShapes) {
   const Tensor a = zeros({2, 3}), b = zeros({1, 3}), c = zeros({2, 4});
   expect_error(ErrorKind::InvalidArgument, {"ranking_loss"}, [&] { ranking_loss(a, b, 1); });
   expect_error(ErrorKind::InvalidArgument, {"ranking_loss"}, [&] { ranking_loss(a, c, 1); });

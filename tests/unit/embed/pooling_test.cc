@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Two texts, of three tokens and of one, whose padding holds what must not be seen.
+// Two texts, of three tokens and of one; the padding has values that must not be used.
 const Tensor hidden = from({1, -2, 3, 4, 5, 0, /**/ 7, 8, 99, 99, -99, 99}, {2, 3, 2});
 const std::vector<Interval> tokens = {{0, 3}, {0, 1}};
 
@@ -21,7 +21,7 @@ void expect_near(const std::vector<float>& found, const std::vector<float>& expe
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << i;
 }
 
-TEST(TokenPooling, IsWhatItsNameSays) {
+TEST(TokenPooling, MatchesItsDefinition) {
   const float root = std::sqrt(3.0f);
   expect_near(pooled(TokenPooling::cls), {1, -2, 7, 8});
   expect_near(pooled(TokenPooling::last), {5, 0, 7, 8});
@@ -31,7 +31,7 @@ TEST(TokenPooling, IsWhatItsNameSays) {
   expect_near(pooled(TokenPooling::weighted_mean), {22.0f / 6, 1, 7, 8});
 }
 
-TEST(TokenPooling, LeavesOutAPromptButKeepsPlaces) {
+TEST(TokenPooling, ExcludesAPromptButKeepsPositions) {
   const std::vector<Interval> rows = {{1, 3}, {0, 1}};
   expect_near(pooled(TokenPooling::cls, rows), {3, 4, 7, 8});
   expect_near(pooled(TokenPooling::mean, rows), {4, 2, 7, 8});
@@ -45,7 +45,7 @@ TEST(TokenPooling, RefusesRowsWithoutTokens) {
     });
 }
 
-TEST(TokenPooling, GradientsAreThoseOfTheFormulas) {
+TEST(TokenPooling, HasTheGradientsOfTheFormulas) {
   const std::vector<Interval> rows = {{1, 4}, {0, 2}};
   for (const TokenPooling mode :
        {TokenPooling::cls, TokenPooling::max, TokenPooling::mean, TokenPooling::mean_sqrt_len,
@@ -56,12 +56,12 @@ TEST(TokenPooling, GradientsAreThoseOfTheFormulas) {
     });
 }
 
-TEST(UnitLength, OfAZeroIsAZero) {
+TEST(UnitLength, OfAZeroVectorIsZero) {
   const std::vector<float> y = to_floats(unit_length(from({3, 4, 0, 0, 3e-8f, 4e-8f}, {3, 2})));
   expect_near(y, {0.6f, 0.8f, 0, 0, 0.6f, 0.8f});
 }
 
-TEST(ConcatWidth, PutsRowsSideBySide) {
+TEST(ConcatWidth, ConcatenatesRows) {
   const Tensor a = from({1, 2, 3, 4}, {2, 2}), b = from({5, 6, 7, 8}, {2, 2});
   expect_near(to_floats(concat_width({a, b, a})), {1, 2, 5, 6, 1, 2, 3, 4, 7, 8, 3, 4});
 }

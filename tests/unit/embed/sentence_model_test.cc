@@ -1,5 +1,5 @@
-// A sentence-transformers directory gives what sentence-transformers gives, and its parts what
-// their files say.
+// A sentence-transformers directory gives the results of sentence-transformers, and each module
+// follows its files.
 
 #include "embed/sentence_model.h"
 
@@ -33,7 +33,7 @@ class SentenceModelTest : public testing::Test {
   SentenceModel open() const { return SentenceModel::open(folder_.path(), Weights::mapped); }
   Tensor now() const { return vectors(open(), folder_.texts()); }
 
-  // Only the Transformer and a pooling stay.
+  // Keeps only the Transformer and a pooling module.
   void keep_pooling(const nlohmann::json& config) const {
     nlohmann::json modules = folder_.read("modules.json");
     modules.erase(modules.begin() + 2, modules.end());
@@ -46,7 +46,7 @@ class SentenceModelTest : public testing::Test {
   GoldenFolder folder_{"sentence_model"};
 };
 
-TEST_F(SentenceModelTest, GivesTheReferencesVectors) {
+TEST_F(SentenceModelTest, MatchesTheReference) {
   const SentenceModel model = open();
   EXPECT_EQ(model.modules.width, 10);
   EXPECT_EQ(model.format.most(), 12);
@@ -58,7 +58,7 @@ TEST_F(SentenceModelTest, GivesTheReferencesVectors) {
             kClose);
 }
 
-TEST_F(SentenceModelTest, AVectorIsTheSameToTheBitInAnyCompany) {
+TEST_F(SentenceModelTest, GivesTheSameBitsInAnyBatch) {
   const SentenceModel model = open();
   const auto texts = folder_.texts();
   const Tensor together = vectors(model, texts);
@@ -70,13 +70,13 @@ TEST_F(SentenceModelTest, AVectorIsTheSameToTheBitInAnyCompany) {
     EXPECT_EQ(to_floats(vectors(model, texts, "", most)), to_floats(together)) << most;
 }
 
-TEST_F(SentenceModelTest, PackedWeightsGiveTheSameVectors) {
+TEST_F(SentenceModelTest, GivesTheSameVectorsWithPackedWeights) {
   const SentenceModel packed = SentenceModel::open(folder_.path(), Weights::packed);
   EXPECT_LT(largest_difference(vectors(packed, folder_.texts()), folder_.expected("vectors")),
             kClose);
 }
 
-TEST_F(SentenceModelTest, NeedsNoPooler) {
+TEST_F(SentenceModelTest, IgnoresAMissingPooler) {
   auto tensors = std::map<std::string, Tensor>();
   const SafeTensors file(folder_ / "model.safetensors");
   for (const StoredTensor& stored : file.stored())
@@ -86,7 +86,7 @@ TEST_F(SentenceModelTest, NeedsNoPooler) {
   EXPECT_LT(largest_difference(now(), folder_.expected("vectors")), kClose);
 }
 
-TEST_F(SentenceModelTest, PoolsInEachWayByBothSpellings) {
+TEST_F(SentenceModelTest, ReadsBothSpellingsOfPooling) {
   const std::vector<std::pair<std::string, std::string>> names = {
       {"cls", "pooling_mode_cls_token"},
       {"max", "pooling_mode_max_tokens"},
@@ -104,11 +104,11 @@ TEST_F(SentenceModelTest, PoolsInEachWayByBothSpellings) {
   }
 }
 
-TEST_F(SentenceModelTest, SeveralPoolingsStandSideBySideInTheirOrder) {
+TEST_F(SentenceModelTest, ConcatenatesSeveralPoolings) {
   keep_pooling({{"pooling_mode_lasttoken", true}, {"pooling_mode_max_tokens", true}});
   EXPECT_EQ(
       open().modules.pooling.modes,
-      (std::vector{TokenPooling::max, TokenPooling::last}));  // the keys' order does not count
+      (std::vector{TokenPooling::max, TokenPooling::last}));  // the order of the keys has no effect
   EXPECT_EQ(open().modules.width, 32);
   keep_pooling({{"pooling_mode", {"lasttoken", "max"}}});
   EXPECT_EQ(open().modules.pooling.modes, (std::vector{TokenPooling::last, TokenPooling::max}));
@@ -116,7 +116,7 @@ TEST_F(SentenceModelTest, SeveralPoolingsStandSideBySideInTheirOrder) {
   EXPECT_EQ(open().modules.pooling.modes, std::vector{TokenPooling::mean});
 }
 
-TEST_F(SentenceModelTest, LayersAreWeighted) {
+TEST_F(SentenceModelTest, WeightsLayers) {
   keep_pooling({{"pooling_mode", "mean"}});
   nlohmann::json modules = folder_.read("modules.json");
   const nlohmann::json layers = {{"type", "x.WeightedLayerPooling"}, {"path", "layers"}};
@@ -133,7 +133,7 @@ TEST_F(SentenceModelTest, LayersAreWeighted) {
   refused(ErrorKind::BadFile, {"layer_weights", "sum to 0"});
 }
 
-TEST_F(SentenceModelTest, WithoutModulesItIsTheMeanAndSaysSo) {
+TEST_F(SentenceModelTest, UsesTheMeanWithoutModulesAndWarns) {
   remove_tree(folder_ / "modules.json");
   const SentenceModel model = open();
   EXPECT_EQ(model.warnings.size(), 1u);
@@ -141,7 +141,7 @@ TEST_F(SentenceModelTest, WithoutModulesItIsTheMeanAndSaysSo) {
   EXPECT_LT(largest_difference(now(), folder_.expected("pool.mean")), kClose);
 }
 
-TEST_F(SentenceModelTest, MaximumLengthComesFromTheFirstThatSaysOne) {
+TEST_F(SentenceModelTest, ReadsTheMaximumLengthFromTheFirstFile) {
   folder_.write("sentence_bert_config.json", {{"max_seq_length", 7}, {"do_lower_case", true}});
   EXPECT_EQ(open().format.most(), 7);
   folder_.write("sentence_bert_config.json", {{"max_seq_length", nullptr}});
@@ -152,7 +152,7 @@ TEST_F(SentenceModelTest, MaximumLengthComesFromTheFirstThatSaysOne) {
   refused(ErrorKind::InvalidArgument, {"maximum length", "2 tokens"});
 }
 
-TEST_F(SentenceModelTest, MissingAndUnknownPartsAreRefusedByName) {
+TEST_F(SentenceModelTest, NamesMissingAndUnknownParts) {
   remove_tree(folder_ / "1_Pooling/config.json");
   refused(ErrorKind::BadFile, {"1_Pooling/config.json"});
   folder_.write("1_Pooling/config.json", {{"pooling_mode", "median"}});
@@ -171,7 +171,7 @@ TEST_F(SentenceModelTest, MissingAndUnknownPartsAreRefusedByName) {
   }
 }
 
-TEST_F(SentenceModelTest, DenseMustFit) {
+TEST_F(SentenceModelTest, RefusesAMismatchedDenseLayer) {
   folder_.set("2_Dense/config.json", "in_features", 31);
   refused(ErrorKind::BadFile, {"2_Dense/config.json", "31", "32"});
   folder_.set("2_Dense/config.json", "in_features", 32);
@@ -188,7 +188,7 @@ TEST_F(SentenceModelTest, DenseMustFit) {
   refused(ErrorKind::BadFile, {"2_Dense"});
 }
 
-TEST_F(SentenceModelTest, HostileModuleListsAreRefused) {
+TEST_F(SentenceModelTest, RefusesHostileModuleLists) {
   for (const char* path : {"../1_Pooling", "/etc", "1_Pooling/../../x", ".."}) {
     nlohmann::json modules = folder_.read("modules.json");
     modules[1]["path"] = path;
@@ -208,7 +208,7 @@ TEST_F(SentenceModelTest, HostileModuleListsAreRefused) {
   refused(ErrorKind::Unsupported, {"no Pooling"});
 }
 
-TEST_F(SentenceModelTest, PromptsAndSimilarityAreChecked) {
+TEST_F(SentenceModelTest, ChecksPromptsAndSimilarity) {
   const char* file = "config_sentence_transformers.json";
   folder_.set(file, "default_prompt_name", "nonesuch");
   refused(ErrorKind::BadFile, {file, "nonesuch"});

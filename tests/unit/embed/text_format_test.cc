@@ -17,7 +17,7 @@ class TextFormatTest : public testing::Test {
   GoldenFolder folder_{"cross_encoder"};
 };
 
-TEST_F(TextFormatTest, IsWhatTheTokenizerGives) {
+TEST_F(TextFormatTest, MatchesTheTokenizer) {
   const TextFormat longest = format(100);
   const Tokenizer& tokenizer = longest.tokenizer();
   const EncodingOptions whole{.truncate_and_pad = false};
@@ -33,7 +33,7 @@ TEST_F(TextFormatTest, IsWhatTheTokenizerGives) {
   EXPECT_EQ(longest.trailing(), 1);
 }
 
-TEST_F(TextFormatTest, CutsTheTextAndKeepsTheSpecialTokens) {
+TEST_F(TextFormatTest, TruncatesTheTextAndKeepsSpecialTokens) {
   const TokenizedText text = format(4).text("the fox sees the bird");
   EXPECT_EQ(text.ids, (Ids{2, 6, 7, 3}));
   EXPECT_EQ(text.cut, 3);
@@ -44,7 +44,7 @@ TEST_F(TextFormatTest, CutsTheTextAndKeepsTheSpecialTokens) {
   EXPECT_EQ(format(4).text("the fox").cut, 0);
 }
 
-TEST_F(TextFormatTest, RefusesALengthWithoutRoom) {
+TEST_F(TextFormatTest, RefusesALengthWithoutRoomForText) {
   expect_error(ErrorKind::InvalidArgument, {"maximum length", "2 of them special"},
                [&] { format(2); });
   expect_error(ErrorKind::InvalidArgument, {"maximum length", "two texts"},

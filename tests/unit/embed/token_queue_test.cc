@@ -1,4 +1,5 @@
-// Texts of many callers share batches, and each caller gets what it would get alone.
+// Texts of many callers share batches; each caller receives the results that it would receive
+// alone.
 
 #include "embed/token_queue.h"
 
@@ -20,8 +21,8 @@ TokenizedText text_of(int32_t first, size_t length) {
   return text;
 }
 
-// A model that tells of each text its first token and its length, and remembers its batches. It
-// computes only while it is let.
+// A model that returns the first token and the length of each text, and records its batches. It
+// computes only when the test permits it.
 class TokenQueueTest : public testing::Test {
  protected:
   Tensor model(const TokenBatch& batch, int64_t group) {
@@ -66,7 +67,7 @@ class TokenQueueTest : public testing::Test {
     }
     return *queue_;
   }
-  // Of a batch that has begun: nothing of what comes next is part of it.
+  // Waits for the start of a batch, so that later texts are not part of it.
   std::future<Rows> occupy() {
     std::future<Rows> first = add({text_of(1, 1)});
     while (queue().status().batches == 0) std::this_thread::yield();
@@ -81,10 +82,10 @@ class TokenQueueTest : public testing::Test {
   std::vector<std::vector<int64_t>> lengths_;
   std::vector<int64_t> groups_;
   uint64_t last_ = 0;
-  std::optional<TokenQueue> queue_;  // last: its thread uses the others
+  std::optional<TokenQueue> queue_;  // declared last: its thread uses the others
 };
 
-TEST_F(TokenQueueTest, GivesEachCallerItsOwnRows) {
+TEST_F(TokenQueueTest, ReturnsToEachCallerItsRows) {
   std::vector<std::future<Rows>> all;
   for (int32_t caller = 0; caller < 50; ++caller) {
     std::vector<TokenizedText> texts;
@@ -107,7 +108,7 @@ TEST_F(TokenQueueTest, GivesEachCallerItsOwnRows) {
   EXPECT_EQ(queue().status().requests, 50);
 }
 
-TEST_F(TokenQueueTest, WhatWaitsSharesBatchesByLength) {
+TEST_F(TokenQueueTest, BatchesWaitingTextsByLength) {
   options_.batch_tokens = 400;
   let(false);
   auto first = occupy();
@@ -120,7 +121,7 @@ TEST_F(TokenQueueTest, WhatWaitsSharesBatchesByLength) {
   EXPECT_EQ(lengths_[2], (std::vector<int64_t>{48, 50, 52}));
 }
 
-TEST_F(TokenQueueTest, BatchesKeepToTheirTokensAndGroups) {
+TEST_F(TokenQueueTest, LimitsTheTokensAndGroupsOfABatch) {
   options_.batch_tokens = 200;
   let(false);
   auto first = occupy();
@@ -132,10 +133,10 @@ TEST_F(TokenQueueTest, BatchesKeepToTheirTokensAndGroups) {
   for (const auto& batch : lengths_) {
     EXPECT_TRUE(batch.size() == 1 || batch.size() * 50 <= 200);
   }
-  EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "two of each group, and the long one alone";
+  EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "two of each group, and a batch for the long text";
 }
 
-TEST_F(TokenQueueTest, ManyTextsOfOneCallerDoNotHoldUpAnother) {
+TEST_F(TokenQueueTest, ServesCallersFairly) {
   options_.batch_tokens = 100;
   let(false);
   auto first = occupy();
@@ -148,7 +149,7 @@ TEST_F(TokenQueueTest, ManyTextsOfOneCallerDoNotHoldUpAnother) {
   EXPECT_LE(its_batch - lengths_.begin(), 3);
 }
 
-TEST_F(TokenQueueTest, RefusesWhenTooMuchWaits) {
+TEST_F(TokenQueueTest, RefusesTooManyWaitingTexts) {
   options_.most_waiting = 2;
   let(false);
   auto first = occupy();
@@ -160,12 +161,12 @@ TEST_F(TokenQueueTest, RefusesWhenTooMuchWaits) {
   EXPECT_EQ(second.get(), (Rows{1, 3}));
 }
 
-TEST_F(TokenQueueTest, RefusesWhenTooManyTokensWait) {
+TEST_F(TokenQueueTest, RefusesTooManyWaitingTokens) {
   options_.most_tokens = 100;
   let(false);
   auto first = occupy();
   auto second = add({text_of(1, 101)});
-  EXPECT_NE(last_, 0u) << "one that is larger than the limit is taken while there is room";
+  EXPECT_NE(last_, 0u) << "a text above the limit is accepted while the queue is empty";
   add({text_of(1, 1)});
   EXPECT_EQ(last_, 0u);
   let(true);
@@ -173,7 +174,7 @@ TEST_F(TokenQueueTest, RefusesWhenTooManyTokensWait) {
   EXPECT_EQ(add({text_of(1, 1)}).get(), (Rows{1, 1}));
 }
 
-TEST_F(TokenQueueTest, CancelledTextsAreNotComputed) {
+TEST_F(TokenQueueTest, SkipsCancelledTexts) {
   let(false);
   auto first = occupy();
   auto second = add({text_of(1, 30), text_of(2, 31)});
@@ -184,10 +185,10 @@ TEST_F(TokenQueueTest, CancelledTextsAreNotComputed) {
   let(true);
   EXPECT_EQ(third.get(), (Rows{3, 30}));
   EXPECT_EQ(lengths_.back(), std::vector<int64_t>{30});
-  EXPECT_THROW(second.get(), std::future_error) << "its promise went with it";
+  EXPECT_THROW(second.get(), std::future_error) << "its promise is destroyed";
 }
 
-TEST_F(TokenQueueTest, AnErrorEndsItsBatchAlone) {
+TEST_F(TokenQueueTest, FailsOneBatchOnAnError) {
   let(false);
   auto first = occupy();
   auto poisoned = add({text_of(kPoison, 300)});
@@ -197,7 +198,7 @@ TEST_F(TokenQueueTest, AnErrorEndsItsBatchAlone) {
   EXPECT_EQ(sound.get(), (Rows{4, 20}));
 }
 
-TEST_F(TokenQueueTest, TheEndDropsWhatWaits) {
+TEST_F(TokenQueueTest, DropsWaitingTextsOnDestruction) {
   let(false);
   auto first = occupy();
   auto second = add({text_of(1, 30)});

@@ -1,4 +1,5 @@
-// A GPT-2 directory, whole and damaged: what is wrong is refused by name, what is odd is told.
+// A GPT-2 directory, intact and damaged: errors are refused by name, and suspicious contents give
+// warnings.
 
 #include "families/directory.h"
 
@@ -26,14 +27,14 @@ class Directory : public testing::Test {
   }
   void write_config(const nlohmann::json& config) {
     std::string text = config.dump();
-    // JSON's own type has no place for it.
+    // JSON cannot represent it.
     if (const size_t at = text.find("\"1e400\""); at != text.npos) text.replace(at, 7, "1e400");
     write_file_atomically(folder_ / "config.json", text);
   }
   void write_tensors() { write_safetensors(folder_ / "model.safetensors", tensors_); }
   ModelFiles open() { return open_model_files(folder_.path(), Weights::owned); }
 
-  // The message, or "" where the directory is accepted.
+  // Returns the error message, or "" if the directory is accepted.
   std::string message_with(const char* key, const nlohmann::json& value) {
     nlohmann::json config = config_;
     if (value.is_discarded())
@@ -59,7 +60,7 @@ class Directory : public testing::Test {
 
 const nlohmann::json kAbsent(nlohmann::json::value_t::discarded);
 
-TEST_F(Directory, EachTensorIsSavedAsItWasStored) {
+TEST_F(Directory, TensorsKeepTheirDtype) {
   tensors_["transformer.h.0.mlp.c_fc.weight"] =
       convert(tensors_["transformer.h.0.mlp.c_fc.weight"], DType::bf16);
   tensors_["transformer.wte.weight"] = narrow_to_halves(tensors_["transformer.wte.weight"]);
@@ -77,10 +78,10 @@ TEST_F(Directory, EachTensorIsSavedAsItWasStored) {
   for (const StoredTensor& tensor : after.stored()) EXPECT_EQ(tensor.type, "F32") << tensor.name;
 }
 
-TEST_F(Directory, EveryKeyIsHeldToItsValues) {
+TEST_F(Directory, EveryKeyIsChecked) {
   struct Key {
     const char* name;
-    bool optional, zero;  // may be absent or null; may be 0
+    bool optional, zero;  // may be unset or null; may be 0
   };
   for (const Key& key : std::vector<Key>{{"vocab_size", false, false},
                                          {"n_positions", false, false},
@@ -123,7 +124,7 @@ TEST_F(Directory, AnUnknownFamilyIsRefused) {
   EXPECT_NE(message_with("model_type", "gpt3").find("did you mean gpt2?"), std::string::npos);
 }
 
-TEST_F(Directory, AllWrongTensorsInOneMessage) {
+TEST_F(Directory, AllInvalidTensorsAreListedInOneError) {
   tensors_.erase("transformer.ln_f.bias");
   tensors_["transformer.h.0.ln_1.weight"] = zeros({9});
   tensors_["transformer.h.7.ln_1.weight"] = zeros({8});
@@ -134,7 +135,7 @@ TEST_F(Directory, AllWrongTensorsInOneMessage) {
                [&] { open(); });
 }
 
-TEST_F(Directory, TheFilesOwnHeadWins) {
+TEST_F(Directory, AnUntiedHeadInTheFileIsUsed) {
   tensors_["lm_head.weight"] = full({11, 8}, 0.5);
   write_tensors();
   const ModelFiles files = open();
@@ -144,7 +145,7 @@ TEST_F(Directory, TheFilesOwnHeadWins) {
   EXPECT_EQ(files.model.head.output.weight.value.data_as<float>()[3], 0.5f);
 }
 
-TEST_F(Directory, TheSameHeadTwiceIsTied) {
+TEST_F(Directory, AHeadEqualToTheEmbeddingIsTied) {
   tensors_["lm_head.weight"] = tensors_["transformer.wte.weight"];
   write_tensors();
   const ModelFiles files = open();
@@ -152,7 +153,7 @@ TEST_F(Directory, TheSameHeadTwiceIsTied) {
   EXPECT_TRUE(files.model.spec.head.tied);
 }
 
-TEST_F(Directory, WeightsThatAreNoNumbersAreTold) {
+TEST_F(Directory, NonFiniteWeightsAreReported) {
   tensors_["transformer.ln_f.bias"].data_as<float>()[1] = NAN;
   write_tensors();
   const auto warnings = open().warnings;
@@ -164,7 +165,7 @@ TEST_F(Directory, EndIdsComeFromTheGenerationConfig) {
   EXPECT_EQ(open().end_ids, std::vector<int32_t>{2});
 }
 
-TEST(Origin, WritingAndLabelsHaveTheirOwnFileFirst) {
+TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {
   Origin origin;
   origin.carried = {{"decoder_start_token_id", 4}, {"pad_token_id", 1}};
   origin.generation = {{"decoder_start_token_id", 2}, {"bos_token_id", 3}};
@@ -175,7 +176,7 @@ TEST(Origin, WritingAndLabelsHaveTheirOwnFileFirst) {
   EXPECT_FALSE(special_id(origin, "eos_token_id"));
 }
 
-// transformers' Whisper reads the key and multiplies nothing by it.
+// transformers' Whisper reads the key but does not multiply by it.
 TEST(Whisper, DoesNotScaleItsEmbeddings) {
   const nlohmann::json config = {
       {"vocab_size", 11},          {"d_model", 8},         {"scale_embedding", true},
@@ -188,7 +189,7 @@ TEST(Whisper, DoesNotScaleItsEmbeddings) {
   EXPECT_FALSE(spec.scaled_embedding);
 }
 
-TEST(Registry, TheFirstFamilyThatCanSayIt) {
+TEST(Registry, SelectsTheFirstFamilyThatCanExpressASpec) {
   EXPECT_STREQ(family_for(small()).model_type, "gpt2");
   const auto change = [](auto f) {
     Spec spec = small();

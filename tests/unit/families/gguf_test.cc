@@ -1,4 +1,4 @@
-// Models in GGUF files: each architecture both ways, and files that do not hold together.
+// Models in GGUF files: each architecture is written and read, and inconsistent files are refused.
 
 #include "families/gguf.h"
 
@@ -16,7 +16,7 @@ namespace {
 struct GgufVariant {
   const char* name;
   const char* architecture;  // general.architecture
-  const Family* family;      // of Hugging Face's files; null = as it is without an origin
+  const Family* family;      // of the Hugging Face files; null = no origin
   void (*change)(Spec&);
 };
 
@@ -64,7 +64,7 @@ void write(const std::string& path, Transformer& model, const Family* family,
 
 class GgufRoundTrip : public testing::TestWithParam<GgufVariant> {};
 
-TEST_P(GgufRoundTrip, ChangesNothing) {
+TEST_P(GgufRoundTrip, PreservesSpecAndWeights) {
   Spec spec = small_spec();
   GetParam().change(spec);
   Transformer model(validated(spec));
@@ -80,7 +80,7 @@ TEST_P(GgufRoundTrip, ChangesNothing) {
     EXPECT_EQ(files.origin.family, GetParam().family);
   }
   Spec expected = model.spec;
-  expected.decoder->ffn.experts.balance = 0;  // of training, which GGUF does not know
+  expected.decoder->ffn.experts.balance = 0;  // a training option, which GGUF does not store
   EXPECT_EQ(write_spec(files.model.spec), write_spec(expected));
   EXPECT_EQ(write_spec(read_gguf_spec(path)), write_spec(expected));
   std::map<std::string, Tensor> values;
@@ -88,7 +88,7 @@ TEST_P(GgufRoundTrip, ChangesNothing) {
   files.model.each([&](const std::string& name, Parameter& p) {
     const std::vector<float> read = to_floats(p.value), written = to_floats(values.at(name));
     ASSERT_EQ(read.size(), written.size()) << name;
-    // A gain w is stored as 1 + w, of which the last bit may be lost.
+    // A gain w is stored as 1 + w, which may lose its last bit.
     for (size_t i = 0; i < read.size(); ++i) ASSERT_NEAR(read[i], written[i], 1e-7f) << name;
   });
 
@@ -202,7 +202,7 @@ class GgufModelFiles : public testing::Test {
  protected:
   GgufModelFiles() : model(validated(small_spec())) { initialise(model, 1); }
 
-  // The file with more metadata than the model's, or an architecture alone.
+  // Adds metadata to the model's file, or writes an architecture alone.
   void write_with(const std::function<void(GgufMetadata&)>& more) {
     GgufModel file(model, nullptr, "F32");
     more(file.metadata);
@@ -219,7 +219,7 @@ class GgufModelFiles : public testing::Test {
   std::string path = folder / "model.gguf";
 };
 
-TEST_F(GgufModelFiles, PairsOfRowsAreNeighbours) {
+TEST_F(GgufModelFiles, RotaryPairsAreNeighbours) {
   Tensor query;
   model.each([&](const std::string& name, Parameter& p) {
     if (name == "decoder.0.attention.query.weight") query = p.value;
@@ -227,12 +227,12 @@ TEST_F(GgufModelFiles, PairsOfRowsAreNeighbours) {
   write(path, model, nullptr);
   const Tensor stored =
       GgufTensors(std::make_shared<const Gguf>(path)).tensor("blk.0.attn_q.weight");
-  // Heads of 16 rows: row i turns with row i + 8, in the file with the next one.
+  // Heads of 16 rows: row i is rotated with row i + 8, and in the file with the next row.
   for (const auto& [row, ours] : {std::pair(0, 0), {1, 8}, {2, 1}, {3, 9}, {16, 16}, {17, 24}})
     EXPECT_EQ(to_floats(stored.rows(row, row + 1)), to_floats(query.rows(ours, ours + 1))) << row;
 }
 
-TEST_F(GgufModelFiles, Dtypes) {
+TEST_F(GgufModelFiles, DtypesArePreserved) {
   for (const auto& [block, tolerance] :
        {std::pair("F16", 1e-4), {"BF16", 1e-3}, {"Q8_0", 1e-3}, {"Q4_0", 2e-2}}) {
     write(path, model, nullptr, block);
@@ -267,7 +267,7 @@ TEST_F(GgufModelFiles, BlocksArePackedWithoutLoss) {
   }
 }
 
-TEST_F(GgufModelFiles, SpecialTokens) {
+TEST_F(GgufModelFiles, SpecialTokensAreRead) {
   write_with([](GgufMetadata& metadata) {
     metadata.integer("tokenizer.ggml.bos_token_id", 1);
     metadata.integer("tokenizer.ggml.eos_token_id", 2);
@@ -280,7 +280,7 @@ TEST_F(GgufModelFiles, SpecialTokens) {
   EXPECT_EQ(special_id(files.origin, "pad_token_id"), std::nullopt);
 }
 
-TEST_F(GgufModelFiles, Architecture) {
+TEST_F(GgufModelFiles, UnknownArchitecturesAreRefused) {
   const auto alone = [&](const GgufMetadata& metadata) {
     write_file_atomically(path, GgufImage(metadata, {}).pieces());
   };
@@ -305,7 +305,7 @@ TEST_F(GgufModelFiles, Architecture) {
                [&] { open_model_files(path, Weights::mapped); });
 }
 
-TEST_F(GgufModelFiles, Keys) {
+TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
   refused([](GgufMetadata& m) { m.integer("llama.new_idea", 1); },
           {"model.gguf: new_idea is not known"}, ErrorKind::Unsupported);
   refused([](GgufMetadata& m) { m.text("llama.rope.scaling.type", "wild"); },
@@ -323,7 +323,7 @@ TEST_F(GgufModelFiles, Keys) {
       {"sliding_window is not known"}, ErrorKind::Unsupported);
 }
 
-TEST_F(GgufModelFiles, Tensors) {
+TEST_F(GgufModelFiles, MissingAndUnknownTensorsAreRefused) {
   GgufModel file(model, nullptr, "F32");
   const float one = 1;
   std::vector<GgufTensor> tensors = file.tensors();
@@ -345,7 +345,7 @@ TEST_F(GgufModelFiles, Tensors) {
                [&] { open_model_files(path, Weights::mapped); });
 }
 
-TEST_F(GgufModelFiles, DamagedAnywhere) {
+TEST_F(GgufModelFiles, AnyDamageIsHarmless) {
   write_with([](GgufMetadata&) {});
   const std::string whole = read_file(path);
   std::mt19937 random(0);
@@ -362,7 +362,7 @@ TEST_F(GgufModelFiles, DamagedAnywhere) {
   }
 }
 
-TEST_F(GgufModelFiles, ModelsWithoutArchitecture) {
+TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
   Spec spec = small_spec();
   spec.decoder->norm.epsilon_outside = false;
   spec.decoder->ffn.activation = ActivationKind::relu;
@@ -371,8 +371,8 @@ TEST_F(GgufModelFiles, ModelsWithoutArchitecture) {
                [&] { GgufModel(other, nullptr, "F32"); });
 }
 
-// An encoder was tried as a decoder without heads, by which widths were then divided.
-TEST_F(GgufModelFiles, EncodersHaveNoArchitecture) {
+// Regression: an encoder was tried as a decoder without heads, and widths were divided by zero.
+TEST_F(GgufModelFiles, EncodersAreRefused) {
   Spec encoder = small_spec();
   encoder.encoder = encoder.decoder;
   Spec both = encoder;
@@ -392,7 +392,7 @@ TEST_F(GgufModelFiles, EncodersHaveNoArchitecture) {
                [&] { GgufModel(tagger, nullptr, "F32"); });
 }
 
-TEST_F(GgufModelFiles, NumbersThatBlocksCannotHoldAreRefused) {
+TEST_F(GgufModelFiles, NumbersOutOfRangeOfABlockAreRefused) {
   const float bad[] = {std::numeric_limits<float>::quiet_NaN(),
                        -std::numeric_limits<float>::infinity()};
   model.each([&](const std::string& name, Parameter& p) {

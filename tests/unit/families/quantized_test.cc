@@ -1,5 +1,4 @@
-// Models whose weights are packed or quantised: what they compute, and the directories that they
-// are kept in.
+// Models with packed or quantised weights: their results, and their directories.
 
 #include <cmath>
 #include <optional>
@@ -17,9 +16,9 @@
 namespace fovea {
 namespace {
 
-// GPT-2 transposes and fuses its matrices; a mixture of experts of our own has rules for experts.
+// GPT-2 transposes and fuses its matrices; fovea's mixture of experts has rules for experts.
 Spec gpt2(void (*change)(Spec&) = [](Spec&) {}) {
-  // A width that is not a multiple of a group.
+  // The width is not a multiple of a quantisation group.
   Spec s = test::small_decoder({.vocabulary = 77, .context = 16, .width = 72, .heads = 3});
   change(s);
   return validated(s);
@@ -41,7 +40,7 @@ Tensor logits_of(const Transformer& model) {
   return model.logits(model.hidden(ids, {}));
 }
 
-// Root of the mean square of a difference, as a share of the second's.
+// Returns the root of the mean squared difference, relative to that of b.
 double distance(const Tensor& a, const Tensor& b) {
   const auto x = to_floats(a), y = to_floats(b);
   double difference = 0, size = 0;
@@ -63,7 +62,7 @@ class Quantized : public testing::Test {
                   int64_t group = 32) {
     return open_model_files(folder.path(), Weights::packed, {format, group});
   }
-  // The quantised directory that `tamper` may then change.
+  // The quantised directory, which `tamper` may change.
   void save_quantized(WeightFormat format, int64_t group = 32) {
     save(gpt2());
     ModelFiles files = open(format, folder_, group);
@@ -84,7 +83,7 @@ class Quantized : public testing::Test {
   Transformer full_;
 };
 
-TEST_F(Quantized, FloatsComputeTheSameBits) {
+TEST_F(Quantized, PackedFloatsGiveTheSameBits) {
   for (const Spec& spec : specs()) {
     save(spec);
     const ModelFiles files = open(std::nullopt, folder_);
@@ -92,7 +91,7 @@ TEST_F(Quantized, FloatsComputeTheSameBits) {
   }
 }
 
-TEST_F(Quantized, RoundedWeightsComputeNearlyTheSame) {
+TEST_F(Quantized, RoundedWeightsGiveCloseResults) {
   for (const Spec& spec : specs()) {
     save(spec);
     const Tensor expected = logits_of(full_);
@@ -103,7 +102,7 @@ TEST_F(Quantized, RoundedWeightsComputeNearlyTheSame) {
   }
 }
 
-TEST_F(Quantized, ADirectoryKeepsEveryBit) {
+TEST_F(Quantized, DirectoriesPreserveEveryBit) {
   for (const Spec& spec : specs()) {
     for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
       for (const int64_t group : {32, 64}) {
@@ -115,7 +114,7 @@ TEST_F(Quantized, ADirectoryKeepsEveryBit) {
         EXPECT_EQ(read_json(quantized_ / "config.json")["quantization_config"]["group_size"],
                   group);
 
-        // Whatever is asked for, what is quantised stays so.
+        // Quantised weights stay quantised for any requested dtype.
         for (const Weights how : {Weights::packed, Weights::mapped}) {
           ModelFiles again = open_model_files(quantized_.path(), how);
           EXPECT_EQ(to_floats(logits_of(again.model)), to_floats(logits_of(files.model)));
@@ -129,7 +128,7 @@ TEST_F(Quantized, ADirectoryKeepsEveryBit) {
   }
 }
 
-TEST_F(Quantized, HalvesStayHalvesAroundIt) {
+TEST_F(Quantized, OtherTensorsKeepTheirDtype) {
   save(gpt2());
   ModelFiles files = open_model_files(folder_.path(), Weights::packed);
   files.origin.save_all_as(DType::bf16);
@@ -145,9 +144,9 @@ TEST_F(Quantized, HalvesStayHalvesAroundIt) {
   EXPECT_EQ(file.find("transformer.h.0.attn.c_attn.weight_scale")->shape, (Shape{216, 3}));
 }
 
-// Rounding to bf16 twice is rounding once: from the file's bf16 nothing is lost on the way to
-// packed bf16, and what was opened so is written as it was.
-TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
+// Rounding to bf16 twice is the same as rounding once: packing the bf16 of a file loses nothing,
+// and saving it again gives the same file.
+TEST_F(Quantized, Bf16FilesAreReadWithoutLoss) {
   for (const Spec& spec : specs()) {
     save(spec);
     ModelFiles files = open_model_files(folder_.path(), Weights::packed);
@@ -155,7 +154,7 @@ TEST_F(Quantized, Bf16FilesAreReadAsTheyAre) {
     save_model_files(quantized_.path(), files.model, 3, files.origin);
     const ModelFiles mapped = open_model_files(quantized_.path(), Weights::mapped);
     ModelFiles packed = open_model_files(quantized_.path(), Weights::packed);
-    // Packed bf16 rounds activations to bf16, too.
+    // Packed bf16 rounds activations to bf16 as well.
     EXPECT_LT(distance(logits_of(packed.model), logits_of(mapped.model)), 0.01);
     const TemporaryFolder third;
     save_model_files(third.path(), packed.model, 3, packed.origin);
@@ -175,7 +174,7 @@ TEST_F(Quantized, IsNotTrainedButPassesGradients) {
   EXPECT_EQ(x.gradient().shape(), (Shape{1, 72}));
 }
 
-TEST_F(Quantized, RefusesWhatDoesNotFit) {
+TEST_F(Quantized, RefusesMismatchedTensors) {
   save_quantized(WeightFormat::int4);
   const std::string weight = "transformer.h.1.mlp.c_fc.weight", scale = weight + "_scale";
   const auto good = tensors();
@@ -196,7 +195,7 @@ TEST_F(Quantized, RefusesWhatDoesNotFit) {
   refused(ErrorKind::BadFile, {quantized_.path(), "1 unknown: more"});
 }
 
-TEST_F(Quantized, RefusesAConfigThatCannotBe) {
+TEST_F(Quantized, RefusesAnInvalidConfig) {
   save_quantized(WeightFormat::int8);
   const auto with = [&](const char* key, const nlohmann::json& value) {
     nlohmann::json config = read_json(quantized_ / "config.json");

@@ -1,4 +1,4 @@
-// Directories that hold something else than they seem to.
+// Directories whose contents are invalid or unsupported.
 
 #include <filesystem>
 
@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-class Refused : public testing::Test {
+class RefusedDirectory : public testing::Test {
  protected:
   void save(void (*change)(Spec&) = [](Spec&) {}) {
     Spec spec;
@@ -39,26 +39,26 @@ class Refused : public testing::Test {
   std::map<std::string, Tensor> tensors_;
 };
 
-TEST_F(Refused, MoreThanFiveNamesAreCounted) {
+TEST_F(RefusedDirectory, ListsAtMostFiveNames) {
   save();
   const size_t all = tensors_.size();
   tensors_.clear();
   expect(ErrorKind::BadFile, {fmt::format("{} missing", all), fmt::format("and {} more", all - 5)});
 }
 
-TEST_F(Refused, ATiedHeadOfAnotherShape) {
+TEST_F(RefusedDirectory, TiedHeadOfAnotherShape) {
   save();
   tensors_["lm_head.weight"] = zeros({12, 8});
   expect(ErrorKind::BadFile, {"1 misshapen: lm_head.weight is [12, 8], expected [11, 8]"});
 }
 
-TEST_F(Refused, ATensorUnderBothNames) {
+TEST_F(RefusedDirectory, TensorUnderTwoNames) {
   save();
   tensors_["wte.weight"] = zeros({11, 8});
   expect(ErrorKind::BadFile, {"1 unknown: wte.weight"});
 }
 
-TEST_F(Refused, WholeNumbersAsWeights) {
+TEST_F(RefusedDirectory, IntegerWeights) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     save();
     tensors_["transformer.ln_f.bias"] = zeros({8}, dtype);
@@ -66,7 +66,7 @@ TEST_F(Refused, WholeNumbersAsWeights) {
   }
 }
 
-TEST_F(Refused, PickledWeights) {
+TEST_F(RefusedDirectory, PickledWeights) {
   save();
   const std::string pickled = folder_ / "pytorch_model.bin";
   std::filesystem::rename(folder_ / "model.safetensors", pickled);
@@ -76,7 +76,7 @@ TEST_F(Refused, PickledWeights) {
   }
 }
 
-TEST_F(Refused, HostileTexts) {
+TEST_F(RefusedDirectory, HostileJson) {
   save();
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
@@ -91,7 +91,7 @@ TEST_F(Refused, HostileTexts) {
   }
 }
 
-TEST_F(Refused, SizesBeyondEveryMachineWithoutAllocatingThem) {
+TEST_F(RefusedDirectory, HugeSizesWithoutAllocation) {
   save();
   for (const char* key : {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"}) {
     for (const nlohmann::json& value :
@@ -105,7 +105,7 @@ TEST_F(Refused, SizesBeyondEveryMachineWithoutAllocatingThem) {
   }
 }
 
-TEST_F(Refused, FeaturesThatAreNotThere) {
+TEST_F(RefusedDirectory, UnsupportedFeatures) {
   save();
   const std::pair<const char*, nlohmann::json> features[] = {
       {"scale_attn_weights", false},
@@ -125,7 +125,7 @@ TEST_F(Refused, FeaturesThatAreNotThere) {
   }
 }
 
-TEST_F(Refused, ASpecOfOurOwnThatCannotBe) {
+TEST_F(RefusedDirectory, InvalidSpecOfFovea) {
   save([](Spec& s) { s.decoder->ffn.gated = true; });
   const auto refused = [&](ErrorKind kind, const char* place, const nlohmann::json& value) {
     nlohmann::json config = config_;

@@ -1,4 +1,4 @@
-// Every axis of a Spec: which family says it, and that saving and opening change nothing.
+// Every field of a Spec: the family that expresses it, and that saving and opening preserve it.
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
@@ -25,7 +25,7 @@ class RoundTrip : public testing::TestWithParam<Variant> {
   }
 };
 
-TEST_P(RoundTrip, ChangesNothing) {
+TEST_P(RoundTrip, PreservesSpecAndWeights) {
   const TemporaryFolder folder;
   const Spec before = spec();
   Transformer model(before);
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
            d.norm.epsilon = 1e-6f;
            d.ffn.gated = true;
          }},
-        // What no config.json of GPT-2 can hold.
+        // A config.json of GPT-2 cannot express these.
         {"large_deviation", "fovea", [](Spec& s) { s.init_deviation = 2; }},
         {"no_position", "fovea", [](Spec& s) { s.decoder->position.kind = PositionKind::none; }},
         {"rms", "fovea", [](Spec& s) { s.decoder->norm.kind = NormKind::rms; }},

@@ -1,5 +1,5 @@
-// What is shown of the model at each token is what a pass over the whole text has there, and
-// showing it changes nothing.
+// The trace of a generated token equals that of a pass over the entire text, and tracing does not
+// change the results.
 
 #include "generate/attention_trace.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using test::Ids;
 
-// What one pass over a whole text computes.
+// The results of one pass over an entire text.
 struct Traced {
   std::map<std::string, Tensor> found;
 
@@ -30,7 +30,7 @@ struct Traced {
     std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
     model.hidden(x, pass);
   }
-  // Of one head for the token at a place: all keys that it sees.
+  // Returns the weights of one head for the token at a position, for all keys that it sees.
   std::map<int32_t, float> weights(int64_t layer, int64_t head, int64_t place) const {
     const Tensor& all = found.at(fmt::format("attention.{}", layer));  // [1, H, T, S]
     std::map<int32_t, float> seen;
@@ -67,7 +67,7 @@ Ids prompt_of(size_t i) {
   return prompt;
 }
 
-// The first answer of each of some requests; if `trace`, every second one is traced.
+// Returns the first result of several requests; if `trace`, every second one is traced.
 std::vector<Shown> answers(const Transformer& model, bool trace) {
   std::vector<Shown> all(8);
   Scheduler scheduler(model, {}, nullptr, {.pages = 40, .most_sequences = 16, .step_tokens = 32});
@@ -120,7 +120,7 @@ void expect_traced(const Transformer& model, const std::string& name) {
   }
 }
 
-TEST(AttentionTracer, ShowsWhatAPassOverTheWholeTextHas) {
+TEST(AttentionTracer, MatchesAPassOverTheEntireText) {
   Spec base = test::small_model(150).spec;
   for (const auto& [name, spec] : test::mixtures(base)) expect_traced(test::made(spec), name);
   base.decoder->position.kind = PositionKind::rotary;
@@ -130,7 +130,7 @@ TEST(AttentionTracer, ShowsWhatAPassOverTheWholeTextHas) {
   expect_traced(test::made(validated(base)), "alibi");
 }
 
-TEST(AttentionTracer, OfAnEncoderDecoderCountsFromTheAnswer) {
+TEST(AttentionTracer, CountsTheTokensOfTheTarget) {
   const Transformer model = test::small_translator();
   Scheduler scheduler(model, {.start = 2}, nullptr, {.pages = 40});
   std::vector<AttentionTrace> all;
@@ -151,7 +151,7 @@ TEST(AttentionTracer, OfAnEncoderDecoderCountsFromTheAnswer) {
   }
 }
 
-TEST(AttentionTracer, RefusesWhatIsNotThere) {
+TEST(AttentionTracer, RefusesMissingLayersAndHeads) {
   const Transformer model = test::small_model();
   Scheduler scheduler(model, {}, nullptr, {.pages = 40});
   const auto ask = [&](const AttentionTraceOptions& trace, int64_t beams = 1) {

@@ -109,7 +109,7 @@ TEST(Generating, EndsAtAnEndToken) {
   EXPECT_GE(continued(ending, {1}, later).ids.size(), 4u);
 }
 
-TEST(Generating, RefusesWhatItCannotContinue) {
+TEST(Generating, RefusesInvalidPrompts) {
   const Transformer model = small_model();
   const Generator generator{model};
   EXPECT_TRUE(continued(generator, {1}, greedy(0)).ids.empty());
@@ -160,7 +160,7 @@ TEST(Generating, GivesTheSameTextWithSpeculation) {
   }
 }
 
-TEST(Guesses, ContinueAnEarlierOccurrence) {
+TEST(PromptLookup, ContinuesAnEarlierOccurrence) {
   EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 2), (Ids{8, 9}));
   EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 9), (Ids{8, 9, 5, 6, 7}));
   EXPECT_EQ(guess_from({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));  // the latest occurrence

@@ -41,9 +41,9 @@ TEST(Rules, SubtractPresenceOnceAndFrequencyPerOccurrence) {
   EXPECT_EQ(restrained({0, 0, 0, 0}, options, {3, 3}, {1, 2, 2}), (Floats{0, -1.5f, -2, 0}));
 }
 
-// An answer's counts follow it token by token; those of a draft are a copy, which also counts
-// guesses that are rejected later.
-TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
+// The counts of a result are updated token by token; a draft model has a copy, which also counts
+// speculative tokens that are rejected later.
+TEST(Rules, UpdateCountsLikeARecount) {
   constexpr int32_t kTokens = 12;
   Random random(7, Stream::sampling);
   const auto token = [&] { return static_cast<int32_t>(random.uniform_double() * kTokens); };
@@ -77,7 +77,7 @@ TEST(Rules, CountsThatFollowATextAreThoseOfARecount) {
   }
 }
 
-TEST(Rules, ForbidWhatWouldRepeatAnNgram) {
+TEST(Rules, ForbidRepeatedNgrams) {
   GenerateOptions options;
   options.sampling.no_repeat_ngram = 3;
   // The text ends with "0 1"; earlier, 2 and 3 followed these tokens.

@@ -188,7 +188,7 @@ TEST(Samplers, FindTheNucleusOfManyTokens) {
   }
 }
 
-TEST(Samplers, UseASeparateStreamPerAnswer) {
+TEST(Samplers, UseASeparateStreamPerSample) {
   const Floats logits(50, 0.0f);
   Sampler first(plain(), 0), second(plain(), 1), again(plain(), 1);
   std::vector<int32_t> a, b, c;

@@ -251,7 +251,7 @@ TEST(Schedulers, EndTextsAtTheCacheLimit) {
           while (scheduler.step()) {
           }
           EXPECT_EQ(written, std::vector<int64_t>(static_cast<size_t>(answers), room))
-              << pages << " pages, " << answers << " answers, prompt of " << length;
+              << pages << " pages, " << answers << " results, prompt of " << length;
         }
       }
     }

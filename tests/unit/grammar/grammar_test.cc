@@ -1,6 +1,6 @@
-// The automaton against a naive recogniser, and what it may cost. Its stacks were once kept one by
-// one: under a schema that is read in many ways they doubled with each bracket, and one step of
-// the server never ended.
+// Compares the automaton with a naive recogniser, and bounds its cost. Regression: its stacks were
+// kept separately; under an ambiguous schema they doubled with each bracket, and one step of the
+// server never ended.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using Symbol = Grammar::Symbol;
 using Sequence = Grammar::Sequence;
-using Rules = std::vector<std::vector<Sequence>>;  // by rule: its alternatives
+using Rules = std::vector<std::vector<Sequence>>;  // the alternatives of each rule
 
 Grammar::Bytes all_bytes() {
   Grammar::Bytes all;
@@ -24,8 +24,8 @@ Grammar::Bytes all_bytes() {
   return all;
 }
 
-// Some rules of a few alternatives over the letters a and b: nullable ones, ambiguous ones, ones
-// without words and ones that call each other in circles among them.
+// Random rules of a few alternatives over the letters a and b, including nullable, ambiguous, empty
+// and mutually recursive ones.
 Rules random_rules(std::mt19937_64& random, Grammar& grammar) {
   Rules rules(2 + random() % 4);
   for (std::vector<Sequence>& alternatives : rules) {
@@ -45,8 +45,8 @@ Rules random_rules(std::mt19937_64& random, Grammar& grammar) {
   return rules;
 }
 
-// Whether rule 0 has the word: what each rule derives of it, from where to where, until nothing is
-// new.
+// Returns whether rule 0 derives the word: adds the derivations of each rule for each part of the
+// word until nothing is new.
 class Naive {
  public:
   Naive(const Rules& rules, std::string word) : rules_(rules), word_(std::move(word)) {
@@ -80,7 +80,7 @@ class Naive {
     }
     return places;
   }
-  // Of a set, by its number: the sets are made in this order.
+  // Sets have numbers in the order in which they are created.
   static std::string letters(const Symbol& symbol) {
     return symbol.index == 0 ? "a" : symbol.index == 1 ? "b" : "ab";
   }
@@ -99,7 +99,7 @@ std::vector<std::string> words_up_to(size_t length) {
   return words;
 }
 
-// Where a word leads: kDead where no word goes on so.
+// Returns the state after a word; kDead if no word begins with it.
 int32_t read(GrammarAutomaton& automaton, std::string_view word) {
   int32_t state = automaton.start();
   for (const char c : word) {
@@ -108,7 +108,7 @@ int32_t read(GrammarAutomaton& automaton, std::string_view word) {
   return state;
 }
 
-// Compares what may follow each short word: whether it is one, and how far the next one is.
+// Compares the state after each short word: whether it accepts, and the distance to the next word.
 // `heir` takes over every state.
 void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& heir, int seed) {
   constexpr size_t kLongest = 7, kCompared = 4;
@@ -141,7 +141,7 @@ void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& 
   }
 }
 
-TEST(GrammarAutomaton, ReadsWhatANaiveRecogniserReads) {
+TEST(GrammarAutomaton, AgreesWithANaiveRecogniser) {
   int compared = 0;
   for (int seed = 0; compared < 150; ++seed) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
@@ -166,15 +166,16 @@ TEST(GrammarAutomaton, ReadsWhatANaiveRecogniserReads) {
 
 SchemaGrammar grammar_of(const std::string& schema) { return schema_grammar(schema, all_bytes()); }
 
-// What reading so many brackets costs, in bytes of memory.
+// Returns the memory that reading `depth` brackets takes, in bytes.
 size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
   GrammarAutomaton automaton(grammar.grammar, grammar.root);
   EXPECT_NE(read(automaton, std::string(depth, '[')), GrammarAutomaton::kDead);
   return automaton.bytes();
 }
 
-// An array that may be one level of brackets or two: 2^n ways to read n of them, in n stacks.
-TEST(GrammarAutomaton, GrowsWithTheDepthAlone) {
+// An array that may be one or two levels of brackets: n brackets can be read in 2^n ways, with n
+// stacks.
+TEST(GrammarAutomaton, GrowsLinearlyWithTheDepth) {
   const SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
     {"type": "array", "items": {"$ref": "#/$defs/a"}},
     {"type": "array", "items": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
@@ -192,8 +193,8 @@ TEST(GrammarAutomaton, GrowsWithTheDepthAlone) {
   }
 }
 
-// What no merging takes away has a limit.
-TEST(GrammarAutomaton, StopsWhereTooMuchIsToBeDone) {
+// The work that merging of stacks cannot avoid is limited.
+TEST(GrammarAutomaton, LimitsItsWork) {
   std::vector<std::string> words;
   std::string schema = R"({"enum": [)";
   for (int i = 0; i < 900; ++i) {
@@ -221,7 +222,7 @@ TEST(GrammarAutomaton, RefusesLeftRecursion) {
   expect_error(ErrorKind::InvalidArgument, {"begins with itself"}, [&] { grammar.finish(); });
 }
 
-// The compiler once called itself for each $ref of a chain, and the server died of its stack.
+// Regression: the compiler recursed for each $ref of a chain, and the server overflowed its stack.
 TEST(GrammarAutomaton, FollowsChainsOfReferences) {
   constexpr int kLength = 12'000;
   for (const std::string last : {R"({"type": "null"})", R"({"$ref": "#"})"}) {

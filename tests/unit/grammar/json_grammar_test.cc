@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Whether a schema's grammar reads all of a text.
+// Returns whether the grammar of a schema accepts the entire text.
 class Reader {
  public:
   explicit Reader(const std::string& schema) {
@@ -44,7 +44,7 @@ class Reader {
   std::unique_ptr<GrammarAutomaton> automaton_;
 };
 
-TEST(JsonGrammar, ReadsJson) {
+TEST(JsonGrammar, AcceptsExactlyJson) {
   Reader any("true");
   for (const char* text :
        {"{}", "[]", "null", "true", "false", "0", "-1.5e+10", "12", "\"\"", "\"a\\n\\u00e9é漢😀\"",
@@ -62,7 +62,7 @@ TEST(JsonGrammar, ReadsJson) {
   EXPECT_FALSE(object.reads("[1]"));
 }
 
-TEST(JsonGrammar, HoldsASchema) {
+TEST(JsonGrammar, FollowsASchema) {
   Reader person(R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2,
     "maxLength": 3}, "age": {"type": "integer"}, "kind": {"enum": ["a", 1, null]}, "tags":
     {"type": "array", "items": {"const": "x"}, "minItems": 1, "maxItems": 2}},
@@ -81,19 +81,19 @@ TEST(JsonGrammar, HoldsASchema) {
   }
 }
 
-TEST(JsonGrammar, ObjectsMayLeaveOutWhatIsNotRequired) {
+TEST(JsonGrammar, AllowsOptionalPropertiesToBeOmitted) {
   Reader reader(R"({"properties": {"a": {"type": "null"}, "b": {"type": "null"}, "c":
     {"type": "null"}}})");
   for (const char* text : {"{}", R"({"a": null})", R"({"b": null})", R"({"c":null})",
                            R"({"a": null, "c": null})", R"({"a": null, "b": null, "c": null})"}) {
     EXPECT_TRUE(reader.reads(text)) << text;
   }
-  EXPECT_FALSE(reader.reads(R"({"c": null, "a": null})")) << "in their order";
+  EXPECT_FALSE(reader.reads(R"({"c": null, "a": null})")) << "properties have an order";
   EXPECT_FALSE(reader.reads(R"({, "a": null})"));
   EXPECT_FALSE(reader.reads(R"({"a": null,})"));
 }
 
-TEST(JsonGrammar, ChoosesAndRefers) {
+TEST(JsonGrammar, SupportsAlternativesAndReferences) {
   Reader tree(R"({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties":
     {"value": {"type": ["integer", "null"]}, "children": {"type": "array", "items":
     {"$ref": "#/$defs/node"}}}, "required": ["value", "children"]}}})");
@@ -110,14 +110,14 @@ TEST(JsonGrammar, ChoosesAndRefers) {
   EXPECT_FALSE(pair.reads("[null]"));
 }
 
-TEST(JsonGrammar, KnowsTheShortestValue) {
+TEST(JsonGrammar, ComputesTheShortestValue) {
   EXPECT_EQ(Reader("true").shortest(), 1);
   EXPECT_EQ(Reader("").shortest(), 2);
   EXPECT_EQ(Reader(R"({"type": "string", "minLength": 5})").shortest(), 7);
   EXPECT_EQ(Reader(R"({"properties": {"a": {}}, "required": ["a", "b"]})").shortest(), 13);
 }
 
-TEST(JsonGrammar, RefusesSchemasItCannotHold) {
+TEST(JsonGrammar, RefusesInvalidAndUnsupportedSchemas) {
   const auto refused = [](const std::string& schema, ErrorKind kind, const std::string& text) {
     expect_error(kind, {text}, [&] { Reader reader(schema); });
   };
@@ -151,9 +151,9 @@ std::string repeated(int count, const std::string& part) {
   return text;
 }
 
-// Each of these took minutes, or a stack, or memory far beyond its size: schemas are copied at no
-// level, and lists are built in one piece.
-TEST(JsonGrammar, CompilesOrRefusesSchemasOfAnyShape) {
+// Regression: each of these took minutes, overflowed the stack, or took far more memory than its
+// size. Schemas are now copied at no level, and lists are built at once.
+TEST(JsonGrammar, CompilesOrRefusesExtremeSchemas) {
   std::string names, texts, nested = R"({"const": 0})", deep = R"({"type": "null"})";
   for (int i = 0; i < 40'000; ++i) {
     names += fmt::format(R"("a{}": {{}}, )", i);
@@ -193,8 +193,8 @@ TEST(JsonGrammar, CompilesOrRefusesSchemasOfAnyShape) {
   }
 }
 
-// Each part of a count was once a rule of its own: 40 bytes of schema took megabytes.
-TEST(JsonGrammar, Counts) {
+// Regression: each part of a count was a separate rule, so that 40 bytes of schema took megabytes.
+TEST(JsonGrammar, BoundsLengths) {
   for (const auto& [least, most] : std::vector<std::pair<int, int>>{
            {0, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 3}, {0, 7}, {5, 8}, {4, 20}, {13, 13}}) {
     Reader bounded(
@@ -216,7 +216,7 @@ TEST(JsonGrammar, Counts) {
   EXPECT_FALSE(large.reads("\"" + std::string(99'996, 'x') + "\""));
 }
 
-TEST(JsonGrammar, NamesThePlaceInOneShortLine) {
+TEST(JsonGrammar, NamesTheLocationInAShortError) {
   std::string schema = R"({"minimum": 1})";
   for (int i = 0; i < 30; ++i) {
     schema =
@@ -241,13 +241,13 @@ TEST(JsonGrammar, KeepsTheOrderOfKeys) {
   EXPECT_TRUE(properties.reads(R"({"b": 1, "a": 2})"));
 }
 
-TEST(JsonGrammar, RequiredNamesAreOfTheOtherProperties) {
+TEST(JsonGrammar, AppliesAdditionalPropertiesToRequiredNames) {
   Reader reader(R"({"required": ["a"], "additionalProperties": {"type": "number"}})");
   EXPECT_TRUE(reader.reads(R"({"a": 1})"));
   EXPECT_FALSE(reader.reads(R"({"a": "1"})"));
 }
 
-TEST(JsonGrammar, SchemasThatNothingSatisfiesHaveNoEnd) {
+TEST(JsonGrammar, DetectsUnsatisfiableSchemas) {
   EXPECT_GE(Reader(R"({"$ref": "#"})").shortest(), Grammar::kNever);
   EXPECT_GE(Reader(R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})").shortest(),
             Grammar::kNever);
@@ -269,7 +269,7 @@ class JsonConstraintTest : public testing::Test {
     return train_tokenizer({path}, options, {})->tokenizer;
   }
 
-  // Writes as a model would that likes all tokens alike.
+  // Generates with a model that gives all tokens the same probability.
   std::string write(const std::string& schema, int64_t most, uint64_t seed) {
     const Constraint constraint = json_constraint(vocabulary_, schema, most);
     std::mt19937_64 random(seed);
@@ -281,7 +281,7 @@ class JsonConstraintTest : public testing::Test {
       for (int32_t id = 0; id < tokenizer_.size(); ++id) {
         if (std::isfinite(logits[static_cast<size_t>(id)])) allowed.push_back(id);
       }
-      if (allowed.empty()) return "nothing is allowed behind " + tokenizer_.decode(written);
+      if (allowed.empty()) return "no token is allowed after " + tokenizer_.decode(written);
       const int32_t id = allowed[random() % allowed.size()];
       if (id == tokenizer_.eos_id()) break;
       written.push_back(id);
@@ -294,7 +294,7 @@ class JsonConstraintTest : public testing::Test {
   std::shared_ptr<const JsonVocabulary> vocabulary_;
 };
 
-TEST_F(JsonConstraintTest, WhatIsWrittenParsesWithinItsLength) {
+TEST_F(JsonConstraintTest, ProducesValidJsonWithinTheLimit) {
   const std::string schema = R"({"type": "object", "properties": {"name": {"type": "string"},
     "age": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
     "required": ["name", "age", "tags"], "additionalProperties": false})";
@@ -310,8 +310,8 @@ TEST_F(JsonConstraintTest, WhatIsWrittenParsesWithinItsLength) {
   }
 }
 
-// What is remembered of a long answer is dropped now and then; the answer goes on all the same.
-TEST_F(JsonConstraintTest, LongAnswersGoOn) {
+// The memory of a long result is cleared from time to time; the result continues correctly.
+TEST_F(JsonConstraintTest, ContinuesAfterItsMemoryIsCleared) {
   const int64_t length = 30'000;
   const Constraint constraint = json_constraint(
       vocabulary_,
@@ -332,7 +332,7 @@ TEST_F(JsonConstraintTest, LongAnswersGoOn) {
   EXPECT_TRUE(allows("\"") && !allows("x"));
 }
 
-TEST_F(JsonConstraintTest, AnswersDoNotDisturbEachOther) {
+TEST_F(JsonConstraintTest, KeepsConcurrentResultsSeparate) {
   const Constraint shared = json_constraint(vocabulary_, R"({"enum": ["ab", "cd"]})");
   const auto allowed = [&](const std::string& before) {
     const std::vector<int32_t> written = tokenizer_.encode(before);
@@ -354,7 +354,7 @@ TEST_F(JsonConstraintTest, AnswersDoNotDisturbEachOther) {
   }
 }
 
-TEST_F(JsonConstraintTest, RefusesWhatCannotBeWritten) {
+TEST_F(JsonConstraintTest, RefusesImpossibleValues) {
   expect_error(ErrorKind::InvalidArgument, {"a value that satisfies"},
                [&] { json_constraint(vocabulary_, R"({"$ref": "#"})"); });
   expect_error(ErrorKind::InvalidArgument, {"end-of-text"},

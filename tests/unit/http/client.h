@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
-namespace fovea::serve {
+namespace fovea::http {
 
-// A plain socket to 127.0.0.1; reading gives up after ten seconds.
+// A plain socket to 127.0.0.1; reading times out after ten seconds.
 class Client {
  public:
   explicit Client(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -38,13 +38,13 @@ class Client {
     socket_ = -1;
   }
 
-  // Until `mark` has come, or the end.
+  // Reads until `mark` or the end.
   std::string hear(const std::string& mark = "") {
     std::string heard;
     char piece[4096];
     while (mark.empty() || heard.find(mark) == std::string::npos) {
       const ssize_t count = recv(socket_, piece, sizeof piece, 0);
-      if (count < 0) return heard + "<nothing more came>";
+      if (count < 0) return heard + "<no more data>";
       if (count == 0) break;
       heard.append(piece, static_cast<size_t>(count));
     }
@@ -56,4 +56,4 @@ class Client {
   bool connected_ = false;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

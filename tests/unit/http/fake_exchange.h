@@ -10,9 +10,9 @@
 
 #include "http/http.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 
-// Keeps what a handler answers.
+// Stores the response of a handler.
 class FakeExchange : public Exchange {
  public:
   void send(Response response) override {
@@ -20,7 +20,7 @@ class FakeExchange : public Exchange {
     answer = std::move(response);
     answered_.notify_all();
   }
-  // For those that answer on a thread of their own.
+  // For handlers that respond on another thread.
   void wait() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(
@@ -51,4 +51,4 @@ class FakeExchange : public Exchange {
   std::condition_variable answered_;
 };
 
-}  // namespace fovea::serve
+}  // namespace fovea::http

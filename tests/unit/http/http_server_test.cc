@@ -10,7 +10,7 @@
 #include "client.h"
 #include "fovea/error.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 using namespace std::chrono_literals;
@@ -21,7 +21,7 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// A server with routes that show what a transport does.
+// A server with routes that exercise the transport.
 class HttpServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ class HttpServerTest : public testing::Test {
   }
 
   uint16_t open() {
-    server_ = std::make_unique<HttpServer>(routes(), options_);
+    server_ = std::make_unique<Server>(routes(), options_);
     server_->start();
     return server_->port();
   }
@@ -65,7 +65,7 @@ class HttpServerTest : public testing::Test {
                   for (const char* piece : {"one ", "two ", "three"}) exchange->write(piece);
                   exchange->finish();
                 }});
-    // Keeps its thread, as reading a long text does.
+    // Occupies its thread, like the processing of a long text.
     router.add({"POST", "/work", true, [this](Request, std::shared_ptr<Exchange> exchange) {
                   std::unique_lock lock(mutex_);
                   ++at_work_;
@@ -98,8 +98,8 @@ class HttpServerTest : public testing::Test {
     return held_;
   }
 
-  HttpOptions options_;
-  std::unique_ptr<HttpServer> server_;
+  ServerOptions options_;
+  std::unique_ptr<Server> server_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<Exchange> held_;
@@ -114,7 +114,7 @@ std::string post(const std::string& path, const std::string& body, const std::st
 }
 const std::string kClose = "Connection: close\r\n";
 
-TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
+TEST_F(HttpServerTest, RespondsAndKeepsTheConnection) {
   Client client(open());
   client.say("GET /health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: my-1\r\n\r\n");
   const std::string first = client.hear("well");
@@ -126,7 +126,7 @@ TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   EXPECT_EQ(second.substr(second.size() - 5), "again");
 }
 
-TEST_F(HttpServerTest, AnswersPipelinedRequestsInTheirOrder) {
+TEST_F(HttpServerTest, RespondsToPipelinedRequestsInOrder) {
   Client client(open());
   client.say(post("/echo", "<1>") + post("/stream", "") + post("/echo", "<3>", kClose));
   const std::string heard = client.hear();
@@ -135,7 +135,7 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsInTheirOrder) {
   EXPECT_LT(heard.find("three"), heard.find("<3>"));
 }
 
-TEST_F(HttpServerTest, StreamsInChunksAndPlainlyToOldClients) {
+TEST_F(HttpServerTest, StreamsInChunksExceptToHttp10Clients) {
   const uint16_t port = open();
   Client client(port);
   client.say(post("/stream", "", kClose));
@@ -149,7 +149,7 @@ TEST_F(HttpServerTest, StreamsInChunksAndPlainlyToOldClients) {
   EXPECT_NE(plain.find("\r\n\r\none two three"), std::string::npos) << plain;
 }
 
-TEST_F(HttpServerTest, ReadsChunkedBodiesAndSaysContinue) {
+TEST_F(HttpServerTest, ReadsChunkedBodiesAndSends100Continue) {
   Client client(open());
   client.say(
       "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nExpect: "
@@ -159,7 +159,7 @@ TEST_F(HttpServerTest, ReadsChunkedBodiesAndSaysContinue) {
   EXPECT_NE(client.hear().find("\r\n\r\nabcdef"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, HeadHasNoBody) {
+TEST_F(HttpServerTest, OmitsTheBodyOfAHeadResponse) {
   Client client(open());
   client.say("HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   const std::string heard = client.hear();
@@ -167,7 +167,7 @@ TEST_F(HttpServerTest, HeadHasNoBody) {
   EXPECT_EQ(heard.find("well"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, NothingBehindARefusedRequestIsRead) {
+TEST_F(HttpServerTest, ReadsNothingAfterARefusedRequest) {
   const uint16_t port = open();
   for (const std::string& head :
        {std::string("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
@@ -184,7 +184,7 @@ TEST_F(HttpServerTest, NothingBehindARefusedRequestIsRead) {
   }
 }
 
-TEST_F(HttpServerTest, AsksForTheKeyBeforeTheBody) {
+TEST_F(HttpServerTest, ChecksTheKeyBeforeReadingTheBody) {
   options_.access.keys = {"secret"};
   Client client(open());
   client.say("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n");
@@ -193,7 +193,7 @@ TEST_F(HttpServerTest, AsksForTheKeyBeforeTheBody) {
   EXPECT_EQ(heard.find("secret"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, HandlersThatFailAnswer500) {
+TEST_F(HttpServerTest, ReturnsStatus500IfAHandlerThrows) {
   const uint16_t port = open();
   for (const char* path : {"/drop", "/throw"}) {
     Client client(port);
@@ -202,7 +202,7 @@ TEST_F(HttpServerTest, HandlersThatFailAnswer500) {
   }
 }
 
-TEST_F(HttpServerTest, NoticesThatAClientLeft) {
+TEST_F(HttpServerTest, NoticesADisconnect) {
   const uint16_t port = open();
   {
     Client client(port);
@@ -216,14 +216,14 @@ TEST_F(HttpServerTest, NoticesThatAClientLeft) {
   EXPECT_TRUE(wait([this] { return log_.find("/hold 499 cut") != std::string::npos; })) << log_;
 }
 
-TEST_F(HttpServerTest, AHalfClosedClientStillGetsItsAnswer) {
+TEST_F(HttpServerTest, RespondsToAHalfClosedClient) {
   Client client(open());
   client.say(post("/echo", "half"));
   client.half_close();
   EXPECT_NE(client.hear().find("half"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, AnswersLateFromAnotherThread) {
+TEST_F(HttpServerTest, AllowsAResponseFromAnotherThread) {
   Client client(open());
   client.say(post("/hold", ""));
   const auto exchange = held();
@@ -237,8 +237,9 @@ TEST_F(HttpServerTest, AnswersLateFromAnotherThread) {
   EXPECT_EQ(count_of(client.hear("\r\n0\r\n\r\n"), "<b>"), 1000u);
 }
 
-// Two requests that took long kept both handlers, and nobody could ask whether the server was well.
-TEST_F(HttpServerTest, AnswersAtOnceWhateverTheHandlersDo) {
+// Regression: two slow requests occupied both handlers, and the server did not respond to health
+// checks.
+TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
   const uint16_t port = open();
   Client first(port), second(port), third(port), healthy(port);
   first.say(post("/work", ""));
@@ -256,20 +257,20 @@ TEST_F(HttpServerTest, AnswersAtOnceWhateverTheHandlersDo) {
   EXPECT_NE(third.hear("waits").find("waits"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, AnAnswerThatTakesTooLongIsCalledOff) {
+TEST_F(HttpServerTest, CancelsAResponseAfterTheTimeLimit) {
   options_.times.answer = 100ms;
   Client client(open());
   client.say(post("/hold", ""));
   const std::string heard = client.hear("--max-time");
   EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
-  EXPECT_TRUE(wait([this] { return gone_; })) << "whoever works at it is told";
+  EXPECT_TRUE(wait([this] { return gone_; })) << "the handler is notified";
   EXPECT_TRUE(held()->gone());
   held_->send({200, "text/plain", {}, "too late"});
   client.say(post("/echo", "next", kClose));
   EXPECT_EQ(client.hear().find("too late"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, WhatWaitsTooLongForAHandlerIsNeverBegun) {
+TEST_F(HttpServerTest, DropsARequestThatWaitedTooLong) {
   options_.times.answer = 200ms;
   options_.handlers = 1;
   const uint16_t port = open();
@@ -289,7 +290,7 @@ TEST_F(HttpServerTest, WhatWaitsTooLongForAHandlerIsNeverBegun) {
   EXPECT_EQ(at_work_, 1);
 }
 
-TEST_F(HttpServerTest, AStreamThatHasBegunIsLeftToItsWriter) {
+TEST_F(HttpServerTest, LetsAStartedStreamFinish) {
   options_.times.answer = 100ms;
   Client client(open());
   client.say(post("/hold", ""));
@@ -302,7 +303,7 @@ TEST_F(HttpServerTest, AStreamThatHasBegunIsLeftToItsWriter) {
   EXPECT_NE(client.hear("\r\n0\r\n\r\n").find("done"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, FailuresOutsideAHandlerHaveTheRoutesForm) {
+TEST_F(HttpServerTest, FormatsErrorsLikeTheRoute) {
   options_.handlers = 1;
   options_.waiting = 0;
   Client client(open());
@@ -312,7 +313,7 @@ TEST_F(HttpServerTest, FailuresOutsideAHandlerHaveTheRoutesForm) {
   EXPECT_NE(heard.find("\r\n\r\nplainly: too many requests"), std::string::npos) << heard;
 }
 
-TEST_F(HttpServerTest, SlowClientsAreCutOff) {
+TEST_F(HttpServerTest, DisconnectsSlowClients) {
   options_.times = {100ms, 100ms, 100ms, 100ms};
   const uint16_t port = open();
   for (const std::string& start :
@@ -326,7 +327,7 @@ TEST_F(HttpServerTest, SlowClientsAreCutOff) {
   }
 }
 
-TEST_F(HttpServerTest, AClientThatReadsNothingIsCutOff) {
+TEST_F(HttpServerTest, DisconnectsAClientThatReadsNothing) {
   options_.times.write = 200ms;
   Client client(open());
   client.say(post("/hold", ""));
@@ -336,11 +337,11 @@ TEST_F(HttpServerTest, AClientThatReadsNothingIsCutOff) {
   const std::string piece(size_t{1} << 20, 'x');
   bool taken = true;
   for (int i = 0; i < 64 && taken; ++i) taken = exchange->write(piece);
-  EXPECT_FALSE(taken) << "64 MB were kept for it";
+  EXPECT_FALSE(taken) << "64 MB were buffered for it";
   EXPECT_TRUE(wait([this] { return gone_; }));
 }
 
-TEST_F(HttpServerTest, TooManyConnectionsAreTurnedAway) {
+TEST_F(HttpServerTest, RefusesTooManyConnections) {
   options_.connections = 2;
   const uint16_t port = open();
   Client first(port), second(port);
@@ -354,10 +355,10 @@ TEST_F(HttpServerTest, TooManyConnectionsAreTurnedAway) {
   EXPECT_EQ(heard.substr(0, 12), "HTTP/1.1 503");
   EXPECT_NE(heard.find("Retry-After: 1"), std::string::npos);
   first.say(ask);
-  EXPECT_NE(first.hear("well").find("200 OK"), std::string::npos) << "the others go on";
+  EXPECT_NE(first.hear("well").find("200 OK"), std::string::npos) << "other connections continue";
 }
 
-TEST_F(HttpServerTest, StopsGently) {
+TEST_F(HttpServerTest, FinishesResponsesBeforeStopping) {
   const uint16_t port = open();
   Client idle(port), busy(port);
   busy.say(post("/hold", ""));
@@ -365,7 +366,7 @@ TEST_F(HttpServerTest, StopsGently) {
   ASSERT_TRUE(exchange);
   exchange->begin({200, "text/plain", {}, "begun,"});
   std::thread stopping([this] { server_->stop(10s); });
-  EXPECT_EQ(idle.hear(), "") << "idle connections end at once";
+  EXPECT_EQ(idle.hear(), "") << "idle connections are closed immediately";
   EXPECT_FALSE(Client(port).connected());
   exchange->write("done");
   exchange->finish();
@@ -373,7 +374,7 @@ TEST_F(HttpServerTest, StopsGently) {
   stopping.join();
 }
 
-TEST_F(HttpServerTest, StopCutsOffWhatTakesTooLong) {
+TEST_F(HttpServerTest, StopsAfterTheGracePeriod) {
   const uint16_t port = open();
   Client busy(port);
   busy.say(post("/hold", ""));
@@ -383,15 +384,15 @@ TEST_F(HttpServerTest, StopCutsOffWhatTakesTooLong) {
   EXPECT_EQ(busy.hear(), "");
 }
 
-TEST_F(HttpServerTest, SaysWhatItCannotListenAt) {
+TEST_F(HttpServerTest, ReportsAnUnusableAddress) {
   options_.port = open();
   const std::pair<const char*, const char*> cases[] = {
       {"127.0.0.1", "in use"}, {"nowhere", "not an IP address"}, {"192.0.2.1", "cannot listen"}};
   for (const auto& [host, why] : cases) {
-    HttpOptions options = options_;
+    ServerOptions options = options_;
     options.host = host;
     try {
-      const HttpServer other(Router(), options);
+      const Server other(Router(), options);
       ADD_FAILURE() << host;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
@@ -401,4 +402,4 @@ TEST_F(HttpServerTest, SaysWhatItCannotListenAt) {
 }
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -4,10 +4,10 @@
 
 #include "http/body_reader.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
-const HttpLimits kLimits;
+const Limits kLimits;
 
 int status_of(const std::string& bytes) {
   try {
@@ -21,7 +21,7 @@ std::string head_with(const std::string& headers) {
   return "POST / HTTP/1.1\r\nHost: a\r\n" + headers + "\r\n";
 }
 
-TEST(RequestHead, ReadsWhatARequestSays) {
+TEST(RequestHead, ParsesARequest) {
   const std::string bytes =
       "\r\nPOST /v1/a%20b?x=1+2&y=%41&z HTTP/1.1\r\nHOST: here:80\r\nX-Two:  \tv w \r\n"
       "Content-Length: 12\r\nConnection: close\r\nExpect: 100-Continue\r\n\r\nbody";
@@ -39,7 +39,7 @@ TEST(RequestHead, ReadsWhatARequestSays) {
   EXPECT_EQ(bytes.substr(head->bytes), "body");
 }
 
-TEST(RequestHead, WaitsForTheWholeHead) {
+TEST(RequestHead, WaitsForTheEntireHead) {
   const std::string whole = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   for (size_t length = 0; length < whole.size(); ++length) {
     EXPECT_EQ(status_of(whole.substr(0, length)), 0) << length;
@@ -47,14 +47,14 @@ TEST(RequestHead, WaitsForTheWholeHead) {
   EXPECT_EQ(status_of(whole), 200);
 }
 
-TEST(RequestHead, ConnectionsStayOpenAsTheVersionSays) {
+TEST(RequestHead, FollowsTheVersionsKeepAliveRules) {
   EXPECT_TRUE(read_head(head_with(""), kLimits)->keep_alive);
   EXPECT_FALSE(read_head(head_with("Connection: Upgrade, CLOSE\r\n"), kLimits)->keep_alive);
   EXPECT_FALSE(read_head("GET / HTTP/1.0\r\n\r\n", kLimits)->keep_alive);
   EXPECT_TRUE(read_head("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", kLimits)->keep_alive);
 }
 
-TEST(RequestHead, RefusesWhatServersReadDifferently) {
+TEST(RequestHead, RefusesAmbiguousHeaders) {
   for (const char* headers : {"Content-Length: 5\r\nContent-Length: 5\r\n",
                               "Content-Length: 5, 5\r\n",
                               "Content-Length: +5\r\n",
@@ -83,7 +83,7 @@ TEST(RequestHead, RefusesWhatServersReadDifferently) {
   EXPECT_EQ(status_of(head_with("Expect: 200-maybe\r\n")), 417);
 }
 
-TEST(RequestHead, RefusesOddRequestLines) {
+TEST(RequestHead, RefusesMalformedRequestLines) {
   for (const char* line :
        {"GET /", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", " GET / HTTP/1.1", "GET / / HTTP/1.1",
         "GET / http/1.1", "GET / HTTP/11", "GET http://a/ HTTP/1.1", "GET a HTTP/1.1",
@@ -98,13 +98,13 @@ TEST(RequestHead, RefusesOddRequestLines) {
   EXPECT_EQ(status_of("GET / HTTP/1.2\r\nHost: a\r\n\r\n"), 505);
 }
 
-TEST(RequestHead, HoldsItsLimits) {
+TEST(RequestHead, EnforcesItsLimits) {
   const auto line = [](size_t length) {
     return "GET /" + std::string(length - 14, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n";
   };
   EXPECT_EQ(status_of(line(kLimits.request_line)), 200);
   EXPECT_EQ(status_of(line(kLimits.request_line + 1)), 414);
-  EXPECT_EQ(status_of(std::string(kLimits.request_line + 2, 'a')), 414) << "before its end";
+  EXPECT_EQ(status_of(std::string(kLimits.request_line + 2, 'a')), 414) << "refused before its end";
   const auto header = [](size_t length) {
     return head_with("A: " + std::string(length - 3, 'a') + "\r\n");
   };
@@ -132,7 +132,7 @@ std::string gathered(const std::string& bytes, size_t step, size_t most = 100) {
   return reader.done() ? reader.body() + "|" + rest : "not done";
 }
 
-TEST(BodyReader, JoinsChunksHoweverTheyArrive) {
+TEST(BodyReader, JoinsChunksSplitAnywhere) {
   const std::string bytes =
       "4;a=b\r\nwiki\r\n5\r\npedia\r\nE\r\n in\r\n\r\nchunks.\r\n0\r\nT: x\r\n\r\nnext";
   for (size_t step = 1; step <= bytes.size(); ++step) {
@@ -140,7 +140,7 @@ TEST(BodyReader, JoinsChunksHoweverTheyArrive) {
   }
 }
 
-TEST(BodyReader, TakesALength) {
+TEST(BodyReader, ReadsABodyOfKnownLength) {
   BodyReader reader(4, false, 4);
   EXPECT_EQ(reader.take("ab"), 2u);
   EXPECT_FALSE(reader.done());
@@ -160,7 +160,7 @@ int chunk_status(const std::string& bytes) {
   }
 }
 
-TEST(BodyReader, RefusesBadChunks) {
+TEST(BodyReader, RefusesMalformedChunks) {
   for (const char* bytes : {"-2\r\n", "+5\r\n", "0x10\r\n", "\r\n", " 5\r\n", "5 \r\n", "g\r\n",
                             "5\nhello\r\n", "2\r\nabc\r\n", "2\r\nab\n0\r\n\r\n"}) {
     EXPECT_EQ(chunk_status(bytes), 400) << bytes;
@@ -176,9 +176,9 @@ TEST(BodyReader, RefusesBadChunks) {
   EXPECT_EQ(chunk_status(trailers), 431);
 }
 
-// Empty lines before a request were skipped without end, and from the start again with each piece
-// that arrived: 21 MB of them took six seconds of the thread that all connections share.
-TEST(RequestHead, SkipsAFewEmptyLinesOnly) {
+// Regression: any number of empty lines before a request were skipped, from the beginning for each
+// piece that arrived; 21 MB of them took six seconds of the thread that all connections share.
+TEST(RequestHead, SkipsOnlyAFewEmptyLines) {
   const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   std::string lines;
   for (int i = 0; i < 8; ++i) {
@@ -192,4 +192,4 @@ TEST(RequestHead, SkipsAFewEmptyLinesOnly) {
 }
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http

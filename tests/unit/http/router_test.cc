@@ -6,7 +6,7 @@
 
 #include "http/access.h"
 
-namespace fovea::serve {
+namespace fovea::http {
 namespace {
 
 Request request(const std::string& method, const std::string& path) {
@@ -61,14 +61,14 @@ int status(const Access& access, const Request& asked, bool needs_key = true) {
   return refused ? refused->status : 200;
 }
 
-TEST(Access, AsksForTheKey) {
+TEST(Access, RequiresTheKey) {
   Access access;
   access.keys = {"first", "secret"};
   EXPECT_EQ(status(access, with({})), 401);
   EXPECT_EQ(status(access, with({}), false), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer secret"}})), 200);
   EXPECT_EQ(status(access, with({{"authorization", "Bearer first"}})), 200);
-  // The scheme has no case; it was a 401 in small letters.
+  // The scheme is case-insensitive. Regression: lower case gave 401.
   EXPECT_EQ(status(access, with({{"authorization", "bearer secret"}})), 200);
   EXPECT_EQ(status(access, with({{"authorization", "BEARER secret"}})), 200);
   EXPECT_EQ(status(access, with({{"x-api-key", "secret"}})), 200);
@@ -82,7 +82,7 @@ TEST(Access, AsksForTheKey) {
   EXPECT_TRUE(equal_in_constant_time("ab", "ab"));
 }
 
-TEST(Access, KnowsItsNameOnLoopback) {
+TEST(Access, ChecksTheHostOnLoopback) {
   Access access;
   access.host = "127.0.0.2";
   for (const char* host :
@@ -94,17 +94,18 @@ TEST(Access, KnowsItsNameOnLoopback) {
     EXPECT_EQ(status(access, with({{"host", host}})), 403) << host;
   }
   access.loopback = false;
-  EXPECT_EQ(status(access, with({{"host", "evil.example"}})), 200) << "there the key protects";
+  EXPECT_EQ(status(access, with({{"host", "evil.example"}})), 200)
+      << "other addresses are protected by the key";
 }
 
-TEST(Access, LetsInThePagesItWasToldOf) {
+TEST(Access, AllowsConfiguredOrigins) {
   Access access;
   const auto from = [](const std::string& origin) {
     return with({{"host", "localhost:8080"}, {"origin", origin}});
   };
   EXPECT_EQ(status(access, from("https://evil.example")), 403);
   EXPECT_EQ(status(access, from("null")), 403);
-  EXPECT_EQ(status(access, from("http://localhost:8080")), 200) << "its own page";
+  EXPECT_EQ(status(access, from("http://localhost:8080")), 200) << "the page of the server itself";
   access.origins = {"https://good.example"};
   EXPECT_EQ(status(access, from("https://good.example")), 200);
   EXPECT_EQ(status(access, from("https://evil.example")), 403);
@@ -115,7 +116,7 @@ TEST(Access, LetsInThePagesItWasToldOf) {
   EXPECT_EQ(response.headers[0].second, "https://good.example");
 }
 
-TEST(Errors, HaveTheShapeThatClientsRead) {
+TEST(Errors, HaveTheFormatOfOpenAI) {
   const auto error = nlohmann::json::parse(error_object(429, "bu\xffsy", "n", ""))["error"];
   EXPECT_EQ(error["type"], "rate_limit_error");
   EXPECT_EQ(error["param"], "n");
@@ -123,4 +124,4 @@ TEST(Errors, HaveTheShapeThatClientsRead) {
 }
 
 }  // namespace
-}  // namespace fovea::serve
+}  // namespace fovea::http

@@ -1,5 +1,5 @@
-// What the inspector answers is what the model computes: the same numbers as trace_model's, for
-// every kind of model, and asking changes none of them.
+// The inspector's results equal those of trace_model for every kind of model, and inspection does
+// not change them.
 
 #include "inspect/inspection.h"
 
@@ -19,7 +19,7 @@ Spec small() {
       {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
-// Every axis that the walk or the maps treat by itself.
+// Every field that needs separate code in the walk or in the maps.
 std::vector<std::pair<std::string, Spec>> kinds() {
   std::vector<std::pair<std::string, Spec>> all;
   all.emplace_back("plain", small());
@@ -63,7 +63,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
   Inspecting() {
     model_ = Transformer(validated(kinds()[GetParam()].second));
     initialise(model_, 1);
-    // Weights of 0.02 make all maps flat: differences would not show.
+    // With initial weights of 0.02 all maps are uniform, and differences would not be visible.
     model_.each([](const std::string&, Parameter& p) {
       if (p.role == Role::gain || p.role == Role::bias) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
@@ -78,7 +78,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
   std::map<std::string, Tensor> traced() {
     TraceInput input;
     input.ids = row(ids_);
-    if (both_) {  // the decoder reads its labels one place later
+    if (both_) {  // the decoder's labels are shifted by one
       input.labels = row({target_[1], target_[2], target_[3], 1});
       input.start = target_[0];
     }
@@ -105,7 +105,7 @@ void expect_near(const std::vector<float>& found, const float* expected, const s
   for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6) << what << i;
 }
 
-TEST_P(Inspecting, MapsAreThoseOfTrace) {
+TEST_P(Inspecting, MapsMatchTrace) {
   const Inspection here = inspected();
   const auto expected = traced();
   for (const Look look : looks()) {
@@ -122,7 +122,7 @@ TEST_P(Inspecting, MapsAreThoseOfTrace) {
   }
 }
 
-TEST_P(Inspecting, LogitsAndStreamsAreThoseOfTrace) {
+TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   const Inspection here = inspected();
   const auto expected = traced();
   const Tensor logits = expected.at("logits");
@@ -136,9 +136,9 @@ TEST_P(Inspecting, LogitsAndStreamsAreThoseOfTrace) {
   }
 }
 
-// The steps of one token, worked out from the layer's parts on one row, end where the run did: bit
-// by bit.
-TEST_P(Inspecting, AWalkEndsWhereTheRunDid) {
+// The steps of one token, computed from the parts of the layer for one row, give the bits of the
+// entire run.
+TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
   for (const Look look : looks()) {
     if (look == Look::cross) continue;
@@ -162,7 +162,7 @@ TEST_P(Inspecting, AWalkEndsWhereTheRunDid) {
   }
 }
 
-TEST_P(Inspecting, AskingChangesNoBit) {
+TEST_P(Inspecting, DoesNotChangeTheResults) {
   const auto before = traced();
   const Inspection here = inspected();
   for (const Look look : looks()) {
@@ -177,7 +177,7 @@ TEST_P(Inspecting, AskingChangesNoBit) {
     ASSERT_EQ(to_floats(value), to_floats(after.at(name))) << name;
 }
 
-TEST_P(Inspecting, AMutedHeadGivesNothing) {
+TEST_P(Inspecting, MutedHeadsContributeNothing) {
   const Inspection whole = inspected(), without = inspected({{Look::self, 1, 2}});
   const AttentionMap& here = without.attended(Look::self, 1);
   const int64_t D = here.heads.dim(3);
@@ -200,7 +200,7 @@ class Questions : public testing::Test {
   const std::vector<int32_t> ids_{1, 5, 2, 9, 5, 1, 12};
 };
 
-TEST_F(Questions, AMapIsPooledByItsLargestWeights) {
+TEST_F(Questions, MapsArePooledByTheMaximum) {
   const Inspection here(model_, {}, ids_);
   const Map whole = here.map({Look::self, 0, {1}, false, 0, -1, 0, -1, 1});
   const Map pooled = here.map({Look::self, 0, {1}, false, 0, -1, 0, -1, 3});
@@ -217,7 +217,7 @@ TEST_F(Questions, AMapIsPooledByItsLargestWeights) {
   }
 }
 
-TEST_F(Questions, TheMeanOfHeadsIsTheirMean) {
+TEST_F(Questions, MapsOfSeveralHeadsAreAveraged) {
   const Inspection here(model_, {}, ids_);
   const Map two = here.map({Look::self, 2, {0, 3}, false, 0, -1, 0, -1, 1});
   const Map mean = here.map({Look::self, 2, {0, 3}, true, 0, -1, 0, -1, 1});
@@ -225,18 +225,18 @@ TEST_F(Questions, TheMeanOfHeadsIsTheirMean) {
     EXPECT_NEAR(mean.weights[i], (two.weights[i] + two.weights[i + 49]) / 2, 1e-7);
 }
 
-TEST_F(Questions, TheStrongestAreTheLargestInOrder) {
+TEST_F(Questions, StrongestWeightsAreSorted) {
   const Inspection here(model_, {}, ids_);
   const Map map = here.map({Look::self, 0, {2}, false, 0, -1, 0, -1, 1});
   const auto rows = here.strongest({Look::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
-  ASSERT_EQ(rows[0].size(), 1u);  // the first token sees itself alone
+  ASSERT_EQ(rows[0].size(), 1u);  // the first token sees only itself
   EXPECT_EQ(rows[0][0].weight, 1.0f);
   ASSERT_EQ(rows[6].size(), 2u);
   EXPECT_GE(rows[6][0].weight, rows[6][1].weight);
   EXPECT_EQ(rows[6][0].weight, *std::max_element(map.weights.end() - 7, map.weights.end()));
 }
 
-TEST_F(Questions, ScoresAreSharesOfTheWeights) {
+TEST_F(Questions, HeadScoresAreFractionsOfTheWeights) {
   const Inspection here(model_, {}, ids_);
   const Map map = here.map({Look::self, 1, {0}, false, 0, -1, 0, -1, 1});
   const auto at = [&](int64_t t, int64_t s) { return map.weights[static_cast<size_t>(t * 7 + s)]; };
@@ -252,7 +252,7 @@ TEST_F(Questions, ScoresAreSharesOfTheWeights) {
   EXPECT_NEAR(scores.first, first, 1e-6);
   EXPECT_EQ(scores.next, 0);  // causal
   EXPECT_NEAR(scores.same, double{at(4, 1) + at(5, 0)} / 7, 1e-6);
-  EXPECT_GT(scores.diffuse, 0.9);  // fresh weights look everywhere
+  EXPECT_GT(scores.diffuse, 0.9);  // random weights give nearly uniform attention
   EXPECT_LE(scores.diffuse, 1.0);
 }
 
@@ -270,7 +270,7 @@ TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
   EXPECT_NEAR(all[0].entropy, std::log(13.0), 0.1);
 }
 
-TEST_F(Questions, TheLensEndsWithTheModelsOwnAnswer) {
+TEST_F(Questions, LensEndsWithTheModelsPrediction) {
   const Inspection here(model_, {}, ids_);
   const auto lens = here.lens(2, 5);
   ASSERT_EQ(lens.size(), 4u);
@@ -282,7 +282,7 @@ TEST_F(Questions, TheLensEndsWithTheModelsOwnAnswer) {
   }
 }
 
-TEST_F(Questions, GradientsAreThoseOfTrace) {
+TEST_F(Questions, GradientNormsMatchTrace) {
   TraceInput input;
   input.ids = input.labels = row(ids_);
   input.gradients = true;
@@ -298,7 +298,7 @@ TEST_F(Questions, GradientsAreThoseOfTrace) {
   });
 }
 
-TEST_F(Questions, WhatIsNotThereIsNamed) {
+TEST_F(Questions, InvalidArgumentsAreNamed) {
   const auto refused = [](std::initializer_list<std::string> texts, const auto& call) {
     expect_error(ErrorKind::InvalidArgument, texts, call);
   };

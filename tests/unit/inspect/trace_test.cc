@@ -1,4 +1,4 @@
-// What a pass is asked for, and what it refuses. The numbers themselves: tests/parity.
+// The options of a trace and the inputs that it refuses. tests/parity compares the values.
 
 #include "inspect/trace.h"
 
@@ -33,7 +33,7 @@ class Trace : public testing::Test {
   TraceInput input_;
 };
 
-TEST_F(Trace, GivesTheNamesAndShapes) {
+TEST_F(Trace, ReturnsNamesAndShapes) {
   const auto found = traced();
   const std::map<std::string, Shape> expected = {
       {"attention.0", {1, 2, 4, 4}}, {"attention.1", {1, 2, 4, 4}}, {"hidden.0", {1, 4, 8}},
@@ -42,7 +42,7 @@ TEST_F(Trace, GivesTheNamesAndShapes) {
   for (const auto& [name, shape] : expected) EXPECT_EQ(found.at(name).shape(), shape) << name;
 }
 
-TEST_F(Trace, AttentionSeesWhatCameBefore) {
+TEST_F(Trace, AttentionIsCausal) {
   const Tensor attention = traced().at("attention.1");
   const float* weights = attention.data_as<float>();
   for (int64_t r = 0; r < 2 * 4; ++r) {
@@ -57,7 +57,7 @@ TEST_F(Trace, AttentionSeesWhatCameBefore) {
   }
 }
 
-TEST_F(Trace, GradientsGoByTheNamesOfTheCheckpoint) {
+TEST_F(Trace, GradientsHaveTheNamesOfTheCheckpoint) {
   input_.labels = row({1, 2, -100, 4});
   input_.gradients = true;
   const auto found = traced();
@@ -80,7 +80,7 @@ TEST_F(Trace, IgnoredLabelsGiveNoGradient) {
   }
 }
 
-TEST_F(Trace, ARowOfPaddingIsNoDivisionByZero) {
+TEST_F(Trace, ARowOfPaddingGivesFiniteResults) {
   input_.attention_mask = row({0, 0, 0, 0});
   for (const auto& [name, value] : traced())
     for (const float x : to_floats(value)) ASSERT_TRUE(std::isfinite(x)) << name;

@@ -200,7 +200,7 @@ class TrainingLogTest : public testing::Test {
 };
 
 TEST_F(TrainingLogTest, ThinsLongLogs) {
-  EXPECT_EQ(log()["steps"].size(), 0u) << "there is no log yet";
+  EXPECT_EQ(log()["steps"].size(), 0u) << "there is no log";
   std::string text;
   for (int i = 1; i <= 5000; ++i) {
     const std::string step = "{\"step\":" + std::to_string(i);

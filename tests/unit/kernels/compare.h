@@ -107,8 +107,8 @@ void compare_everywhere(const std::vector<Array>& outputs, const std::string& wh
         }
       }
       for (size_t i = 0; i < outputs.size(); ++i) {
-        EXPECT_TRUE(actual[i] == first[i]) << what << ", output " << i << ": other bits on " << isa
-                                           << " with " << count << " threads";
+        EXPECT_TRUE(actual[i] == first[i]) << what << ", output " << i << ": different bits on "
+                                           << isa << " with " << count << " threads";
       }
     }
   }

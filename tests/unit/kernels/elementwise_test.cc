@@ -68,6 +68,70 @@ TEST(Elementwise, ShiftAndSoftcapMatchTheReference) {
   });
 }
 
+TEST(Elementwise, ElementaryFunctionsMatchTheReference) {
+  for (const Elementary kind : {Elementary::exp, Elementary::log, Elementary::log_sigmoid}) {
+    each_case([&](DType out, DType in, bool added, int64_t size) {
+      Array x = Array::normal(size, in, 1, 4);
+      if (kind == Elementary::log)
+        for (int64_t i = 0; i < size; ++i) reference::put(x.out(), i, std::abs(x[i]));
+      const Array dy = Array::normal(size, DType::bf16, 2), y = Array::normal(size, out, 3);
+      compare_everywhere({y, y}, describe("elementary function", size, out, in, added),
+                         [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                           kernels.elementary(outputs[0].out(added), x.in(), kind, size);
+                           kernels.elementary_backward(outputs[1].out(added), dy.in(), x.in(), kind,
+                                                       size);
+                         });
+    });
+  }
+}
+
+// Over all magnitudes, relative to each result; log_sigmoid(20) is -2e-9.
+TEST(Elementwise, ElementaryFunctionsKeepTheirPrecision) {
+  std::vector<double> values = extremes();
+  for (double x = 1e-3; x < 100; x *= 1.07) values.insert(values.end(), {x, -x, 1 / x});
+  const Array x(values, DType::f32);
+  const auto size = static_cast<int64_t>(values.size());
+  for (const Elementary kind : {Elementary::exp, Elementary::log, Elementary::log_sigmoid}) {
+    Array expected(size, DType::f32);
+    reference_kernels().elementary(expected.out(), x.in(), kind, size);
+    for (const std::string& isa : testable_isas()) {
+      use_isa(isa);
+      Array y(size, DType::f32);
+      cpu_kernels().elementary(y.out(), x.in(), kind, size);
+      for (int64_t i = 0; i < size; ++i) {
+        if (std::isfinite(expected[i])) {
+          EXPECT_NEAR(y[i], expected[i], 5e-7 * std::abs(expected[i]) + 1e-44)
+              << isa << " " << x[i];
+        } else {
+          EXPECT_EQ(std::isnan(y[i]), std::isnan(expected[i])) << isa << " " << x[i];
+          EXPECT_EQ(y[i] > 0, expected[i] > 0) << isa << " " << x[i];
+        }
+      }
+    }
+  }
+}
+
+TEST(Elementwise, MinimumAndClipMatchTheReference) {
+  each_case([](DType out, DType in, bool added, int64_t size) {
+    Array a = Array::normal(size, in, 1), b = Array::normal(size, DType::bf16, 2);
+    for (int64_t i = 0; i < size; i += 5) {
+      reference::put(a.out(), i, 0.5);
+      reference::put(b.out(), i, 0.5);
+    }
+    for (int64_t i = 3; i < size; i += 11)
+      reference::put((i % 2 == 0 ? a : b).out(), i, std::nan(""));
+    const Array dy = Array::normal(size, DType::f32, 3), y = Array::normal(size, out, 4);
+    compare_everywhere(
+        {y, y, y, y}, describe("minimum, clip", size, out, in, added),
+        [&](const Kernels& kernels, std::vector<Array>& outputs) {
+          kernels.minimum(outputs[0].out(added), a.in(), b.in(), size);
+          kernels.minimum_backward(outputs[1].out(added), dy.in(), a.in(), b.in(), size);
+          kernels.clip(outputs[2].out(added), a.in(), -0.25f, 0.5f, size);
+          kernels.clip_backward(outputs[3].out(added), dy.in(), a.in(), -0.25f, 0.5f, size);
+        });
+  });
+}
+
 // A cap far above the numbers must preserve them to a few units in the last place.
 TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
   for (const double value : {1e-30, 1e-6, 0.01, 1.0, 18.0, 32.0, 100.0, 1e30}) {

@@ -8,7 +8,7 @@
 #include "base/half.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/packed_job.h"
+#include "kernels/cpu/packed/job.h"
 #include "kernels/isa.h"
 #include "kernels/packed.h"
 #include "kernels/reference/reference.h"

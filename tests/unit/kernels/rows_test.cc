@@ -225,15 +225,19 @@ TEST(CrossEntropy, MatchesTheReference) {
     for (size_t i = 0; i < targets.size(); i += 3) targets[i] = i % 2 == 0 ? targets[i] : -100;
     const Array logits = Array::normal(rows.count * rows.width, in, 1, 4);
     const Array losses(rows.count, DType::f32),
-        dlogits = Array::normal(rows.count * rows.width, out, 2, 0.1);
+        dlogits = Array::normal(rows.count * rows.width, out, 2, 0.1),
+        factors = Array::normal(rows.count, DType::f32, 3);
     for (const float smoothing : {0.0f, 0.1f})
-      compare_everywhere({losses, losses, dlogits}, describe("cross_entropy", rows, out, in, added),
-                         [&](const Kernels& kernels, std::vector<Array>& o) {
-                           kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(),
-                                                 targets.data(), smoothing, rows);
-                           kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(),
-                                                          targets.data(), 0.5f, smoothing, rows);
-                         });
+      compare_everywhere(
+          {losses, losses, dlogits, dlogits}, describe("cross_entropy", rows, out, in, added),
+          [&](const Kernels& kernels, std::vector<Array>& o) {
+            kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), smoothing,
+                                  rows);
+            kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(), targets.data(),
+                                           {}, 0.5f, smoothing, rows);
+            kernels.cross_entropy_backward(o[3].out(added), logits.in(), o[1].in(), targets.data(),
+                                           factors.in(), 0.5f, smoothing, rows);
+          });
   });
 }
 
@@ -252,7 +256,7 @@ TEST(CrossEntropy, HandlesExtremeLogits) {
         {one, one, three}, fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
         [&](const Kernels& kernels, std::vector<Array>& o) {
           kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, 0, {1, 3});
-          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, 1, 0, {1, 3});
+          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, {}, 1, 0, {1, 3});
         });
   }
 }
@@ -267,7 +271,7 @@ TEST(CrossEntropy, SumsALongRowPrecisely) {
                        kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0,
                                              rows);
                        kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(),
-                                                      targets.data(), 1, 0, rows);
+                                                      targets.data(), {}, 1, 0, rows);
                      });
 }
 

@@ -51,7 +51,7 @@ void expect_tree(int64_t size, Rows rows, const Run& run) {
   set_thread_count(threads);
 }
 
-TEST(Units, OfSumsOfRows) {
+TEST(Units, AreSummedByTheTreeInSums) {
   for (const Rows& shape : kShapes) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const Array x = Array::normal(shape.count * shape.width, dtype, 1);
@@ -62,7 +62,7 @@ TEST(Units, OfSumsOfRows) {
   }
 }
 
-TEST(Units, OfNorms) {
+TEST(Units, AreSummedByTheTreeInNorms) {
   for (const Rows& shape : kShapes) {
     const int64_t size = shape.count * shape.width;
     const Array x = Array::normal(size, DType::bf16, 1), dy = Array::normal(size, DType::f32, 2);
@@ -87,7 +87,7 @@ TEST(Units, OfNorms) {
   }
 }
 
-TEST(Units, OfEmbeddings) {
+TEST(Units, AreSummedByTheTreeInEmbeddings) {
   for (const Rows& shape : kShapes) {
     const Array dy = Array::normal(shape.count * shape.width, DType::f32, 1);
     for (const int64_t entries : {1, 5, 300}) {

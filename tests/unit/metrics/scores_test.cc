@@ -1,4 +1,4 @@
-// BLEU and chrF against sacrebleu's figures (tools/make_score_goldens.py).
+// BLEU and chrF compared with sacrebleu's (tools/make_score_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -17,14 +17,14 @@ nlohmann::json goldens() {
   return nlohmann::json::parse(file);
 }
 
-TEST(Scores, CutWordsAsSacrebleuDoes) {
+TEST(Scores, TokeniseLikeSacrebleu) {
   for (const auto& line : goldens()["words"]) {
     EXPECT_EQ(tokenized_13a(line["text"].get<std::string>()), line["tokenized"].get<std::string>())
         << line["text"];
   }
 }
 
-TEST(Scores, AreThoseOfSacrebleu) {
+TEST(Scores, MatchSacrebleu) {
   for (const auto& corpus : goldens()["corpora"]) {
     Bleu bleu;
     Chrf chrf;
@@ -39,14 +39,14 @@ TEST(Scores, AreThoseOfSacrebleu) {
   }
 }
 
-TEST(Scores, OfNothingAreZero) {
+TEST(Scores, OfEmptyTextsAreZero) {
   EXPECT_EQ(Bleu().score(), 0);
   EXPECT_EQ(Chrf().score(), 0);
 }
 
-TEST(Words, StandBetweenUnicodeSpaces) {
+TEST(Words, AreSeparatedByUnicodeSpaces) {
   EXPECT_EQ(words_of(" a\u00a0b\u3000\tc\x85 "),
-            (std::vector<std::string_view>{"a", "b", "c\x85"}));  // a lone byte is no space
+            (std::vector<std::string_view>{"a", "b", "c\x85"}));  // a single byte is not a space
   EXPECT_TRUE(words_of("").empty());
   EXPECT_EQ(characters_of("aé日\xff"), (std::vector<std::string_view>{"a", "é", "日", "\xff"}));
 }

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "nn/linear.h"
+#include "support/gradient_check.h"
 #include "support/random_parameters.h"
 #include "tensor/tape.h"
-#include "support/gradient_check.h"
 
 namespace fovea {
 namespace {
@@ -19,7 +19,7 @@ Tensor numbers(Shape shape, uint64_t seed) {
   return convert(test::normal(std::move(shape), seed), DType::f32);
 }
 
-TEST(Adapters, ChangeNothingAtFirst) {
+TEST(Adapters, InitiallyHaveNoEffect) {
   Linear layer = layer_of(7, 5);
   const Tensor x = numbers({3, 7}, 1);
   const std::vector<float> before = to_floats(layer(x));
@@ -66,7 +66,7 @@ void expect_learning(bool packed) {
 TEST(Adapters, LearnOnFrozenWeights) { expect_learning(false); }
 TEST(Adapters, LearnOnPackedWeights) { expect_learning(true); }
 
-TEST(PackedWeights, PassGradientsOnToTheirInput) {
+TEST(PackedWeights, PassGradientsToTheirInput) {
   Linear whole = layer_of(7, 5), packed = whole;
   packed.weight.packed = PackedWeight(whole.weight.value, WeightFormat::f32, 0);
   packed.weight.value = {};

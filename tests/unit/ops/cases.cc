@@ -20,6 +20,14 @@ namespace {
 
 const std::vector<Shape> kShapes = {{1, 1}, {3, 7}, {2, 3, 5}, {1, 131}, {67, 3}, {9, 65}};
 
+// From 0.5 to 2.5.
+Tensor positive(const Shape& shape) {
+  Tensor y = empty(shape, DType::f64);
+  for (int64_t i = 0; i < y.size(); ++i)
+    y.data_as<double>()[i] = 0.5 + static_cast<double>(i * 7 % 65) / 32;
+  return y;
+}
+
 void add_linear(std::vector<Case>& all) {
   struct Size {
     Shape x;
@@ -48,7 +56,7 @@ void add_embedding(std::vector<Case>& all) {
   all.push_back({"embedding", "one row", {rounded({1, 3}, 1)}, [](auto& in) {
                    return embedding(integers({0}, {1}), in[0]);
                  }});
-  // Rows of what another op made, used twice: as experts take their tokens.
+  // The rows are the output of another op and are used twice, like the rows of experts.
   all.push_back({"gather", "used twice", {rounded({5, 9}, 1)}, [](auto& in) {
                    const Tensor x = scale(in[0], 2);
                    return add(gather(integers({4, 1, 1, 0, 3, 4, 4, 2, 1}, {9}), x),
@@ -62,8 +70,8 @@ void add_norms(std::vector<Case>& all) {
     const Tensor x = rounded(shape, 1, 2), weight = rounded({width}, 2);
     for (const float epsilon : {1e-5f, 0.5f}) {
       const std::string what = fmt::format("{}, epsilon {}", describe(shape), epsilon);
-      // What one element is divided by is its own size: its gradient is rounding, over a small
-      // epsilon.
+      // An element is divided by its own magnitude: its gradient consists of rounding errors over a
+      // small epsilon.
       if (width == 1 && epsilon < 0.1f) continue;
       all.push_back(
           {"layer_norm", what + " with bias", {x, weight, rounded({width}, 3)}, [=](auto& in) {
@@ -259,10 +267,22 @@ void add_reductions(std::vector<Case>& all) {
     all.push_back({"sum", what, {a}, [](auto& in) { return sum(in[0]); }});
     all.push_back({"mean", what, {a}, [](auto& in) { return mean(in[0]); }});
     all.push_back({"log_sigmoid", what, {a}, [](auto& in) { return log_sigmoid(in[0]); }});
+    all.push_back({"exp", what, {a}, [](auto& in) { return exp(in[0]); }});
+    all.push_back({"log", what, {positive(shape)}, [](auto& in) { return log(in[0]); }});
+    all.push_back(
+        {"minimum", what, {a, rounded(shape, 2)}, [](auto& in) { return minimum(in[0], in[1]); }});
+    all.push_back({"minimum", "equal elements of " + what, {a}, [](auto& in) {
+                     return minimum(scale(in[0], 2), add(in[0], in[0]));
+                   }});
+    all.push_back({"clip", what, {a}, [](auto& in) { return clip(in[0], -0.7f, 0.4f); }});
   }
   all.push_back({"log_probability", "ignored rows", {rounded({2, 3, 131}, 1, 2)}, [](auto& in) {
                    return log_probability(in[0], integers({130, -1, 0, 67, -100, 5}, {2, 3}));
                  }});
+  all.push_back(
+      {"log_probability", "longer than a block", {rounded({3, 1031}, 1, 2)}, [](auto& in) {
+         return log_probability(in[0], integers({1030, 0, 1024}, {3}));
+       }});
   all.push_back({"log_probability", "used twice", {rounded({5, 7}, 1, 2)}, [](auto& in) {
                    const Tensor x = scale(in[0], 2);
                    return subtract(log_probability(x, integers({6, 0, 3, 3, 1}, {5})),
@@ -279,7 +299,7 @@ void add_attentions(std::vector<Case>& all) {
   right.valid = {{0, 5}, {0, 1}};
   wide.valid = {{-3, 100}, {2, 7}};
   many.first_query = 5, many.window = 4, many.valid = {{1, 9}, {6, 8}};
-  hidden.valid = {{4, 4}, {6, 9}};  // nothing to see for a row, and for the other's first queries
+  hidden.valid = {{4, 4}, {6, 9}};  // no visible keys for a row, or for first queries
   const std::pair<const char*, Mask> masks[] = {
       {"all", {}},       {"causal", causal}, {"window", window}, {"first_query", later},
       {"left", left},    {"right", right},   {"wide", wide},     {"many", many},

@@ -1,6 +1,6 @@
 #pragma once
 
-// Every op of ops.h at shapes that are odd, prime, one, or beyond a kernel's tile.
+// Every op of ops.h with shapes that are odd, prime, one, or larger than a kernel's tile.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace fovea::test {
 struct Case {
   std::string op;              // its name in ops.h
   std::string what;            // the rest, for messages
-  std::vector<Tensor> inputs;  // f64, of numbers that bf16 can hold
+  std::vector<Tensor> inputs;  // f64, with values that bf16 represents exactly
   Function function;           // works in the dtype of its inputs
   bool differentiable = true;
 };
@@ -22,7 +22,7 @@ std::vector<Case> cases();
 void add_position_cases(std::vector<Case>& all);  // rotations, windows, tokens side by side
 void add_expert_cases(std::vector<Case>& all);
 
-Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);  // normal, bf16 can hold it
+Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);  // normal; exact in bf16
 Tensor integers(const std::vector<int32_t>& values, Shape shape);
 
 }  // namespace fovea::test

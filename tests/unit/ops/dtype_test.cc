@@ -1,5 +1,5 @@
-// Every op on the fast kernels, in the dtypes that models are trained in, against the same op in
-// double on the reference.
+// Compares every op on the fast kernels, in the dtypes of training, with the same op in double on
+// the reference kernels.
 
 #include <gtest/gtest.h>
 
@@ -24,9 +24,9 @@ std::vector<Tensor> run(const Case& c, DType dtype) {
   return results;
 }
 
-// Attention's backward takes softmax's gradient as a difference with y, which was rounded when it
-// was stored: where few keys are seen, little is left of the difference but that rounding. A gated
-// activation is rounded once more in between.
+// The backward of attention computes the gradient of the softmax as a difference with y, which was
+// rounded when it was stored: if few keys are visible, the difference consists mainly of that
+// rounding. A gated activation has one more rounding.
 bool is_rounded_twice(const Case& c, size_t n) {
   return (c.op == "attention" && n > 0) || c.op == "gated_activation";
 }
@@ -55,7 +55,7 @@ class EveryIsa : public testing::TestWithParam<std::string> {
   void TearDown() override { use_isa("auto"); }
 };
 
-TEST_P(EveryIsa, GivesWhatTheReferenceDoesInDouble) {
+TEST_P(EveryIsa, MatchesTheReferenceInDouble) {
   for (const Case& c : test::cases()) {
     const std::vector<Tensor> expected = run(c, DType::f64);
     for (const DType dtype : {DType::f32, DType::bf16}) {

@@ -5,7 +5,8 @@
 namespace fovea::test {
 namespace {
 
-// Logits that differ by far more than a finite difference: a change of choice has no gradient.
+// Logits whose distances far exceed the finite difference, since a change of choice has no
+// gradient.
 Tensor distinct_logits(int64_t rows, int64_t experts) {
   Tensor x = empty({rows, experts}, DType::f64);
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -33,7 +34,7 @@ void add_routers(std::vector<Case>& all) {
     const std::string what = fmt::format("{} of {} for {} rows", k, experts, rows);
     const Tensor logits = distinct_logits(rows, experts);
     for (const bool normalise : {false, true}) {
-      // One weight that is always 1 has no gradient to compare but rounding.
+      // A single weight is always 1, so its gradient consists of rounding errors.
       if (experts == 1 || (normalise && k == 1)) continue;
       all.push_back(
           {"route", what + (normalise ? ", normalised" : ""), {logits}, [=, choices = k](auto& in) {
@@ -42,7 +43,7 @@ void add_routers(std::vector<Case>& all) {
     }
     const Tensor chosen = some_experts(rows, k, experts);
     all.push_back({"pick", what, {logits}, [=](auto& in) { return pick(in[0], chosen); }});
-    if (k == experts) continue;  // all shares are equal, and nothing is left of the gradient
+    if (k == experts) continue;  // all weights are equal, and the gradient vanishes
     const Tensor uneven = some_experts(rows, k, (experts + 1) / 2);
     std::vector<int32_t> some(static_cast<size_t>(rows), 1), none(static_cast<size_t>(rows), 0);
     for (size_t i = 1; i < some.size(); i += 3) some[i] = 0;
@@ -95,7 +96,7 @@ void add_combinations(std::vector<Case>& all) {
   }
 }
 
-// A whole layer: what reaches the router, the rows and the experts.
+// An entire layer: the gradients of the router, the rows and the experts.
 void add_mixture(std::vector<Case>& all) {
   all.push_back({"combine",
                  "of a mixture",

@@ -25,13 +25,13 @@ std::set<std::string> declared_ops() {
   return names;
 }
 
-TEST(Cases, CoverEveryOp) {
+TEST(OpCases, CoverEveryOp) {
   std::set<std::string> covered;
   for (const Case& c : test::cases()) covered.insert(c.op);
   EXPECT_EQ(covered, declared_ops());
 }
 
-TEST(Gradient, OfEveryOpIsThatOfCentralDifferences) {
+TEST(Gradient, MatchesCentralDifferences) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
     SCOPED_TRACE(c.op + " " + c.what);
@@ -39,7 +39,7 @@ TEST(Gradient, OfEveryOpIsThatOfCentralDifferences) {
   }
 }
 
-TEST(Gradient, IsNotRecordedWhereThereIsNone) {
+TEST(Gradient, IsNotRecordedByNondifferentiableOps) {
   for (const Case& c : test::cases()) {
     if (c.differentiable) continue;
     std::vector<Tensor> inputs = c.inputs;
@@ -48,8 +48,8 @@ TEST(Gradient, IsNotRecordedWhereThereIsNone) {
   }
 }
 
-// Whatever else wants a gradient, and where one is there already.
-TEST(Gradient, OfOneInputDoesNotDependOnTheOthers) {
+// The gradient is the same if other inputs want gradients, and is added to an existing one.
+TEST(Gradient, OfAnInputDoesNotDependOnOtherInputs) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
     SCOPED_TRACE(c.op + " " + c.what);
@@ -70,7 +70,7 @@ TEST(Gradient, OfOneInputDoesNotDependOnTheOthers) {
   }
 }
 
-TEST(Gradient, OfAttentionOfATensorWithItself) {
+TEST(Gradient, AllowsSharedInputsOfAttention) {
   const Tensor x = test::normal({2, 5, 3, 4}, 1);
   test::check_gradients({x}, [](auto& in) { return attention(in[0], in[0], in[0], {}); });
   test::check_gradients({x, test::normal({2, 5, 3, 4}, 2)},
@@ -90,12 +90,12 @@ TEST(Gradient, PassesThroughCasts) {
   }
 }
 
-// Chains in which backwards keep recipes only: each must give what the kept elements would have.
-TEST(Gradient, IsTheSameWithAndWithoutRecipes) {
+// A chain of recomputed outputs must give the gradients of stored outputs.
+TEST(Recompute, GivesTheSameGradients) {
   const std::vector<Tensor> inputs{test::normal({5, 7}, 1), test::normal({7}, 2),
                                    test::normal({7}, 3), test::normal({3, 7}, 4)};
   const auto chain = [](const std::vector<Tensor>& in, bool recipes) {
-    // A multiplication by one keeps its result and has no recipe.
+    // A product with one stores its result and has no recipe.
     const auto keep = [&](const Tensor& y) {
       return recipes ? y : multiply(y, full(y.shape(), 1, y.dtype()));
     };
@@ -116,14 +116,14 @@ TEST(Gradient, IsTheSameWithAndWithoutRecipes) {
   }
 }
 
-TEST(Recipes, LetGoOfWhatNormsAndActivationsMake) {
+TEST(Recompute, FreesNormAndActivationOutputs) {
   Tensor x = zeros({1000, 64}), weight = full({64}, 1);
   x.want_gradient();
   weight.want_gradient();
   const size_t live = tensor_memory().live;
   {
     const Tensor y = activation(layer_norm(x, weight, {}, 1e-5f, DType::f32), Activation::gelu);
-    // y, two numbers a row, and what is too little to be split from a block.
+    // y, two numbers per row, and remainders of blocks that are too small to be split.
     EXPECT_LT(tensor_memory().live, live + y.bytes() + 3 * 4096);
     backward(test::weighted_sum(multiply(y, y)));
   }

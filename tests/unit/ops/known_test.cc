@@ -1,5 +1,5 @@
-// Ops whose definition leaves room for mistakes that no gradient check finds, against numbers that
-// PyTorch 2.15 and Transformers 5.23 gave for the same small inputs.
+// Ops with conventions that a gradient check cannot verify, compared with the results of PyTorch
+// 2.15 and Transformers 5.23 for the same small inputs.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,9 @@ Tensor router_logits() {
               {5, 4});
 }
 
-// topk's own weights; its experts where no two logits are equal, since its order of equals is open.
-TEST(Route, ChoosesTheLargestAndOfEqualsTheLower) {
+// The weights of topk, and its experts if no two logits are equal, since its order in ties is
+// undefined.
+TEST(Route, PrefersLowerExpertsInTies) {
   const auto [weights, experts] = route(router_logits(), 2, false);
   EXPECT_EQ(list(experts), (std::vector<int32_t>{1, 2, 0, 1, 1, 2, 0, 1, 2, 3}));
   expect_near(weights, {0.4399632f, 0.4399632f, 0.25f, 0.25f, 0.3278917f, 0.3278917f, 0.6307955f,
@@ -37,14 +38,14 @@ TEST(Route, ChoosesTheLargestAndOfEqualsTheLower) {
               {0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.7310585f, 0.2689414f, 0.5f, 0.5f});
 }
 
-TEST(Route, TakesNumbersThatAreNone) {
+TEST(Route, AcceptsNonFiniteLogits) {
   const float nan = std::nanf(""), infinity = HUGE_VALF;
   const auto [weights, experts] =
       route(from({nan, nan, nan, 1, nan, 2, -infinity, infinity, 0}, {3, 3}), 2, true);
   for (const int32_t expert : list(experts)) EXPECT_TRUE(expert >= 0 && expert < 3);
 }
 
-TEST(Route, ARowIsTheSameInAnyCompany) {
+TEST(Route, DoesNotDependOnOtherRows) {
   const Tensor logits = convert(test::normal({9, 37}, 1), DType::f32);
   const Routing all = route(logits, 3, false);
   for (int64_t r = 0; r < 9; ++r) {
@@ -54,7 +55,7 @@ TEST(Route, ARowIsTheSameInAnyCompany) {
   }
 }
 
-TEST(GroupByExpert, SortsAndKeepsTheOrderOfRows) {
+TEST(GroupByExpert, SortsStably) {
   const Groups groups = group_by_expert(integers({3, 0, 0, 1, 3, 1}, {3, 2}), 5);
   EXPECT_EQ(list(groups.rows), (std::vector<int32_t>{0, 1, 1, 2, 0, 2}));
   EXPECT_EQ(list(groups.places), (std::vector<int32_t>{4, 0, 1, 2, 5, 3}));
@@ -62,7 +63,7 @@ TEST(GroupByExpert, SortsAndKeepsTheOrderOfRows) {
 }
 
 // load_balancing_loss_func of one layer, and the mask of a padded batch.
-TEST(BalanceLoss, IsThatOfTransformers) {
+TEST(BalanceLoss, MatchesTransformers) {
   const Tensor experts = integers({1, 2, 2, 3, 2, 3, 0, 1, 2, 3}, {5, 2});
   Tensor logits = router_logits().want_gradient();
   const Tensor loss = balance_loss(logits, experts);
@@ -76,7 +77,7 @@ TEST(BalanceLoss, IsThatOfTransformers) {
 }
 
 // F.cross_entropy(label_smoothing=0.1)
-TEST(CrossEntropy, SmoothsAsPyTorchDoes) {
+TEST(CrossEntropy, MatchesPyTorchWithSmoothing) {
   Tensor logits = from({1, -2, 0.5f, 3, 0, 0.25f, -1, 2, 2, 2, 2, -4}, {3, 4}).want_gradient();
   const Tensor loss = cross_entropy(logits, integers({3, -100, 0}, {3}), 0, 0.1f);
   expect_near(loss, {0.8445958f});
@@ -92,20 +93,20 @@ Tensor counted(Shape shape, float from_value, float step) {
   return from(values, std::move(shape));
 }
 
-// F.conv1d(stride=2, padding=1), F.conv2d(stride=2): the weights as they lie there.
-TEST(Unfold, MakesAConvolutionOfALinearLayer) {
+// F.conv1d(stride=2, padding=1) and F.conv2d(stride=2), with weights in their layout.
+TEST(Unfold, WithALinearLayerIsAConvolution) {
   const Tensor x = counted({1, 4, 2}, -2, 0.5f), weight = counted({2, 2, 3}, -5, 0.25f);
   expect_near(linear(unfold(x, 3, 2, 1), weight.view({2, 6})), {1.125f, -0.375f, -3.125f, 8.125f});
 }
 
-TEST(Patches, MakeAConvolutionOfALinearLayer) {
+TEST(Patches, WithALinearLayerAreAConvolution) {
   const Tensor image = counted({1, 2, 4, 4}, -8, 0.125f), weight = counted({2, 2, 2, 2}, -7, 0.5f);
   expect_near(linear(patches(image, 2), weight.view({2, 8})),
               {4.75f, 14.75f, 1.25f, 19.25f, -9.25f, 32.75f, -12.75f, 37.25f});
 }
 
-// LLaMA's apply_rotary_pos_emb, and GPT-J's.
-TEST(Rotate, PairsAsTheFamiliesDo) {
+// apply_rotary_pos_emb of LLaMA and of GPT-J.
+TEST(Rotate, MatchesLlamaAndGptJ) {
   const Tensor x = from({1, 2, 3, 4}, {1, 1, 1, 4});
   const Tensor cosines = from({std::cos(0.5f), std::cos(0.1f)}, {1, 2});
   const Tensor sines = from({std::sin(0.5f), std::sin(0.1f)}, {1, 2});
@@ -116,7 +117,7 @@ TEST(Rotate, PairsAsTheFamiliesDo) {
 }
 
 // ACT2FN["tanh", "quick_gelu", "relu2", "sigmoid"]
-TEST(Activation, IsThatOfTransformers) {
+TEST(Activation, MatchesTransformers) {
   const Tensor x = from({-2, -0.5f, 0, 0.25f, 3}, {5});
   expect_near(activation(x, Activation::tanh),
               {-0.9640276f, -0.4621172f, 0, 0.2449187f, 0.9950548f});
@@ -127,8 +128,8 @@ TEST(Activation, IsThatOfTransformers) {
               {0.1192029f, 0.3775407f, 0.5f, 0.5621765f, 0.9525741f});
 }
 
-// Where nothing is recorded it is one step, else two.
-TEST(GatedActivation, HasTheBitsOfItsTwoSteps) {
+// Without a tape it is one step, otherwise two.
+TEST(GatedActivation, EqualsActivationAndProduct) {
   const Tensor x = test::normal({3, 70}, 1), factor = test::normal({3, 70}, 2);
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Tensor a = convert(x, dtype), b = convert(factor, dtype);
@@ -139,8 +140,8 @@ TEST(GatedActivation, HasTheBitsOfItsTwoSteps) {
   }
 }
 
-// Experts without rows take no part: no gradient comes, not even of zeros.
-TEST(GroupedLinear, GivesNoGradientToWhatWasNotUsed) {
+// Experts without rows receive no gradient, not even zeros.
+TEST(GroupedLinear, GivesNoGradientToUnusedExperts) {
   Tensor used = full({2, 3}, 1).want_gradient(), unused = full({2, 3}, 1).want_gradient();
   const Tensor y = grouped_linear(full({4, 3}, 1), {4, 0}, {used, unused}, {});
   backward(test::weighted_sum(y));

@@ -16,7 +16,7 @@ void add_rotations(std::vector<Case>& all) {
         Size{{2, 5, 3, 70}, 66, true}, Size{{1, 3, 1, 130}, 130, false},
         Size{{1, 2, 2, 3}, 0, false}}) {
     const Shape angles{each_row ? shape[0] * shape[1] : shape[1], rotated / 2};
-    // Any numbers do: the op does not know that they are cosines.
+    // The op accepts any numbers; it does not require cosines.
     const Tensor cosines = convert(normal(angles, 2), DType::f32);
     const Tensor sines = convert(normal(angles, 3), DType::f32);
     for (const Pairing pairing : {Pairing::halves, Pairing::neighbours}) {

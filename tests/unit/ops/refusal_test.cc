@@ -23,7 +23,7 @@ Tensor integers(std::vector<int32_t> values) {
   return y;
 }
 
-TEST(Refuses, ShapesThatDoNotFitALinearLayer) {
+TEST(OpArguments, LinearRefusesMismatchedShapes) {
   const Tensor x = zeros({2, 3});
   refused({"linear", "[4, 5]", "[2, 3]", "expected [N, C]"}, [&] { linear(x, zeros({4, 5})); });
   refused({"linear", "[3]", "expected [N, C]"}, [&] { linear(x, zeros({3})); });
@@ -33,7 +33,7 @@ TEST(Refuses, ShapesThatDoNotFitALinearLayer) {
   refused({"linear", "bias is [1, 4]"}, [&] { linear(x, zeros({4, 3}), zeros({1, 4})); });
 }
 
-TEST(Refuses, LossesOfOtherShapes) {
+TEST(OpArguments, LossOpsRefuseInvalidInputs) {
   refused({"subtract", "[2, 3]", "[3, 2]"}, [] { subtract(zeros({2, 3}), zeros({3, 2})); });
   refused({"sum", "[0]", "at least one"}, [] { sum(zeros({0})); });
   refused({"log_probability", "[2, 3]", "int32"}, [] {
@@ -44,7 +44,7 @@ TEST(Refuses, LossesOfOtherShapes) {
   });
 }
 
-TEST(Refuses, IdsThatAreNotInAnEmbedding) {
+TEST(OpArguments, EmbeddingRefusesIdsOutOfRange) {
   const Tensor table = zeros({5, 3});
   refused({"embedding", "fp32", "int32"}, [&] { embedding(zeros({2}), table); });
   refused({"embedding", "[5]", "[V, C]"}, [&] { embedding(integers({0}), zeros({5})); });
@@ -52,7 +52,7 @@ TEST(Refuses, IdsThatAreNotInAnEmbedding) {
   refused({"embedding", "id -1 at place 0"}, [&] { embedding(integers({-1}), table); });
 }
 
-TEST(Refuses, WeightsThatDoNotFitANorm) {
+TEST(OpArguments, NormsRefuseMismatchedWeights) {
   const Tensor x = zeros({2, 3}), weight = zeros({3});
   const auto norm = [&](const Tensor& w, const Tensor& b) {
     return layer_norm(x, w, b, 1e-5f, DType::f32);
@@ -64,7 +64,7 @@ TEST(Refuses, WeightsThatDoNotFitANorm) {
           [&] { rms_norm(x, zeros({2}), 1e-5f, DType::f32); });
 }
 
-TEST(Refuses, ShapesThatDoNotFitAttention) {
+TEST(OpArguments, AttentionRefusesMismatchedShapes) {
   const Tensor q = zeros({2, 3, 4, 8});
   const auto with = [&](Shape k, const AttentionOptions& options = {}) {
     const Tensor keys = zeros(std::move(k));
@@ -108,20 +108,20 @@ TEST(Refuses, ShapesThatDoNotFitAttention) {
   }
 }
 
-TEST(Refuses, ElementsThatDoNotPair) {
+TEST(OpArguments, ElementwiseOpsRefuseMismatchedShapes) {
   refused({"add", "[2, 3]", "[3, 2]"}, [] { add(zeros({2, 3}), zeros({3, 2})); });
   refused({"add", "[3]", "[1]"}, [] { add(zeros({3}), zeros({1})); });
   refused({"multiply", "[2, 3]", "[6]"}, [] { multiply(zeros({2, 3}), zeros({6})); });
 }
 
-TEST(Refuses, ProbabilitiesOfDropoutThatAreNone) {
+TEST(OpArguments, DropoutRefusesInvalidProbabilities) {
   for (const float probability : {-0.1f, 1.0f, 2.0f, NAN}) {
     refused({"dropout", "expected a probability below 1"},
             [&] { dropout(zeros({3}), {.probability = probability}); });
   }
 }
 
-TEST(Refuses, TargetsThatDoNotFitTheirLogits) {
+TEST(OpArguments, CrossEntropyRefusesInvalidTargets) {
   const Tensor logits = zeros({2, 3});
   refused({"cross_entropy", "int32 [1]", "[2, 3]"}, [&] { cross_entropy(logits, integers({0})); });
   refused({"cross_entropy", "fp32 [2]"}, [&] { cross_entropy(logits, zeros({2})); });
@@ -130,7 +130,7 @@ TEST(Refuses, TargetsThatDoNotFitTheirLogits) {
   });
 }
 
-TEST(Refuses, SmoothingThatIsNoShare) {
+TEST(OpArguments, CrossEntropyRefusesInvalidSmoothing) {
   for (const float smoothing : {-0.1f, 1.1f, NAN}) {
     refused({"cross_entropy", "smoothing", "expected 0 to 1"}, [&] {
       cross_entropy(zeros({1, 3}), integers({0}), 0, smoothing);
@@ -138,12 +138,18 @@ TEST(Refuses, SmoothingThatIsNoShare) {
   }
 }
 
-TEST(Refuses, CapsThatAreNone) {
+TEST(OpArguments, SoftcapRefusesNonPositiveCaps) {
   for (const float cap : {0.0f, -1.0f, NAN, INFINITY})
     refused({"softcap", "expected a positive number"}, [&] { softcap(zeros({2}), cap); });
 }
 
-TEST(Refuses, AnglesThatDoNotFitARotation) {
+TEST(OpArguments, ClipAndMinimumRefuseInvalidInputs) {
+  refused({"clip", "1 to -1", "ascending limits"}, [&] { clip(zeros({2}), 1, -1); });
+  refused({"clip", "ascending limits"}, [&] { clip(zeros({2}), NAN, 1); });
+  refused({"minimum", "equal shapes"}, [&] { minimum(zeros({2}), zeros({3})); });
+}
+
+TEST(OpArguments, RotateRefusesMismatchedAngles) {
   const Tensor x = zeros({2, 3, 2, 5}), angles = zeros({3, 2});
   const auto rotated = [&](const Tensor& c, const Tensor& s) { rotate(x, c, s, Pairing::halves); };
   refused({"rotate", "[2, 5]", "[B, T, H, D]"}, [&] {
@@ -155,7 +161,7 @@ TEST(Refuses, AnglesThatDoNotFitARotation) {
   refused({"rotate", "[3, 3]", "at most D/2"}, [&] { rotated(zeros({3, 3}), zeros({3, 3})); });
 }
 
-TEST(Refuses, WindowsThatDoNotFit) {
+TEST(OpArguments, UnfoldRefusesInvalidWindows) {
   const Tensor x = zeros({1, 3, 2});
   refused({"unfold", "[3, 2]"}, [&] { unfold(zeros({3, 2}), 1, 1, 0); });
   refused({"unfold", "kernel 6"}, [&] { unfold(x, 6, 1, 1); });
@@ -168,14 +174,14 @@ TEST(Refuses, WindowsThatDoNotFit) {
   refused({"patches", "[4, 4]"}, [&] { patches(zeros({4, 4}), 2); });
 }
 
-TEST(Refuses, TokensThatDoNotGoSideBySide) {
+TEST(OpArguments, ConcatRefusesMismatchedShapes) {
   const Tensor second = zeros({3, 4, 5});
   refused({"concat_tokens", "[1, 1, 4]"}, [&] { concat_tokens(zeros({1, 1, 4}), second); });
   refused({"concat_tokens", "[2, 1, 5]"}, [&] { concat_tokens(zeros({2, 1, 5}), second); });
   refused({"concat_tokens", "[1, 5]"}, [&] { concat_tokens(zeros({1, 5}), second); });
 }
 
-TEST(Refuses, ChoicesThatAreNotOfItsExperts) {
+TEST(OpArguments, RoutingOpsRefuseInvalidChoices) {
   const Tensor logits = zeros({2, 3}), choices = integers({0, 2, 1, 1}).view({2, 2});
   refused({"route", "4 choices", "[2, 3]"}, [&] { route(logits, 4, false); });
   refused({"route", "0 choices"}, [&] { route(logits, 0, false); });
@@ -195,7 +201,7 @@ TEST(Refuses, ChoicesThatAreNotOfItsExperts) {
   });
 }
 
-TEST(Refuses, GroupsThatDoNotFitTheirWeights) {
+TEST(OpArguments, GroupedLinearRefusesMismatchedGroups) {
   const Tensor x = zeros({5, 3}), weight = zeros({4, 3}), bias = zeros({4});
   refused({"grouped_linear", "1 counts, 2 weights"}, [&] {
     grouped_linear(x, {5}, {weight, weight}, {});
@@ -214,7 +220,7 @@ TEST(Refuses, GroupsThatDoNotFitTheirWeights) {
           [&] { grouped_linear(x, {5}, {weight}, {zeros({3})}); });
 }
 
-TEST(Refuses, PlacesThatAreNoOrder) {
+TEST(OpArguments, CombineRefusesInvalidPlaces) {
   const Tensor z = zeros({4, 3}), weights = zeros({2, 2});
   const auto combined = [&](std::vector<int32_t> places) {
     combine(z, integers(std::move(places)).view({2, 2}), weights);
@@ -224,8 +230,8 @@ TEST(Refuses, PlacesThatAreNoOrder) {
   refused({"combine", "[4, 1]"}, [&] { combine(z, integers({0, 1, 2, 3}).view({4, 1}), weights); });
 }
 
-// Kernels work on floating numbers; anything else is a mistake of the library's own.
-TEST(Refuses, ToComputeWithIntegers) {
+// Kernels compute with floating-point numbers; other dtypes are a bug of the library.
+TEST(OpArguments, RefuseIntegerTensors) {
   const Tensor x = integers({1, 2});
   for (const auto& op : std::vector<std::function<void()>>{
            [&] { activation(x, Activation::relu); }, [&] { add(x, x); }, [&] { multiply(x, x); },
@@ -234,27 +240,27 @@ TEST(Refuses, ToComputeWithIntegers) {
   }
 }
 
-TEST(Edges, OfNothingAreNothing) {
+TEST(OpEdgeCases, EmptyInputsGiveEmptyOutputs) {
   Tensor x = zeros({0, 3});
   x.want_gradient();
   EXPECT_EQ(linear(x, zeros({2, 3})).shape(), (Shape{0, 2}));
   EXPECT_EQ(activation(x, Activation::gelu).size(), 0);
   EXPECT_EQ(layer_norm(x, zeros({3}), {}, 1e-5f, DType::f32).size(), 0);
   EXPECT_EQ(to_floats(cross_entropy(x, integers({}))), std::vector<float>{0});
-  // A sum over no inputs is zero, and a bias stays.
+  // A sum without terms is zero; the bias is still added.
   EXPECT_EQ(to_floats(linear(zeros({2, 0}), zeros({3, 0}))), std::vector<float>(6, 0));
   EXPECT_EQ(to_floats(linear(zeros({2, 0}), zeros({1, 0}), full({1}, 4))),
             std::vector<float>(2, 4));
   clear_tape();
 }
 
-TEST(Edges, KeepTensorsThatNeedNoWork) {
+TEST(OpEdgeCases, ReturnTheInputIfNothingChanges) {
   const Tensor x = zeros({2, 3});
   EXPECT_EQ(cast(x, DType::f32).data(), x.data());
   EXPECT_EQ(dropout(x, {}).data(), x.data());
 }
 
-TEST(Dropout, DependsOnItsSeedItsPlaceAndItsStepAlone) {
+TEST(Dropout, DependsOnlyOnSeedSubstreamAndStep) {
   const Tensor x = full({1000}, 1);
   const Dropout options{.probability = 0.5f, .seed = 1, .substream = 2, .step = 3};
   const std::vector<float> first = to_floats(dropout(x, options));

@@ -41,7 +41,7 @@ TEST_F(OneProcess, ReceivesItsMessagesInOrder) {
   EXPECT_FALSE(alone->receive());
 }
 
-TEST_F(OneProcess, SharesZeros) {
+TEST_F(OneProcess, InitialisesSharedMemoryWithZeros) {
   const auto alone = open_communicator();
   std::atomic<int>* const first = alone->share(2);
   first[1] = 5;
@@ -50,7 +50,7 @@ TEST_F(OneProcess, SharesZeros) {
   EXPECT_EQ(first[1], 5);
 }
 
-TEST(StartedProcesses, AreWhatMpirunSays) {
+TEST(StartedProcesses, AreReadFromMpirunsVariable) {
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
   EXPECT_EQ(started_processes(), 3);
   setenv("OMPI_COMM_WORLD_SIZE", "none", 1);

@@ -17,8 +17,8 @@ struct Published {
 
 class PublishedTest : public testing::TestWithParam<Published> {};
 
-// What the published checkpoints hold, a tied head once; encoders with their pooler where they come
-// with one. Of the original Transformer the paper says 65 and 213 million.
+// The sizes of the published checkpoints, with a tied head counted once and encoders with their
+// pooler if they have one. For the original Transformer, the paper states 65 and 213 million.
 TEST_P(PublishedTest, HasThePublishedSize) {
   EXPECT_EQ(plan(preset(GetParam().preset)).parameters, GetParam().parameters);
 }
@@ -55,7 +55,7 @@ const Part& part(const Plan& plan, const std::string& name) {
   throw std::logic_error("no part is called " + name);
 }
 
-TEST(Plan, CountsWhatTheModelDeclares) {
+TEST(Plan, CountsTheParametersOfTheModel) {
   for (const std::string name : {"t5-small", "whisper-tiny", "bart-base", "vit-base", "gpt2"}) {
     Spec spec = validated(preset(name));
     for (StackSpec* stack :
@@ -79,7 +79,7 @@ TEST(Plan, SplitsParametersIntoParts) {
   EXPECT_EQ(part(gpt, "attention").parameters, 12 * 4 * (768 * 768 + 768));
   EXPECT_EQ(part(gpt, "feed-forward").parameters, 12 * (8 * 768 * 768 + 5 * 768));
   EXPECT_EQ(part(gpt, "norms").parameters, 25 * 2 * 768);
-  EXPECT_EQ(part(gpt, "head").parameters, 0);  // it is the embedding
+  EXPECT_EQ(part(gpt, "head").parameters, 0);  // tied to the embedding
   EXPECT_EQ(gpt.active, gpt.parameters);
 
   const Plan experts = plan(preset("mixtral-8x7b"));
@@ -120,7 +120,7 @@ TEST(Plan, CountsProductsOfInputs) {
   EXPECT_EQ(image.length, 197);
   EXPECT_EQ(image.source_length, 0);
   EXPECT_DOUBLE_EQ(part(image, "input").flops, 2.0 * 196 * 768 * 768);
-  EXPECT_DOUBLE_EQ(part(image, "head").flops, 2.0 * 768 * 768);  // of one vector
+  EXPECT_DOUBLE_EQ(part(image, "head").flops, 2.0 * 768 * 768);  // of a single vector
   const Plan audio = plan(preset("whisper-tiny"));
   EXPECT_DOUBLE_EQ(part(audio, "input").flops, 2.0 * 3 * 384 * (3000 * 80 + 1500 * 384));
 }
@@ -139,7 +139,7 @@ TEST(Plan, CountsPairsOfQueryAndKey) {
         }
 }
 
-TEST(Plan, KnowsWhatACacheKeeps) {
+TEST(Plan, ComputesTheSizeOfTheCache) {
   PlanOptions options;
   options.batch = 3;
   const Plan grouped = plan(preset("llama2-70b"), options);
@@ -152,7 +152,7 @@ TEST(Plan, KnowsWhatACacheKeeps) {
   EXPECT_EQ(plan(preset("bert-base")).memory.cache.fp32, 0);
 }
 
-TEST(Plan, TimesAndPricesTraining) {
+TEST(Plan, EstimatesTimeAndCostOfTraining) {
   PlanOptions options;
   options.tokens = 300e9;
   options.speed = 56e12;
@@ -161,14 +161,14 @@ TEST(Plan, TimesAndPricesTraining) {
   options.devices = 1000;
   const TrainingPlan t = plan(preset("gpt3"), options).training;
   EXPECT_NEAR(t.rule_flops, 3.14e23, 0.005e23);
-  EXPECT_NEAR(t.flops / t.rule_flops, 1.0136, 0.0001);  // attention's products beside the rule's
+  EXPECT_NEAR(t.flops / t.rule_flops, 1.0136, 0.0001);  // attention, which 6 N omits
   EXPECT_DOUBLE_EQ(t.device_hours, t.flops / 28e12 / 3600);
   EXPECT_DOUBLE_EQ(t.seconds, t.device_hours * 3.6);
   EXPECT_DOUBLE_EQ(t.cost, t.device_hours * 1.5);
   EXPECT_NEAR(t.cost * t.rule_flops / t.flops, 4.6e6, 0.08e6);
 }
 
-TEST(Plan, RefusesWhatIsOutOfRange) {
+TEST(Plan, RefusesOptionsOutOfRange) {
   const auto refused = [](const char* option, auto change) {
     PlanOptions options;
     change(options);
@@ -193,7 +193,7 @@ TEST(Plan, RefusesWhatIsOutOfRange) {
   expect_error(ErrorKind::InvalidArgument, {"experts", "parameters"}, [&] { plan(huge); });
 }
 
-TEST(ScalingLaws, AreThoseOfThePapers) {
+TEST(ScalingLaws, MatchThePapers) {
   EXPECT_NEAR(kaplan_loss_of_size(2e9) / kaplan_loss_of_size(1e9), 0.9487, 1e-4);
   EXPECT_NEAR(kaplan_loss_of_data(2e9) / kaplan_loss_of_data(1e9), 0.9363, 1e-4);
   EXPECT_NEAR(kaplan_loss(1e9, 1e30), kaplan_loss_of_size(1e9), 1e-6);

@@ -14,7 +14,8 @@
 namespace fovea {
 namespace {
 
-// The most that tensors hold in a step of a model, its weights, gradients and moments included.
+// Returns the peak of tensor memory in a step of a model, including its weights, gradients and
+// moments.
 size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t passes) {
   Transformer model(spec);
   initialise(model, 1);
@@ -32,7 +33,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   const auto loss = [&] { return cross_entropy(model.logits(model.hidden(ids, pass)), ids); };
   reset_peak_memory();
   if (passes == 1) {
-    for (int call = 0; call < 2; ++call) backward(loss());  // the second finds gradients
+    for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds
   } else {
     PassGradients gradients;
     for (int64_t n = 0; n < passes; ++n) gradients.backward(loss(), n);
@@ -50,7 +51,7 @@ struct Case {
 };
 class EstimateTest : public testing::TestWithParam<Case> {};
 
-TEST_P(EstimateTest, IsNearWhatAStepTakes) {
+TEST_P(EstimateTest, IsCloseToTheMeasuredPeak) {
   const auto& [name, batch, compute, variant, passes] = GetParam();
   Spec spec = preset(name);
   spec.vocabulary = 65;
@@ -83,27 +84,27 @@ INSTANTIATE_TEST_SUITE_P(
              (c.param.passes > 1 ? "_passes" : "");
     });
 
-TEST(Cost, CountsByTheFormulas) {
+TEST(Cost, MatchesTheFormulas) {
   Spec spec = preset("nano");
   spec.vocabulary = 65;
   spec = validated(spec);
   const Cost one = training_cost(spec, 12, 64, 1, DType::f32);
-  // A layer: 12 C^2 + 13 C; embeddings (65 + 64) C; the final norm 2 C.
+  // A layer: 12 C^2 + 13 C; embeddings: (65 + 64) C; the final norm: 2 C.
   EXPECT_EQ(one.parameters, 4 * (12 * 128 * 128 + 13 * 128) + (65 + 64) * 128 + 2 * 128);
   EXPECT_EQ(one.weight_bytes, static_cast<uint64_t>(one.parameters) * 8);
   EXPECT_EQ(one.optimizer_bytes, static_cast<uint64_t>(one.parameters) * 8);
-  // 6 N per token, and attention's part.
+  // 6 N per token, plus attention.
   const double matrices = 4.0 * 12 * 128 * 128 + 65 * 128;
   EXPECT_NEAR(one.flops_per_step, 12 * 64 * (6 * matrices + 3 * 4 * 4 * 128 * 32.5), 1);
 
   const Cost four = training_cost(spec, 3, 64, 4, DType::f32);
   EXPECT_NEAR(four.flops_per_step, one.flops_per_step, 1);     // the same samples
   EXPECT_LT(four.activation_bytes, one.activation_bytes / 3);  // a quarter at a time
-  // Three gradients at a time, of the embedding, which is the head too, six.
+  // Three sums of gradients are kept; of the embedding, which is also the head, six.
   EXPECT_EQ(four.weight_bytes, static_cast<uint64_t>(4 * one.parameters + 3 * 65 * 128) * 4);
 }
 
-TEST(Machine, MeasuresItself) {
+TEST(Machine, ReportsSpeedAndMemory) {
   EXPECT_GT(measured_flops(DType::f32, 0.001), 0);
   EXPECT_TRUE(std::isfinite(measured_flops(DType::bf16, 0.001)));
   EXPECT_GT(total_memory(), 0u);
@@ -113,7 +114,7 @@ TEST(Machine, MeasuresItself) {
   EXPECT_FALSE(cpu_name().empty());
 }
 
-TEST(Machine, RespectsTheLimitOfTheAddressSpace) {
+TEST(Machine, RespectsTheAddressSpaceLimit) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -1,6 +1,6 @@
-// Somebody else's index: its hashes are right, whatever its graph holds. hnswlib reads such a file
-// as it is, and one in five forgeries ended in a read or a write out of bounds. Now each is either
-// a graph that answers or an error of one line. Run it under AddressSanitizer to see all of it.
+// An untrusted index: its hashes are correct for any graph. hnswlib reads such a file unchecked,
+// and one in five forgeries caused an access out of bounds. Each must now be a usable graph or an
+// error of one line. AddressSanitizer detects the rest.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kCount = 400, kWidth = 4;
 constexpr size_t kHead = 96;
-// Of one vector: 33 words of links, its elements, its label.
+// The layout of one vector: 33 words of links, its elements, its label.
 constexpr size_t kElement = 33 * 4 + kWidth * 4 + 8;
 
 class ForgedGraph : public testing::Test {
@@ -28,9 +28,9 @@ class ForgedGraph : public testing::Test {
     bytes_ = VectorGraph(vectors_, Similarity::dot).bytes();
   }
 
-  // Whether it was taken for a graph.
+  // Returns whether the graph is accepted.
   bool read(std::string_view bytes) {
-    // A copy of its own size, so that a sanitizer sees its end.
+    // A copy of exact size, so that a sanitizer detects reads beyond its end.
     const std::vector<char> copy(bytes.begin(), bytes.end());
     try {
       const VectorGraph graph({copy.data(), copy.size()}, "graph.hnsw", kCount, kWidth,
@@ -66,27 +66,27 @@ class ForgedGraph : public testing::Test {
   std::string bytes_;
 };
 
-TEST_F(ForgedGraph, ReadsWhatItWrote) {
+TEST_F(ForgedGraph, UnmodifiedGraphIsAccepted) {
   ASSERT_TRUE(read(bytes_));
   const VectorGraph graph(bytes_, "graph.hnsw", kCount, kWidth, Similarity::dot);
   EXPECT_EQ(graph.bytes(), bytes_);
   EXPECT_GT(bytes_.size(), kHead + kCount * (kElement + 4)) << "some vectors are on upper levels";
 }
 
-TEST_F(ForgedGraph, EachFieldOfTheHead) {
+TEST_F(ForgedGraph, ForgedHeaderFieldsAreRefused) {
   for (size_t place = 0; place < kHead; place += 4) {
     uint32_t old = 0;
     std::memcpy(&old, bytes_.data() + place, sizeof old);
     for (const uint32_t value : {0u, 1u, old - 1, old + 1, old * 2, old ^ 0x80000000u, 0x7FFFFFFFu,
                                  0xFFFFFFFFu, 1u << 30}) {
-      const bool of_new_levels = place == 80 || place == 84;  // nothing depends on it
+      const bool of_new_levels = place == 80 || place == 84;  // only affects new levels
       if (value == old) continue;
       EXPECT_EQ(read(with(place, value)), of_new_levels) << place << " " << value;
     }
   }
 }
 
-TEST_F(ForgedGraph, EachKindOfLink) {
+TEST_F(ForgedGraph, ForgedLinksAreRefused) {
   const size_t upper = kHead + kCount * kElement;
   for (size_t i = 0; i < kCount; i += 7) {
     const size_t element = kHead + i * kElement;
@@ -98,16 +98,16 @@ TEST_F(ForgedGraph, EachKindOfLink) {
     for (const float value : {INFINITY, NAN})
       EXPECT_FALSE(read(with(element + 33 * 4, value))) << "its elements";
   }
-  EXPECT_FALSE(read(with(upper, 68u))) << "a level that is not there";
+  EXPECT_FALSE(read(with(upper, 68u))) << "a missing level";
   EXPECT_FALSE(read(with(upper, 0xFFFFFFFFu)));
 }
 
-TEST_F(ForgedGraph, WordsAndBytesAtRandom) {
+TEST_F(ForgedGraph, RandomChangesAreHarmless) {
   std::mt19937_64 random(1);
   size_t taken = 0;
   for (int i = 0; i < 6000; ++i) {
     std::string bytes = bytes_;
-    // Links of upper levels are rare, but a third of the forgeries.
+    // Links of upper levels are rare, but a third of the forgeries changes them.
     const size_t begin = i % 3 == 0 ? kHead + kCount * kElement : 0;
     for (size_t n = 1 + random() % 3; n > 0; --n) {
       const size_t place = begin + random() % (bytes.size() - begin);
@@ -125,14 +125,14 @@ TEST_F(ForgedGraph, WordsAndBytesAtRandom) {
   EXPECT_TRUE(taken > 100 && taken < 5900) << taken;
 }
 
-TEST_F(ForgedGraph, OtherLengths) {
+TEST_F(ForgedGraph, WrongLengthsAreRefused) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 500; ++i)
     EXPECT_FALSE(read(std::string_view(bytes_).substr(0, random() % bytes_.size())));
   for (const size_t more : {1, 4, 68, 1000}) EXPECT_FALSE(read(bytes_ + std::string(more, '\0')));
 }
 
-TEST_F(ForgedGraph, OtherCountsAndWidths) {
+TEST_F(ForgedGraph, WrongCountsAndWidthsAreRefused) {
   for (const int64_t count : {int64_t{0}, int64_t{399}, int64_t{401}, INT64_MAX, int64_t{-1}}) {
     EXPECT_THROW(VectorGraph(bytes_, "graph.hnsw", count, kWidth, Similarity::dot), Error) << count;
   }
@@ -141,8 +141,8 @@ TEST_F(ForgedGraph, OtherCountsAndWidths) {
   }
 }
 
-// Finite numbers whose products are not.
-TEST_F(ForgedGraph, HugeElementsHaveAnOrderToo) {
+// The elements are finite, but their products are not.
+TEST_F(ForgedGraph, HugeElementsAreOrdered) {
   std::mt19937_64 random(3);
   std::string bytes = bytes_;
   for (size_t i = 0; i < kCount; ++i) {

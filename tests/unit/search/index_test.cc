@@ -27,7 +27,7 @@ Tensor random_vectors(int64_t count, int64_t width) {
   return vectors;
 }
 
-TEST(VectorGraph, FindsTheNearestAndSaysTheirSimilarity) {
+TEST(VectorGraph, ReturnsTheNearestWithTheirSimilarity) {
   const Tensor vectors = random_vectors(500, 20);
   const VectorGraph graph(vectors, Similarity::cosine);
   for (const int64_t i : {0, 7, 499}) {
@@ -43,7 +43,7 @@ TEST(VectorGraph, FindsTheNearestAndSaysTheirSimilarity) {
   EXPECT_EQ(graph.bytes(), VectorGraph(vectors, Similarity::cosine).bytes());
 }
 
-// Of an index whose width was forged the query's vector was read beyond its end.
+// Regression: with a forged width, the query's vector was read beyond its end.
 TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
   const VectorGraph graph(random_vectors(10, 8), Similarity::dot);
   const std::vector<float> query(9, 1.0f);
@@ -51,7 +51,7 @@ TEST(VectorGraph, RefusesAQueryOfAnotherWidth) {
                [&] { graph.nearest(query, 1); });
 }
 
-TEST(VectorGraph, KnowsThreeSimilarities) {
+TEST(VectorGraph, SupportsThreeSimilarities) {
   const Tensor vectors = from({3, 0, 1, 1}, {2, 2});
   const float query[] = {1, 1};
   EXPECT_NEAR(VectorGraph(vectors, Similarity::dot).nearest(query, 1)[0].similarity, 3, 1e-6);
@@ -77,7 +77,7 @@ class IndexFolder : public testing::Test {
   std::string path_ = folder_ / "index";
 };
 
-TEST_F(IndexFolder, ComesBackAsItWas) {
+TEST_F(IndexFolder, RoundTrips) {
   const IndexFiles index = read_index(path_);
   EXPECT_EQ(index.settings.folder, "/texts");
   EXPECT_EQ(index.settings.fingerprint, "0123");
@@ -89,7 +89,7 @@ TEST_F(IndexFolder, ComesBackAsItWas) {
   EXPECT_EQ(index.graph.nearest({vectors.data_as<float>() + 16, 8}, 1)[0].number, 2);
 }
 
-TEST_F(IndexFolder, EachFlippedByteIsFound) {
+TEST_F(IndexFolder, DetectsEveryFlippedByte) {
   for (const char* name : {"graph.hnsw", "passages.jsonl", "index.json"}) {
     const std::string file = path_ + "/" + name, whole = read_file(file);
     for (size_t at = 0; at < whole.size(); at += 1 + whole.size() / 13) {
@@ -98,7 +98,7 @@ TEST_F(IndexFolder, EachFlippedByteIsFound) {
       write_file_atomically(file, bytes);
       try {
         static_cast<void>(read_index(path_));
-        // White space of JSON may differ.
+        // The white space of JSON has no meaning.
         EXPECT_TRUE(whole[at] == ' ' || whole[at] == '\n') << name << " at " << at;
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find(path_), std::string::npos) << error.what();
@@ -112,8 +112,8 @@ TEST_F(IndexFolder, EachFlippedByteIsFound) {
   }
 }
 
-// With right hashes, whatever the values are.
-TEST_F(IndexFolder, ForgedSettingsAndPassagesAreRefusedOrHarmless) {
+// The hashes are correct for any values.
+TEST_F(IndexFolder, RefusesOrSurvivesForgedFiles) {
   using Json = nlohmann::json;
   const Json whole = read_json(path_ + "/index.json");
   const std::string passages = read_file(path_ + "/passages.jsonl");
@@ -156,7 +156,7 @@ TEST_F(IndexFolder, ForgedSettingsAndPassagesAreRefusedOrHarmless) {
     EXPECT_FALSE(forge(whole, other)) << other.substr(0, 100);
 }
 
-TEST_F(IndexFolder, TakesThePlaceOfAnIndexOnly) {
+TEST_F(IndexFolder, ReplacesOnlyAnIndex) {
   EXPECT_TRUE(is_index(path_));
   EXPECT_FALSE(is_index(folder_ / "none"));
   make_directories(folder_ / "mine");
@@ -167,7 +167,7 @@ TEST_F(IndexFolder, TakesThePlaceOfAnIndexOnly) {
                  [&] { is_index(folder_ / name); });
 }
 
-TEST(TextFiles, AreFoundSortedWithoutData) {
+TEST(TextFiles, AreListedInOrderWithoutBinaryFiles) {
   const TemporaryFolder folder;
   make_directories(folder / "b/.git");
   for (const char* name : {"c.md", "b/a.txt", "b/.git/x", ".hidden"})
@@ -183,7 +183,7 @@ TEST(TextFiles, AreFoundSortedWithoutData) {
   expect_error(ErrorKind::BadFile, {"none"}, [&] { text_files(folder / "none"); });
 }
 
-TEST(Words, AreTokensThatTouch) {
+TEST(WordVectors, JoinAdjacentTokens) {
   const std::string text = "fox-es, hears";
   const std::vector<PlacedVector> tokens = {{0, 0, {9, 9}},  {0, 3, {1, 0}}, {3, 4, {9, 9}},
                                             {4, 6, {0, 1}},  {6, 7, {9, 9}}, {7, 12, {3, 0}},

@@ -18,21 +18,21 @@ class Passages : public testing::Test {
       found.push_back(text.substr(span.begin, span.end - span.begin));
     return found;
   }
-  Tokenizer tokenizer_ = Tokenizer::open("tests/goldens/sentence_model");  // a word is a token
+  Tokenizer tokenizer_ = Tokenizer::open("tests/goldens/sentence_model");  // each word is one token
 };
 
-TEST_F(Passages, ParagraphsStandAlone) {
+TEST_F(Passages, KeepParagraphsSeparate) {
   const std::string text = "the fox sees.\n\n  a bird\nhears!\n \nnight and day\n";
   EXPECT_EQ(texts(text, 8), (Texts{"the fox sees.", "a bird\nhears!", "night and day"}));
   EXPECT_EQ(spans(text, 8)[1], (PassageSpan{17, 30, 3, 4}));
 }
 
-TEST_F(Passages, ShortParagraphsGoTogether) {
+TEST_F(Passages, MergeShortParagraphs) {
   EXPECT_EQ(texts("eye\n\nthe fox\n\na bird", 16), (Texts{"eye\n\nthe fox\n\na bird"}));
   EXPECT_EQ(texts("eye\n\nthe fox sees the bird", 16), (Texts{"eye\n\nthe fox sees the bird"}));
 }
 
-TEST_F(Passages, LongParagraphsAreCutBetweenSentences) {
+TEST_F(Passages, SplitLongParagraphsBetweenSentences) {
   const std::string text = "the fox sees . a bird hears ? night falls . \"day .\" never";
   EXPECT_EQ(texts(text, 8),
             (Texts{"the fox sees . a bird hears ?", "night falls . \"day .\" never"}));
@@ -41,13 +41,13 @@ TEST_F(Passages, LongParagraphsAreCutBetweenSentences) {
                    "night falls . \"day .\" never"}));
 }
 
-TEST_F(Passages, LongSentencesAreCutBetweenTokens) {
+TEST_F(Passages, SplitLongSentencesBetweenTokens) {
   EXPECT_EQ(texts("the fox sees the bird and the eye", 3),
             (Texts{"the fox sees", "the bird and", "the eye"}));
   EXPECT_EQ(texts("x。the fox！the eye", 3), (Texts{"x。", "the fox！", "the eye"}));
 }
 
-TEST_F(Passages, CoverAllWordsWhateverTheRules) {
+TEST_F(Passages, CoverAllWordsForAnyOptions) {
   std::string text;
   for (int i = 0; i < 60; ++i)
     text += std::string(i % 3, ' ') + "fox bird eye" +
@@ -63,7 +63,7 @@ TEST_F(Passages, CoverAllWordsWhateverTheRules) {
             text.substr(std::min(covered, span.begin), span.begin - std::min(covered, span.begin))
                 .find_first_not_of(" \n"),
             std::string::npos);
-        EXPECT_GT(span.end, covered);  // each passage says something new
+        EXPECT_GT(span.end, covered);  // each passage adds new text
         covered = span.end;
         EXPECT_EQ(span.line, 1 + std::count(text.begin(), text.begin() + span.begin, '\n'));
       }
@@ -71,7 +71,7 @@ TEST_F(Passages, CoverAllWordsWhateverTheRules) {
     }
 }
 
-TEST_F(Passages, BlankTextHasNone) {
+TEST_F(Passages, OfABlankTextAreNone) {
   for (const std::string text : {"", " \n\n\t\r\n"}) EXPECT_TRUE(texts(text, 4).empty());
   expect_error(ErrorKind::InvalidArgument, {"passages", "overlap"}, [&] { texts("a", 4, 4); });
 }

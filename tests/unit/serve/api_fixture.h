@@ -118,17 +118,17 @@ class ApiTest : public testing::Test {
     sink(last);
   }
 
-  std::shared_ptr<FakeExchange> ask(const std::string& method, const std::string& path,
-                                    const std::string& body = "",
-                                    const std::string& type = "application/json") {
-    auto exchange = std::make_shared<FakeExchange>();
-    Request request;
+  std::shared_ptr<http::FakeExchange> ask(const std::string& method, const std::string& path,
+                                          const std::string& body = "",
+                                          const std::string& type = "application/json") {
+    auto exchange = std::make_shared<http::FakeExchange>();
+    http::Request request;
     request.headers = {{"content-type", type}};
     request.method = method;
     request.path = path;
     request.body = body;
     const auto found = router_.find(request);
-    std::get<const Route*>(found)->handler(request, exchange);
+    std::get<const http::Route*>(found)->handler(request, exchange);
     while (!pending_.empty()) {
       const auto next = std::move(pending_.front());
       pending_.pop_front();
@@ -137,14 +137,14 @@ class ApiTest : public testing::Test {
     if (!holding_ && !exchange->streamed) exchange->wait();
     return exchange;
   }
-  std::shared_ptr<FakeExchange> post(const std::string& path, const Json& body) {
+  std::shared_ptr<http::FakeExchange> post(const std::string& path, const Json& body) {
     return ask("POST", path, body.dump());
   }
-  static Json parsed(const std::shared_ptr<FakeExchange>& exchange) {
+  static Json parsed(const std::shared_ptr<http::FakeExchange>& exchange) {
     return Json::parse(exchange->answer.body, nullptr, false);
   }
   // Returns the objects of a stream; "[DONE]" stays a string.
-  static std::vector<Json> events(const std::shared_ptr<FakeExchange>& exchange) {
+  static std::vector<Json> events(const std::shared_ptr<http::FakeExchange>& exchange) {
     std::vector<Json> all;
     for (const std::string& piece : exchange->pieces) {
       EXPECT_EQ(piece.substr(0, 6), "data: ");
@@ -154,7 +154,7 @@ class ApiTest : public testing::Test {
     }
     return all;
   }
-  void refused(const std::shared_ptr<FakeExchange>& exchange, int status, const Json& param,
+  void refused(const std::shared_ptr<http::FakeExchange>& exchange, int status, const Json& param,
                const std::string& text = "") {
     EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
     const Json error = parsed(exchange)["error"];
@@ -162,7 +162,7 @@ class ApiTest : public testing::Test {
     EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
   }
   // For routes whose errors are {"error": text}.
-  void refused_plainly(const std::shared_ptr<FakeExchange>& exchange, int status,
+  void refused_plainly(const std::shared_ptr<http::FakeExchange>& exchange, int status,
                        const std::string& text, const Json& type = nullptr) {
     EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;
     const Json json = parsed(exchange);
@@ -182,14 +182,14 @@ class ApiTest : public testing::Test {
   std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> third_ = std::make_shared<ServedModel>();
   Api api_{{model_, other_, third_}};
-  Router router_;
+  http::Router router_;
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};
   std::string finish_ = "end", error_;
   ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
   int64_t most_room_ = 1'000'000;   // tokens that fit into the cache
-  int64_t most_taken_ = 1'000'000;  // accepted requests; further ones are refused
+  int64_t most_taken_ = 1'000'000;  // accepted requests; others are refused
 
   std::deque<std::function<void()>> pending_;
   std::vector<std::vector<int32_t>> prompts_;

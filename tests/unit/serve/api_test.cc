@@ -83,8 +83,7 @@ TEST_F(ApiTest, StreamsCompletions) {
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[0]["choices"][0]["text"], "Hel");
   EXPECT_EQ(all[1]["choices"][0]["text"], "lo");
-  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["tokens"].size(), 2u)
-      << "with those that wrote nothing";
+  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["tokens"].size(), 2u) << "including empty results";
   EXPECT_EQ(all[2]["choices"][0]["finish_reason"], "stop");
   EXPECT_EQ(all[3], "[DONE]");
   EXPECT_FALSE(all[0].contains("usage"));
@@ -96,7 +95,7 @@ TEST_F(ApiTest, ReturnsLogprobs) {
   ASSERT_EQ(content.size(), 3u);
   EXPECT_EQ(content[0]["logprob"], -0.5);
   EXPECT_EQ(content[0]["top_logprobs"].size(), 2u);
-  EXPECT_EQ(content[0]["top_logprobs"][1]["logprob"], -9999) << "JSON knows no infinity";
+  EXPECT_EQ(content[0]["top_logprobs"][1]["logprob"], -9999) << "JSON has no infinity";
   EXPECT_EQ(options_.logprobs, 2);
   const Json completion = parsed(post(kCompletionPath, {{"prompt", "a"}, {"logprobs", 0}}));
   EXPECT_EQ(completion["choices"][0]["logprobs"]["token_logprobs"].size(), 3u);
@@ -112,15 +111,15 @@ TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
   model_->engine->most_waiting = 0;
   const size_t submitted = prompts_.size();
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 429);
-  EXPECT_EQ(prompts_.size(), submitted) << "not even read";
+  EXPECT_EQ(prompts_.size(), submitted) << "the prompts are not tokenised";
 }
 
 TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
-  error_ = "numbers went bad";
+  error_ = "numbers are not finite";
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 500);
   const auto exchange = post(kChatPath, chat({{"stream", true}}));
   const std::vector<Json> all = events(exchange);
-  EXPECT_EQ(all.back()["error"]["message"], "numbers went bad");
+  EXPECT_EQ(all.back()["error"]["message"], "numbers are not finite");
   EXPECT_TRUE(exchange->finished);
   model_->engine->submit = [](const auto&, const auto&, const auto&, const auto&) -> uint64_t {
     throw Error(ErrorKind::InvalidArgument, "too long");
@@ -245,7 +244,7 @@ TEST_F(ApiTest, RefusesInvalidCombinations) {
   refused(post(kChatPath, chat()), 400, "messages", "chat template");
 }
 
-TEST_F(ApiTest, TokenizesAndBack) {
+TEST_F(ApiTest, TokenizesAndDetokenizes) {
   const Json json = parsed(post("/tokenize", {{"content", "So é"}, {"with_pieces", true}}));
   EXPECT_EQ(json["count"], json["tokens"].size());
   EXPECT_EQ(json["tokens"][0]["piece"].get<std::string>()[0], 'S');
@@ -385,7 +384,7 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
         EXPECT_NE(message.get<std::string>().find(field.name), std::string::npos) << message;
         EXPECT_LT(message.get<std::string>().size(), 500u) << what;
       }
-      if (names_model) continue;  // a different model would answer
+      if (names_model) continue;  // a different model would respond
       const auto sound = [&] {
         const int status = post(path, body)->answer.status;
         return field.required ? status == 400 || status == 422 : status == 200;

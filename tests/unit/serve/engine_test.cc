@@ -37,7 +37,7 @@ GenerateOptions some_options(int i) {
   return options;
 }
 
-// Results of the requests of all threads.
+// The results of the requests of all threads.
 class Answers {
  public:
   Engine::Sink sink(int request) {

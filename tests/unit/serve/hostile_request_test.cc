@@ -80,7 +80,7 @@ TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
   EXPECT_LT(options_.max_tokens, 40'000);
   EXPECT_GT(options_.max_tokens, 20'000);
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 200);
-  EXPECT_GT(options_.max_tokens, 900'000) << "words alone take little";
+  EXPECT_GT(options_.max_tokens, 900'000) << "text alone takes little memory";
   refused(
       post(kCompletionPath, {{"prompt", std::vector<std::string>(32, std::string(150'000, 'x'))},
                              {"n", 16},
@@ -95,7 +95,7 @@ TEST_F(HostileRequestTest, LimitsHeldResponses) {
   for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
   try {
     five.set(1);
-    ADD_FAILURE() << "more than all may hold";
+    ADD_FAILURE() << "more than the limit of all responses";
   } catch (const ApiError& error) {
     EXPECT_EQ(error.status, 503);
   }
@@ -170,7 +170,7 @@ TEST_F(TemplateTest, AcceptsNullContentWithToolCalls) {
   EXPECT_EQ(told(), "user:x;assistant:;");
   use("{% for m in messages %}{{ 'calls' if m.content is none else m.content }};{% endfor %}");
   EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
-  EXPECT_EQ(told(), "x;calls;") << "a template that knows of null sees it";
+  EXPECT_EQ(told(), "x;calls;") << "a template that handles null receives it";
 }
 
 TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {

@@ -18,7 +18,9 @@ class TranslationTest : public ApiTest {
     more.update({{"q", q}, {"source", "de"}, {"target", "en"}});
     return more;
   }
-  std::shared_ptr<FakeExchange> translated(const Json& body) { return post("/translate", body); }
+  std::shared_ptr<http::FakeExchange> translated(const Json& body) {
+    return post("/translate", body);
+  }
   std::string source(size_t i) const { return {prompts_[i].begin(), prompts_[i].end()}; }
 };
 
@@ -70,7 +72,7 @@ TEST_F(TranslationTest, AcceptsForms) {
   EXPECT_EQ(source(0),
             "Gr\xc3\xbc\xc3\x9f"
             "e an alle");
-  EXPECT_EQ(form(about("Hallo").dump())->answer.status, 200) << "curl -d calls JSON a form";
+  EXPECT_EQ(form(about("Hallo").dump())->answer.status, 200) << "curl -d declares JSON as a form";
   refused_plainly(form("q=%zz&source=de&target=en"), 400, "hexadecimal");
   refused_plainly(form("q=a&source=de&target=en&alternatives=x"), 400, "alternatives");
 }
@@ -86,7 +88,7 @@ TEST_F(TranslationTest, RefusesUnsupportedRequests) {
   model_->translator->most_hypotheses = 3;
   refused_plainly(translated(about("a", {{"alternatives", 3}})), 400, "at most 2");
   EXPECT_EQ(translated(about("a", {{"alternatives", 2}}))->answer.status, 200);
-  error_ = "numbers went bad";
+  error_ = "numbers are not finite";
   refused_plainly(translated(about("a")), 500, "numbers");
   model_->translator.reset();
   refused_plainly(translated(about("a")), 400, "no translation model");
@@ -128,7 +130,7 @@ TEST_F(TranslationTest, SelectsTheModelByLanguages) {
   EXPECT_EQ(chosen("auto", "de"), "2 x");
   EXPECT_EQ(chosen("de", "en"), "1 x");
   model_->translator->directions = {{"", "", "1 "}};
-  EXPECT_EQ(chosen("en", "de"), "1 x") << "one that does not tell takes any";
+  EXPECT_EQ(chosen("en", "de"), "1 x") << "a model without language codes accepts any";
   EXPECT_EQ(chosen("en", "de", "second/model"), "2 x");
 }
 
@@ -171,17 +173,17 @@ TEST_F(TranslationTest, RefusesTooManyLines) {
 
 TEST_F(TranslationTest, SkipsTokenisationAfterADisconnect) {
   int lines = 0;
-  const auto exchange = std::make_shared<FakeExchange>();
+  const auto exchange = std::make_shared<http::FakeExchange>();
   model_->translator->request = [&](const std::string&, const std::string&, int64_t) {
     if (++lines == 3) exchange->leave();
     return TranslationRequest{};
   };
-  Request request;
+  http::Request request;
   request.method = "POST";
   request.path = "/translate";
   request.body = about(std::string("a\nb\nc\nd\ne\nf")).dump();
   const auto found = router_.find(request);
-  std::get<const Route*>(found)->handler(request, exchange);
+  std::get<const http::Route*>(found)->handler(request, exchange);
   EXPECT_EQ(lines, 3);
   EXPECT_TRUE(prompts_.empty());
 }

@@ -27,7 +27,7 @@ TEST(Embeddings, AreEncodedInBase64) {
 
 TEST_F(VectorsTest, EmbedsLikeTextEmbeddingsInference) {
   const Json json = parsed(post("/embed", {{"inputs", {kText, "a"}}}));
-  EXPECT_EQ(json[0].get<std::vector<float>>(), alone(kText)) << "to the bit";
+  EXPECT_EQ(json[0].get<std::vector<float>>(), alone(kText)) << "every bit";
   EXPECT_EQ(json[1].get<std::vector<float>>(), alone("a"));
   EXPECT_EQ(parsed(post("/embed", {{"inputs", "a"}})), Json::array({json[1]}));
   EmbedOptions options;
@@ -40,7 +40,7 @@ TEST_F(VectorsTest, EmbedsLikeTextEmbeddingsInference) {
   EXPECT_EQ(other[0].get<std::vector<float>>(), alone(kText, options));
 }
 
-TEST_F(VectorsTest, EmbedsTheTextOfIds) {
+TEST_F(VectorsTest, EmbedsTokenIds) {
   const std::vector<int32_t> ids = embedder_->tokenizer().encode(kText);
   const std::string text = embedder_->tokenizer().decode(ids, true);
   const Json json = parsed(post("/embed", {{"inputs", ids}}));
@@ -77,7 +77,7 @@ TEST_F(VectorsTest, RanksTextsByTheirScore) {
   ASSERT_EQ(json.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     const size_t index = json[i]["index"];
-    EXPECT_EQ(json[i]["score"].get<float>(), scores[index]) << "to the bit";
+    EXPECT_EQ(json[i]["score"].get<float>(), scores[index]) << "every bit";
     EXPECT_EQ(json[i]["text"], texts[index]);
     EXPECT_TRUE(i == 0 || json[i]["score"] <= json[i - 1]["score"]);
   }

@@ -9,8 +9,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Ops as small as can be, so that what is tested is the tape: a sum that passes its gradient on, a
-// product that writes it, and a dot product with fixed weights that ends in one number.
+// Minimal ops that test the tape: a sum that passes its gradient on, a product that writes it, and
+// a dot product with fixed weights that gives one number.
 Tensor sum(const Tensor& a, const Tensor& b) {
   Tensor y = empty_like(a);
   kernels(a).add(y, a, b, a.size());
@@ -30,7 +30,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   });
 }
 
-// a + 10 b, with both places handed to "one kernel" before either is written.
+// a + 10 b; both gradients are passed to one kernel before either is written.
 Tensor mixture(const Tensor& a, const Tensor& b) {
   return record(copy(a), {a, b}, [=](const Tensor& dy, Gradients& d) {
     const Out da = d[a], db = d[b];
@@ -73,7 +73,7 @@ class TapeTest : public testing::Test {
   void TearDown() override { clear_tape(); }
 };
 
-TEST_F(TapeTest, AddsUpTheUsesOfATensor) {
+TEST_F(TapeTest, SumsTheUsesOfATensor) {
   const Tensor x = leaf({2, 3});
   backward(dot(product(product(x, x), x), {1, 10}));  // x^3
   EXPECT_EQ(to_floats(x.gradient()), (Floats{12, 270}));
@@ -81,28 +81,30 @@ TEST_F(TapeTest, AddsUpTheUsesOfATensor) {
 
 TEST_F(TapeTest, AddsATensorToItself) {
   const Tensor x = leaf({2, 3});
-  const Tensor y = negated(x);                // a slot that is not a leaf's
+  const Tensor y = negated(x);                // not a leaf
   backward(dot(sum(sum(y, y), y), {1, 10}));  // -3 x
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-3, -30}));
 }
 
-// Both inputs of a sum share its gradient's memory; whoever writes there must write to a copy.
+// Both inputs of a sum share the memory of its gradient; an op that writes to it must write to a
+// copy.
 TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   const Tensor a = negated(x), b = negated(w), c = negated(a);
-  backward(dot(sum(sum(a, b), c), {1, 10}));  // a + b - a: c's part is added to a's, not to b's
+  backward(dot(sum(sum(a, b), c),
+               {1, 10}));  // a + b - a: the gradient of c is added to that of a, not of b
   EXPECT_EQ(to_floats(x.gradient()), (Floats{0, 0}));
   EXPECT_EQ(to_floats(w.gradient()), (Floats{-1, -10}));
 }
 
-TEST_F(TapeTest, GivesLeavesGradientsOfTheirOwn) {
+TEST_F(TapeTest, GivesEachLeafItsOwnGradient) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   backward(dot(sum(x, w), {1, 10}));
   x.gradient().data_as<float>()[0] = 99;  // as clipping does, in place
   EXPECT_EQ(to_floats(w.gradient()), (Floats{1, 10}));
 }
 
-TEST_F(TapeTest, SendsGradientsDownAResidualStream) {
+TEST_F(TapeTest, PassesGradientsThroughAResidualStream) {
   const Tensor x = leaf({1, -2});
   Tensor h = x;
   for (int layer = 0; layer < 5; ++layer) h = sum(h, sum(h, h));  // 3 h
@@ -115,7 +117,7 @@ TEST_F(TapeTest, SendsGradientsDownAResidualStream) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
 }
 
-TEST_F(TapeTest, GivesEachInputOfAnOpAPlaceOfItsOwn) {
+TEST_F(TapeTest, GivesEachInputOfAnOpItsOwnGradient) {
   const Tensor x = leaf({1, 2}), y = leaf({3, 4});
   backward(dot(mixture(x, y), {1, 2}));
   EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 2}));
@@ -127,7 +129,7 @@ TEST_F(TapeTest, GivesEachInputOfAnOpAPlaceOfItsOwn) {
   EXPECT_EQ(to_floats(z.gradient()), (Floats{-11, -22}));
 }
 
-TEST_F(TapeTest, AddsUpLeafGradientsOverCalls) {
+TEST_F(TapeTest, AccumulatesLeafGradientsOverCalls) {
   const Tensor x = leaf({2, 3});
   for (int call = 0; call < 3; ++call) backward(dot(sum(x, x), {1, 10}), 0.5f);
   EXPECT_EQ(to_floats(x.gradient()), (Floats{3, 30}));
@@ -135,13 +137,13 @@ TEST_F(TapeTest, AddsUpLeafGradientsOverCalls) {
   EXPECT_FALSE(x.gradient());
   backward(dot(x, {1, 10}));
   EXPECT_EQ(to_floats(x.gradient()), (Floats{1, 10}));
-  const Tensor number = leaf({4});  // a loss that is a leaf itself
+  const Tensor number = leaf({4});  // a loss that is itself a leaf
   backward(number, 2);
   backward(number, 3);
   EXPECT_EQ(to_floats(number.gradient()), Floats{5});
 }
 
-// The sum of a leaf's uses, of which each is summed over the passes by the tree.
+// The sum of the uses of a leaf; each use is summed over the passes by the tree.
 TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
   const Floats numbers = {1, 0x1p-24f, 0x1p-24f, 3, 0x1p-23f, -3, 5};
   const auto tree = [](const Floats& n) {
@@ -166,7 +168,7 @@ TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
   EXPECT_EQ(to_floats(rare.gradient()), Floats{numbers[2] + numbers[5]});
 }
 
-TEST_F(TapeTest, ShapesGradientsAsTheirTensors) {
+TEST_F(TapeTest, ShapesGradientsLikeTheirTensors) {
   Tensor x = from({1, 2, 3, 4}, {2, 2});
   x.want_gradient();
   const Tensor y = negated(x.view({4}));
@@ -174,7 +176,7 @@ TEST_F(TapeTest, ShapesGradientsAsTheirTensors) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4, -6, -8}));
 }
 
-TEST_F(TapeTest, PassesGradientsAcrossDtypes) {
+TEST_F(TapeTest, ConvertsGradientsToTheDtypeOfTheirTensors) {
   for (const DType from_type : {DType::f32, DType::bf16, DType::f64}) {
     for (const DType to : {DType::f32, DType::bf16, DType::f64}) {
       Tensor x = from({1, 2}, {2}, from_type);
@@ -191,7 +193,7 @@ TEST_F(TapeTest, PassesGradientsAcrossDtypes) {
   }
 }
 
-TEST_F(TapeTest, RecordsNothingWhereNothingIsWanted) {
+TEST_F(TapeTest, RecordsNothingIfNoGradientIsWanted) {
   const Tensor plain = from({1, 2}, {2}), x = leaf({1, 2});
   EXPECT_FALSE(sum(plain, plain).wants_gradient());
   EXPECT_TRUE(sum(plain, x).wants_gradient());
@@ -212,7 +214,7 @@ TEST_F(TapeTest, RecordsNothingWhereNothingIsWanted) {
   EXPECT_FALSE(plain.gradient());
 }
 
-TEST_F(TapeTest, LeavesOutWhatTheLossDoesNotUse) {
+TEST_F(TapeTest, SkipsTensorsThatTheLossDoesNotUse) {
   const Tensor x = leaf({1, 2}), unused = leaf({1, 2});
   const Tensor side = product(unused, x);
   backward(dot(x, {1, 1}));
@@ -227,7 +229,7 @@ TEST_F(TapeTest, KeepsGradientsOfLeavesOnly) {
   EXPECT_FALSE(y.gradient());
 }
 
-TEST_F(TapeTest, RefusesWhatItCannotPlay) {
+TEST_F(TapeTest, RefusesInvalidLosses) {
   const Tensor x = leaf({1, 2});
   expect_error(ErrorKind::InvalidArgument, {"backward", "[2]", "one element"},
                [&] { backward(sum(x, x)); });
@@ -258,7 +260,7 @@ TEST_F(TapeTest, IsUsableAfterAnError) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{11, 11}));
 }
 
-TEST_F(TapeTest, FreesEverythingOnceItIsPlayed) {
+TEST_F(TapeTest, FreesItsMemoryAfterBackward) {
   const Tensor x = leaf({1, 2});
   backward(dot(product(x, negated(x)), {1, 1}));
   const size_t live = tensor_memory().live;
@@ -272,7 +274,7 @@ TEST_F(TapeTest, FreesEverythingOnceItIsPlayed) {
   EXPECT_EQ(tensor_memory().live, live);
 }
 
-TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
+TEST_F(TapeTest, SavesElementsOrARecipe) {
   constexpr size_t kBytes = 64000;
   const Tensor x = zeros({kBytes / 4});
   x.data_as<float>()[7] = 5;
@@ -282,11 +284,12 @@ TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
   const Saved recipe(y), viewed(y.view({4, 4000}));
   EXPECT_EQ(tensor_memory().live, live + kBytes);
   y = {};
-  EXPECT_EQ(tensor_memory().live, live);  // nothing but the recipe is left
+  EXPECT_EQ(tensor_memory().live, live);  // only the recipe is left
   EXPECT_EQ(to_floats(recipe.elements())[7], -5);
   EXPECT_EQ(viewed.elements().shape(), (Shape{4, 4000}));
   EXPECT_EQ(to_floats(viewed.elements())[7], -5);
-  EXPECT_EQ(tensor_memory().live, live + kBytes);  // the last one made, until the tape is done
+  EXPECT_EQ(tensor_memory().live,
+            live + kBytes);  // the last result is cached until the tape is cleared
   clear_tape();
   EXPECT_EQ(tensor_memory().live, live);
 
@@ -302,7 +305,7 @@ TEST_F(TapeTest, SavesElementsOrOnlyTheirRecipe) {
   EXPECT_TRUE(static_cast<const Tensor&>(slot).wants_gradient());
 }
 
-TEST_F(TapeTest, FollowsRecipesThroughRecipes) {
+TEST_F(TapeTest, RecomputesNestedRecipes) {
   const Tensor x = leaf({1, 2});
   backward(dot(product(negated(negated(negated(x))), x), {1, 1}));  // -x^2
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4}));

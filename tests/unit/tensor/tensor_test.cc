@@ -27,7 +27,7 @@ TEST(Shapes, CountTheirElements) {
   EXPECT_EQ(describe({}), "[]");
 }
 
-TEST(Shapes, ThatOverflowAreRefused) {
+TEST(Shapes, RefuseOverflow) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const size_t live = tensor_memory().live;
   for (const Shape& shape :
@@ -41,9 +41,9 @@ TEST(Shapes, ThatOverflowAreRefused) {
   EXPECT_EQ(tensor_memory().live, live);
 }
 
-TEST(Shapes, BeyondTheMemoryAreRefusedAndLeaveNoTrace) {
+TEST(Shapes, LargerThanMemoryAreRefusedWithoutLeaks) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer ends the program instead";
+  GTEST_SKIP() << "the sanitizer ends the program";
 #else
   const MemoryUse before = tensor_memory();
   expect_error(ErrorKind::OutOfMemory, {"bytes for a tensor"}, [] { empty({int64_t{1} << 50}); });
@@ -52,7 +52,7 @@ TEST(Shapes, BeyondTheMemoryAreRefusedAndLeaveNoTrace) {
 #endif
 }
 
-TEST(Tensors, AreAbsentUntilMade) {
+TEST(Tensors, AreEmptyByDefault) {
   const Tensor none;
   EXPECT_FALSE(none);
   EXPECT_EQ(none.data(), nullptr);
@@ -61,7 +61,7 @@ TEST(Tensors, AreAbsentUntilMade) {
   EXPECT_EQ(to_floats(full({}, 2.5)), Floats{2.5f});
 }
 
-TEST(Tensors, HaveEightAxesAtMost) {
+TEST(Tensors, HaveAtMostEightAxes) {
   EXPECT_EQ(zeros({1, 2, 1, 1, 1, 1, 1, 3}).rank(), 8);
   expect_error(ErrorKind::InvalidArgument, {"[1, 1, 1, 1, 1, 1, 1, 1]", "(5)", "at most 8 axes"},
                [] {
@@ -74,7 +74,7 @@ TEST(Tensors, HaveEightAxesAtMost) {
   EXPECT_NE(shape, Shape{2});
 }
 
-TEST(Tensors, NameTheirAxesFromBothEnds) {
+TEST(Tensors, IndexAxesFromBothEnds) {
   const Tensor x = zeros({2, 3, 5});
   EXPECT_EQ(x.dim(0), 2);
   EXPECT_EQ(x.dim(-1), 5);
@@ -116,7 +116,7 @@ TEST(Rows, AreSlicesOfTheFirstAxis) {
   expect_error(ErrorKind::InvalidArgument, {"of []"}, [] { full({}, 1).rows(0, 1); });
 }
 
-TEST(Rows, TakeTheLastAxisAsWidth) {
+TEST(Rows, UseTheLastAxisAsWidth) {
   EXPECT_EQ(rows_of(zeros({2, 3, 5})).count, 6);
   EXPECT_EQ(rows_of(zeros({2, 3, 5})).width, 5);
   EXPECT_EQ(rows_of(zeros({})).count, 1);
@@ -139,7 +139,7 @@ TEST(Conversion, RoundsToTheNearestEven) {
   });
 }
 
-TEST(Conversion, AndCopiesHaveMemoryOfTheirOwn) {
+TEST(Conversion, AllocatesNewMemory) {
   Tensor x = counting({3});
   x.want_gradient();
   for (const Tensor& y : {copy(x), convert(x, DType::f32)}) {
@@ -149,7 +149,7 @@ TEST(Conversion, AndCopiesHaveMemoryOfTheirOwn) {
   }
 }
 
-TEST(Memory, CountsLiveAndPeakBytesAndIsUsedAgain) {
+TEST(Memory, CountsLiveAndPeakBytesAndIsReused) {
   release_cached_memory();
   const MemoryUse before = tensor_memory();
   reset_peak_memory();
@@ -159,7 +159,7 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsUsedAgain) {
     const Tensor shared = x.view({10, 100}).rows(2, 4);
     first = x.data();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
-    EXPECT_EQ(tensor_memory().live, before.live + 4032);  // 4000, in cache lines
+    EXPECT_EQ(tensor_memory().live, before.live + 4032);  // 4000, rounded up to cache lines
     EXPECT_EQ(tensor_memory().held, before.held + 4032);
   }
   EXPECT_EQ(tensor_memory().live, before.live);
@@ -172,8 +172,8 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsUsedAgain) {
   EXPECT_EQ(tensor_memory().held, before.held);
 }
 
-// Activations of batches that all have other shapes, freed in reverse as a backward does.
-TEST(Memory, OfManyShapesIsThatOfTheLargest) {
+// The activations of batches of different shapes, freed in reverse order as in a backward pass.
+TEST(Memory, IsReusedForOtherShapes) {
   release_cached_memory();
   const size_t before = tensor_memory().held;
   reset_peak_memory();
@@ -192,7 +192,7 @@ TEST(Memory, OfManyShapesIsThatOfTheLargest) {
   EXPECT_EQ(tensor_memory().held, before);
 }
 
-TEST(Memory, LivesAsLongAsItsLastUser) {
+TEST(Memory, IsFreedWithItsLastUser) {
   const size_t live = tensor_memory().live;
   Tensor part;
   {
@@ -204,7 +204,7 @@ TEST(Memory, LivesAsLongAsItsLastUser) {
   EXPECT_EQ(tensor_memory().live, live);
 }
 
-TEST(Memory, ThatIsBorrowedIsNeverOurs) {
+TEST(Memory, DoesNotOwnBorrowedBuffers) {
   const size_t live = tensor_memory().live, held = tensor_memory().held;
   Floats mine{1, 2, 3, 4};
   auto owner = std::make_shared<int>(0);

@@ -1,4 +1,4 @@
-// Vocabularies of GGUF files: each kind, what does not hold together, and the way back.
+// Vocabularies of GGUF files: each kind, inconsistent ones, and writing them again.
 
 #include "tokenizer/formats/gguf_tokenizer.h"
 
@@ -45,7 +45,7 @@ GgufMetadata five_pieces() {
                 {0, 0, 0, 0, -9, -9, -9, -1, -2}, {2, 3, 3, 6, 1, 1, 1, 1, 1});
 }
 
-TEST_F(GgufTokenizer, PiecesMergeByScore) {
+TEST_F(GgufTokenizer, MergesPiecesByScore) {
   const Tokenizer tokenizer = open(five_pieces());
   EXPECT_EQ(tokenizer.encode("ab"), (std::vector<int32_t>{7, 6}));  // ▁a before ab
   EXPECT_EQ(tokenizer.encoding("ab").ids, (std::vector<int32_t>{1, 7, 6}));
@@ -55,7 +55,7 @@ TEST_F(GgufTokenizer, PiecesMergeByScore) {
   EXPECT_TRUE(tokenizer.is_special(1));
 }
 
-TEST_F(GgufTokenizer, PiecesWithoutPrefixAndStart) {
+TEST_F(GgufTokenizer, SupportsPiecesWithoutPrefixAndStart) {
   GgufMetadata metadata = five_pieces();
   metadata.boolean("tokenizer.ggml.add_space_prefix", false);
   metadata.boolean("tokenizer.ggml.add_bos_token", false);
@@ -77,7 +77,7 @@ GgufMetadata bytes(const char* pre) {
   return metadata;
 }
 
-TEST_F(GgufTokenizer, BytesBySplit) {
+TEST_F(GgufTokenizer, SelectsTheSplitOfByteLevelBpe) {
   EXPECT_EQ(open(bytes("gpt-2")).encode("ab 11"), (std::vector<int32_t>{6, 4, 7}));
   EXPECT_EQ(open(bytes("gpt-2")).encoding("ab").ids, std::vector<int32_t>{6});
   EXPECT_EQ(open(bytes("qwen2")).encode("11"), (std::vector<int32_t>{5, 5}));  // digit by digit
@@ -88,7 +88,7 @@ TEST_F(GgufTokenizer, BytesBySplit) {
             std::vector<int32_t>{1});
 }
 
-TEST_F(GgufTokenizer, Words) {
+TEST_F(GgufTokenizer, SupportsWordPiece) {
   GgufMetadata metadata;
   metadata.text("tokenizer.ggml.model", "bert");
   metadata.texts("tokenizer.ggml.tokens", {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁ab", "c"});
@@ -97,7 +97,7 @@ TEST_F(GgufTokenizer, Words) {
   EXPECT_EQ(tokenizer.encoding("ABc").ids, (std::vector<int32_t>{2, 4, 5, 3}));
 }
 
-TEST_F(GgufTokenizer, Refused) {
+TEST_F(GgufTokenizer, RefusesInvalidVocabularies) {
   GgufMetadata metadata;
   refused(metadata, {"model.gguf: it has no vocabulary (tokenizer.ggml.model)"});
   metadata.text("tokenizer.ggml.model", "rwkv");
@@ -124,12 +124,12 @@ TEST_F(GgufTokenizer, Refused) {
   refused(merges, {"tokenizer.ggml.merges[0] is \"aa\"; expected two tokens and a space"});
 }
 
-// With the keys that llama.cpp reads alone.
+// Only with the keys that llama.cpp reads.
 class GgufTokenizerFixtures : public testing::TestWithParam<const char*> {};
 
-TEST_P(GgufTokenizerFixtures, ComeBack) {
+TEST_P(GgufTokenizerFixtures, RoundTrip) {
   const std::string source = shared(std::string("fixtures/tokenizers/") + GetParam());
-  if (!is_folder(source)) GTEST_SKIP() << source << " is not there";
+  if (!is_folder(source)) GTEST_SKIP() << source << " is missing";
   const Tokenizer before = Tokenizer::open(source);
   const TemporaryFolder folder;
   const std::string path = folder / "model.gguf";

@@ -1,4 +1,4 @@
-// Models against what Hugging Face's library makes of the same vocabularies
+// Models compared with Hugging Face's library for the same vocabularies
 // (tools/make_token_goldens.py).
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// A string of code points below 256, one for each byte.
+// Returns a string with a byte for each code point, all below 256.
 std::string bytes_of(std::string_view text) {
   std::string bytes;
   for (size_t i = 0; i < text.size();) {
@@ -63,7 +63,7 @@ TokenModel model_of(const json& entry) {
       {entry["texts"], entry["unk_token"], "##", entry["max_input_chars_per_word"].get<size_t>()});
 }
 
-TEST(TokenGoldens, IdsAndPlacesAreThoseOfTheReference) {
+TEST(TokenGoldens, IdsAndOffsetsMatchTheReference) {
   const json entries = read_json("tests/goldens/token_models.json");
   ASSERT_GE(entries.size(), 13u);
   for (const json& entry : entries) {

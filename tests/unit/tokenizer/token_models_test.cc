@@ -52,7 +52,7 @@ int32_t last_of(const std::vector<std::string>& texts, std::string_view text) {
   return -1;
 }
 
-// Unigram's segmentation of ASCII, where each place looks at all pieces.
+// Unigram's segmentation of ASCII text by its definition: every position tries all pieces.
 Ids best_path(const UnigramOptions& options, const std::string& text) {
   const double unknown =
       *std::min_element(options.scores.begin(), options.scores.end()) - kUnknownPenalty;
@@ -81,7 +81,7 @@ Ids best_path(const UnigramOptions& options, const std::string& text) {
   return ids;
 }
 
-// WordPiece by its definition; the unknown piece is id 0.
+// WordPiece by its definition; the unknown token has id 0.
 Ids longest_first(const std::vector<std::string>& texts, const std::string& word) {
   Ids ids;
   for (size_t start = 0, end = 0; start < word.size(); start = end) {
@@ -94,7 +94,7 @@ Ids longest_first(const std::vector<std::string>& texts, const std::string& word
   return ids;
 }
 
-TEST(WordLevel, GivesAWordOrTheUnknownToken) {
+TEST(WordLevel, ReturnsAWordOrTheUnknownToken) {
   const WordLevelModel model({{"<unk>", "the", "cat"}, "<unk>"});
   EXPECT_EQ(ids_of(model, "cat"), Ids({2}));
   EXPECT_EQ(ids_of(model, "dog"), Ids({0}));
@@ -116,12 +116,12 @@ TEST(Bpe, MergesTheLowestRankFirst) {
   EXPECT_EQ(spans_of(model, "bcab"), Spans({{0, 2}, {2, 4}}));
 }
 
-TEST(Bpe, OfEqualRanksTheLeftmostComesFirst) {
+TEST(Bpe, MergesTheLeftmostOfEqualRanksFirst) {
   const BpeModel model({.texts = {"a", "aa"}, .merges = {{"a", "a"}}});
   EXPECT_EQ(ids_of(model, "aaaaa"), Ids({1, 1, 0}));
 }
 
-TEST(Bpe, LeavesOutWhatHasNoTokenUnlessThereIsAnUnknownOne) {
+TEST(Bpe, DropsUnknownTextWithoutAnUnknownToken) {
   BpeOptions options = small_bpe();
   EXPECT_EQ(ids_of(BpeModel(options), "axxb"), Ids({3}));
   options.texts.emplace_back("<unk>");
@@ -133,7 +133,7 @@ TEST(Bpe, LeavesOutWhatHasNoTokenUnlessThereIsAnUnknownOne) {
   EXPECT_EQ(spans_of(BpeModel(options), "axéb"), Spans({{0, 1}, {1, 4}, {4, 5}}));
 }
 
-TEST(Bpe, FallsBackToBytesWhereAllAreThere) {
+TEST(Bpe, FallsBackToBytesIfAllHaveTokens) {
   const BpeModel model({.texts = {"a", "<unk>", "<0xC3>", "<0xA9>"},
                         .merges = {},
                         .unk = "<unk>",
@@ -142,7 +142,7 @@ TEST(Bpe, FallsBackToBytesWhereAllAreThere) {
   EXPECT_EQ(ids_of(model, "aè"), Ids({0, 1}));
 }
 
-TEST(Bpe, PrefixAndSuffix) {
+TEST(Bpe, UsesThePrefixAndSuffix) {
   const BpeModel model({.texts = {"a", "b", "b</w>", "ab</w>", "a</w>"},
                         .merges = {{"a", "b</w>"}},
                         .end_of_word_suffix = "</w>"});
@@ -154,14 +154,14 @@ TEST(Bpe, PrefixAndSuffix) {
   EXPECT_EQ(ids_of(prefixed, "abab"), Ids({2, 3}));
 }
 
-TEST(Bpe, IgnoresMergesForAWholePiece) {
+TEST(Bpe, PrefersAnEntirePieceToMerges) {
   BpeOptions options{.texts = {"a", "b", "c", "ab", "abc"}, .merges = {{"a", "b"}}};
   EXPECT_EQ(ids_of(BpeModel(options), "abc"), Ids({3, 2}));
   options.ignore_merges = true;
   EXPECT_EQ(ids_of(BpeModel(options), "abc"), Ids({4}));
 }
 
-TEST(Bpe, RefusesMergesOfWhatIsNotThere) {
+TEST(Bpe, RefusesMergesOfMissingTokens) {
   BpeOptions options{.texts = {"a", "b"}, .merges = {{"a", "b"}}};
   EXPECT_THROW(BpeModel{options}, Error);
   options = {.texts = {"a", "b", "ab"}, .merges = {{"a", "x"}}};
@@ -170,9 +170,9 @@ TEST(Bpe, RefusesMergesOfWhatIsNotThere) {
   EXPECT_THROW(BpeModel{options}, Error);
 }
 
-// The path for long stretches against the one for short ones: joined by a character that merges
-// with nothing, they are the same problem.
-TEST(Bpe, LongStretchesAreMergedAsShortOnes) {
+// Compares the code paths for long and for short texts: texts joined by a character without merges
+// are tokenised like the separate texts.
+TEST(Bpe, MergesLongTextsLikeShortOnes) {
   const BpeModel model({.texts = {"a", "b", "ab", "ba", "aba", "abab", "|", "bb", "abb", "aa"},
                         .merges = {{"b", "a"},
                                    {"a", "b"},
@@ -198,7 +198,7 @@ TEST(Bpe, LongStretchesAreMergedAsShortOnes) {
   EXPECT_EQ(ids_of(model, all), expected);
 }
 
-TEST(WordPiece, TakesTheLongestPieceFirst) {
+TEST(WordPiece, SelectsTheLongestPieceFirst) {
   const WordPieceModel model({{"[UNK]", "un", "##aff", "##able", "##a", "unaffe"}});
   EXPECT_EQ(ids_of(model, "unaffable"), Ids({1, 2, 3}));
   EXPECT_EQ(spans_of(model, "unaffable"), Spans({{0, 2}, {2, 5}, {5, 9}}));
@@ -206,7 +206,7 @@ TEST(WordPiece, TakesTheLongestPieceFirst) {
   EXPECT_EQ(spans_of(model, "unaffx"), Spans({{0, 6}}));
 }
 
-TEST(WordPiece, AWordBeyondTheLimitIsUnknown) {
+TEST(WordPiece, MapsLongWordsToTheUnknownToken) {
   const WordPieceModel model({.texts = {"[UNK]", "é", "##é"}, .max_input_chars_per_word = 3});
   EXPECT_EQ(ids_of(model, "ééé"), Ids({1, 2, 2}));
   EXPECT_EQ(ids_of(model, "éééé"), Ids({0}));
@@ -218,13 +218,13 @@ UnigramOptions small_unigram() {
           .unk_id = 0};
 }
 
-TEST(Unigram, TakesTheBestScore) {
+TEST(Unigram, SelectsTheBestScore) {
   const UnigramModel model(small_unigram());
   EXPECT_EQ(ids_of(model, "abcdacdxx"), Ids({8, 1, 5, 0}));
   EXPECT_EQ(spans_of(model, "abcdacdxx"), Spans({{0, 4}, {4, 5}, {5, 7}, {7, 9}}));
 }
 
-TEST(Unigram, OfEqualScoresTheFirstFoundStays) {
+TEST(Unigram, KeepsTheFirstOfEqualScores) {
   const UnigramModel model({.texts = {"<unk>", "a", "b", "c", "ab", "bc"},
                             .scores = {0, -1, -1, -1, -2, -2},
                             .unk_id = 0});
@@ -245,8 +245,8 @@ TEST(Unigram, FallsBackToBytes) {
   EXPECT_NE(error_of(UnigramModel(options), "x"), "");
 }
 
-// A million bytes, for which anything but (nearly) linear time would take minutes.
-TEST(TokenModels, LongStretchesAreNoTrouble) {
+// A million bytes, for which any algorithm beyond nearly linear time would take minutes.
+TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   const size_t size = 1 << 20;
   const std::string text(size, 'a');
   BpeOptions options{.texts = {"a"}};
@@ -275,8 +275,9 @@ TEST(TokenModels, LongStretchesAreNoTrouble) {
   EXPECT_EQ(ids_of(BpeModel(options), std::string(size, '^')), Ids({2}));
 }
 
-// One entry of 60 KB made each place of a text look 60 KB ahead: 40,000 characters took 19 seconds.
-TEST(TokenModels, LongPiecesAreNoTrouble) {
+// Regression: one entry of 60 KB made every position of a text compare 60 KB: 40,000 characters
+// took 19 seconds.
+TEST(TokenModels, TokeniseInLinearTimeWithLongPieces) {
   constexpr size_t kSize = 4 << 20;
   const std::string text(kSize, 'a'), longest = std::string(60'000, 'a') + "b";
   const UnigramModel unigram(
@@ -291,8 +292,8 @@ TEST(TokenModels, LongPiecesAreNoTrouble) {
   EXPECT_EQ(ids_of(words, "a" + longest), Ids({1, 3}));
 }
 
-// Pieces of two letters, many of which are the ends of others: by the definition.
-TEST(TokenModels, FindWhatTheDefinitionSays) {
+// Compares pieces of two letters, many of which are suffixes of others, with the definition.
+TEST(TokenModels, MatchTheirDefinitions) {
   uint32_t state = 11;
   const auto draw = [&](uint32_t below) {
     state = state * 1664525 + 1013904223;
@@ -318,7 +319,7 @@ TEST(TokenModels, FindWhatTheDefinitionSays) {
   }
 }
 
-TEST(PieceCache, GivesWhatTheModelGives) {
+TEST(PieceCache, ReturnsTheResultOfTheModel) {
   const UnigramModel model(small_unigram());
   const BpeModel other(small_bpe());
   PieceCache cache;

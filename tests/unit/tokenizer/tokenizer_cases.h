@@ -1,7 +1,7 @@
 #pragma once
 
-// What Hugging Face's tokenizers make of a text, or of a pair of texts, as the fixtures and the
-// goldens list it.
+// Compares the tokens of a text, or of a pair of texts, with those of Hugging Face's tokenizers as
+// the fixtures and goldens list them.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Tokenizers and what Hugging Face makes of the same texts: ids, tokens, places and decodings.
+// Compares ids, tokens, offsets and decoded texts with Hugging Face's.
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 namespace fovea {
 namespace {
 
-class Fixtures : public testing::TestWithParam<const char*> {};
+class TokenizerFixtures : public testing::TestWithParam<const char*> {};
 
-TEST_P(Fixtures, AreWhatHuggingFaceMakesOfThem) {
+TEST_P(TokenizerFixtures, MatchHuggingFace) {
   const std::string folder = shared(std::string("fixtures/tokenizers/") + GetParam());
-  if (!is_folder(folder)) GTEST_SKIP() << folder << " is not there";
+  if (!is_folder(folder)) GTEST_SKIP() << folder << " is missing";
   const Tokenizer tokenizer = Tokenizer::open(folder);
   const std::string cases = read_file(folder + "/cases.jsonl");
   for (size_t begin = 0; begin < cases.size();) {
@@ -23,7 +23,7 @@ TEST_P(Fixtures, AreWhatHuggingFaceMakesOfThem) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizers, Fixtures,
+INSTANTIATE_TEST_SUITE_P(Tokenizers, TokenizerFixtures,
                          testing::Values("bert_cased_wordpiece", "bert_uncased_wordpiece",
                                          "gpt2_bytelevel_bpe", "llama2_spm_bpe", "llama3_bpe",
                                          "roberta_bytelevel_bpe", "t5_unigram"),

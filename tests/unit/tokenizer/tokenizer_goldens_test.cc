@@ -1,5 +1,4 @@
-// Small tokenizers of many kinds against what Hugging Face makes of the same texts
-// (tools/make_tokenizer_goldens.py).
+// Compares small tokenizers of many kinds with Hugging Face's (tools/make_tokenizer_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -17,7 +16,7 @@ Tokenizer tokenizer_of(const json& file) {
   return Tokenizer(parse_tokenizer({file.dump(), ""}, "tokenizer.json", ""));
 }
 
-TEST(TokenizerGoldens, AreWhatHuggingFaceMakesOfThem) {
+TEST(TokenizerGoldens, MatchHuggingFace) {
   const json goldens = read_json("tests/goldens/tokenizers.json");
   for (const json& kind : goldens["kinds"]) {
     SCOPED_TRACE(kind["name"].get<std::string>());
@@ -26,7 +25,7 @@ TEST(TokenizerGoldens, AreWhatHuggingFaceMakesOfThem) {
   }
 }
 
-TEST(TokenizerGoldens, AreTheSameAfterSaveAndOpen) {
+TEST(TokenizerGoldens, RoundTrip) {
   const json goldens = read_json("tests/goldens/tokenizers.json");
   for (const json& kind : goldens["kinds"]) {
     SCOPED_TRACE(kind["name"].get<std::string>());

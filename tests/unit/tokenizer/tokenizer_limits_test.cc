@@ -1,6 +1,7 @@
-// What a tokenizer.json may make of a text. A few steps that each double it, a text put in place of
-// nothing, a template that repeats the text 2,000 times or a stride that repeats each token took
-// all memory for a text of some bytes; each now ends at a limit that names the part.
+// Regression: a hostile tokenizer.json could take all memory for a text of a few bytes: steps that
+// each double the text, text in place of empty matches, a template that repeats the text 2,000
+// times, a stride that repeats each token. Each case now ends at a limit, with an error that names
+// the part.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ Tokenizer open_text(const json& file) {
   return Tokenizer(parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
 }
 
-// Characters, and "[UNK]".
+// Single characters and "[UNK]".
 json characters() {
   return json::parse(R"({"version": "1.0", "added_tokens": [], "pre_tokenizer": null,
     "normalizer": null, "decoder": null, "post_processor": null, "truncation": null,
@@ -43,7 +44,7 @@ void refused(const json& file, const char* part, const std::string& text = "a b"
   expect_error(ErrorKind::BadFile, {named.c_str()}, [&] { tokenizer.encoding(text); });
 }
 
-TEST(TokenizerLimits, NormalizersEndSomewhere) {
+TEST(TokenizerLimits, BoundNormalizers) {
   json file = characters();
   const std::string large(60000, 'x');
   const json each[] = {
@@ -62,7 +63,7 @@ TEST(TokenizerLimits, NormalizersEndSomewhere) {
   refused(file, "normalizer", "\u00E4\u00E4");
 }
 
-TEST(TokenizerLimits, PreTokenizersEndSomewhere) {
+TEST(TokenizerLimits, BoundPreTokenizers) {
   json file = characters();
   const json printed = {{"type", "ByteLevel"},
                         {"add_prefix_space", true},
@@ -72,8 +73,8 @@ TEST(TokenizerLimits, PreTokenizersEndSomewhere) {
   refused(file, "pre_tokenizer", "\u00E4\u00E4");
 }
 
-// The limit is that of a whole text: one for each part between added tokens would be none.
-TEST(TokenizerLimits, PartsOfATextShareTheLimit) {
+// The limit applies to the entire text; a limit for each part between added tokens would be none.
+TEST(TokenizerLimits, ApplyToTheEntireText) {
   json file = characters();
   file["added_tokens"] = {
       {{"id", 4}, {"content", "aa"}, {"special", false}, {"normalized", false}}};
@@ -86,7 +87,7 @@ TEST(TokenizerLimits, PartsOfATextShareTheLimit) {
   EXPECT_EQ(tokenizer.encode("baa").size(), 60002u);
 }
 
-TEST(TokenizerLimits, AddedTokensShareTheLimit) {
+TEST(TokenizerLimits, BoundAddedTokens) {
   json file = characters();
   file["normalizer"] = {{"type", "Append"}, {"append", std::string(1000, 'b')}};
   for (int i = 0; i < 200; ++i) {
@@ -101,14 +102,14 @@ TEST(TokenizerLimits, AddedTokensShareTheLimit) {
                [&] { open_text(file); });
 }
 
-TEST(TokenizerLimits, SequencesHaveAnEnd) {
+TEST(TokenizerLimits, BoundSequences) {
   json file = characters();
   file["normalizer"] = sequence("normalizers", {{"type", "NFC"}}, 257);
   expect_error(ErrorKind::Unsupported, {"t.json: a sequence of more than 256", "(normalizer"},
                [&] { open_text(file); });
 }
 
-TEST(TokenizerLimits, TemplatesEndSomewhere) {
+TEST(TokenizerLimits, BoundTemplates) {
   json file = characters();
   const json again = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   file["post_processor"] = {{"type", "TemplateProcessing"},
@@ -130,7 +131,7 @@ TEST(TokenizerLimits, TemplatesEndSomewhere) {
                [&] { open_text(file); });
 }
 
-TEST(TokenizerLimits, TruncationAndPaddingEndSomewhere) {
+TEST(TokenizerLimits, BoundTruncationAndPadding) {
   json file = characters();
   file["truncation"] = {
       {"max_length", 5000}, {"stride", 4999}, {"strategy", "LongestFirst"}, {"direction", "Right"}};
@@ -148,8 +149,8 @@ TEST(TokenizerLimits, TruncationAndPaddingEndSomewhere) {
   EXPECT_EQ(open_text(file).encoding("a").ids.size(), 131072u);
 }
 
-// A name of 60 KB for what is unknown is written for each unknown character.
-TEST(TokenizerLimits, TextsOfTokensEndSomewhere) {
+// A name of 60 KB of the unknown token is written for each unknown character.
+TEST(TokenizerLimits, BoundTheTextsOfTokens) {
   const std::string name(60000, '?');
   json file = characters();
   file["model"]["vocab"] = {{name, 0}, {"a", 1}};
@@ -157,7 +158,7 @@ TEST(TokenizerLimits, TextsOfTokensEndSomewhere) {
   refused(file, "model", std::string(10000, 'b'));
 }
 
-TEST(TokenizerLimits, DecodersEndSomewhere) {
+TEST(TokenizerLimits, BoundDecoders) {
   json file = characters();
   file["decoder"] = sequence("decoders", replace({{"String", "a"}}, "aa"), 40);
   const Tokenizer doubled = open_text(file);
@@ -169,8 +170,8 @@ TEST(TokenizerLimits, DecodersEndSomewhere) {
   expect_error(ErrorKind::BadFile, {"(decoder)"}, [&] { joined.decode({1}); });
 }
 
-// What a text of the longest expansion that Unicode has becomes with the usual parts.
-TEST(TokenizerLimits, RealPartsStayFarBelow) {
+// A text with the longest expansion that Unicode has, and the usual parts of a tokenizer.
+TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   json file = characters();
   file["normalizer"] = {{"type", "Sequence"},
                         {"normalizers", {{{"type", "NFKC"}}, {{"type", "NFD"}}}}};
@@ -191,8 +192,8 @@ TEST(TokenizerLimits, RealPartsStayFarBelow) {
   }
 }
 
-// An entry of a file is quoted in part: errors were lines of 70 KB.
-TEST(TokenizerLimits, ErrorsAreShort) {
+// Errors quote an entry of a file in part only. Regression: they had lines of 70 KB.
+TEST(TokenizerLimits, KeepErrorsShort) {
   const std::string large(60000, 'x');
   json file = characters();
   file["model"]["merges"] = {{"a", large}};
@@ -204,9 +205,9 @@ TEST(TokenizerLimits, ErrorsAreShort) {
   }
 }
 
-// Hugging Face's models cut a text into special tokens like into any other where the added token
-// does not match, such as one that must stand alone. Text that is to stay text never does.
-TEST(TokenizerLimits, ModelsMakeSpecialTokensOfParsedTextsOnly) {
+// Hugging Face's models may produce special tokens where an added token does not match, for example
+// one that must stand alone. Text that must stay text never becomes a special token.
+TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   const auto special = [](int id, const char* text) {
     return json{{"id", id},
                 {"content", text},

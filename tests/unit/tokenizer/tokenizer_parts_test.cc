@@ -1,5 +1,4 @@
-// Parts of tokenizers that files of other makers do not show, and files that are damaged or
-// hostile.
+// Parts of tokenizers that common files do not use, and damaged or hostile files.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ Tokenizer open_text(const std::string& text, const std::string& config = "") {
   return Tokenizer(parse_tokenizer({text, config}, "t.json", "c.json"));
 }
 
-// Words "a" to "d" and "[UNK]", cut at white space.
+// The words "a" to "d" and "[UNK]", separated by white space.
 json words() {
   return json::parse(R"({"version": "1.0", "added_tokens": [],
     "pre_tokenizer": {"type": "WhitespaceSplit"}, "normalizer": null, "decoder": null,
@@ -36,7 +35,7 @@ json truncation(int most, int stride, const char* strategy, const char* directio
       {"max_length", most}, {"stride", stride}, {"strategy", strategy}, {"direction", direction}};
 }
 
-TEST(TokenizerParts, CutOffWhatIsTooLong) {
+TEST(TokenizerParts, TruncateLongTexts) {
   json file = words();
   file["truncation"] = truncation(3, 1, "LongestFirst", "Right");
   const Encoding right = open_text(file.dump()).encoding("a b c d a");
@@ -50,7 +49,7 @@ TEST(TokenizerParts, CutOffWhatIsTooLong) {
   EXPECT_EQ(open_text(file.dump()).encoding("a b c d", "b c d a").ids.size(), 3u);
 }
 
-TEST(TokenizerParts, CutOneTextOfAPair) {
+TEST(TokenizerParts, TruncateOneTextOfAPair) {
   json file = words();
   file["truncation"] = truncation(4, 0, "OnlySecond", "Right");
   const Tokenizer tokenizer = open_text(file.dump());
@@ -61,7 +60,7 @@ TEST(TokenizerParts, CutOneTextOfAPair) {
                [&] { tokenizer.encoding("a b c d a", "d"); });
 }
 
-TEST(TokenizerParts, PadABatchToItsLongest) {
+TEST(TokenizerParts, PadABatchToItsLongestText) {
   json file = words();
   file["added_tokens"] = {special(5, "[PAD]")};
   file["padding"] = {{"strategy", "BatchLongest"}, {"direction", "Left"},
@@ -74,7 +73,7 @@ TEST(TokenizerParts, PadABatchToItsLongest) {
   EXPECT_EQ(batch[1].ids, (Ids{5, 5, 5, 0, 1, 2, 3, 0}));
 }
 
-TEST(TokenizerParts, KeepSpecialTokensOfATextAsText) {
+TEST(TokenizerParts, TreatNamesOfSpecialTokensAsText) {
   json file = words();
   file["added_tokens"] = {special(5, "</s>")};
   const Tokenizer tokenizer = open_text(file.dump());
@@ -83,7 +82,7 @@ TEST(TokenizerParts, KeepSpecialTokensOfATextAsText) {
   EXPECT_EQ(tokenizer.encode("a </s> b", SpecialTokens::parsed), (Ids{0, 5, 1}));
 }
 
-TEST(TokenizerParts, PlaceTokensInTextsWithBadBytes) {
+TEST(TokenizerParts, LocateTokensInTextsWithInvalidBytes) {
   const Tokenizer tokenizer = open_text(words().dump());
   const auto tokens = tokenizer.tokens("a \xFF\xFE b");
   ASSERT_EQ(tokens.size(), 3u);
@@ -92,7 +91,7 @@ TEST(TokenizerParts, PlaceTokensInTextsWithBadBytes) {
   EXPECT_EQ(tokenizer.encoding("\xFF b").byte_offsets, (std::vector<Offsets>{{0, 1}, {2, 3}}));
 }
 
-TEST(TokenizerParts, TakeTokensAndEndsFromTheConfig) {
+TEST(TokenizerParts, ReadSpecialTokensFromTheConfig) {
   const std::string config = R"({"bos_token": "<s>", "eos_token": {"content": "</s>"},
     "add_bos_token": true, "add_eos_token": true,
     "added_tokens_decoder": {"5": {"content": "<s>", "special": true},
@@ -104,7 +103,7 @@ TEST(TokenizerParts, TakeTokensAndEndsFromTheConfig) {
   EXPECT_EQ(tokenizer.encode("a b"), (Ids{0, 1}));
 }
 
-// A file with one thing changed, and what the error must hold.
+// A change of one value in a file, and the text of the expected error.
 struct Damage {
   const char* at;  // JSON pointer
   json value;
@@ -123,7 +122,7 @@ void expect_damages(const std::vector<Damage>& damages) {
 
 constexpr ErrorKind bad = ErrorKind::BadFile, not_supported = ErrorKind::Unsupported;
 
-TEST(TokenizerParts, SayWhatIsDamagedOfTheTokens) {
+TEST(TokenizerParts, NameTheDamagedToken) {
   expect_damages({
       {"/model/vocab/a", -1, bad, "\"a\" has id -1 (model.vocab); expected an id below 5"},
       {"/model/vocab/a", 2147483648, bad, "\"a\" has id 2147483648 (model.vocab)"},
@@ -144,7 +143,7 @@ TEST(TokenizerParts, SayWhatIsDamagedOfTheTokens) {
   });
 }
 
-TEST(TokenizerParts, SayWhichPartIsDamaged) {
+TEST(TokenizerParts, NameTheDamagedPart) {
   const json expression = {{"type", "Split"},
                            {"pattern", {{"Regex", "("}}},
                            {"behavior", "Isolated"},
@@ -185,7 +184,7 @@ TEST(TokenizerParts, SayWhichPartIsDamaged) {
   });
 }
 
-TEST(TokenizerParts, RefuseWhatIsNoJson) {
+TEST(TokenizerParts, RefuseInvalidJson) {
   const std::string good = words().dump();
   const auto damaged = [&](const std::string& old, const std::string& by) {
     std::string text = good;
@@ -209,7 +208,7 @@ TEST(TokenizerParts, RefuseWhatIsNoJson) {
   }
 }
 
-TEST(TokenizerParts, GiveUpOnAPatternThatBacktracksWithoutEnd) {
+TEST(TokenizerParts, LimitTheBacktrackingOfAPattern) {
   json file = words();
   for (const char* expression : {"(a+)+$", "(a|a)*b", "(.*)*=", "(a*)*c"}) {
     SCOPED_TRACE(expression);
@@ -219,7 +218,7 @@ TEST(TokenizerParts, GiveUpOnAPatternThatBacktracksWithoutEnd) {
                              {"invert", false}};
     const Tokenizer tokenizer = open_text(file.dump());
     try {
-      tokenizer.encode(std::string(50000, 'a') + "!");  // quick, or an error
+      tokenizer.encode(std::string(50000, 'a') + "!");  // fast, or an error
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << error.what();
     }

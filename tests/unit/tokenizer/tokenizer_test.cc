@@ -22,7 +22,7 @@ Tokenizer trained_on(std::string_view text, const CharacterTrainerOptions& optio
   return trainer.train(options);
 }
 
-TEST(Tokenizer, NumbersCharactersByCodePointAndSpecialTokensAfterThem) {
+TEST(Tokenizer, OrdersCharactersByCodePointBeforeSpecialTokens) {
   const Tokenizer tokenizer = trained_on("bé\na", {.separate_documents = true});
   EXPECT_EQ(tokenizer.size(), 6);
   EXPECT_EQ(tokenizer.encode("\nabé"), (Ids{0, 1, 2, 3}));
@@ -34,7 +34,7 @@ TEST(Tokenizer, NumbersCharactersByCodePointAndSpecialTokensAfterThem) {
   EXPECT_EQ(tokenizer.decode({3, 4, 5, 0}), "é<unk><|endoftext|>\n");
 }
 
-TEST(Tokenizer, GivesBackWhatItKnows) {
+TEST(Tokenizer, RoundTripsKnownCharacters) {
   const std::string text = "tabs\t, \r\n, NUL \0, 👩\u200d🚀, e\u0301, \U0010FFFF\uFEFF"s;
   const Tokenizer tokenizer = trained_on(text);
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
@@ -42,13 +42,13 @@ TEST(Tokenizer, GivesBackWhatItKnows) {
   EXPECT_TRUE(tokenizer.unknown(text).empty());
 }
 
-TEST(Tokenizer, TurnsEachUnknownCharacterIntoTheUnknownToken) {
+TEST(Tokenizer, MapsUnknownCharactersToTheUnknownToken) {
   const Tokenizer tokenizer = trained_on("ab");
   EXPECT_EQ(tokenizer.encode("a日日b"), (Ids{0, 2, 2, 1}));
   EXPECT_EQ(tokenizer.unknown("b日a本日"), (std::vector<std::string>{"日", "本"}));
 }
 
-TEST(Tokenizer, TurnsEachBadByteIntoAnUnknownCharacter) {
+TEST(Tokenizer, MapsInvalidBytesToUnknownCharacters) {
   const Tokenizer tokenizer = trained_on("ab");
   EXPECT_EQ(tokenizer.encode("a\xE2\x82"
                              "b\xFF"),
@@ -56,13 +56,13 @@ TEST(Tokenizer, TurnsEachBadByteIntoAnUnknownCharacter) {
   EXPECT_EQ(tokenizer.unknown("\xFF"), (std::vector<std::string>{"\uFFFD"}));
 }
 
-TEST(Tokenizer, ReadsGuardedSpecialTokensAsText) {
+TEST(Tokenizer, TreatsGuardedSpecialTokensAsText) {
   const Tokenizer tokenizer = trained_on("<unk>|endoftx", {.separate_documents = true});
   const std::string typed = "<unk><|endoftext|>k";
   const std::string guarded = tokenizer.guarded(typed);
   EXPECT_EQ(guarded, "\uFDD0<unk>\uFDD0<|endoftext|>k");
   EXPECT_EQ(tokenizer.encode(guarded, SpecialTokens::guarded), tokenizer.encode(typed));
-  // Those of the text around it are parsed, also where they touch.
+  // Special tokens of the surrounding text are parsed, even next to guarded ones.
   const int32_t end = *tokenizer.eos_id();
   Ids expected = tokenizer.encode(typed);
   expected.insert(expected.begin(), end);
@@ -74,14 +74,14 @@ TEST(Tokenizer, ReadsGuardedSpecialTokensAsText) {
                [&] { tokenizer.tokens(guarded, SpecialTokens::guarded); });
 }
 
-TEST(Tokenizer, KeepsNamesOfSpecialTokensInATextAsText) {
+TEST(Tokenizer, TreatsNamesOfSpecialTokensAsText) {
   const Tokenizer tokenizer = trained_on("<unk>", {.separate_documents = true});  // < > k n u
   EXPECT_EQ(tokenizer.encode("<unk>"), (Ids{0, 4, 3, 2, 1}));
   EXPECT_EQ(tokenizer.encode("u<unk>k<|endoftext|><unk", SpecialTokens::parsed),
             (Ids{4, 5, 2, 6, 0, 4, 3, 2}));
 }
 
-TEST(Tokenizer, TellsWhichBytesATokenStandsFor) {
+TEST(Tokenizer, ReturnsTheBytesOfAToken) {
   const Tokenizer tokenizer = trained_on("aé");
   const std::string text = "é\xFF日<unk>a";
   std::vector<std::string> pieces;
@@ -112,7 +112,7 @@ TEST(Tokenizer, RefusesAnIdOutsideTheVocabulary) {
 
 class TokenizerFile : public testing::Test {
  protected:
-  // The message of the error that opening a character tokenizer gives once `edit` has changed it.
+  // Returns the error of opening a character tokenizer after `edit` has changed its file.
   template <class Edit>
   std::string refusal(ErrorKind kind, Edit&& edit) {
     trained_on("ab").save(folder_);
@@ -135,7 +135,7 @@ class TokenizerFile : public testing::Test {
   std::filesystem::path folder_ = temporary_.path();
 };
 
-TEST_F(TokenizerFile, IsTheSameAfterSaveAndOpen) {
+TEST_F(TokenizerFile, RoundTrips) {
   const Tokenizer saved = trained_on("a\0\"\\日"s, {.separate_documents = true, .context = 64});
   saved.save(folder_);
   for (const auto& path : {folder_, folder_ / "tokenizer.json"}) {
@@ -149,7 +149,7 @@ TEST_F(TokenizerFile, IsTheSameAfterSaveAndOpen) {
   EXPECT_EQ(config["unk_token"], "<unk>");
 }
 
-TEST_F(TokenizerFile, LeavesUnknownCharactersOutWithoutAnUnknownToken) {
+TEST_F(TokenizerFile, DropsUnknownCharactersWithoutAnUnknownToken) {
   refusal(ErrorKind::Internal, [](auto& file) { file["model"]["unk_token"] = nullptr; });
   const Tokenizer tokenizer = Tokenizer::open(folder_ / "tokenizer.json");
   EXPECT_EQ(tokenizer.unknown_id(), std::nullopt);
@@ -157,7 +157,7 @@ TEST_F(TokenizerFile, LeavesUnknownCharactersOutWithoutAnUnknownToken) {
   EXPECT_EQ(tokenizer.tokens("axb").size(), 2u);
 }
 
-TEST_F(TokenizerFile, FindsAddedTokensThatAreNotSpecialInAnyText) {
+TEST_F(TokenizerFile, FindsNonSpecialAddedTokensInAnyText) {
   refusal(ErrorKind::Internal, [](auto& file) {
     file["added_tokens"].push_back({{"id", 3}, {"content", "ab"}, {"special", false}});
     file["added_tokens"].push_back({{"id", 4}, {"content", "abb"}, {"special", false}});
@@ -165,7 +165,7 @@ TEST_F(TokenizerFile, FindsAddedTokensThatAreNotSpecialInAnyText) {
   EXPECT_EQ(Tokenizer::open(folder_).encode("aababbab"), (Ids{0, 3, 4, 3}));
 }
 
-TEST_F(TokenizerFile, NamesThePartThatIsNotSupported) {
+TEST_F(TokenizerFile, NamesTheUnsupportedPart) {
   const auto refused = [&](auto edit) { return refusal(ErrorKind::Unsupported, edit); };
   EXPECT_EQ(
       refused([](auto& file) { file["model"]["type"] = "Words"; }),
@@ -188,7 +188,7 @@ TEST_F(TokenizerFile, NamesThePartThatIsNotSupported) {
   }
 }
 
-TEST_F(TokenizerFile, SaysWhatIsDamaged) {
+TEST_F(TokenizerFile, NamesTheDamagedPart) {
   const auto refused = [&](auto edit) { return refusal(ErrorKind::BadFile, edit); };
   EXPECT_EQ(refused([](auto& file) { file = 1; }), "is 1 (the whole file); expected an object");
   EXPECT_EQ(refused([](auto& file) { file["model"].erase("vocab"); }),

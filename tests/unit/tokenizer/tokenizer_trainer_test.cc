@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-// Words of a few syllables, the same on every machine; the first ones are the most frequent.
+// Words of a few syllables, the same on every machine; the first words are the most frequent.
 std::string sample_text(int words) {
   constexpr std::array syllables = {"ka", "to", "mi", "ra", "ne", "su", "ol", "an", "é", "дом"};
   std::string text;
@@ -38,7 +38,7 @@ Tokenizer trained(const TokenizerTraining& options, std::string_view text) {
 }
 
 // The example of the reference trainer's own test.
-TEST(BpeTrainer, MergesWhatIsFrequent) {
+TEST(BpeTrainer, MergesTheMostFrequentPair) {
   const WordCounts words = {{"BERT", 1},  {"GPT-2", 1}, {"and", 1},    {"are", 2},
                             {"big", 1},   {"blue", 1},  {"is", 2},     {"red", 1},
                             {"roses", 1}, {"so", 1},    {"voilets", 1}};
@@ -56,7 +56,7 @@ TEST(BpeTrainer, KeepsTheMostFrequentCharacters) {
   EXPECT_EQ(found.texts, (std::vector<std::string>{"<s>", "a", "b", "aa", "aab"}));
 }
 
-TEST(BpeTrainer, PutsAPrefixBeforeWhatContinuesAWord) {
+TEST(BpeTrainer, AddsThePrefixOfContinuingSubwords) {
   const TrainedBpe found =
       train_bpe({{"aba", 3}}, {.vocabulary = 6, .continuing_subword_prefix = "##"});
   EXPECT_EQ(found.texts, (std::vector<std::string>{"a", "b", "##b", "##a", "ab", "aba"}));
@@ -69,7 +69,7 @@ TEST(BpeTrainer, CountsBeyond32Bits) {
   EXPECT_EQ(found.merges, (Merges{{"c", "d"}}));
 }
 
-TEST(TokenizerTrainer, BpeIsThatOfTheReference) {
+TEST(TokenizerTrainer, MatchesTheReferenceForBpe) {
   const json entries = read_json("tests/goldens/trained_bpe.json");
   ASSERT_EQ(entries.size(), 3u);
   for (const json& entry : entries) {
@@ -82,7 +82,7 @@ TEST(TokenizerTrainer, BpeIsThatOfTheReference) {
   }
 }
 
-TEST(TokenizerTrainer, EveryKindGivesItsTextBack) {
+TEST(TokenizerTrainer, EveryKindRoundTripsItsText) {
   const std::string text = sample_text(3000);
   for (const TokenizerKind kind : {TokenizerKind::bpe, TokenizerKind::unigram}) {
     for (const bool bytes : {false, true}) {
@@ -96,7 +96,7 @@ TEST(TokenizerTrainer, EveryKindGivesItsTextBack) {
   }
 }
 
-TEST(TokenizerTrainer, WordPieceHasItsSpecialTokens) {
+TEST(TokenizerTrainer, AddsTheSpecialTokensOfWordPiece) {
   const Tokenizer tokenizer =
       trained({.kind = TokenizerKind::wordpiece, .vocabulary = 200, .lowercase = true},
               sample_text(3000) + "KA TO");
@@ -107,7 +107,7 @@ TEST(TokenizerTrainer, WordPieceHasItsSpecialTokens) {
   EXPECT_EQ(tokenizer.encode("☃"), std::vector<int32_t>{1});
 }
 
-TEST(TokenizerTrainer, TheNumberOfThreadsDoesNotMatter) {
+TEST(TokenizerTrainer, DoesNotDependOnTheNumberOfThreads) {
   const int threads = thread_count();
   const std::string text = sample_text(20000);
   for (const TokenizerKind kind :
@@ -121,7 +121,7 @@ TEST(TokenizerTrainer, TheNumberOfThreadsDoesNotMatter) {
   set_thread_count(threads);
 }
 
-TEST(TokenizerTrainer, StopsWhenAskedTo) {
+TEST(TokenizerTrainer, StopsOnRequest) {
   for (const TokenizerKind kind : {TokenizerKind::bpe, TokenizerKind::unigram}) {
     TokenizerTrainer trainer({.kind = kind, .vocabulary = 300});
     trainer.add(sample_text(1000));
@@ -129,7 +129,7 @@ TEST(TokenizerTrainer, StopsWhenAskedTo) {
   }
 }
 
-TEST(TokenizerTrainer, RefusesAVocabularyWithoutRoomForCharacters) {
+TEST(TokenizerTrainer, RefusesATooSmallVocabulary) {
   expect_error(ErrorKind::InvalidArgument, {"vocabulary: is 100", "at least 257"},
                [] { trained({.vocabulary = 100}, "text"); });
   expect_error(ErrorKind::InvalidArgument, {"vocabulary: is 3", "2 special tokens and 4 char"},
@@ -138,15 +138,16 @@ TEST(TokenizerTrainer, RefusesAVocabularyWithoutRoomForCharacters) {
                [] { trained({.vocabulary = 300}, ""); });
 }
 
-// A line without a space is one word.
-TEST(TokenizerTrainer, OneWordMayBeTheWholeText) {
+// A line without spaces is one word.
+TEST(TokenizerTrainer, AcceptsATextOfOneWord) {
   const std::string text(1 << 18, 'a');
   const Tokenizer tokenizer = trained({.vocabulary = 270}, text);
-  EXPECT_EQ(tokenizer.encode(text).size(), text.size() >> 13);  // 13 merges, each of two equal ones
+  EXPECT_EQ(tokenizer.encode(text).size(),
+            text.size() >> 13);  // 13 merges, each of two equal tokens
   EXPECT_GT(trained({.kind = TokenizerKind::unigram, .vocabulary = 20}, text).size(), 3);
 }
 
-TEST(Unigram, PiecesAreProbabilities) {
+TEST(UnigramTrainer, ScoresAreLogProbabilities) {
   WordCounts words;
   for (int i = 0; i < 300; ++i) words.emplace_back("w" + std::to_string(i * i % 1000), 1 + i % 7);
   std::sort(words.begin(), words.end());
@@ -163,7 +164,7 @@ TEST(Unigram, PiecesAreProbabilities) {
   EXPECT_NEAR(sum, 1, 0.1);
 }
 
-TEST(Unigram, SeedsAreWhatRepeats) {
+TEST(UnigramTrainer, SeedsAreRepeatedSubstrings) {
   const std::vector<ScoredPiece> seeds = unigram_seeds({{"abcd", 2}, {"xbcy", 3}}, 100);
   std::map<std::string, double> found(seeds.begin(), seeds.end());
   EXPECT_EQ(found, (std::map<std::string, double>{{"a", 2},
@@ -200,7 +201,7 @@ TEST(WordCounter, CountsLinesOfDocuments) {
   EXPECT_EQ(counter.finish(), (WordCounts{{"a\n", 2}, {"b", 2}, {"b\n", 1}}));
 }
 
-TEST(WordCounter, ForgetsRareWordsWhereThereIsNoRoom) {
+TEST(WordCounter, DropsRareWordsAtTheLimit) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += std::to_string(i) + "\n" + "often\n";
   int64_t forgotten = 0;
@@ -210,7 +211,7 @@ TEST(WordCounter, ForgetsRareWordsWhereThereIsNoRoom) {
   EXPECT_EQ(forgotten, 1);
 }
 
-TEST(WordCounter, CountsTheSameInBlocks) {
+TEST(WordCounter, DoesNotDependOnBlocks) {
   const std::string line = "a line of forty characters, more or less\n";
   std::string text;
   while (text.size() < (size_t{80} << 20)) text += line;

@@ -13,7 +13,7 @@ namespace {
 const std::string kFolder = "tests/goldens/translation_tokenizers";
 using Ids = std::vector<int32_t>;
 
-// Names of special tokens in the text are parsed there.
+// Names of special tokens in the text are parsed.
 void expect_goldens(const TranslationTokenizers& tokenizers) {
   const nlohmann::json goldens = read_json(kFolder + "/cases.json");
   const EncodingOptions options{.special = SpecialTokens::parsed};
@@ -28,11 +28,11 @@ void expect_goldens(const TranslationTokenizers& tokenizers) {
   }
 }
 
-TEST(TranslationTokenizersTest, AreThoseOfTransformers) {
+TEST(TranslationTokenizersTest, MatchTransformers) {
   expect_goldens(TranslationTokenizers::open(kFolder));
 }
 
-TEST(TranslationTokenizersTest, AreSavedAsTheFilesTheyWereReadFrom) {
+TEST(TranslationTokenizersTest, SaveTheFilesTheyWereReadFrom) {
   const TemporaryFolder folder;
   Tokenizer::open(kFolder).save(folder.path());
   EXPECT_FALSE(is_file(folder / "tokenizer.json"));
@@ -41,14 +41,14 @@ TEST(TranslationTokenizersTest, AreSavedAsTheFilesTheyWereReadFrom) {
   expect_goldens(TranslationTokenizers::open(folder.path()));
 }
 
-TEST(TranslationTokenizersTest, AreOneInAnyOtherFolder) {
+TEST(TranslationTokenizersTest, AreTheSameInOtherFolders) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
   const TranslationTokenizers both = TranslationTokenizers::open(folder.path());
   EXPECT_EQ(both.source.encode("a"), both.target.encode("a"));
 }
 
-TEST(TranslationTokenizersTest, MayHaveIdsOfTheirOwn) {
+TEST(TranslationTokenizersTest, MayHaveSeparateVocabularies) {
   const TemporaryFolder folder;
   Tokenizer::open(kFolder).save(folder.path());
   write_file_atomically(folder / "target_vocab.json",
@@ -59,7 +59,7 @@ TEST(TranslationTokenizersTest, MayHaveIdsOfTheirOwn) {
   EXPECT_GT(apart.source.size(), 100);
 }
 
-TEST(TranslationTokenizersTest, SayWhatIsMissing) {
+TEST(TranslationTokenizersTest, NameMissingEntries) {
   const TemporaryFolder folder;
   Tokenizer::open(kFolder).save(folder.path());
   const auto open = [&] { TranslationTokenizers::open(folder.path()); };

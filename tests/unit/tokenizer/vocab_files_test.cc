@@ -37,7 +37,7 @@ std::string from_model(const std::string& model, const std::string& config = "")
   return tokenizer_json_from_sentencepiece(model, "spiece.model", config, "tokenizer_config.json");
 }
 
-TEST(VocabFiles, LinesBecomeWordPiece) {
+TEST(VocabFiles, ConvertsLinesToWordPiece) {
   const std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nab\n##c\r\n";
   const Tokenizer lower = opened(from_lines(lines));
   EXPECT_EQ(lower.encode("ABC abc"), (Ids{5, 6, 5, 6}));
@@ -65,17 +65,17 @@ constexpr const char* kVocabulary =
     R"({"<s>":0,"</s>":1,"a":2,"b":3,"ab":4,"Ġ":5,"Ġab":6,"<unk>":7,"<|endoftext|>":8})";
 constexpr const char* kMerges = "#version: 0.2\na b\nĠ ab\n";
 
-TEST(VocabFiles, MergesBecomeByteLevelBpe) {
+TEST(VocabFiles, ConvertsMergesToByteLevelBpe) {
   const Tokenizer plain = opened(from_merges(kVocabulary, kMerges));
   EXPECT_EQ(plain.encode("ab ab"), (Ids{4, 6}));
   EXPECT_EQ(plain.decode({4, 6}), "ab ab");
-  EXPECT_EQ(plain.eos_id(), std::nullopt);  // that is in tokenizer_config.json
+  EXPECT_EQ(plain.eos_id(), std::nullopt);  // it is in tokenizer_config.json
   EXPECT_TRUE(plain.is_special(8));
   const Tokenizer marks =
       opened(from_merges(kVocabulary, kMerges,
                          R"({"tokenizer_class":"RobertaTokenizerFast","add_prefix_space":true})"));
   EXPECT_EQ(marks.encoding("ab").ids, (Ids{0, 6, 1}));
-  EXPECT_EQ(marks.id_of("<mask>"), 10);  // behind <pad>, which the vocabulary lacks as well
+  EXPECT_EQ(marks.id_of("<mask>"), 10);  // after <pad>, which the vocabulary lacks as well
 }
 
 TEST(VocabFiles, ReadsAddedTokensOfTheConfig) {
@@ -114,7 +114,7 @@ TEST(VocabFiles, RefusesDamagedMerges) {
   });
 }
 
-// A writer of protocol buffers, as small as this needs.
+// A minimal writer of protocol buffers.
 std::string varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
@@ -144,7 +144,7 @@ std::string small_model(int kind, bool byte_fallback = false) {
          text(3, number(3, 1) + number(4, 1));
 }
 
-TEST(SentencePiece, BecomesUnigram) {
+TEST(SentencePiece, ConvertsToUnigram) {
   const Tokenizer tokenizer = opened(from_model(small_model(1)));
   EXPECT_EQ(tokenizer.encode("a  ba"), (Ids{3, 4, 6, 5}));
   EXPECT_EQ(tokenizer.decode({3, 4, 6, 5}), "a ba");
@@ -161,7 +161,7 @@ TEST(SentencePiece, BecomesUnigram) {
   EXPECT_EQ(marks.id_of("<mask>"), 8);
 }
 
-TEST(SentencePiece, BecomesBpe) {
+TEST(SentencePiece, ConvertsToBpe) {
   const Tokenizer tokenizer = opened(from_model(small_model(2, true)));
   EXPECT_EQ(tokenizer.encode("a b!"), (Ids{3, 4, 6, 7}));
   EXPECT_EQ(tokenizer.encoding("a").ids, (Ids{1, 3}));
@@ -172,7 +172,7 @@ TEST(SentencePiece, BecomesBpe) {
   EXPECT_EQ(later.encode("a b"), (Ids{3, 4, 6}));
 }
 
-TEST(SentencePiece, RefusesWhatIsDamaged) {
+TEST(SentencePiece, RefusesDamagedModels) {
   const std::string model = small_model(1);
   expect_error(ErrorKind::BadFile, {"spiece.model", "no pieces"}, [] { from_model(""); });
   expect_error(ErrorKind::BadFile, {"twice", "pieces 0 and 7"},
@@ -202,8 +202,8 @@ TEST(SentencePiece, RefusesWhatIsDamaged) {
   });
 }
 
-// Whatever is cut off or flipped, the reader says so or reads a model; the sanitizers see the rest.
-TEST(SentencePiece, AnyDamageIsAnErrorOrAModel) {
+// Truncated or modified input gives an error or a model; the sanitizers check the rest.
+TEST(SentencePiece, SurvivesAnyDamage) {
   const std::string model = small_model(1, true);
   int refused = 0;
   const auto read = [&](const std::string& bytes) {
@@ -223,9 +223,9 @@ TEST(SentencePiece, AnyDamageIsAnErrorOrAModel) {
   EXPECT_GT(refused, 200);
 }
 
-// The configuration beside a SentencePiece model was written again without a limit of depth, which
-// ended the program.
-TEST(SentencePiece, ADeepConfigurationIsRefused) {
+// Regression: the configuration next to a SentencePiece model was written without a limit of its
+// depth, which crashed the program.
+TEST(SentencePiece, RefusesADeeplyNestedConfig) {
   const TemporaryFolder folder;
   std::filesystem::copy("tests/goldens/translation_tokenizers/source.spm",
                         folder.path() + "/spiece.model");

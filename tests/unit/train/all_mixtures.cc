@@ -95,8 +95,8 @@ void add_positions(List& list) {
                     [](Spec&, StackSpec& d) { d.position.kind = PositionKind::none; });
   list.decoder_with("learned from row 2", [](Spec&, StackSpec& d) { d.position.offset = 2; });
   for (const auto& [name, waves] : {std::pair{"waves", Waves::neighbours},
-                                    {"waves in halves", Waves::halves},
-                                    {"waves that are spread", Waves::spread}}) {
+                                    {"sinusoids in halves", Waves::halves},
+                                    {"interleaved sinusoids", Waves::spread}}) {
     list.decoder_with(name, [&, &chosen = waves](Spec&, StackSpec& d) {
       d.position.kind = PositionKind::sinusoidal;
       d.position.waves = chosen;
@@ -161,14 +161,13 @@ void add_rotations(List& list) {
   });
   scaled("rotary, yarn with a factor", RotaryScaling::yarn,
          [](RotarySpec& r) { r.attention_factor = 0.7f; });
-  // The context decides which factors there are: all lengths here are on one side of it.
+  // The context selects the factors: all lengths here are on one side of it.
   scaled("rotary, longrope, short", RotaryScaling::longrope, [](RotarySpec& r) {
     r.original_context = 12;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};
   });
   scaled("rotary, longrope, long", RotaryScaling::longrope, [](RotarySpec& r) {
-    r.original_context =
-        1;  // the first token is not turned, so it does not matter that it is short
+    r.original_context = 1;  // the first token is not rotated, so its length has no effect
     r.attention_factor = 1.2f;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};
   });
@@ -186,11 +185,10 @@ void add_norms(List& list) {
     d.norm.epsilon_outside = true;
     d.norm.epsilon = 0.1f;
   });
-  list.decoder_with("norm on the embeddings, none in front of the first layer",
-                    [](Spec&, StackSpec& d) {
-                      d.embedding_norm = true;
-                      d.first_norm = false;
-                    });
+  list.decoder_with("norm on the embeddings, none before the first layer", [](Spec&, StackSpec& d) {
+    d.embedding_norm = true;
+    d.first_norm = false;
+  });
   list.decoder_with("no norm", [](Spec&, StackSpec& d) {
     d.placement = {false, false, false};
     d.final_norm = false;
@@ -202,11 +200,11 @@ void add_norms(List& list) {
     e.embedding_norm = true;
   });
   list.encoder_with("sandwich", [](Spec&, StackSpec& e) { e.placement = {true, true, false}; });
-  list.encoder_with("norms on outputs alone", [](Spec&, StackSpec& e) {
+  list.encoder_with("norms on outputs only", [](Spec&, StackSpec& e) {
     e.placement = {false, true, false};
   });
   list.encoder_with("every norm", [](Spec&, StackSpec& e) { e.placement = {true, true, true}; });
-  list.encoder_with("norms in front and on the sum", [](Spec&, StackSpec& e) {
+  list.encoder_with("norms on inputs and on the sum", [](Spec&, StackSpec& e) {
     e.placement = {true, false, true};
   });
   list.encoder_with("norms on outputs and the sum", [](Spec&, StackSpec& e) {
@@ -233,7 +231,7 @@ void add_feed_forwards(List& list) {
   });
   list.decoder_with("experts",
                     [](Spec&, StackSpec& d) { d.ffn.experts = {.count = 3, .chosen = 2}; });
-  list.decoder_with("gated experts behind a dense layer", [](Spec&, StackSpec& d) {
+  list.decoder_with("gated experts after a dense layer", [](Spec&, StackSpec& d) {
     d.ffn.gated = true;
     d.ffn.experts = {.count = 4,
                      .chosen = 2,
@@ -265,7 +263,7 @@ void add_heads(List& list) {
   list.encoder_with("pooled", [](Spec& s, StackSpec&) {
     s.head = {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
   });
-  list.encoder_with("pooled as they are", [](Spec& s, StackSpec&) {
+  list.encoder_with("pooled without a dense layer", [](Spec& s, StackSpec&) {
     s.head = {.kind = HeadKind::pooled, .pooling = Pooling::mean};
   });
   list.encoder_with("classes", [](Spec& s, StackSpec&) {
@@ -322,7 +320,7 @@ void add_pairs(List& list) {
     e.position.kind = PositionKind::sinusoidal;
     e.position.stored = true;
   });
-  list.both_with("post-norm, vocabularies of their own", [](Spec& s, StackSpec& e, StackSpec& d) {
+  list.both_with("post-norm, separate vocabularies", [](Spec& s, StackSpec& e, StackSpec& d) {
     s.source_vocabulary = 5;
     e.placement = d.placement = {false, false, true};
     e.final_norm = d.final_norm = false;
@@ -341,7 +339,7 @@ void add_pairs(List& list) {
     }
     s.head.scaled = true;
   });
-  list.both_with("rotary, grouped, experts, unlike stacks",
+  list.both_with("rotary, grouped, experts, different stacks",
                  [](Spec& s, StackSpec& e, StackSpec& d) {
                    e.layers = 1;
                    d.position.kind = PositionKind::rotary;

@@ -12,8 +12,8 @@ struct Mixture {
   Spec spec;  // validated
 };
 
-// Models of every shape, and each field that changes what is computed, alone and beside others;
-// small enough for central differences.
+// Models of every shape, with each field that affects the results, alone and combined; small enough
+// for central differences.
 std::vector<Mixture> all_mixtures();
 
 constexpr int64_t kMixtureTokens = 9;

@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-// The loss of one window by the definition, in double.
+// Returns the loss of one window by the definition, in double.
 double plain_loss(const Transformer& model, const Tensor& ids, const Tensor& targets) {
   const NoGradient off;
   Pass pass;
@@ -50,9 +50,9 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
   }
 }
 
-TEST(EvaluationTest, BitsPerByteCountTheTextsBytes) {
+TEST(EvaluationTest, BitsPerByteCountsTheBytesOfTheText) {
   EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 100), 1, 1e-12);
-  EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 200), 0.5, 1e-12);  // two bytes a token
+  EXPECT_NEAR(bits_per_byte(std::log(2.0), 100, 200), 0.5, 1e-12);  // two bytes per token
   EXPECT_EQ(bits_per_byte(3, 0, 0), 0);
 }
 
@@ -71,7 +71,7 @@ Course follow(const TrainOptions& options) {
   return course;
 }
 
-// A run that gets worse after a while: random text, learnt by heart.
+// A run whose validation loss increases after a while: it memorises a random text.
 TrainOptions overfitting(const Runs& runs) {
   std::string noise;
   for (uint64_t i = 0; i < 400; ++i)
@@ -108,7 +108,7 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse
 
-  // Once it has stopped it stays so; more patience goes on.
+  // A stopped run stays stopped; with more patience it continues.
   const TrainResult again = train(small_spec(), o);
   EXPECT_TRUE(again.stopped_early);
   EXPECT_EQ(again.step, course.result.step);

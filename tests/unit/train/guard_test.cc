@@ -18,8 +18,8 @@ void expect_finite(const SafeTensors& file) {
     EXPECT_EQ(count_nonfinite(file.tensor(stored.name)), 0) << stored.name;
 }
 
-// All that a run has left: whole snapshots with finite numbers, a finite model, nothing half
-// written.
+// Checks the files of a run: intact snapshots with finite numbers, a finite model, no partial
+// files.
 void expect_good_folder(const std::string& out) {
   for (const int64_t step : find_snapshots(out)) expect_finite(load_snapshot(out, step).tensors);
   if (is_file(out + "/model.safetensors")) expect_finite(SafeTensors::open_model(out));
@@ -31,7 +31,7 @@ void expect_good_folder(const std::string& out) {
 
 class Guard : public testing::Test {
  protected:
-  // A directory of a model one of whose weights is not a number.
+  // A model directory with a weight that is not finite.
   std::string poisoned() const {
     TrainOptions o = runs_.options("poisoned");
     o.steps = 1;
@@ -48,7 +48,7 @@ class Guard : public testing::Test {
   Runs runs_;
 };
 
-TEST_F(Guard, NamesTheFirstBadTensorAndEndsAfterBadSteps) {
+TEST_F(Guard, NamesTheFirstNonFiniteTensorAndStops) {
   TrainOptions o = runs_.options("out");
   o.from = poisoned();
   o.bad_steps = 3;
@@ -66,7 +66,7 @@ TEST_F(Guard, NamesTheFirstBadTensorAndEndsAfterBadSteps) {
   expect_good_folder(o.out);
 }
 
-TEST_F(Guard, SavesNoBadNumbers) {
+TEST_F(Guard, SavesNoNonFiniteWeights) {
   TrainOptions o = runs_.options("out");
   o.from = poisoned();
   o.save_every = 1;
@@ -76,7 +76,7 @@ TEST_F(Guard, SavesNoBadNumbers) {
   expect_good_folder(o.out);
 }
 
-// A model of no positions may be trained on shorter windows than it was made for.
+// A model without positions may be trained on shorter windows than before.
 TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   TrainOptions o = runs_.options("first");
   Spec spec = small_spec();
@@ -96,7 +96,7 @@ TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   expect_good_folder(o.out);
 }
 
-// The processor's kernels but for the gradients' norm, which goes bad on request.
+// The CPU kernels with a gradient norm that becomes NaN on request.
 class BadNorm {
  public:
   BadNorm() {
@@ -117,7 +117,7 @@ class BadNorm {
   static inline bool now_ = false;
 };
 
-TEST_F(Guard, SkipsASingleBadStep) {
+TEST_F(Guard, SkipsANonFiniteStep) {
   TrainOptions o = runs_.options("out");
   o.save_every = 1;
   o.keep = 100;
@@ -125,12 +125,12 @@ TEST_F(Guard, SkipsASingleBadStep) {
   std::vector<int64_t> warned;
   const TrainResult result = train(small_spec(), o, {}, [&](const TrainProgress& progress) {
     if (!progress.warning.empty()) warned.push_back(progress.step);
-    norm.set(progress.step % 4 == 0);  // the step after this one
+    norm.set(progress.step % 4 == 0);  // in the step after this one
     return true;
   });
   EXPECT_EQ(result.step, 20);
   EXPECT_EQ(warned, (std::vector<int64_t>{5, 9, 13, 17}));
-  EXPECT_EQ(state_bytes(o, 4), state_bytes(o, 5));  // nothing was updated
+  EXPECT_EQ(state_bytes(o, 4), state_bytes(o, 5));  // no update
   EXPECT_NE(state_bytes(o, 5), state_bytes(o, 6));
   expect_good_folder(o.out);
 }
@@ -147,12 +147,12 @@ TEST_F(Guard, KeepsTheLastGoodSnapshot) {
   });
   expect_good_folder(o.out);
   norm.set(false);
-  EXPECT_EQ(train(small_spec(), o).step, 20);  // and goes on from there
+  EXPECT_EQ(train(small_spec(), o).step, 20);  // and continues from there
 }
 
-// The changes to the disk that the second snapshot's saving makes fail in turn; every third of more
-// than a hundred is tried.
-TEST_F(Guard, OutlivesAFullDisk) {
+// The calls that save the second snapshot fail in turn; every third of more than a hundred is
+// tested.
+TEST_F(Guard, SurvivesAFullDisk) {
   int at = 1;
   for (bool failed = true; failed; at += 3) {
     TrainOptions o = runs_.options("full" + std::to_string(at));
@@ -174,7 +174,7 @@ TEST_F(Guard, OutlivesAFullDisk) {
         EXPECT_NE(std::string(error.what()).find("No space left"), std::string::npos)
             << error.what();
       }
-      // Calls whose failure is no harm: a picture that is not drawn.
+      // Calls whose failure is harmless: the chart is not drawn.
       if (!failed && faulty->calls() >= at) failed = true;
     }
     expect_good_folder(o.out);
@@ -183,13 +183,13 @@ TEST_F(Guard, OutlivesAFullDisk) {
     ASSERT_TRUE(snapshot);
     EXPECT_GE(snapshot->step, 2);
     if (at % 4 == 1) {
-      EXPECT_EQ(train(small_spec(), o).step, 4);  // and goes on
+      EXPECT_EQ(train(small_spec(), o).step, 4);  // and continues
     }
   }
-  EXPECT_GT(at, 50);  // otherwise nothing was tried
+  EXPECT_GT(at, 50);  // ensures that calls were tested
 }
 
-TEST_F(Guard, SurvivesTheWildestRate) {
+TEST_F(Guard, SurvivesAnExtremeLearningRate) {
   TrainOptions o = runs_.options("out");
   o.learning_rate = 10;
   o.warmup = 0;
@@ -204,9 +204,9 @@ TEST_F(Guard, SurvivesTheWildestRate) {
   expect_good_folder(o.out);
 }
 
-TEST_F(Guard, GivesWayToARunThatWasFaster) {
+TEST_F(Guard, RefusesAFolderTakenByAnotherRun) {
   TrainOptions o = runs_.options("out");
-  expect_error(ErrorKind::Failed, {"out: ", "another run meanwhile"}, [&] {
+  expect_error(ErrorKind::Failed, {"out: ", "another run was started"}, [&] {
     train(small_spec(), o, [&](const TrainPlan&) {
       train(small_spec(), o);
       return true;
@@ -215,9 +215,9 @@ TEST_F(Guard, GivesWayToARunThatWasFaster) {
   EXPECT_EQ(train(small_spec(), o).step, 20);
 }
 
-TEST_F(Guard, LeavesNothingOfRefusedInput) {
+TEST_F(Guard, LeavesNoFilesIfTheInputIsRefused) {
   TrainOptions o = runs_.options("new/deep/out");
-  o.token_cache = 0;  // through a file
+  o.token_cache = 0;  // uses a file
   Spec spec = small_spec();
   spec.context = 100000;
   expect_error(ErrorKind::InvalidArgument, {"`context`"}, [&] { train(spec, o); });

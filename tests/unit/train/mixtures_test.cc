@@ -1,5 +1,5 @@
-// Every mixture of the Spec's fields: exact gradients, the same bits from the cache, the same model
-// from its directory, and a loss that falls.
+// Every mixture of the fields of a Spec has exact gradients, gives the same bits with a cache, is
+// the same after saving and opening, and reduces its loss.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Tensor ids_below(int64_t most, Shape shape, uint64_t seed) {
   return ids;
 }
 
-// What a model is given, and what it should say.
+// The inputs of a model and its targets.
 struct TextBatch {
   Sequence source, tokens;
   std::vector<Interval> valid;  // of the source
@@ -47,7 +47,7 @@ struct TextBatch {
   }
 };
 
-// The encoder's output where a decoder attends to it.
+// Adds the encoder's output if a decoder attends to it.
 Pass with_memory(const Transformer& model, const TextBatch& batch, Pass pass) {
   if (!model.spec.encoder || !model.spec.decoder) return pass;
   Pass encoding = pass;
@@ -109,9 +109,9 @@ class Mixtures : public testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(Shard, Mixtures, testing::Range(0, kShards));
 
-TEST(MixturesOf, EveryKindAreMany) { EXPECT_GE(test::all_mixtures().size(), 60u); }
+TEST(AllMixtures, AreAtLeastSixty) { EXPECT_GE(test::all_mixtures().size(), 60u); }
 
-TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
+TEST_P(Mixtures, MatchCentralDifferences) {
   each([](const Spec& spec) {
     Transformer model = random_model(spec);
     const TextBatch batch(spec);
@@ -126,7 +126,7 @@ TEST_P(Mixtures, HaveTheGradientsOfCentralDifferences) {
   });
 }
 
-// Reads the decoder's tokens in pieces that end there.
+// Reads the decoder's tokens in pieces that end at `ends`.
 std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& batch,
                                   const Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;
@@ -144,7 +144,7 @@ std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& bat
   return all;
 }
 
-TEST_P(Mixtures, ReadFromTheCacheTheBitsOfTheWhole) {
+TEST_P(Mixtures, GiveTheSameBitsWithACache) {
   const NoGradient off;
   each([](const Spec& spec) {
     if (!spec.decoder || spec.head.kind != HeadKind::language_model) return;
@@ -166,7 +166,7 @@ TEST_P(Mixtures, ReadFromTheCacheTheBitsOfTheWhole) {
   });
 }
 
-TEST_P(Mixtures, ComeBackFromTheirDirectory) {
+TEST_P(Mixtures, SurviveSavingAndOpening) {
   const NoGradient off;
   each([](const Spec& spec) {
     const TemporaryFolder folder;

@@ -20,9 +20,10 @@ TrainOptions schedule(Schedule kind) {
   return o;
 }
 
-TEST(LearningRate, WarmsUpAndFallsByTheCosine) {
+TEST(LearningRate, WarmsUpAndFollowsTheCosine) {
   const TrainOptions o = schedule(Schedule::cosine);
-  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);  // the first step already moves
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0),
+                   1e-3);  // the first step already changes the weights
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 8), 9e-3);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);  // the peak
   EXPECT_LT(learning_rate(rate_schedule(o), 10), 1e-2);
@@ -31,7 +32,7 @@ TEST(LearningRate, WarmsUpAndFallsByTheCosine) {
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 1000), 1e-3);  // and stays there
 }
 
-TEST(LearningRate, HasNoWarmUpOfZeroSteps) {
+TEST(LearningRate, AllowsAWarmUpOfZeroSteps) {
   for (const Schedule kind : {Schedule::cosine, Schedule::trapezoid, Schedule::constant}) {
     TrainOptions o = schedule(kind);
     o.warmup = 0;
@@ -39,7 +40,7 @@ TEST(LearningRate, HasNoWarmUpOfZeroSteps) {
   }
 }
 
-TEST(LearningRate, IsFlatThenLinearAsTrapezoid) {
+TEST(LearningRate, TrapezoidIsFlatThenLinear) {
   const TrainOptions o = schedule(Schedule::trapezoid);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);
@@ -54,14 +55,14 @@ TEST(LearningRate, StaysConstant) {
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 99), 1e-2);
 }
 
-TEST(LearningRate, IsFiniteWhereWarmUpIsLongerThanTheRun) {
+TEST(LearningRate, IsFiniteIfWarmUpExceedsTheRun) {
   TrainOptions o = schedule(Schedule::cosine);
   o.warmup = 200;
   for (int64_t step = 0; step <= 100; ++step)
     EXPECT_LT(learning_rate(rate_schedule(o), step), 1e-2) << "step " << step;
 }
 
-// AdamW written out in double: Loshchilov and Hutter 2019, algorithm 2.
+// AdamW in double: Loshchilov and Hutter 2019, algorithm 2.
 struct PlainAdamW {
   std::vector<double> w, m, v;
 
@@ -78,7 +79,7 @@ struct PlainAdamW {
   }
 };
 
-// Fills the gradients with those of a sum over made-up ids.
+// Fills the gradients with those of a sum over generated ids.
 void make_gradients(const Transformer& model, int32_t shift) {
   const Tensor ids = empty({2, 16}, DType::i32), targets = empty({2, 16}, DType::i32);
   for (int32_t i = 0; i < 32; ++i) {
@@ -97,8 +98,8 @@ void compare_with_plain(double clip) {
   initialise(model, 3);
   TrainOptions o;
   o.clip = clip;
-  o.weight_decay = 0.3;  // strong, so that a wrong group is seen
-  o.epsilon = 1e-3;      // tames the division of rounding errors by their own size
+  o.weight_decay = 0.3;  // large, so that a wrong group is detected
+  o.epsilon = 1e-3;      // limits the quotients of rounding errors
   Optimizer optimizer(parameters_of(model), optimizer_options(o));
   std::map<std::string, PlainAdamW> plain;
   model.each([&](const std::string& name, Parameter& p) {
@@ -128,13 +129,13 @@ void compare_with_plain(double clip) {
     const std::vector<float> w = to_floats(p.value);
     for (size_t i = 0; i < w.size(); ++i)
       ASSERT_NEAR(w[i], plain[name].w[i], 2e-5) << name << " " << i << ", clip " << clip;
-    EXPECT_FALSE(p.value.gradient()) << name;  // forgotten
+    EXPECT_FALSE(p.value.gradient()) << name;  // cleared
   });
 }
 
-TEST(OptimizerTest, AgreesWithPlainAdamW) { compare_with_plain(0); }
+TEST(OptimizerTest, MatchesPlainAdamW) { compare_with_plain(0); }
 TEST(OptimizerTest, ClipsTheNormOfAllGradientsTogether) { compare_with_plain(0.1); }
-TEST(OptimizerTest, LeavesSmallGradientsAlone) { compare_with_plain(1e6); }
+TEST(OptimizerTest, DoesNotClipSmallGradients) { compare_with_plain(1e6); }
 
 }  // namespace
 }  // namespace fovea

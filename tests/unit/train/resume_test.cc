@@ -38,7 +38,7 @@ class Resume : public testing::Test {
   }
   std::string log() const { return options_.out + "/log.jsonl"; }
 
-  // Every step once and in order, the evaluations as well.
+  // Checks that every step and evaluation is logged once and in order.
   void expect_whole_log() const {
     std::vector<int64_t> steps, evaluations;
     std::ifstream lines(log());
@@ -56,7 +56,7 @@ class Resume : public testing::Test {
   TrainOptions options_ = runs_.options("out");
 };
 
-TEST_F(Resume, NamesEverySettingThatChanged) {
+TEST_F(Resume, NamesEveryChangedSetting) {
   stop_at(6);
   TrainOptions other = options_;
   other.batch = 5;
@@ -74,8 +74,8 @@ TEST_F(Resume, NamesEverySettingThatChanged) {
 using Change = std::function<void(TrainOptions&)>;
 using Changes = std::vector<std::pair<const char*, Change>>;
 
-// Options that decide a run's numbers, each changed: what objectives have no use for is not looked
-// at there.
+// Changes of each option that affects the results. Options that an objective does not use are not
+// compared for it.
 Changes decisive_changes() {
   return {{"objective", [](auto& o) { o.objective = Objective::spans; }},
           {"from", [](auto& o) { o.from = "elsewhere"; }},
@@ -110,8 +110,8 @@ Changes decisive_changes() {
           {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
 }
 
-// Where files lie (what is in them has a hash of its own, as the precision has a name of its own),
-// how often something is saved or shown, and when a run ends.
+// Options without effect on the results: locations of files (their contents have a hash, and the
+// precision is a setting), how often something is saved or reported, and when a run ends.
 Changes indifferent_changes() {
   return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
           {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
@@ -131,10 +131,10 @@ Changes indifferent_changes() {
           {"allow_change", [](auto& o) { o.allow_change = true; }}};
 }
 
-// A run on characters went on with --tokenizer bpe:300 as if nothing had been said, for that option
+// Regression: a run on characters continued with --tokenizer bpe:300 silently, since that option
 // was not among the settings. A new field of TrainOptions does not compile here until it is in one
 // of the two lists above.
-TEST(Settings, EveryOptionThatDecidesIsCompared) {
+TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   TrainOptions options;
   options.average = 2;
   options.best_by = "bleu";
@@ -159,6 +159,32 @@ TEST(Settings, EveryOptionThatDecidesIsCompared) {
   for (const auto& [name, change] : indifferent) EXPECT_EQ(noticed(change), 0) << name;
 }
 
+// Snapshots hold these keys and values, and must stay resumable.
+TEST(Settings, KeepTheirKeysAndValues) {
+  EXPECT_EQ(nlohmann::json(settings_of(TrainOptions(), Objective::next_token)),
+            nlohmann::json::parse(R"({"objective": "next_token", "from": "", "steps": 2000,
+                "batch": 12, "length": 0, "accumulate": 1, "validation": 0.1, "tokenizer": "char",
+                "max_vocabulary": 0, "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
+                "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
+                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
+                "seed": 1337, "average": 1, "best_by": "automatic", "evaluate_windows": 256})"));
+  TrainOptions pairs;
+  pairs.average = 3;
+  pairs.best_by = "bleu";
+  nlohmann::json settings = settings_of(pairs, Objective::pairs);
+  EXPECT_EQ(settings["average_of"], "last");
+  EXPECT_EQ(settings["evaluate_every"], 250);
+  EXPECT_EQ(settings["bleu_lines"], 1000);
+  EXPECT_EQ(settings["batch_tokens"], 4096);
+  EXPECT_EQ(settings["source_prefix"], "");
+  EXPECT_FALSE(settings.contains("evaluate_windows") || settings.contains("mask"));
+  EXPECT_EQ(settings_of(TrainOptions(), Objective::spans)["mean_span"], 3.0);
+  EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
+            nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
+                "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
+                "temperature": 0.05, "dimensions": [], "seed": 1337})"));
+}
+
 TEST_F(Resume, RefusesAnotherTokenizer) {
   stop_at(6);
   options_.tokenizer = "bpe:300";
@@ -171,7 +197,7 @@ TEST_F(Resume, RefusesAnotherTokenizer) {
                [&] { train(small_spec(), options_); });
 }
 
-TEST_F(Resume, CanBeStoppedWhileItReads) {
+TEST_F(Resume, CanBeStoppedWhileReading) {
   const auto stop = [](double) { return false; };
   const TrainResult result = train(small_spec(), options_, {}, {}, stop);
   EXPECT_TRUE(result.interrupted);
@@ -188,16 +214,16 @@ TEST_F(Resume, AllowsChangesOnRequest) {
   EXPECT_EQ(go_on().first_step, 6);
 }
 
-TEST_F(Resume, NeedsNoPermissionForWhatDoesNotDecideTheNumbers) {
+TEST_F(Resume, AllowsChangesThatDoNotAffectTheResults) {
   stop_at(6);
   options_.save_every = 3;
   options_.keep = 5;
   EXPECT_EQ(go_on().first_step, 6);
 }
 
-// `--dtype automatic` was decided by the machine alone: a run that a machine with bf16 had begun
-// was refused on one without it.
-TEST_F(Resume, KeepsThePrecisionThatItBeganWith) {
+// Regression: `--dtype automatic` depended on the machine only, and a run started on a machine with
+// bf16 was refused on one without.
+TEST_F(Resume, KeepsTheFirstPrecision) {
   for (const auto& [precision, name] :
        {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
     options_.out = runs_ / name;
@@ -210,7 +236,7 @@ TEST_F(Resume, KeepsThePrecisionThatItBeganWith) {
   }
 }
 
-TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
+TEST_F(Resume, ReportsACpuOfAnotherClass) {
   options_.precision = Precision::bf16;
   use_isa("avx2");
   stop_at(6);
@@ -218,8 +244,9 @@ TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
   const TrainPlan plan = go_on();
   use_isa("auto");
   const std::string note =
-      "the run goes on in bf16 of CPU class amx, before it was of class common: from here its bits "
-      "differ from those of an uninterrupted run";
+      "the run continues in bf16 of CPU class amx (before: common), so its bits now differ from "
+      "those "
+      "of an uninterrupted run";
   EXPECT_EQ(plan.first_step, 6);
   EXPECT_EQ(plan.notes, std::vector<std::string>{note});
   EXPECT_NE(read_file(log()).find("{\"step\":6,\"note\":\"" + note + "\"}"), std::string::npos);
@@ -227,7 +254,8 @@ TEST_F(Resume, SaysWhereItGoesOnAmongCpusOfOtherBits) {
   EXPECT_EQ(state["numeric_class"], "amx");
 }
 
-// A snapshot holds the trainable parameters only; the run was refused for want of the others.
+// Regression: a snapshot contains the trainable parameters only, and the run was refused because
+// the others were missing.
 TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
   Spec spec = small_spec();
   spec.decoder->position.kind = PositionKind::sinusoidal;
@@ -243,7 +271,7 @@ TEST_F(Resume, RestoresAModelWithStoredSinusoids) {
             read_file(options_.out + "/model.safetensors"));
 }
 
-TEST_F(Resume, FallsBackToTheOlderSnapshot) {
+TEST_F(Resume, FallsBackToAnOlderSnapshot) {
   stop_at(20);
   const std::string last = read_file(file(20));
   for (const bool cut : {true, false}) {
@@ -258,14 +286,14 @@ TEST_F(Resume, FallsBackToTheOlderSnapshot) {
     EXPECT_NE(plan.from.find("checkpoint-16"), std::string::npos) << plan.from;
     ASSERT_FALSE(plan.notes.empty());
     EXPECT_NE(plan.notes[0].find("checkpoint-20 is skipped"), std::string::npos) << plan.notes[0];
-    EXPECT_EQ(read_file(file(20)), last);  // made again
+    EXPECT_EQ(read_file(file(20)), last);  // written again
     expect_whole_log();
   }
 }
 
 TEST_F(Resume, LogsEachStepOnce) {
   stop_at(11);
-  fs::remove_all(snapshot_path(options_.out, 11));  // as if killed: steps 9 to 11 are run again
+  fs::remove_all(snapshot_path(options_.out, 11));  // as if killed: steps 9 to 11 are repeated
   std::ofstream(log(), std::ios::app) << "{\"step\": 12, \"lo";
   EXPECT_EQ(go_on().first_step, 8);
   expect_whole_log();
@@ -278,7 +306,7 @@ TEST_F(Resume, KeepsTheNewestSnapshots) {
   EXPECT_EQ(find_snapshots(options_.out), (std::vector<int64_t>{20, 18, 15}));
 }
 
-// Name, time of change and contents of all there is in a folder, but for who holds it.
+// Returns the name, modification time and contents of everything in a folder except its lock.
 std::map<std::string, std::pair<fs::file_time_type, std::string>> contents(
     const std::string& folder) {
   std::map<std::string, std::pair<fs::file_time_type, std::string>> files;
@@ -290,7 +318,7 @@ std::map<std::string, std::pair<fs::file_time_type, std::string>> contents(
   return files;
 }
 
-TEST_F(Resume, LeavesAFinishedRunAsItIs) {
+TEST_F(Resume, DoesNotChangeAFinishedRun) {
   const TrainResult first = train(small_spec(), options_);
   const auto before = contents(options_.out);
   bool stepped = false;
@@ -310,15 +338,16 @@ TEST_F(Resume, LeavesAFinishedRunAsItIs) {
     EXPECT_TRUE(after.contains(path) && after.at(path) == state) << path;
 }
 
-TEST_F(Resume, RefusesAFolderWhoseSnapshotsAreAllDamaged) {
+TEST_F(Resume, RefusesAFolderWithDamagedSnapshotsOnly) {
   stop_at(6);
   for (const int64_t step : find_snapshots(options_.out))
     write_file_atomically(file(step), "nothing");
   expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { go_on(); });
 }
 
-// A folder from elsewhere may hold a FIFO as its log, whose writer was waited for without end.
-TEST_F(Resume, ALogThatIsNoFileIsRefused) {
+// Regression: an untrusted folder may have a FIFO as its log, and the program waited for its writer
+// forever.
+TEST_F(Resume, RefusesALogThatIsNotAFile) {
   stop_at(8);
   fs::remove(log());
   ASSERT_EQ(mkfifo(log().c_str(), 0600), 0);

@@ -20,7 +20,7 @@ class SameBits : public testing::TestWithParam<Precision> {
     use_isa("auto");
   }
 
-  // 160 samples, an epoch has fewer.
+  // 160 samples; an epoch has fewer.
   TrainOptions options(const std::string& out) const {
     TrainOptions o = runs_.options(out);
     o.accumulate = 2;
@@ -48,16 +48,16 @@ TEST_P(SameBits, OnASecondRunAndForAnyNumberOfThreads) {
   }
 }
 
-TEST_P(SameBits, OverAnEpochsEnd) {
+TEST_P(SameBits, AcrossTheEndOfAnEpoch) {
   std::optional<double> epoch;
   train(small_spec(0.1f), options("out"), {}, [&](const TrainProgress& progress) {
     epoch = progress.epoch;
     return true;
   });
-  EXPECT_GT(epoch.value_or(0), 1);  // what the other tests here rely on
+  EXPECT_GT(epoch.value_or(0), 1);  // other tests here rely on it
 }
 
-TEST_P(SameBits, StoppedAndResumed) {
+TEST_P(SameBits, AfterStoppingAndResuming) {
   const TrainOptions o = options("stopped");
   const TrainResult stopped = train(small_spec(0.1f), o, {}, stop_after(8));
   EXPECT_EQ(stopped.step, 8);
@@ -90,9 +90,9 @@ INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, testing::Values(Precision::fp32, 
                            return precision.param == Precision::fp32 ? "fp32" : "bf16";
                          });
 
-// How a step of 8 windows is split into passes changes no bit of weights, moments and loss: with
-// every kind of norm and position, tied and untied matrices, unequal numbers of asked places, and
-// dropout, of units of any size.
+// Splitting a step of 8 windows into passes changes no bit of weights, moments and loss: with every
+// kind of norm and position, tied and untied matrices, different numbers of predicted positions,
+// and dropout, for units of any size.
 struct Split {
   std::string name;
   Spec spec;
@@ -116,7 +116,7 @@ Spec decoder_of_other_parts() {
 std::vector<Split> splits() {
   std::vector<Split> all;
   all.push_back({"next_token", small_spec(0.1f), ""});
-  all.back().spec.context = 15;  // times a width of 18, no multiple of four
+  all.back().spec.context = 15;  // with a width of 18, not a multiple of four
   all.back().spec.width = 18;
   all.push_back({"other_parts", decoder_of_other_parts(), ""});
   all.push_back({"masked", small_encoder(), "wordpiece:60"});
@@ -130,7 +130,7 @@ class SplitSteps : public testing::TestWithParam<Split> {
  protected:
   ~SplitSteps() override { set_thread_count(threads_); }
 
-  // Weights and moments after ten steps, and their losses.
+  // The weights and moments after ten steps, and the losses.
   std::pair<std::string, std::vector<double>> run(Precision precision, int64_t passes) const {
     TrainOptions o = runs_.options("out" + std::to_string(++runs_made_));
     if (!GetParam().tokenizer.empty()) o.tokenizer = GetParam().tokenizer;
@@ -151,7 +151,7 @@ class SplitSteps : public testing::TestWithParam<Split> {
   const int threads_ = thread_count();
 };
 
-TEST_P(SplitSteps, HaveTheBitsOfTheWhole) {
+TEST_P(SplitSteps, GiveTheBitsOfAnUnsplitStep) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     set_thread_count(1);
     const auto [whole, losses] = run(precision, 1);

@@ -19,8 +19,8 @@ std::string repeated(const std::string& unit, int count) {
   return text;
 }
 
-// U+0301 stands above (class 230), U+0323 below (220), U+0327 is attached (202).
-TEST(NormalForms, MarksAreOrderedByClassHoweverManyThereAre) {
+// U+0301 is above (class 230), U+0323 below (220), U+0327 attached (202).
+TEST(NormalForms, OrderManyMarksByClass) {
   for (const int count : {1, 2, 20, 21, 22, 1000}) {
     const std::string text = "a" + repeated("\u0301\u0323\u0327", count) + "b";
     EXPECT_EQ(decomposed(text), "a" + repeated("\u0327", count) + repeated("\u0323", count) +
@@ -28,7 +28,7 @@ TEST(NormalForms, MarksAreOrderedByClassHoweverManyThereAre) {
   }
 }
 
-TEST(NormalForms, MarksOfOneClassKeepTheirOrder) {
+TEST(NormalForms, KeepTheOrderOfMarksOfOneClass) {
   const std::string marks = repeated("\u0301\u0300\u0302", 100);
   EXPECT_EQ(decomposed("e" + marks), "e" + marks);
 }

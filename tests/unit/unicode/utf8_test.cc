@@ -18,7 +18,7 @@ TEST(Utf8, RoundTripsEveryCodePoint) {
   }
 }
 
-TEST(Utf8, RefusesWhatTheStandardRefuses) {
+TEST(Utf8, RefusesInvalidSequences) {
   for (const char* text : {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF",
                            "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF",
                            "\xC3", "\xE2\x82", "\xC3(", "\xF0\x9F\x91"}) {
@@ -30,7 +30,7 @@ TEST(Utf8, RefusesWhatTheStandardRefuses) {
   }
 }
 
-TEST(Utf8, FindsTheFirstBadByteAtAnyPlace) {
+TEST(Utf8, FindsTheFirstInvalidByte) {
   for (size_t length = 0; length < 40; ++length) {
     const std::string good = std::string(length, 'x') + "é";
     EXPECT_EQ(valid_prefix(good + std::string(20, 'y')), length + 22);
@@ -38,7 +38,7 @@ TEST(Utf8, FindsTheFirstBadByteAtAnyPlace) {
   }
 }
 
-TEST(Utf8, MeasuresAnIncompleteEnd) {
+TEST(Utf8, MeasuresAnIncompleteSuffix) {
   EXPECT_EQ(incomplete_suffix(""), 0u);
   EXPECT_EQ(incomplete_suffix("aé"), 0u);
   EXPECT_EQ(incomplete_suffix("a\xC3"), 1u);
@@ -48,7 +48,7 @@ TEST(Utf8, MeasuresAnIncompleteEnd) {
   EXPECT_EQ(incomplete_suffix("\x80\x80\x80\x80"), 0u);
 }
 
-TEST(Utf8, RepairsEachBadByte) {
+TEST(Utf8, ReplacesInvalidBytes) {
   EXPECT_EQ(repaired("a\xE2\x82z\xFF"), "a\uFFFD\uFFFDz\uFFFD");
   EXPECT_EQ(repaired("é"), "é");
 }

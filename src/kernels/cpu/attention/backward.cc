@@ -1,0 +1,361 @@
+// The backward of tiled attention (Dao et al. 2022; Dao 2023): the weights are computed again from
+// q, k and the log of their sum, tile by tile. With w the weights, f dropout's factors and delta =
+// sum over d of dy * y:
+//   dv = (w f)^T dy,  dw = f (dy v^T),  ds = w (dw - delta),  dq = scale ds k,  dk = scale ds^T q.
+//
+// With a soft cap, ds is then multiplied by the cap's derivative. The gradient of a bias by
+// distance is the sum of ds along diagonals: it takes one walk for each kv head and table, over the
+// batch rows of the table in order.
+//
+// dk and dv of a key are chains over ascending rows, dq of a row is a chain over ascending keys. So
+// two ways give the same bits: one walk that computes all three (if there are enough heads for all
+// threads), or one walk per tile of keys for dk and dv and one per block of rows for dq, which
+// computes the weights twice.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention/backward.cc"
+#include <hwy/foreach_target.h>
+// clang-format off
+#include "kernels/cpu/attention/simd-inl.h"
+// clang-format on
+
+#include <numbers>
+#include <vector>
+
+#include "kernels/cpu/cpu.h"
+
+#ifndef FOVEA_KERNELS_CPU_ATTENTION_BACKWARD_CC_
+#define FOVEA_KERNELS_CPU_ATTENTION_BACKWARD_CC_
+namespace fovea::cpu {
+
+struct AttentionGradients {
+  Out dq, dk, dv;
+  In dy, q, k, v, y, lse;
+};
+
+// What one task computes: the wanted gradients of `rows` and of `keys`, both whole blocks.
+struct AttentionWalk {
+  QueryRows queries;
+  Interval rows, keys;
+  bool wants_dq, wants_dkv;
+  double* dbias = nullptr;  // [heads of the kv head, T + S - 1]; the task adds to it
+};
+
+}  // namespace fovea::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Rows of q and dy that are multiplied with a tile at a time; L2 holds all of their data.
+constexpr int64_t kRows = 64;
+
+// The scratch of a walk.
+struct Buffers {
+  int64_t padded;
+  float* q;         // [rows of the walk, padded], times scale / ln 2
+  float* dy;        // [rows of the walk, padded]
+  float* dq;        // [rows of the walk, padded]; empty if not wanted
+  float* log_sums;  // [rows of the walk], to base 2; +inf for a row that sees no key, so that its
+                    // weights are 0
+  float* deltas;    // [rows of the walk]
+  float* weights;   // [kRows, kTile]; the scores at first
+  float* dscores;   // [kRows, kTile]; dw at first
+  float* slopes;    // [kRows, kTile], the soft cap's derivatives
+  float* factors;   // [kTile], of dropout; ones without dropout
+  float* k;         // [kTile, padded]; the next two are transposed
+  float* k_transposed;
+  float* v_transposed;
+  float* dk;  // [kTile, padded]
+  float* dv;
+};
+
+HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns columns,
+                                  float log_sum, float delta) {
+  const Floats tag;
+  float* weights = buffers.weights + row * kTile;
+  float* dscores = buffers.dscores + row * kTile;
+  const Vector shift = hn::Set(tag, log_sum), mean = hn::Set(tag, delta);
+  for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+    const Vector weight = exp2(hn::Sub(hn::Load(tag, weights + c), shift));
+    const Vector factor = hn::Load(tag, buffers.factors + c);
+    const Vector dweight = hn::Mul(hn::Load(tag, dscores + c), factor);
+    hn::Store(hn::Mul(weight, hn::Sub(dweight, mean)), tag, dscores + c);
+    hn::Store(hn::Mul(weight, factor), tag, weights + c);
+  }
+}
+
+// Multiplies dscores by the soft cap's derivatives.
+HWY_INLINE void multiply_slopes(const Buffers& buffers, int64_t row, Columns columns) {
+  const Floats tag;
+  for (int64_t c = row * kTile + columns.begin; c < row * kTile + columns.end; c += vector_size())
+    hn::Store(hn::Mul(hn::Load(tag, buffers.dscores + c), hn::Load(tag, buffers.slopes + c)), tag,
+              buffers.dscores + c);
+}
+
+void add_to_dbias(const AttentionWalk& walk, const float* dscores, int64_t row, int64_t tile,
+                  Columns columns) {
+  const AttentionShape& shape = walk.queries.shape;
+  const int64_t head = walk.queries.head(row) - walk.queries.kv_head * walk.queries.group();
+  double* sums = walk.dbias + head * (shape.queries + shape.keys - 1) + tile -
+                 walk.queries.position(row) + shape.queries - 1;
+  const int64_t end = std::min(columns.end, shape.keys - tile);
+  for (int64_t c = columns.begin; c < end; ++c) sums[c] += dscores[c];
+}
+
+// Adds the gradients between `rows` rows (counted from the walk's first) and a tile.
+void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, int64_t rows,
+              const Sight& sight, int64_t tile) {
+  const Columns columns = seen_columns(sight, tile);
+  if (columns.empty()) return;
+  const AttentionShape& shape = walk.queries.shape;
+  const int64_t padded = buffers.padded, begin = columns.begin, width = columns.end - begin;
+  const float* q = buffers.q + row * padded;
+  const float* dy = buffers.dy + row * padded;
+  float* weights = buffers.weights + begin;
+  float* dscores = buffers.dscores + begin;
+  multiply({q, padded, 1, buffers.k_transposed + begin, kTile, weights, kTile, rows, width,
+            shape.width, false});
+  multiply({dy, padded, 1, buffers.v_transposed + begin, kTile, dscores, kTile, rows, width,
+            shape.width, false});
+  bend_scores(buffers.weights, walk.queries, walk.rows.begin + row, rows, tile, columns,
+              buffers.slopes);
+  if (!columns.whole)
+    hide_unseen(buffers.weights, walk.queries, walk.rows.begin + row, rows, tile, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (shape.dropout.probability > 0)
+      dropout_factors(shape, walk.queries.index(walk.rows.begin + row + r), tile, buffers.factors);
+    differentiate_row(buffers, r, columns, buffers.log_sums[row + r], buffers.deltas[row + r]);
+    if (walk.dbias != nullptr)
+      add_to_dbias(walk, buffers.dscores + r * kTile, walk.rows.begin + row + r, tile, columns);
+    if (shape.softcap > 0) multiply_slopes(buffers, r, columns);
+  }
+  if (walk.wants_dkv) {
+    multiply({weights, 1, kTile, dy, padded, buffers.dv + begin * padded, padded, width, padded,
+              rows, true});
+    multiply({dscores, 1, kTile, q, padded, buffers.dk + begin * padded, padded, width, padded,
+              rows, true});
+  }
+  if (walk.wants_dq) {
+    multiply({dscores, kTile, 1, buffers.k + begin * padded, padded, buffers.dq + row * padded,
+              padded, rows, padded, width, true});
+  }
+}
+
+// Processes kRows rows together if the mask hides nothing from them, otherwise strip by strip.
+void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
+              const std::vector<Sight>& sights, int64_t tile) {
+  const int64_t rows = walk.rows.end - walk.rows.begin;
+  for (int64_t row = 0; row < rows; row += kRows) {
+    const int64_t end = std::min(row + kRows, rows);
+    const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
+    prefetch_keys(call.k, walk.queries, ahead);
+    prefetch_keys(call.v, walk.queries, ahead);
+    Sight all;
+    for (int64_t strip = row; strip < end; strip += kStrip)
+      all.merge(sights[static_cast<size_t>(strip / kStrip)]);
+    if (seen_columns(all, tile).whole) {
+      add_rows(walk, buffers, row, end - row, all, tile);
+    } else {
+      for (int64_t strip = row; strip < end; strip += kStrip)
+        add_rows(walk, buffers, strip, std::min(kStrip, end - strip),
+                 sights[static_cast<size_t>(strip / kStrip)], tile);
+    }
+  }
+}
+
+// Loads a strip's rows of q and dy, and computes its deltas.
+void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
+                int64_t row, int64_t rows) {
+  const AttentionShape& shape = walk.queries.shape;
+  const int64_t padded = buffers.padded;
+  const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
+  for (int64_t r = row; r < row + rows; ++r) {
+    const int64_t offset = walk.queries.offset(walk.rows.begin + r);
+    load_row(buffers.q + r * padded, call.q, offset, shape.width, padded, factor);
+    load_row(buffers.dy + r * padded, call.dy, offset, shape.width, padded, 1.0f);
+    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // before k holds a tile
+    buffers.deltas[r] = dot(buffers.dy + r * padded, buffers.k, padded);
+    const float log =
+        static_cast<const float*>(call.lse.data)[walk.queries.index(walk.rows.begin + r)];
+    buffers.log_sums[r] = log == kHidden ? -kHidden : log * std::numbers::log2e_v<float>;
+  }
+}
+
+// The visible keys of each strip of the walk; loads the strips that see any of the walk's keys.
+std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk& walk,
+                             const Buffers& buffers) {
+  const int64_t rows = walk.rows.end - walk.rows.begin;
+  std::vector<Sight> sights;
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    const int64_t count = std::min(kStrip, rows - row);
+    const Sight sight = sight_of(walk.queries, walk.rows.begin + row, count);
+    if (sight.begin < walk.keys.end && sight.end > walk.keys.begin)
+      load_strip(call, walk, buffers, row, count);
+    sights.push_back(sight);
+  }
+  return sights;
+}
+
+void load_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
+                       const Buffers& buffers, int64_t tile) {
+  const TileRows v = whole_tile(buffers.k, call.v, walk.queries, tile);
+  transpose_rows(v, kTile, buffers.padded, buffers.v_transposed);
+  load_tile(buffers.k, call.k, walk.queries, tile);
+  transpose_rows({buffers.k, buffers.padded, kTile}, kTile, buffers.padded, buffers.k_transposed);
+  std::fill(buffers.dk, buffers.dk + kTile * buffers.padded, 0.0f);
+  std::fill(buffers.dv, buffers.dv + kTile * buffers.padded, 0.0f);
+}
+
+void store_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
+                        const Buffers& buffers, int64_t tile) {
+  const AttentionShape& shape = walk.queries.shape;
+  for (int64_t key = 0; key < std::min(kTile, shape.keys - tile); ++key) {
+    const int64_t offset = walk.queries.key_offset(tile + key);
+    store_row(call.dk, offset, buffers.dk + key * buffers.padded, shape.width,
+              std::numbers::ln2_v<float>);
+    store_row(call.dv, offset, buffers.dv + key * buffers.padded, shape.width, 1.0f);
+  }
+}
+
+Buffers make_buffers(int64_t padded, int64_t rows, int64_t rows_of_dq, Scratch& scratch) {
+  return {padded,
+          scratch.take(rows * padded),
+          scratch.take(rows * padded),
+          scratch.take(rows_of_dq * padded),
+          scratch.take(rows),
+          scratch.take(rows),
+          scratch.take(kRows * kTile),
+          scratch.take(kRows * kTile),
+          scratch.take(kRows * kTile),
+          scratch.take(kTile),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded)};
+}
+
+void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
+  const AttentionShape& shape = walk.queries.shape;
+  const int64_t padded = padded_width(shape), rows = walk.rows.end - walk.rows.begin;
+  const int64_t rows_of_dq = walk.wants_dq ? rows : 0;
+  Scratch scratch((2 * rows + rows_of_dq) * padded + 2 * Scratch::size_of(rows) +
+                  kTile * (3 * kRows + 1 + 5 * padded));
+  const Buffers buffers = make_buffers(padded, rows, rows_of_dq, scratch);
+  std::fill(buffers.dq, buffers.dq + rows_of_dq * padded, 0.0f);
+  std::fill(buffers.factors, buffers.factors + kTile, 1.0f);
+  const std::vector<Sight> sights = load_rows(call, walk, buffers);
+  Sight all;
+  for (const Sight& sight : sights) all.merge(sight);
+  for (int64_t tile = walk.keys.begin; tile < walk.keys.end; tile += kTile) {
+    const bool seen = !seen_columns(all, tile).empty();
+    if (!seen && !walk.wants_dkv) continue;
+    load_tile_of_walk(call, walk, buffers, tile);
+    if (seen) add_tile(call, walk, buffers, sights, tile);
+    if (walk.wants_dkv) store_tile_of_walk(call, walk, buffers, tile);
+  }
+  for (int64_t row = 0; row < rows_of_dq; ++row) {
+    const int64_t offset = walk.queries.offset(walk.rows.begin + row);
+    store_row(call.dq, offset, buffers.dq + row * padded, shape.width, shape.scale);
+  }
+}
+
+}  // namespace
+
+void attention_walk(const AttentionGradients& call, const AttentionWalk& walk) {
+  take_walk(call, walk);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fovea::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+HWY_EXPORT(attention_walk);
+namespace {
+
+// Slots of a cache after the last key have a gradient of zero.
+void zero_unused_keys(Out dk, const AttentionShape& shape) {
+  if (dk.data == nullptr || dk.add) return;
+  const size_t row = static_cast<size_t>(shape.kv_heads * shape.width) * size_of(dk.dtype);
+  for (int64_t batch = 0; batch < shape.batch; ++batch) {
+    char* begin = static_cast<char*>(dk.data) +
+                  static_cast<size_t>(batch * shape.capacity + shape.keys) * row;
+    std::fill(begin, begin + static_cast<size_t>(shape.capacity - shape.keys) * row, char{0});
+  }
+}
+
+// Whether one walk per kv head, with all its gradients, takes less time than the split walks.
+bool heads_suffice(int64_t heads) {
+  constexpr double kSplitCost = 1.4;  // 7 products instead of 5
+  const int64_t turns = round_up(heads, thread_count());
+  return static_cast<double>(turns) <= kSplitCost * static_cast<double>(heads);
+}
+
+// The length of the pieces, in whole blocks, into which each of `heads` sequences is split to give
+// each thread a few.
+int64_t piece_length(int64_t length, int64_t heads) {
+  constexpr int64_t kPiecesPerThread = 4;  // under a causal mask their work is unequal
+  const int64_t pieces = (kPiecesPerThread * thread_count() + heads - 1) / heads;
+  return std::max(kTile, round_up((length + pieces - 1) / pieces, kTile));
+}
+
+void walk_for_bias(const AttentionGradients& call, Out dbias, const AttentionShape& shape) {
+  const int64_t group = shape.heads / shape.kv_heads, rows = group * shape.queries;
+  const int64_t distances = shape.queries + shape.keys - 1;
+  const int64_t rows_of_table = shape.batch / shape.bias_tables;
+  share_out(work_of(shape), shape.bias_tables * shape.kv_heads, [&](int64_t task) {
+    const int64_t table = task / shape.kv_heads, kv_head = task % shape.kv_heads;
+    std::vector<double> sums(static_cast<size_t>(group * distances));
+    for (int64_t batch = table * rows_of_table; batch < (table + 1) * rows_of_table; ++batch) {
+      const QueryRows queries{shape, batch, kv_head, 0, shape.queries};
+      HWY_DYNAMIC_DISPATCH(attention_walk)
+      (call, {queries, {0, rows}, {0, shape.keys}, false, false, sums.data()});
+    }
+    std::vector<float> rounded(sums.begin(), sums.end());
+    store_row(dbias, task * group * distances, rounded.data(), group * distances, 1.0f);
+  });
+}
+
+}  // namespace
+
+void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
+                        const AttentionShape& shape) {
+  const bool wants_dq = dq.data != nullptr, wants_dkv = dk.data != nullptr || dv.data != nullptr;
+  const AttentionGradients call{dq, dk, dv, dy, q, k, v, y, lse};
+  const int64_t heads = shape.batch * shape.kv_heads,
+                rows = shape.heads / shape.kv_heads * shape.queries;
+  const auto walk = [&](int64_t head, Interval of_rows, Interval of_keys, bool with_dq,
+                        bool with_dkv) {
+    const QueryRows queries{shape, head / shape.kv_heads, head % shape.kv_heads, 0, shape.queries};
+    HWY_DYNAMIC_DISPATCH(attention_walk)(call, {queries, of_rows, of_keys, with_dq, with_dkv});
+  };
+  if (dbias.data != nullptr) walk_for_bias(call, dbias, shape);
+  if (heads_suffice(heads)) {
+    share_out(work_of(shape), heads, [&](int64_t head) {
+      walk(head, {0, rows}, {0, shape.keys}, wants_dq, wants_dkv);
+    });
+  } else {
+    const int64_t keys_each = piece_length(shape.keys, heads),
+                  rows_each = piece_length(rows, heads);
+    const int64_t key_pieces = wants_dkv ? (shape.keys + keys_each - 1) / keys_each : 0;
+    const int64_t row_pieces = wants_dq ? (rows + rows_each - 1) / rows_each : 0;
+    share_out(work_of(shape), heads * key_pieces, [&](int64_t task) {
+      const int64_t key = task % key_pieces * keys_each;
+      walk(task / key_pieces, {0, rows}, {key, std::min(key + keys_each, shape.keys)}, false, true);
+    });
+    share_out(work_of(shape), heads * row_pieces, [&](int64_t task) {
+      const int64_t row = (row_pieces - 1 - task % row_pieces) * rows_each;
+      walk(task / row_pieces, {row, std::min(row + rows_each, rows)}, {0, shape.keys}, true, false);
+    });
+  }
+  zero_unused_keys(dk, shape);
+  zero_unused_keys(dv, shape);
+}
+
+}  // namespace fovea::cpu
+#endif

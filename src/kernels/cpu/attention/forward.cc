@@ -1,0 +1,390 @@
+// Tiled attention: FlashAttention (Dao et al. 2022; Dao 2023) with the online softmax of Milakov
+// and Gimelshein (2018). Only the weights of one strip of queries and one tile of keys exist at a
+// time.
+//
+// The bits of a query's result depend only on its own vector and on the keys that it sees: tiles
+// are anchored at key 0 and walked in ascending order, every sum is one chain or kLanes chains over
+// ascending keys, and a hidden key, strip or tile adds an exact 0.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention/forward.cc"
+#include <hwy/foreach_target.h>
+// clang-format off
+#include "kernels/cpu/attention/simd-inl.h"
+// clang-format on
+
+#include <numbers>
+#include <vector>
+
+#include "base/math.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/kv_page.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The state of a block of rows while it walks the keys.
+struct Block {
+  QueryRows queries;
+  int64_t padded;
+  float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
+  float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
+  float* pivots;   // [rows], the base of the weights: about the largest score so far
+  float* sums;     // [rows, kLanes], sums of weights
+  float* factors;  // [kTile], of dropout; ones without dropout
+  float* scores;   // [kStrip, kTile], then the weights
+  float* k;        // [padded, kTile]
+  float* rows;     // [kTile, padded], a copy of rows of k or v if one is needed
+};
+
+// Raises a row's pivot to its largest score so far and rescales its sums, but only if the score
+// exceeds the pivot by kSlack: a weight may be as large as 2^kSlack, so the branch is rarely taken
+// (the idea is from FlashAttention-4).
+HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores, Columns columns) {
+  constexpr float kSlack = 8;
+  const Floats tag;
+  constexpr int64_t kSize = vector_size();
+  Vector most = hn::Set(tag, kHidden);
+  for (int64_t c = columns.begin; c < columns.end; c += kSize)
+    most = hn::Max(most, hn::Load(tag, scores + c));
+  const float largest = hn::GetLane(hn::MaxOfLanes(tag, most)), old = block.pivots[row];
+  if (!(largest > old + kSlack)) return;
+  block.pivots[row] = largest;
+  const Vector rescale = exp2(hn::Set(tag, old - largest));
+  float* sums = block.sums + row * kLanes;
+  for (int64_t i = 0; i < kLanes; i += kSize)
+    hn::Store(hn::Mul(hn::Load(tag, sums + i), rescale), tag, sums + i);
+  float* y = block.y + row * block.padded;
+  for (int64_t d = 0; d < block.padded; d += kSize)
+    hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
+}
+
+// Turns a row of scores into weights relative to 2^pivot and adds them to the row's sums; then
+// applies the factors of dropout.
+HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
+                          Columns columns, const float* HWY_RESTRICT factors) {
+  const Floats tag;
+  const float pivot = block.pivots[row];
+  // If all keys were hidden so far, the weights are 0.
+  const Vector shift = hn::Set(tag, pivot == kHidden ? 0.0f : pivot);
+  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+    float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
+    Vector sum = hn::Load(tag, sums);
+    for (int64_t c = columns.begin + lane; c < columns.end; c += kLanes) {
+      const Vector weight = exp2(hn::Sub(hn::Load(tag, scores + c), shift));
+      sum = hn::Add(sum, weight);
+      hn::Store(hn::Mul(weight, hn::LoadU(tag, factors + c)), tag, scores + c);
+    }
+    hn::Store(sum, tag, sums);
+  }
+}
+
+// scores [rows, kTile] *= scales [kTile]
+HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns columns,
+                             const float* HWY_RESTRICT scales) {
+  const Floats tag;
+  for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+    const Vector scale = hn::LoadU(tag, scales + c);
+    for (int64_t r = 0; r < rows; ++r) {
+      float* score = scores + r * kTile + c;
+      hn::Store(hn::Mul(hn::Load(tag, score), scale), tag, score);
+    }
+  }
+}
+
+// A tile of keys and values as the products read them.
+template <class Element>
+struct Tile {
+  const Element* keys;  // transposed, [D, kLanes] in panels
+  int64_t key_inner, key_panel;
+  const Element* values;  // [count, stride]
+  int64_t value_stride, count;
+  // Scales of whole numbers [kTile]; null for floating-point elements.
+  const float* key_scales = nullptr;
+  const float* value_scales = nullptr;
+};
+
+template <class Element>
+void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sight& sight,
+                       const Tile<Element>& here, int64_t tile) {
+  const Columns columns = seen_columns(sight, tile);
+  if (columns.empty()) return;
+  const AttentionShape& shape = block.queries.shape;
+  const int64_t width = columns.end - columns.begin, padded = block.padded;
+  // the other weights are 0
+  const int64_t values = std::min(columns.end, here.count) - columns.begin;
+  float* scores = block.scores + columns.begin;
+  multiply<Element>({block.q + row * padded, padded, 1,
+                     here.keys + columns.begin / kLanes * here.key_panel, here.key_inner, scores,
+                     kTile, rows, width, shape.width, false, here.key_panel});
+  if (here.key_scales != nullptr) scale_scores(block.scores, rows, columns, here.key_scales);
+  bend_scores(block.scores, block.queries, row, rows, tile, columns, nullptr);
+  if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
+  for (int64_t r = 0; r < rows; ++r) raise_pivot(block, row + r, block.scores + r * kTile, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (shape.dropout.probability > 0)
+      dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
+    weigh_row(block, row + r, block.scores + r * kTile, columns,
+              here.value_scales != nullptr ? here.value_scales : block.factors);
+  }
+  multiply<Element>({scores, kTile, 1, here.values + columns.begin * here.value_stride,
+                     here.value_stride, block.y + row * padded, padded, rows, padded, values,
+                     true});
+}
+
+void start(const Block& block, In q) {
+  const AttentionShape& shape = block.queries.shape;
+  const int64_t rows = block.queries.rows();
+  const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
+  for (int64_t row = 0; row < rows; ++row)
+    load_row(block.q + row * block.padded, q, block.queries.offset(row), shape.width, block.padded,
+             factor);
+  std::fill(block.y, block.y + rows * block.padded, 0.0f);
+  std::fill(block.sums, block.sums + rows * kLanes, 0.0f);
+  std::fill(block.pivots, block.pivots + rows, kHidden);
+  std::fill(block.factors, block.factors + kTile, 1.0f);
+}
+
+void finish(const Block& block, Out y, Out lse) {
+  for (int64_t row = 0; row < block.queries.rows(); ++row) {
+    const float sum = sum_of_lanes(block.sums + row * kLanes);
+    const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+    store_row(y, block.queries.offset(row), block.y + row * block.padded, block.queries.shape.width,
+              inverse);
+    if (lse.data == nullptr) continue;
+    const float log =
+        sum == 0 ? kHidden : block.pivots[row] * std::numbers::ln2_v<float> + math::log(sum);
+    store_row(lse, block.queries.index(row), &log, 1, 1.0f);
+  }
+}
+
+Block make_block(const QueryRows& queries, Scratch& scratch) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  return {queries,
+          padded,
+          scratch.take(rows * padded),
+          scratch.take(rows * padded),
+          scratch.take(rows),
+          scratch.take(rows * kLanes),
+          scratch.take(kTile),
+          scratch.take(kStrip * kTile),
+          scratch.take(kTile * padded),
+          scratch.take(kTile * padded)};
+}
+
+int64_t block_floats(int64_t rows, int64_t padded) {
+  return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 2 * padded);
+}
+
+// Tiles of contiguous keys and values, [B, capacity, G, D].
+struct RowTiles {
+  const Block& block;
+  In k, v;
+
+  // The first `columns` columns of a tile.
+  Tile<float> at(int64_t tile, int64_t columns) const {
+    const QueryRows& queries = block.queries;
+    const int64_t padded = block.padded, count = std::min(kTile, queries.shape.keys - tile);
+    const TileRows keys = rows_of_tile(block.rows, k, queries, tile);
+    transpose_tile(keys, columns, padded, block.rows, block.k);
+    TileRows values{block.rows, padded, count};
+    if (queries.rows() < kStrip) {  // copying would cost more than reading with a stride
+      values = rows_of_tile(block.rows, v, queries, tile);
+    } else {
+      load_tile(block.rows, v, queries, tile, columns);
+    }
+    return {block.k, kTile, kLanes, values.data, values.stride, values.count};
+  }
+  // Prefetches the keys and values that come next.
+  void prefetch(Interval keys) const {
+    prefetch_keys(k, block.queries, keys);
+    prefetch_keys(v, block.queries, keys);
+  }
+};
+
+// Tiles of the keys and values of one sequence, read directly from its pages.
+template <class Element>
+struct PageTiles {
+  const Block& block;
+  const PagedText& text;
+  const PageLayout& layout;
+
+  Tile<Element> at(int64_t tile, int64_t) const {
+    const int64_t head = block.queries.kv_head * layout.head_bytes();
+    const char* keys = static_cast<const char*>(text.key_pages[tile / kTile]) + head;
+    const char* values = static_cast<const char*>(text.value_pages[tile / kTile]) + head;
+    Tile<Element> here{
+        reinterpret_cast<const Element*>(keys),   kLanes,       kLanes * layout.width,
+        reinterpret_cast<const Element*>(values), layout.row(), std::min(kTile, text.keys - tile)};
+    if (std::is_same_v<Element, int8_t>) {
+      here.key_scales = reinterpret_cast<const float*>(keys + layout.scales_at());
+      here.value_scales = reinterpret_cast<const float*>(values + layout.scales_at());
+    }
+    return here;
+  }
+  void prefetch(Interval) const {}  // a head's part of a page is contiguous
+};
+
+// The same tiles converted to floats, for many queries.
+template <class Element>
+struct WidenedTiles {
+  const Block& block;
+  const PagedText& text;
+  const PageLayout& layout;
+
+  Tile<float> at(int64_t tile, int64_t columns) const {
+    const auto page = PageTiles<Element>{block, text, layout}.at(tile, columns);
+    widen(page.keys, columns * layout.width, block.k);
+    widen(page.values, page.count * layout.row(), block.rows);
+    return {block.k,           page.key_inner, page.key_panel,  block.rows,
+            page.value_stride, page.count,     page.key_scales, page.value_scales};
+  }
+  void prefetch(Interval) const {}
+
+ private:
+  static void widen(const Element* from, int64_t count, float* to) {
+    for (int64_t i = 0; i < count; i += vector_size())
+      hn::Store(load_floats(from + i), Floats(), to + i);
+  }
+};
+
+// Walks the keys for a block of rows.
+template <class Tiles>
+void walk(const Block& block, const Tiles& tiles) {
+  const int64_t rows = block.queries.rows();
+  std::vector<Sight> sights;
+  Sight all;
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    sights.push_back(sight_of(block.queries, row, std::min(kStrip, rows - row)));
+    all.merge(sights.back());
+  }
+  for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
+    const Columns seen = seen_columns(all, tile);
+    if (seen.empty()) continue;
+    const auto here = tiles.at(tile, seen.end);
+    for (int64_t row = 0; row < rows; row += kStrip) {
+      const int64_t end = std::min(row + kStrip, rows);
+      tiles.prefetch({tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows});
+      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], here,
+                        tile);
+    }
+  }
+}
+
+template <class Tiles, class... Sources>
+void attend(Out y, Out lse, In q, const QueryRows& queries, const Sources&... sources) {
+  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  Scratch scratch(block_floats(rows, padded));
+  const Block block = make_block(queries, scratch);
+  start(block, q);
+  walk(block, Tiles{block, sources...});
+  finish(block, y, lse);
+}
+
+// Queries per task: as many as keep q and y in L2, since they share the loading of tiles, but at
+// least one task per thread.
+int64_t queries_per_task(const AttentionShape& shape) {
+  constexpr int64_t kMost = 256, kFewest = 32, kTasksPerThread = 3;
+  const int64_t group = shape.heads / shape.kv_heads, heads = shape.batch * shape.kv_heads;
+  int64_t queries = std::max<int64_t>(1, kMost / group);
+  while (queries > kFewest &&
+         heads * ((shape.queries + queries - 1) / queries) < kTasksPerThread * thread_count())
+    queries /= 2;
+  return queries;
+}
+
+void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
+  share_out(work_of(shape), shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
+    // In reverse order: under a causal mask the last blocks take longest.
+    const int64_t begin = (blocks - 1 - task % blocks) * block;
+    const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
+    const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
+    attend<RowTiles>(y, lse, q, queries, k, v);
+  });
+}
+
+// A block of a sequence's queries, on one kv head.
+struct PagedTask {
+  const PagedText* span;
+  const AttentionShape* shape;
+  int64_t kv_head, begin, count;
+};
+
+// As work_of(), but at least the time of reading the keys and values from memory, which dominates
+// when few queries share them (decoding).
+int64_t paged_work_of(const AttentionShape& shape) {
+  constexpr int64_t kReading = 24;  // multiply-adds in the time that reading one number takes
+  const int64_t rows = shape.heads / shape.kv_heads * shape.queries;
+  return shape.kv_heads * shape.keys * shape.width * std::max(rows, kReading);
+}
+
+template <class Element>
+void attend_pages(Out y, In q, const QueryRows& queries, const PagedText& text,
+                  const PageLayout& layout) {
+  if (queries.rows() < kStrip)  // widening would cost more than it saves
+    attend<PageTiles<Element>>(y, {}, q, queries, text, layout);
+  else
+    attend<WidenedTiles<Element>>(y, {}, q, queries, text, layout);
+}
+
+void attend_text(Out y, In q, const QueryRows& queries, const PagedText& text,
+                 const PageLayout& layout) {
+  switch (layout.dtype) {
+    case DType::bf16: return attend_pages<bf16>(y, q, queries, text, layout);
+    case DType::i8: return attend_pages<int8_t>(y, q, queries, text, layout);
+    default: return attend<PageTiles<float>>(y, {}, q, queries, text, layout);
+  }
+}
+
+void attention_of_spans(Out y, In q, const PagedAttention& paged,
+                        const std::vector<PagedText>& spans) {
+  std::vector<AttentionShape> shapes;
+  std::vector<PagedTask> tasks;
+  shapes.reserve(spans.size());  // tasks keep pointers to its elements
+  tasks.reserve(spans.size() * static_cast<size_t>(paged.kv_heads));
+  int64_t work = 0;
+  for (const PagedText& span : spans) {
+    const AttentionShape& shape = shapes.emplace_back(shape_of(paged, span));
+    work += paged_work_of(shape);
+    const int64_t block = queries_per_task(shape);
+    for (int64_t head = 0; head < shape.kv_heads; ++head)
+      for (int64_t begin = 0; begin < shape.queries; begin += block)
+        tasks.push_back({&span, &shape, head, begin, std::min(block, shape.queries - begin)});
+  }
+  const int64_t row = paged.heads * paged.width;
+  const PageLayout layout = pages_of(paged);
+  share_out(work, std::ssize(tasks), [&](int64_t i) {
+    const PagedTask& task = tasks[static_cast<size_t>(i)];
+    const int64_t first = task.span->row * row;
+    attend_text(
+        {static_cast<char*>(y.data) + first * static_cast<int64_t>(size_of(y.dtype)), y.dtype},
+        {static_cast<const char*>(q.data) + first * static_cast<int64_t>(size_of(q.dtype)),
+         q.dtype},
+        {*task.shape, 0, task.kv_head, task.begin, task.count}, *task.span, layout);
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace fovea::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::cpu {
+HWY_EXPORT(attention_forward);
+HWY_EXPORT(attention_of_spans);
+
+void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
+}
+
+void attention_paged(Out y, In q, const PagedAttention& shape,
+                     const std::vector<PagedText>& spans) {
+  HWY_DYNAMIC_DISPATCH(attention_of_spans)(y, q, shape, spans);
+}
+
+}  // namespace fovea::cpu
+#endif

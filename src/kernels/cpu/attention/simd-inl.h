@@ -1,0 +1,298 @@
+// The arithmetic that the forward and the backward of the tiled attention share, compiled once per
+// instruction set. All scratch is aligned and padded to whole vectors, so that there are no tails.
+
+#if defined(FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
+#undef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
+#else
+#define FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
+#endif
+
+#include <numbers>
+
+#include <hwy/highway.h>
+
+#include "kernels/cpu/attention/tile.h"
+#include "kernels/cpu/philox-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, kLanes>;
+using Vector = hn::Vec<Floats>;
+HWY_INLINE constexpr int64_t vector_size() {
+  return HWY_LANES(float) < kLanes ? HWY_LANES(float) : kLanes;
+}
+
+// Loads a vector of elements of any stored type as floats.
+HWY_INLINE Vector load_floats(const float* from) { return hn::LoadU(Floats(), from); }
+HWY_INLINE Vector load_floats(const bf16* from) {
+  const hn::Rebind<uint16_t, Floats> halves;
+  const hn::RebindToUnsigned<Floats> words;
+  const auto bits = hn::PromoteTo(words, hn::LoadU(halves, &from->bits));
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(bits));
+}
+HWY_INLINE Vector load_floats(const int8_t* from) {
+  const hn::Rebind<int8_t, Floats> bytes;
+  const hn::RebindToSigned<Floats> words;
+  return hn::ConvertTo(Floats(), hn::PromoteTo(words, hn::LoadU(bytes, from)));
+}
+
+// c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
+// `inner`, for all sizes. a is read one number at a time, so any strides cost the same, also those
+// of a transpose. b (f32, bf16 or i8, any alignment) and c are read by vectors, and `columns` is a
+// multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` elements apart.
+template <class Element>
+struct TileProduct {
+  const float* a;
+  int64_t a_row, a_inner;
+  const Element* b;
+  int64_t b_inner;
+  float* c;
+  int64_t c_row;
+  int64_t rows, columns, inner;
+  bool accumulate;
+  int64_t b_panel = kLanes;  // the distance in plain rows
+};
+
+// One block of c, held in registers.
+template <int kRows, int kVectors, class Element>
+HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row, int64_t column) {
+  const Floats tag;
+  constexpr int64_t kSize = vector_size(), kOfPanel = kLanes / kSize;
+  const float* HWY_RESTRICT a = product.a + row * product.a_row;
+  const Element* HWY_RESTRICT b = product.b + column / kLanes * product.b_panel;
+  float* HWY_RESTRICT c = product.c + row * product.c_row + column;
+  Vector sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] =
+          product.accumulate ? hn::Load(tag, c + r * product.c_row + v * kSize) : hn::Zero(tag);
+  }
+  for (int64_t i = 0; i < product.inner; ++i, a += product.a_inner, b += product.b_inner) {
+    Vector factors[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      factors[v] = load_floats(b + v / kOfPanel * product.b_panel + v % kOfPanel * kSize);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vector factor = hn::Set(tag, a[r * product.a_row]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, factors[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      hn::Store(sums[r][v], tag, c + r * product.c_row + v * kSize);
+  }
+}
+
+// All rows of kVectors vectors of columns; a remainder of few rows, as in decoding, is one block.
+template <int kRows, int kVectors, class Element>
+HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t row, int64_t column) {
+  for (; row + kRows <= product.rows; row += kRows)
+    multiply_block<kRows, kVectors>(product, row, column);
+  if constexpr (kRows > 1) {
+    constexpr int kFewer = kRows > 4 ? kRows / 2 : kRows - 1;
+    if (row < product.rows) multiply_columns<kFewer, kVectors>(product, row, column);
+  }
+}
+
+// Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
+// AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2, or 2 x 4 for the
+// few rows of decoding).
+template <class Element = float>
+void multiply(const TileProduct<Element>& product) {
+  int64_t column = 0;
+  if constexpr (vector_size() == kLanes) {
+    for (; column + 4 * kLanes <= product.columns; column += 4 * kLanes)
+      multiply_columns<4, 4>(product, 0, column);
+    for (; column + 2 * kLanes <= product.columns; column += 2 * kLanes)
+      multiply_columns<8, 2>(product, 0, column);
+    if (column < product.columns) multiply_columns<8, 1>(product, 0, column);
+  } else {
+    for (; product.rows < 4 && column + 2 * kLanes <= product.columns; column += 2 * kLanes)
+      multiply_columns<2, 4>(product, 0, column);
+    for (; column < product.columns; column += kLanes) multiply_columns<4, 2>(product, 0, column);
+  }
+}
+
+// 2^x for x <= 127, with a relative error under 2e-7; exactly 0 for x <= -127 (and -inf), NaN for
+// NaN. The polynomial is that of exp2f in Cephes (Moshier), for [-1/2, 1/2].
+HWY_INLINE Vector exp2(Vector x) {
+  const Floats tag;
+  const hn::RebindToUnsigned<Floats> bits;
+  // At 1.5 * 2^23 the spacing of floats is 1: adding rounds x and leaves x + 127, the exponent's
+  // bits, in the lowest bits.
+  const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
+  // This order of operands: Max returns its second operand if one is NaN.
+  x = hn::Max(hn::Set(tag, -127.0f), x);
+  const Vector biased = hn::Add(x, bias);
+  const Vector f = hn::Sub(x, hn::Sub(biased, bias));
+  Vector sum = hn::Set(tag, 1.535336188319500e-4f);
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 1.339887440266574e-3f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 9.618437357674640e-3f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 5.550332471162809e-2f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 2.402264791363012e-1f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 6.931472028550421e-1f));
+  sum = hn::MulAdd(sum, f, hn::Set(tag, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, biased));
+  return hn::Mul(sum, hn::BitCast(tag, exponent));
+}
+
+// tanh with a relative error under 2e-7; small x use a series, since 1 - exp(-2x) would lose their
+// digits.
+HWY_INLINE Vector tanh_of(Vector x) {
+  const Floats tag;
+  const Vector one = hn::Set(tag, 1.0f), square = hn::Mul(x, x);
+  const Vector bounded = hn::Min(hn::Max(x, hn::Set(tag, -20.0f)), hn::Set(tag, 20.0f));
+  const Vector power = exp2(hn::Mul(bounded, hn::Set(tag, 2 * std::numbers::log2e_v<float>)));
+  const Vector large = hn::Sub(one, hn::Div(hn::Set(tag, 2.0f), hn::Add(power, one)));
+  Vector series = hn::Set(tag, -17.0f / 315);
+  series = hn::MulAdd(series, square, hn::Set(tag, 2.0f / 15));
+  series = hn::MulAdd(series, square, hn::Set(tag, -1.0f / 3));
+  series = hn::MulAdd(series, square, one);
+  return hn::IfThenElse(hn::Lt(square, hn::Set(tag, 0.04f)), hn::Mul(series, x), large);
+}
+
+// Applies the soft cap and the bias by distance to scores [rows, kTile] (to base 2) of rows from
+// `first_row`. slopes [rows, kTile], if wanted, receives the cap's derivatives.
+inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, int64_t first_row,
+                        int64_t rows, int64_t tile, Columns columns, float* HWY_RESTRICT slopes) {
+  const AttentionShape& shape = queries.shape;
+  const Floats tag;
+  constexpr float kLog2e = std::numbers::log2e_v<float>;
+  if (shape.softcap > 0) {
+    const Vector inverse = hn::Set(tag, 1 / (shape.softcap * kLog2e));
+    const Vector cap = hn::Set(tag, shape.softcap * kLog2e), one = hn::Set(tag, 1.0f);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+        float* score = scores + r * kTile + c;
+        const Vector bent = tanh_of(hn::Mul(hn::Load(tag, score), inverse));
+        hn::Store(hn::Mul(bent, cap), tag, score);
+        if (slopes != nullptr)
+          hn::Store(hn::NegMulAdd(bent, bent, one), tag, slopes + r * kTile + c);
+      }
+    }
+  }
+  if (shape.bias.data == nullptr) return;
+  const int64_t end = std::min(columns.end, shape.keys - tile);  // the others are hidden
+  const int64_t head_0 = shape.bias_row(queries.batch, 0);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = first_row + r;
+    const float* bias = static_cast<const float*>(shape.bias.data) +
+                        (head_0 + queries.head(row)) * shape.bias_stride + tile -
+                        queries.position(row) + shape.bias_origin;
+    for (int64_t c = columns.begin; c < end; ++c) scores[r * kTile + c] += bias[c] * kLog2e;
+  }
+}
+
+// The sum of kLanes numbers by a fixed tree: adds those eight apart, then four, two and one.
+HWY_INLINE float sum_of_lanes(const float* lanes) {
+  const hn::CappedTag<float, 8> eight;
+  const hn::Full128<float> four;
+  const auto sums = hn::Add(hn::Load(eight, lanes), hn::Load(eight, lanes + 8));
+  const auto quads = hn::Add(hn::LowerHalf(four, sums), hn::UpperHalf(four, sums));
+  const auto pairs = hn::Add(quads, hn::Shuffle1032(quads));
+  return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
+}
+
+// sum over i of a[i] * b[i], in kLanes chains.
+HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
+  const Floats tag;
+  HWY_ALIGN float lanes[kLanes];
+  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+    Vector sum = hn::Zero(tag);
+    for (int64_t i = lane; i < padded; i += kLanes)
+      sum = hn::MulAdd(hn::Load(tag, a + i), hn::Load(tag, b + i), sum);
+    hn::Store(sum, tag, lanes + lane);
+  }
+  return sum_of_lanes(lanes);
+}
+
+// Loads four numbers each of the rows 0, 4, 8 ... of `from`, side by side.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t stride) {
+  if constexpr (hn::MaxLanes(Tag()) == 4) {
+    return hn::LoadU(tag, from);
+  } else {
+    const hn::Half<Tag> half;
+    constexpr int64_t kRows = hn::MaxLanes(Tag()) / 2;
+    return hn::Combine(tag, load_every_fourth(half, from + kRows * stride, stride),
+                       load_every_fourth(half, from, stride));
+  }
+}
+
+// out [padded, kTile] = the transpose of the first `keys` rows (a multiple of the vector length),
+// in squares of four.
+HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
+                               float* HWY_RESTRICT out) {
+  const Floats tag;
+  for (int64_t key = 0; key < keys; key += vector_size()) {
+    for (int64_t d = 0; d < padded; d += 4) {
+      const auto row = [&](int64_t i) HWY_ATTR {
+        return load_every_fourth(tag, rows.data + (key + i) * rows.stride + d, rows.stride);
+      };
+      const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+      const auto even = hn::InterleaveLower(tag, r0, r2), odd = hn::InterleaveLower(tag, r1, r3);
+      const auto even2 = hn::InterleaveUpper(tag, r0, r2), odd2 = hn::InterleaveUpper(tag, r1, r3);
+      float* to = out + d * kTile + key;
+      hn::Store(hn::InterleaveLower(tag, even, odd), tag, to);
+      hn::Store(hn::InterleaveUpper(tag, even, odd), tag, to + kTile);
+      hn::Store(hn::InterleaveLower(tag, even2, odd2), tag, to + 2 * kTile);
+      hn::Store(hn::InterleaveUpper(tag, even2, odd2), tag, to + 3 * kTile);
+    }
+  }
+}
+
+// out [padded, kTile] = the transpose of the first `columns` keys of a tile; `copy` [kLanes,
+// padded] pads the last rows with zeros where the tile has fewer.
+inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float* copy,
+                           float* out) {
+  const int64_t whole = std::min(columns, rows.count / kLanes * kLanes);
+  transpose_rows(rows, whole, padded, out);
+  if (whole == columns) return;
+  for (int64_t key = 0; key < kLanes; ++key) {
+    float* to = copy + key * padded;
+    if (whole + key < rows.count)
+      std::copy_n(rows.data + (whole + key) * rows.stride, padded, to);
+    else
+      std::fill_n(to, padded, 0.0f);
+  }
+  transpose_rows({copy, padded, kLanes}, kLanes, padded, out + whole);
+}
+
+// factors [kTile] = the factors of dropout for row `index` of [B, H, T] and the keys of a tile.
+HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int64_t tile,
+                                float* HWY_RESTRICT factors) {
+  const Dropout& dropout = shape.dropout;
+  const Floats tag;
+  const hn::RebindToUnsigned<Floats> words;
+  const Vector probability = hn::Set(tag, dropout.probability);
+  const Vector scale = hn::Set(tag, 1.0f / (1.0f - dropout.probability));
+  HWY_ALIGN uint32_t drawn_words[kTile];
+  const int64_t row = shape.first_dropped_row() * shape.heads * shape.queries + index;
+  const uint64_t first =
+      (dropout.step << 32) + static_cast<uint64_t>(row * round_up(shape.keys, 4) + tile) / 4;
+  for (int64_t at = 0; at < kTile / 4; at += kCounters)
+    philox_words(dropout.seed, Stream::dropout, dropout.substream,
+                 first + static_cast<uint64_t>(at), drawn_words + 4 * at);
+  for (int64_t key = 0; key < kTile; key += vector_size()) {
+    const auto bits = hn::ShiftRight<8>(hn::Load(words, drawn_words + key));
+    const auto number = hn::ConvertTo(tag, hn::BitCast(hn::RebindToSigned<Floats>(), bits));
+    const auto drawn = hn::Mul(number, hn::Set(tag, 0x1p-24f));
+    hn::Store(hn::IfThenElseZero(hn::Ge(drawn, probability), scale), tag, factors + key);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fovea::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

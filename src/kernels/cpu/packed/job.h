@@ -1,0 +1,53 @@
+#pragma once
+
+#include "kernels/cpu/gemm/product.h"
+#include "kernels/isa.h"
+#include "kernels/packed.h"
+
+namespace fovea::cpu {
+
+// One product as its tiles see it: activations in the form that the format needs, and weights. Rows
+// are divided into tiles of nearly equal size, independent of the number of threads.
+struct PackedJob {
+  PackedMatrix weight;
+  int64_t panel_size, groups;
+  int64_t depth;    // K, padded with zeros to a multiple of the tiles' depth
+  int64_t first_k;  // k of a panel's first line: 0 unless a block of panels was widened
+  int64_t rows, tiles;
+  In bias;  // null if there is none
+  Out y;
+
+  int64_t stride;       // elements of a row of activations
+  const float* floats;  // activations for f32 weights and widened bf16 ones: [rows][depth]
+  // Activations for other bf16 weights: words of two, for each tile of R rows [depth/2][R], or
+  // [rows][depth/2] for AMX's tiles.
+  const uint32_t* pairs;
+  // Activations for int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4],
+  // and for each of its groups [K/G][R] the scale, and minus the sum of q times the weights'
+  // offset.
+  const int8_t* bytes;
+  const float* scales;
+  const int32_t* corrections;
+
+  // The same activations with other weights.
+  PackedJob of(const PackedProduct& product) const {
+    PackedJob job = *this;
+    job.weight = product.weight;
+    job.bias = product.bias;
+    job.y = product.y;
+    return job;
+  }
+  Range rows_of(int64_t tile) const { return {rows * tile / tiles, rows * (tile + 1) / tiles}; }
+  const uint8_t* panel(int64_t index) const {
+    return static_cast<const uint8_t*>(weight.panels) + index * panel_size;
+  }
+  const uint16_t* panel_scales(int64_t index) const {
+    return weight.scales + index * groups * kPanelOutputs;
+  }
+};
+
+// cpu::packed_linear with a given kind of bf16 products.
+void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
+                        int64_t rows);
+
+}  // namespace fovea::cpu

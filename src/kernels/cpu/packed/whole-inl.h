@@ -1,0 +1,259 @@
+// Tiles of a product with panels of int8 or int4 (kernels/packed.h); included once per target.
+
+#if defined(FOVEA_PACKED_WHOLE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_PACKED_WHOLE_INL_H_
+#undef FOVEA_PACKED_WHOLE_INL_H_
+#else
+#define FOVEA_PACKED_WHOLE_INL_H_
+#endif
+
+#include <immintrin.h>
+
+#include <bit>
+
+#include "kernels/cpu/packed/float-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::cpu::HWY_NAMESPACE {
+
+using Wholes = hn::RebindToSigned<Floats>;
+using Bytes = hn::Repartition<uint8_t, Floats>;
+using WholeVector = hn::Vec<Wholes>;
+using ByteVector = hn::Vec<Bytes>;
+
+// Adds each lane's four weights (bytes with an offset) times four signed bytes q to 32-bit sums,
+// exactly. `start` is the initial value of a sum; `prepared` is made once for several rows.
+#if HWY_TARGET == HWY_AVX2
+// The byte instruction adds two products in 16 bits. |w| <= 128 and |q| <= 127 cannot overflow, but
+// bytes up to 255 can: so int8 weights lose their offset, and their sign moves to q.
+template <WeightFormat kFormat>
+struct Dot {
+  static constexpr bool kSigned = kFormat == WeightFormat::int8;
+  struct Prepared {
+    __m256i magnitude, sign;
+  };
+  static HWY_INLINE Prepared prepared(ByteVector bytes) {
+    if (!kSigned) return {bytes.raw, bytes.raw};
+    const __m256i w = _mm256_xor_si256(bytes.raw, _mm256_set1_epi8(-128));
+    return {_mm256_abs_epi8(w), w};
+  }
+  static HWY_INLINE int32_t start(int32_t correction) { return kSigned ? 0 : correction; }
+  static HWY_INLINE WholeVector add(WholeVector sum, Prepared w, WholeVector q) {
+    const __m256i signed_q = kSigned ? _mm256_sign_epi8(q.raw, w.sign) : q.raw;
+    const __m256i pairs = _mm256_maddubs_epi16(w.magnitude, signed_q);
+    return hn::Add(sum, WholeVector{_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))});
+  }
+};
+#else
+// AVX512-VNNI, for which Highway has no name; packed/linear.cc checks that the CPU has it.
+template <WeightFormat>
+struct Dot {
+  using Prepared = ByteVector;
+  static HWY_INLINE Prepared prepared(ByteVector bytes) { return bytes; }
+  static HWY_INLINE int32_t start(int32_t correction) { return correction; }
+  static HWY_INLINE WholeVector add(WholeVector sum, Prepared w, WholeVector q) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(q.raw));
+    return sum;
+  }
+};
+#endif
+
+// All registers hold the whole-number sums of a group: products take 5 cycles and two start per
+// cycle, so 10 sums must be in flight, and more hide the work between groups. The float sums are in
+// L1.
+struct WholeTiles {
+  static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
+  static constexpr int panels(int rows) {
+    if (kLanes == 16) return rows <= 4 ? 4 : 3;
+    return rows <= 2 ? 2 : 1;
+  }
+  // 3 panels x 384 bytes x 16 and 8 rows of x fit into half of L1, which two threads may share.
+  static constexpr int64_t kBlock = 384;
+};
+
+template <WeightFormat kFormat>
+struct QuantizedTiles : WholeTiles {
+  static constexpr int64_t kPanelBytes = kPanelOutputs * bits_of(kFormat) / 8;
+
+  template <int kRows, int kVectors>
+  using WholeSums = WholeVector[kRows][kVectors];
+
+  // sums += weights of four k times the activations of each row, [kRows][4] at q.
+  template <int kRows, int kVectors>
+  static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
+                             const int8_t* q) {
+    typename Dot<kFormat>::Prepared w[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) w[v] = Dot<kFormat>::prepared(bytes[v]);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      int32_t four;
+      __builtin_memcpy(&four, q + r * 4, 4);
+      const WholeVector factor = hn::Set(Wholes(), four);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot<kFormat>::add(sums[r][v], w[v], factor);
+    }
+  }
+
+  // The sums of one group, whose bytes begin at `panels` and whose activations begin at q. Moves
+  // both and the prefetch addresses to the next group.
+  template <int kRows, int kPanels>
+  static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
+                                   const uint8_t* (&panels)[kPanels],
+                                   const uint8_t* (&ahead)[kPanels], int64_t step, const int8_t*& q,
+                                   int64_t group) {
+    constexpr bool kNibbles = kFormat == WeightFormat::int4;
+    constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
+    const Bytes bytes;
+    const hn::Repartition<uint16_t, Floats> pairs;
+    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // groups of 32 numbers: a group has one or two
+    const int64_t upper = group / 2 * kRows;         // distance between a byte's lower and upper
+                                                     // number
+    for (int64_t rest = group; rest > 0; rest -= 32) {
+#pragma GCC unroll 8
+      for (int line = 0; line < kLines; ++line) {
+        const int8_t* factors = q + line * kRows * 4;
+        ByteVector w[kVectors], half[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          const int p = v / kPanelVectors;
+          w[v] = hn::Load(bytes, panels[p] + line * kLine + v % kPanelVectors * kLanes * 4);
+          if (v % kPanelVectors == 0) {
+            hwy::Prefetch(ahead[p]);
+            ahead[p] += step;
+          }
+          half[v] = hn::And(w[v], hn::Set(bytes, 15));
+        }
+        add<kRows, kVectors>(sums, kNibbles ? half : w, factors);
+        if (!kNibbles) continue;
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          const auto shifted = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, w[v])));
+          half[v] = hn::And(shifted, hn::Set(bytes, 15));
+        }
+        add<kRows, kVectors>(sums, half, factors + upper);
+      }
+#pragma GCC unroll 4
+      for (int p = 0; p < kPanels; ++p) panels[p] += kLines * kLine;
+      q += kLines * kRows * 4;
+    }
+    if (kNibbles) q += upper;
+  }
+
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                    float* carried, const Ahead& ahead) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    const int64_t group = job.weight.group, first = k.begin / group;
+    const int64_t groups = (k.end + group - 1) / group - first;
+    const int64_t group_bytes = group * kPanelOutputs * bits_of(kFormat) / 8;
+    const uint8_t *panels[kPanels], *asked[kPanels];
+    const uint16_t* panel_scales[kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      asked[p] = ahead.at[p];
+      panels[p] = job.panel(panel + p) + first * group_bytes;
+      panel_scales[p] = job.panel_scales(panel + p) + first * kPanelOutputs;
+    }
+    const int64_t step = ahead.step;
+    const int8_t* q = job.bytes + rows.begin * job.stride + k.begin * kRows;
+    const float* scales = job.scales + rows.begin * job.groups + first * kRows;
+    const int32_t* corrections = job.corrections + rows.begin * job.groups + first * kRows;
+    if (k.begin == 0) {
+#pragma GCC unroll 32
+      for (int i = 0; i < kRows * kVectors; ++i) hn::Store(all(0), Floats(), carried + i * kLanes);
+    }
+    for (int64_t g = 0; g < groups; ++g, scales += kRows, corrections += kRows) {
+      WholeSums<kRows, kVectors> whole;
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[r]));
+      }
+      add_group<kRows, kPanels>(whole, panels, asked, step, q, group);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
+                                          v % kPanelVectors * kLanes);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          float* sum = carried + (r * kVectors + v) * kLanes;
+          const Vector both = hn::Mul(scale, all(scales[r]));
+          hn::Store(hn::MulAdd(both, hn::ConvertTo(Floats(), whole[r][v]), hn::Load(Floats(), sum)),
+                    Floats(), sum);
+        }
+      }
+    }
+  }
+
+  static HWY_INLINE Vector widen_scales(const uint16_t* scales) {
+    const hn::Rebind<hwy::float16_t, Floats> halves;
+    return hn::PromoteTo(Floats(),
+                         hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
+  }
+};
+
+// Rounds a group of x to whole numbers (see packed_linear in kernels.h), and sets their sum.
+// Returns the scale.
+template <int64_t kGroup>
+HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
+  constexpr int64_t kVectors = kGroup / kLanes;
+  const hn::Rebind<int8_t, Floats> narrow_bytes;
+  Vector part[kVectors];
+  // Magnitudes compare like their bits, with infinity and NaN last. A non-finite number has no
+  // whole number; it is propagated by the scale, which multiplies the whole group.
+  WholeVector largest = hn::Zero(Wholes());
+#pragma GCC unroll 8
+  for (int64_t v = 0; v < kVectors; ++v) {
+    part[v] = hn::LoadU(Floats(), x + v * kLanes);
+    largest = hn::Max(largest, hn::BitCast(Wholes(), hn::Abs(part[v])));
+  }
+  const float most = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), largest)));
+  const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
+  // Floats from 2^23 to 2^24 are the whole numbers: adding 1.5 * 2^23 rounds to the nearest, which
+  // is then in the lowest bits.
+  constexpr float kRound = 12582912;
+  WholeVector sums = hn::Zero(Wholes());
+#pragma GCC unroll 8
+  for (int64_t v = 0; v < kVectors; ++v) {
+    const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
+    const WholeVector near =
+        hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
+    // Infinity and NaN exceed the limits; clamping keeps the sums from overflowing.
+    const WholeVector whole =
+        hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
+    sums = hn::Add(sums, whole);
+    hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, q + v * kLanes);
+  }
+  sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
+  return most * (1.0f / 127);
+}
+
+// Rounds the groups `groups` of row `row` of a tile of `rows` rows into the tile's q, scales and
+// corrections (see PackedJob). x begins with the first of these groups and ends with the row.
+// `offset` is the offset of the weights.
+template <int64_t kGroup>
+HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t offset, int64_t row,
+                          int64_t rows, int8_t* q, float* scales, int32_t* corrections) {
+  float padded[kGroup];
+  int8_t whole[kGroup];
+  for (int64_t g = groups.begin; g < groups.end; ++g, x += kGroup) {
+    const float* from = x;
+    if (const int64_t rest = width - g * kGroup; rest < kGroup) {
+      std::copy_n(from, rest, padded);
+      std::fill(padded + rest, padded + kGroup, 0.0f);
+      from = padded;
+    }
+    int32_t sum;
+    scales[g * rows + row] = round_group<kGroup>(from, whole, sum);
+    corrections[g * rows + row] = -offset * sum;
+    int8_t* to = q + g * kGroup * rows + row * 4;
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kGroup; i += 4, to += 4 * rows) __builtin_memcpy(to, whole + i, 4);
+  }
+}
+
+}  // namespace fovea::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

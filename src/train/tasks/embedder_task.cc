@@ -1,0 +1,269 @@
+#include "train/tasks/embedder_task.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "data/permutation.h"
+#include "embed/batching.h"
+#include "embed/correlation.h"
+#include "embed/example_files.h"
+#include "embed/losses.h"
+#include "tensor/tape.h"
+#include "train/settings.h"
+#include "train/trainer.h"
+
+namespace fovea {
+namespace {
+
+using Texts = std::vector<TokenizedText>;
+
+constexpr int64_t kBatchTokens = 2048;  // texts whose activations are kept for one backward pass
+
+// Trains an embedder on pairs, triplets or scored pairs.
+class EmbedderTask : public TrainingTask {
+ public:
+  EmbedderTask(const EmbedderTraining& training, SentenceModel model)
+      : training_(training),
+        origin_(std::move(model.origin)),
+        modules_(std::move(model.modules)),
+        format_(std::move(model.format)),
+        examples_(read_text_examples(training.data)) {
+    if (!training.validation.empty()) validation_ = read_scored_pairs(training.validation);
+    check(training.validation.empty() || validation_.size() >= 2,
+          "{}: {} pairs; expected at least 2", training.validation, validation_.size());
+    for (const int64_t d : training.dimensions)
+      check_field(d >= 1 && d <= modules_.width, "dimensions", "{}; expected 1 to {}, the model's",
+                  d, modules_.width);
+  }
+
+  int64_t count() const { return std::ssize(examples_.anchors); }
+  int64_t held_out() const { return std::ssize(validation_); }
+  int64_t batches_per_epoch() const { return (count() + training_.batch - 1) / training_.batch; }
+  double tokens_per_example() const;
+  const Tokenizer& tokenizer() const { return format_.tokenizer(); }
+
+  StepLoss backward(const Transformer& model, int64_t step) const override;
+  double steps_per_epoch() const override { return static_cast<double>(batches_per_epoch()); }
+  bool measures() const override { return !validation_.empty(); }
+  bool measures_start() const override { return measures(); }
+  Measured measure(const Transformer& model) const override;
+  void write_model(const std::string& folder, Transformer& model) const override;
+
+ private:
+  Tensor vectors(const Transformer& model, const TokenBatch& batch) const {
+    return text_vectors(model, modules_, batch, 0, DType::f32);
+  }
+  Tensor vectors(const Transformer& model, const Texts& texts) const {
+    return in_batches(texts, modules_.width, kBatchTokens,
+                      [&](const TokenBatch& batch) { return vectors(model, batch); });
+  }
+  Texts tokenized(const std::vector<const std::string*>& texts) const {
+    return tokenize_all(texts.size(), [&](size_t i) { return format_.text(*texts[i]); });
+  }
+  std::vector<size_t> examples_of(int64_t step) const;
+  Tensor loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) const;
+  void pass_on(const Transformer& model, const Texts& texts, const Tensor& gradient) const;
+
+  const EmbedderTraining training_;
+  const Origin origin_;
+  const SentenceModules modules_;
+  const TextFormat format_;
+  const TextExamples examples_;
+  std::vector<ScoredPair> validation_;
+};
+
+// Cached gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
+// of each. Then the texts pass through the model again, a few at a time, and propagate these
+// gradients. Memory therefore does not limit the number of negatives in a step.
+TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t step) const {
+  std::vector<const std::string*> anchors, candidates;
+  std::vector<float> scores;
+  for (const size_t i : examples_of(step)) {
+    anchors.push_back(&examples_.anchors[i]);
+    candidates.push_back(&examples_.positives[i]);
+    if (!examples_.scores.empty()) scores.push_back(examples_.scores[i]);
+  }
+  if (examples_.kind == ExampleKind::triplets)
+    for (const size_t i : examples_of(step)) candidates.push_back(&examples_.negatives[i]);
+  const Texts sides[] = {tokenized(anchors), tokenized(candidates)};
+  Tensor a = vectors(model, sides[0]), b = vectors(model, sides[1]);
+  a.want_gradient();
+  b.want_gradient();
+  const Tensor total = loss(a, b, scores);
+  fovea::backward(total);
+  StepLoss result{.loss = to_floats(total)[0]};
+  for (const auto& [texts, gradient] :
+       {std::pair(&sides[0], a.gradient()), {&sides[1], b.gradient()}}) {
+    pass_on(model, *texts, gradient);
+    for (const TokenizedText& text : *texts) result.tokens += std::ssize(text.ids);
+  }
+  return result;
+}
+
+std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
+  const auto epoch = static_cast<uint64_t>(step / batches_per_epoch());
+  const Permutation order(static_cast<uint64_t>(count()), training_.seed + epoch);
+  const int64_t first = step % batches_per_epoch() * training_.batch;
+  std::vector<size_t> chosen;
+  for (int64_t i = first; i < std::min(first + training_.batch, count()); ++i)
+    chosen.push_back(static_cast<size_t>(order(static_cast<uint64_t>(i))));
+  return chosen;
+}
+
+// The mean over the full width and the requested widths.
+Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
+                          const std::vector<float>& scores) const {
+  std::vector<int64_t> widths = training_.dimensions;
+  widths.push_back(modules_.width);
+  Tensor sum;
+  for (const int64_t width : widths) {
+    const Tensor x = first_dimensions(a, width), y = first_dimensions(b, width);
+    const Tensor part = examples_.kind == ExampleKind::scored
+                            ? cosine_loss(x, y, scores)
+                            : ranking_loss(x, y, static_cast<float>(training_.temperature));
+    sum = sum ? add(sum, part) : part;
+  }
+  return scale(sum, 1 / static_cast<float>(widths.size()));
+}
+
+void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
+                           const Tensor& gradient) const {
+  const int64_t width = gradient.dim(1);
+  for (const std::vector<size_t>& chosen : batches_by_length(texts, kBatchTokens)) {
+    const Tensor wanted = empty({std::ssize(chosen), width});
+    for (size_t i = 0; i < chosen.size(); ++i)
+      std::copy_n(gradient.data_as<float>() + static_cast<int64_t>(chosen[i]) * width, width,
+                  wanted.data_as<float>() + static_cast<int64_t>(i) * width);
+    fovea::backward(inner_product(vectors(model, token_batch(texts, chosen)), wanted));
+  }
+}
+
+// Spearman's correlation of cosines and scores, in percent.
+TrainingTask::Measured EmbedderTask::measure(const Transformer& model) const {
+  std::vector<const std::string*> first, second;
+  std::vector<double> scores, cosines;
+  for (const ScoredPair& pair : validation_) {
+    first.push_back(&pair.first);
+    second.push_back(&pair.second);
+    scores.push_back(pair.score);
+  }
+  const NoGradient no_gradient;
+  const Tensor a = unit_length(vectors(model, tokenized(first))),
+               b = unit_length(vectors(model, tokenized(second)));
+  for (int64_t i = 0; i < a.dim(0); ++i)
+    cosines.push_back(inner_product(a.rows(i, i + 1), b.rows(i, i + 1)).data_as<float>()[0]);
+  return {.loss = {}, .figures = {{"spearman", 100 * spearman(cosines, scores)}}};
+}
+
+void EmbedderTask::write_model(const std::string& path, Transformer& model) const {
+  StagedFolder folder(path);
+  const std::string source = transformer_folder(training_.model);
+  const std::string target = folder.path() + source.substr(training_.model.size());
+  make_directories(target);
+  copy_modules(training_.model, folder.path(), model.spec.width);
+  save_model_files(target, model, std::nullopt, origin_);
+  tokenizer().save(target);
+  folder.commit("modules.json");
+}
+
+// The mean over at most a thousand examples, at equal distances.
+double EmbedderTask::tokens_per_example() const {
+  const int64_t stride = (count() + 999) / 1000;
+  std::vector<const std::string*> texts;
+  int64_t examples = 0;
+  for (int64_t i = 0; i < count(); i += stride, ++examples)
+    for (const auto* side : {&examples_.anchors, &examples_.positives, &examples_.negatives})
+      if (!side->empty()) texts.push_back(&(*side)[static_cast<size_t>(i)]);
+  int64_t tokens = 0;
+  for (const TokenizedText& text : tokenized(texts)) tokens += std::ssize(text.ids);
+  return static_cast<double>(tokens) / static_cast<double>(examples);
+}
+
+void check_options(const EmbedderTraining& t) {
+  check_fields(t);
+  check_field(t.patience == 0 || !t.validation.empty(), "patience",
+              "given without `validation`; expected both");
+}
+
+TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
+  TrainOptions options;
+  options.from = training.model;
+  options.out = training.out;
+  options.steps = steps;
+  options.batch = training.batch;
+  options.learning_rate = training.learning_rate;
+  options.final_rate = 0;
+  options.warmup = static_cast<int64_t>(training.warmup * static_cast<double>(steps));
+  options.beta2 = 0.999;  // usual for fine-tuning, whose steps are few and small
+  options.weight_decay = training.weight_decay;
+  options.precision = Precision::fp32;
+  options.seed = training.seed;
+  options.evaluate_every = training.evaluate_every;
+  options.save_every = training.save_every;
+  options.keep = training.keep;
+  options.patience = training.patience;
+  options.best_by = training.patience > 0 ? "spearman" : kNewest;
+  options.bad_steps = 1;
+  options.allow_change = training.allow_change;
+  return options;
+}
+
+nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
+                                const Tokenizer& tokenizer) {
+  nlohmann::ordered_json s;
+  s["spec"] = nlohmann::ordered_json::parse(write_spec(spec));
+  s["data"] = hash_text(hash_bytes(read_file(t.data)));
+  s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
+  s["precision"] = name_of(DType::f32);
+  s.update(settings_of(t));
+  return s;
+}
+
+// The texts pass through the model twice, once without gradients: 4/3 of a usual step.
+void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
+  TrainPlan& plan = job.plan;
+  const double tokens = std::max(1.0, task.tokens_per_example()),
+               examples = static_cast<double>(std::min(job.options.batch, task.count()));
+  const auto length = std::min(spec.context, static_cast<int64_t>(std::ceil(tokens / 2)));
+  const int64_t rows = std::max<int64_t>(1, kBatchTokens / length);
+  plan.spec = spec;
+  plan.objective = "embedding";
+  plan.vocabulary = task.tokenizer().size();
+  plan.training_sequences = task.count();
+  plan.validation_sequences = task.held_out();
+  plan.training_tokens = std::llround(tokens * static_cast<double>(task.count()));
+  plan.tokens_per_step = std::llround(tokens * examples);
+  plan.epochs = static_cast<double>(job.options.steps) / task.steps_per_epoch();
+  Cost cost = training_cost(spec, rows, length, 1, job.compute);
+  cost.flops_per_step *= 4.0 / 3 * tokens * examples / static_cast<double>(rows * length);
+  plan_cost(job, cost);
+}
+
+}  // namespace
+
+Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
+  check_options(training);
+  SentenceModel model = SentenceModel::open(training.model, Weights::owned);
+  for (const std::string& warning : model.warnings) say(warning);
+  Transformer transformer = std::move(model.transformer);
+  const Spec spec = transformer.spec;
+  auto task = std::make_unique<EmbedderTask>(training, std::move(model));
+  Job job;
+  job.options = core_options(training, training.epochs * task->batches_per_epoch());
+  open_snapshot(job, say);
+  plan_embedder(job, *task, spec);
+  job.settings = settings(training, spec, task->tokenizer());
+  check_settings(job);
+  if (const std::string change = change_of_class(job); !change.empty()) say(change);
+  job.task = std::move(task);
+  choose_model(job, spec, [&] {
+    job.model = std::move(transformer);
+    job.plan.from = training.model;
+  });
+  return job;
+}
+
+}  // namespace fovea

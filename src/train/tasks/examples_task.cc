@@ -1,0 +1,95 @@
+#include "train/tasks/examples_task.h"
+
+#include "base/error.h"
+#include "generate/generate.h"
+#include "plan/machine.h"
+
+namespace fovea {
+
+const char* name_of(Objective objective) {
+  switch (objective) {
+    case Objective::automatic: return "automatic";
+    case Objective::next_token: return "next_token";
+    case Objective::masked: return "masked";
+    case Objective::spans: return "spans";
+    case Objective::pairs: return "pairs";
+    case Objective::labels: return "labels";
+  }
+  return "";
+}
+
+Objective objective_of(const TrainOptions& o, const Spec& spec) {
+  if (o.objective != Objective::automatic) return o.objective;
+  if (!o.pairs.empty()) return Objective::pairs;
+  if (!o.labels.empty()) return Objective::labels;
+  if (!spec.encoder) return Objective::next_token;
+  return spec.decoder ? Objective::spans : Objective::masked;
+}
+
+std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
+                                        ExamplesTask::Purpose purpose) {
+  const Objective objective = objective_of(options, spec);
+  if (objective == Objective::pairs) return make_pairs_task(options, purpose);
+  if (objective == Objective::labels) return make_labels_task(options, purpose);
+  return make_text_task(options, purpose, objective);
+}
+
+void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
+  setting_ = std::move(setting);
+  examples_ = examples(setting_->spec, setting_->tokenizers, setting_->origin, read_only, say);
+}
+
+PassOptions ExamplesTask::pass_options() const {
+  return {.compute = setting_->compute, .accumulate = options_.accumulate, .seed = options_.seed};
+}
+
+Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
+                          double divisor) const {
+  return label_loss(model, batch, pass, divisor, static_cast<float>(options_.label_smoothing));
+}
+
+TrainingTask::StepLoss ExamplesTask::backward(const Transformer& model, int64_t step) const {
+  return backward_by_passes(*examples_, step, pass_options(),
+                            [&](const Batch& batch, const Pass& pass, double divisor) {
+                              return loss(model, batch, pass, divisor);
+                            });
+}
+
+std::string ExamplesTask::first_bad_tensor(Transformer& model, int64_t step) const {
+  return first_bad_tensor_of_passes(model, *examples_, step, pass_options());
+}
+
+double ExamplesTask::steps_per_epoch() const {
+  return examples_->passes_per_epoch() / static_cast<double>(options_.accumulate);
+}
+
+TrainingTask::Measured ExamplesTask::measure(const Transformer& model) const {
+  const Score found = score(model, setting_->compute, *examples_);
+  const Examples::Part& held_out = examples_->held_out;
+  return {.loss = found.loss,
+          .figures = figures(model, found, setting_->compute),
+          .bits_per_byte = fovea::bits_per_byte(found.loss, held_out.asked, held_out.bytes)};
+}
+
+std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {
+  const bool generates = !model.spec.encoder && model.spec.head.kind == HeadKind::language_model;
+  if (options_.sample_tokens <= 0 || !generates) return {};
+  GenerateOptions options;
+  options.max_tokens = options_.sample_tokens;
+  options.sampling.seed = options_.seed + static_cast<uint64_t>(step);
+  const Tokenizer& tokenizer = setting_->tokenizers.source;
+  const Generator generator{model, &tokenizer, {}, setting_->compute};
+  return generate(generator, prompt_ids(tokenizer, model.spec, ""), options, {},
+                  available_memory() / 2)[0]
+      .text;
+}
+
+void ExamplesTask::write_fixed_files(const std::string& folder) const {
+  setting_->tokenizers.source.save(folder);
+}
+
+void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
+  save_model_files(folder, model, setting_->tokenizers.source.eos_id(), setting_->origin);
+}
+
+}  // namespace fovea

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "families/directory.h"
+#include "fovea/tokenizer.h"
+#include "fovea/train.h"
+#include "train/evaluation.h"
+#include "train/job.h"
+#include "train/passes.h"
+#include "train/task.h"
+
+namespace fovea {
+
+// A task whose data are examples in batches, and whose loss is that of one forward pass: texts,
+// pairs of texts and labelled texts. Data and model are prepared in this order: make_tokenizer(),
+// shape(), load(); after load() it is a TrainingTask.
+class ExamplesTask : public TrainingTask {
+ public:
+  // measure: all of the data is held out; data that only training needs may be missing.
+  enum class Purpose { train, measure };
+  ExamplesTask(const TrainOptions& options, Purpose purpose)
+      : options_(options), purpose_(purpose) {}
+
+  // `reading` receives the fraction of long texts that was read; it returns false to stop
+  // (ReadingStopped).
+  virtual void watch(const std::function<bool(double fraction)>&) {}
+  // Makes a tokenizer from the data, according to options.tokenizer.
+  virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
+  // Throws InvalidArgument if the model is unsuitable; sets the head that the task needs, and
+  // reports changes to `say`. `origin`: of the checkpoint, or empty.
+  virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+                     const Say& say) = 0;
+  virtual Cost cost(const Spec& spec, DType compute) const = 0;
+  // Keys of config.json for a new model besides its Spec.
+  virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
+  // The names of the head's outputs, once the model has its shape; empty = the head has no labels.
+  virtual std::vector<std::string> labels() const { return {}; }
+  // Creates the examples from the data. They must not outlive the task. With `read_only` no files
+  // are written.
+  virtual std::unique_ptr<Examples> examples(const Spec& spec,
+                                             const TranslationTokenizers& tokenizers,
+                                             const Origin& origin, bool read_only,
+                                             const Say& say) = 0;
+  // The figures of a validation besides its loss.
+  virtual Figures figures(const Transformer&, const Score&, DType) const { return {}; }
+  virtual std::vector<std::string> figure_names() const { return {}; }
+
+  // Prepares training with these examples, with products in `compute`.
+  struct Setting {
+    Spec spec;
+    TranslationTokenizers tokenizers;
+    Origin origin;
+    DType compute = DType::f32;
+  };
+  void load(Setting setting, bool read_only, const Say& say);
+  const Examples& loaded() const { return *examples_; }
+
+  StepLoss backward(const Transformer& model, int64_t step) const override;
+  std::string first_bad_tensor(Transformer& model, int64_t step) const override;
+  double steps_per_epoch() const override;
+  bool measures() const override { return examples_->validation_batches() > 0; }
+  Measured measure(const Transformer& model) const override;
+  std::string sample(const Transformer& model, int64_t step) const override;
+  void write_fixed_files(const std::string& folder) const override;
+  void write_model(const std::string& folder, Transformer& model) const override;
+
+ protected:
+  // The loss of one pass, divided by `divisor`, the number of predictions in all passes of the
+  // step: f64 [1]. The default is the cross-entropy of the labels.
+  virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
+                      double divisor) const;
+
+  TrainOptions options_;
+  Purpose purpose_;
+
+ private:
+  PassOptions pass_options() const;
+
+  std::optional<Setting> setting_;
+  std::unique_ptr<Examples> examples_;
+};
+
+// Returns the task for the data and objective of the options, and for a model of this kind. Reads
+// the data.
+std::unique_ptr<ExamplesTask> open_task(
+    const TrainOptions& options, const Spec& spec,
+    ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
+
+// The objective that `automatic` selects.
+Objective objective_of(const TrainOptions& options, const Spec& spec);
+const char* name_of(Objective objective);
+
+std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
+                                             ExamplesTask::Purpose purpose, Objective objective);
+std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
+                                              ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
+                                               ExamplesTask::Purpose purpose);
+
+}  // namespace fovea

@@ -1,0 +1,68 @@
+#include "train/tasks/pair_examples.h"
+
+#include <algorithm>
+
+namespace fovea {
+namespace {
+
+LengthBatches batches_of(const TokenPairs& pairs, int64_t budget, uint64_t seed) {
+  std::vector<LengthBatches::Lengths> lengths;
+  for (int64_t i = 0; i < pairs.sources.count(); ++i) {
+    lengths.push_back({static_cast<int32_t>(pairs.sources.length(i)),
+                       static_cast<int32_t>(pairs.targets.length(i))});
+  }
+  return LengthBatches(lengths, budget, 0, seed);
+}
+
+Examples::Part part_of(const TokenPairs& pairs) {
+  return {pairs.sources.count(), pairs.sources.total() + pairs.targets.total(),
+          pairs.targets.total(), pairs.bytes};
+}
+
+}  // namespace
+
+PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t batch_tokens,
+                           PairTokens tokens, uint64_t seed)
+    : training_(std::move(training)),
+      validation_(std::move(validation)),
+      tokens_(tokens),
+      batches_(batches_of(training_, batch_tokens, seed)) {
+  learnt = part_of(training_);
+  held_out = part_of(validation_);
+  if (held_out.sequences > 0) validation_batches_ = batches_of(validation_, batch_tokens, seed);
+}
+
+// Rows are filled from the left; the rest is padding, which no query sees in the source, and which
+// has no labels in the target.
+Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const {
+  const int64_t T = pairs.targets.longest(samples);
+  Batch batch;
+  batch.source.ids = pairs.sources.rows(samples, pairs.sources.longest(samples), tokens_.padding);
+  batch.labels = pairs.targets.rows(samples, T, -1);
+  batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
+  int32_t* target = batch.target.ids.data_as<int32_t>();
+  for (const int64_t i : samples) {  // shifted by one, after the start token
+    const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
+    std::copy_backward(target, target + said - 1, target + said);
+    *target = tokens_.start;
+    target += T;
+    batch.source_valid.push_back({0, read});
+    batch.asked += said;
+    batch.tokens += read + said;
+  }
+  return batch;
+}
+
+Batch PairExamples::training(int64_t pass) const { return of(training_, batches_(pass)); }
+
+double PairExamples::passes_per_epoch() const { return static_cast<double>(batches_.batches()); }
+
+int64_t PairExamples::validation_batches() const {
+  return validation_batches_ ? validation_batches_->batches() : 0;
+}
+
+Batch PairExamples::validation(int64_t n) const {
+  return of(validation_, validation_batches_->in_order(n));
+}
+
+}  // namespace fovea

@@ -1,0 +1,177 @@
+#include "base/fields.h"
+#include "data/lines.h"
+#include "data/task_tokenizer.h"
+#include "generate/translation.h"
+#include "metrics/bleu.h"
+#include "plan/machine.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/pair_examples.h"
+#include "train/tasks/special_tokens.h"
+
+namespace fovea {
+namespace {
+
+// Estimates of tokens per sentence, for the plan before they are counted.
+constexpr int64_t kUsualSentence = 32;
+
+// As the tokenizer's post-processor does, and always with the end token at which a decoder stops.
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
+  const auto end = end_id(tokenizer);
+  if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
+  return ids;
+}
+
+// Predicts the target text of a source text.
+class PairsTask : public ExamplesTask {
+ public:
+  PairsTask(const TrainOptions& options, Purpose purpose)
+      : ExamplesTask(options, purpose), training_(read_pairs(options.pairs, "pairs")) {
+    if (purpose == Purpose::measure) return;
+    if (!options.validation_pairs.empty()) {
+      validation_ = read_pairs(options.validation_pairs, "validation_pairs");
+      return;
+    }
+    const auto all = static_cast<double>(training_.sources.size());
+    const auto kept = static_cast<std::ptrdiff_t>(all * (1 - options.validation));
+    for (auto side : {&TextPairs::sources, &TextPairs::targets}) {
+      auto& texts = training_.*side;
+      (validation_.*side).assign(texts.begin() + kept, texts.end());
+      texts.resize(static_cast<size_t>(kept));
+    }
+  }
+
+  Tokenizer make_tokenizer(const Spec& spec) override {
+    const EachText both = [this](const auto& use) {
+      for (const auto* side : {&training_.sources, &training_.targets})
+        for (const std::string& text : *side) use(text);
+    };
+    return make_task_tokenizer(TokenizerUse::translation, both, options_.tokenizer, spec.context);
+  }
+
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
+    check_field(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+                    spec.head.kind == HeadKind::language_model,
+                "pairs",
+                "the model is not an encoder-decoder of text with a language-model head; expected "
+                "one, such as the preset translate");
+    if (origin.family == nullptr) set_padding(spec, tokenizer);
+  }
+
+  Cost cost(const Spec& spec, DType compute) const override {
+    const int64_t length = std::min(spec.context, kUsualSentence);
+    const int64_t rows = std::max<int64_t>(1, options_.batch_tokens / length);
+    return training_cost(spec, rows, length, options_.accumulate, compute);
+  }
+
+  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {
+    return encoder_decoder_origin(spec, tokenizer);
+  }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin& origin, bool, const Say& say) override {
+    const Tokenizer& tokenizer = tokenizers.target;
+    check(end_id(tokenizer).has_value(),
+          "tokenizer: it has no token for the end of a text; expected eos_token in "
+          "tokenizer_config.json");
+    PairTokens tokens;
+    tokens.start = decoder_start(tokenizer, origin);
+    tokenizers_ = tokenizers;
+    rules_ = rules_of(origin, {*end_id(tokenizer)});
+    rules_.start = tokens.start;
+    tokens.padding =
+        static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
+    if (training_.empty + validation_.empty > 0) {
+      say(fmt::format("{} pairs with an empty side are skipped",
+                      training_.empty + validation_.empty));
+    }
+    TokenPairs learnt = tokenized(training_, spec, tokenizers), held_out = learnt;
+    if (purpose_ == Purpose::train) {
+      held_out = tokenized(validation_, spec, tokenizers);
+      SpecialNames names(tokenizer);
+      for (const auto* side : {&training_.sources, &training_.targets})
+        for (const std::string& text : *side) names.add(text);
+      say_names(names, say);
+    }
+    if (too_long_ > 0) {
+      say(fmt::format("{} pairs longer than {} tokens (the context) are skipped", too_long_,
+                      spec.context));
+    }
+    check(learnt.sources.count() > 0,
+          "{}: no pairs are left for training; expected at least one of at most {} tokens, the "
+          "context",
+          options_.pairs.front(), spec.context);
+    auto examples = std::make_unique<PairExamples>(std::move(learnt), std::move(held_out),
+                                                   options_.batch_tokens, tokens, options_.seed);
+    examples->hash = training_.hash ^ validation_.hash;
+    return examples;
+  }
+
+  // BLEU and chrF of the model's translations of the first held-out sources.
+  Figures figures(const Transformer& model, const Score&, DType compute) const override {
+    const size_t count =
+        std::min(validation_.sources.size(), static_cast<size_t>(options_.bleu_lines));
+    if (count == 0) return {};
+    Bleu bleu;
+    Chrf chrf;
+    size_t read = 0, told = 0;
+    TranslateOptions greedy;
+    greedy.beams = 1;
+    greedy.source_prefix = options_.source_prefix;
+    translate(
+        {.model = model,
+         .tokenizer = &tokenizers_->target,
+         .rules = rules_,
+         .compute = compute,
+         .source = &tokenizers_->source},
+        greedy, available_memory() / 2,
+        [&]() -> std::optional<std::string> {
+          if (read == count) return std::nullopt;
+          return validation_.sources[read++];
+        },
+        [&](const Translation& translation) {
+          const std::string& reference = validation_.targets[told++];
+          bleu.add(translation.best[0].text, reference);
+          chrf.add(translation.best[0].text, reference);
+          return true;
+        });
+    return {{"bleu", bleu.score()}, {"chrf", chrf.score()}};
+  }
+  std::vector<std::string> figure_names() const override {
+    if (options_.bleu_lines == 0) return {};
+    return {"bleu", "chrf"};
+  }
+
+ private:
+  TokenPairs tokenized(const TextPairs& texts, const Spec& spec,
+                       const TranslationTokenizers& tokenizers) {
+    TokenPairs pairs;
+    for (size_t i = 0; i < texts.sources.size(); ++i) {
+      const std::vector<int32_t> source = ids_of(tokenizers.source,
+                                                 options_.source_prefix + texts.sources[i]),
+                                 target = ids_of(tokenizers.target, texts.targets[i]);
+      if (std::ssize(source) > spec.context || std::ssize(target) > spec.context) {
+        ++too_long_;
+        continue;
+      }
+      pairs.sources.add(source);
+      pairs.targets.add(target);
+      pairs.bytes += std::ssize(texts.targets[i]);
+    }
+    return pairs;
+  }
+
+  TextPairs training_, validation_;
+  int64_t too_long_ = 0;
+  std::optional<TranslationTokenizers> tokenizers_;  // for translation
+  GenerationRules rules_;
+};
+
+}  // namespace
+
+std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
+                                              ExamplesTask::Purpose purpose) {
+  return std::make_unique<PairsTask>(options, purpose);
+}
+
+}  // namespace fovea

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "data/batches.h"
+#include "data/masking.h"
+#include "train/examples.h"
+
+namespace fovea {
+
+struct WindowOptions {
+  int64_t length = 0;  // tokens of text in a window
+  int64_t batch = 1;   // windows in one forward pass
+  int64_t most = 0;    // windows of the held-out part, read by one evaluation; 0 = all
+  uint64_t seed = 0;
+};
+
+// Windows of a text; derived classes define the labels.
+class WindowExamples : public Examples {
+ public:
+  WindowExamples(const TokenSpan& training, const TokenSpan& validation,
+                 const WindowOptions& options);
+
+  Batch training(int64_t pass) const override;
+  double passes_per_epoch() const override;
+  int64_t validation_batches() const override;
+  Batch validation(int64_t n) const override;
+
+ protected:
+  // Builds the batch of windows [rows, length] with the next token of each of their tokens. `first`
+  // is the number of the first window in the order of training; held-out windows have higher
+  // numbers.
+  virtual Batch make(const Tensor& ids, const Tensor& next, int64_t first) const = 0;
+
+  WindowOptions options_;
+
+ private:
+  Batches batches_;
+  std::optional<ValidationBatches> validation_;
+};
+
+// Predicts each token from those before it.
+class NextTokenExamples : public WindowExamples {
+ public:
+  using WindowExamples::WindowExamples;
+
+ protected:
+  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
+};
+
+// Predicts masked tokens. `before` and `behind`: special tokens around a window.
+class MaskedExamples : public WindowExamples {
+ public:
+  MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
+                 const WindowOptions& options, Masking masking, std::vector<int32_t> before,
+                 std::vector<int32_t> behind);
+
+ protected:
+  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
+
+ private:
+  Masking masking_;
+  std::vector<int32_t> before_, behind_;
+};
+
+// Predicts spans that were cut out, with a decoder that starts with `start`.
+class SpanExamples : public WindowExamples {
+ public:
+  SpanExamples(const TokenSpan& training, const TokenSpan& validation, const WindowOptions& options,
+               SpanCutting cutting, int32_t start);
+
+ protected:
+  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
+
+ private:
+  SpanCutting cutting_;
+  int32_t start_;
+};
+
+}  // namespace fovea
