@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "data/token_cache.h"
 
 namespace fovea {
@@ -132,8 +132,8 @@ void TokenSpan::copy(int64_t first, int64_t length, int32_t* out) const {
 
 TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
                        const TokenStoreOptions& options) {
-  check(options.validation >= 0 && options.validation < 1,
-        "--validation: is {}; expected at least 0 and below 1", options.validation);
+  check_field(options.validation >= 0 && options.validation < 1, "validation",
+              "is {}; expected at least 0 and below 1", options.validation);
   TokenCounts counts{.tokenizer = tokenizer.hash(),
                      .width = tokenizer.size() <= 65536 ? uint64_t{2} : uint64_t{4}};
   if (options.cache.empty() || corpus.bytes() <= options.in_memory_bytes) {

@@ -37,7 +37,7 @@ TEST_F(ResumedRun, RefusesAnotherTokenizer) {
   stop_at(6);
   options_.tokenizer = "bpe:300";
   expect_error(ErrorKind::InvalidArgument,
-               {"tokenizer was \"char\" and is \"bpe:300\"", "--allow-change"},
+               {"tokenizer was \"char\" and is \"bpe:300\"", "`allow_change`"},
                [&] { train(small_spec(), options_); });
   options_.tokenizer = "char";
   options_.label_smoothing = 0.1;
