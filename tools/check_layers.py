@@ -19,7 +19,7 @@ FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/preset
                  "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # keys of that format
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
-         r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/characters.cc"),
+         r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/text.cc"),
          r"mpi\.h": ("src/parallel/mpi/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"hnswlib": ("src/search/vector_graph.cc",),

@@ -39,7 +39,8 @@ def spans(line):
         end = at
         while end < len(line) and line[end][1] == line[at][1]:
             end += 1
-        text = html.escape("".join(character for character, _ in line[at:end]))
+        # No-break spaces: browsers collapse other ones, also with xml:space.
+        text = html.escape("".join(character for character, _ in line[at:end])).replace(" ", "\u00a0")
         out += f'<tspan fill="{line[at][1]}">{text}</tspan>'
         at = end
     return out
@@ -56,8 +57,8 @@ def main():
                      for row, line in enumerate(lines) if line)
     with open(out, "w", encoding="utf-8") as file:
         file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-                   f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" '
-                   f'xml:space="preserve">\n<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>\n{rows}\n</svg>\n')
+                   f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14">\n'
+                   f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>\n{rows}\n</svg>\n')
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders random templates with Jinja2, in the environment of transformers, and with fovea, and prints the differences.
 
-Usage: fuzz_templates.py UNIT_CHAT [COUNT [SEED]], where UNIT_CHAT is the test program of src/chat (build/release/tests/unit_chat).
+Usage: fuzz_templates.py UNIT_JINJA [COUNT [SEED]], where UNIT_JINJA is the test program of src/jinja (build/release/tests/unit_jinja).
 Features that fovea refuses as unsupported do not count. Without transformers and jinja2, it prints a message and exits."""
 import json
 import os
@@ -20,18 +20,18 @@ except SystemExit:
 from template_cases import VARIABLES
 
 NAMES = [*VARIABLES, "undefinedvar"]
-LITERALS = ["0", "1", "-2", "7", "2.5", "-0.5", "1e3", "true", "false", "none", "''", "'a'", "'Ab c'", "' x\\n'", "'é日'", "[]", "[1, 2, 3]",
+LITERALS = ["0", "1", "-2", "7", "2.5", "-0.5", "true", "false", "none", "''", "'a'", "'Ab c'", "' x\\n'", "'é日'", "[]", "[1, 2, 3]",
             "['b', 'a']", "{}", "{'a': 1, 'b': [2]}", "(1, 'x')", "range(4)"]
 METHODS = ["upper()", "lower()", "strip()", "split()", "split(',')", "title()", "capitalize()", "items()|list", "keys()|list", "values()|list",
-           "get('a')", "get('q', 0)", "startswith('a')", "endswith('c')", "replace('a', 'bb')", "find('a')", "count('a')", "join(['x', 'y'])",
-           "splitlines()", "rsplit(' ', 1)", "lstrip()", "rstrip('c')", "partition('b')", "index(1)"]
-FILTERS = ["upper", "lower", "trim", "length", "first", "last", "list", "string", "int", "float", "abs", "round", "round(1)", "sort", "sum", "min",
+           "get('a')", "get('q', 0)", "startswith('a')", "endswith('c')", "replace('a', 'bb')", "join(['x', 'y'])", "rsplit(' ', 1)", "lstrip()",
+           "rstrip('c')", "partition('b')", "index(1)"]
+FILTERS = ["upper", "lower", "trim", "length", "first", "last", "list", "string", "int", "float", "abs", "sort", "min",
            "max", "unique|list", "reverse|list", "join", "join(', ')", "tojson", "tojson(indent=2)", "default('d')", "default('d', true)",
            "replace('a', 'b')", "capitalize", "title", "indent", "indent(2, true)", "map('string')|list",
            "map('upper')|list", "select|list", "reject('none')|list", "items|list", "dictsort", "e",
            "map(attribute='role')|list", "selectattr('n')|list|length", "format('x')"]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence", "iterable", "odd", "even",
-         "true", "false", "in [1, 'a']", "eq 1", "gt 1", "lower", "upper", "callable", "divisibleby 2"]
+         "true", "false", "in [1, 'a']", "eq 1", "gt 1", "callable", "divisibleby 2"]
 BINARY = ["+", "-", "*", "/", "//", "%", "~", "and", "or", "==", "!=", "<", "<=", ">", ">=", "in", "not in"]
 
 
@@ -64,7 +64,7 @@ class Maker:
     def statement(self, depth):
         space = lambda: self.pick(["", "", "", "-"])
         text = self.pick(["", "x", " y ", "\n", "\n  ", "é"])
-        kind = self.random.randrange(9) if depth > 0 else self.random.randrange(3)
+        kind = self.random.randrange(8) if depth > 0 else self.random.randrange(3)
         expression = self.expression(2)
         if kind < 3:
             return text + "{{" + space() + f" {expression} " + space() + "}}"
@@ -80,9 +80,7 @@ class Maker:
             return text + tag(f"set {name} = {expression}") + "{{ " + name + " }}" + body
         if kind == 6:
             return text + tag(f"set {name}") + body + tag("endset") + "{{ " + name + "|length }}"
-        if kind == 7:
-            return text + tag(f"macro {name}(q, r={self.pick(LITERALS)})") + body + "{{ q }}" + tag("endmacro") + "{{ " + f"{name}({expression})" + " }}"
-        return text + tag(f"with {name} = {expression}") + body + tag("endwith")
+        return text + tag(f"macro {name}(q, r={self.pick(LITERALS)})") + body + "{{ q }}" + tag("endmacro") + "{{ " + f"{name}({expression})" + " }}"
 
 
 def main():
@@ -100,11 +98,11 @@ def main():
         path.write_text(json.dumps({"variables": variables, "cases": cases}), encoding="utf-8")
         environment = dict(os.environ, FOVEA_TEMPLATE_CASES=str(path))
         root = pathlib.Path(__file__).resolve().parent.parent
-        done = subprocess.run([program, "--gtest_filter=ChatTemplateGoldens.FileOfCasesMatchesJinja2", "--gtest_brief=1"], cwd=root, env=environment,
+        done = subprocess.run([program, "--gtest_filter=JinjaGoldens.FileOfCasesMatchesJinja2", "--gtest_brief=1"], cwd=root, env=environment,
                               stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if "1 test from 1 test suite ran" not in done.stdout:
-        sys.exit(f"fuzz_templates: {program} compared nothing; expected the tests of src/chat")
+        sys.exit(f"fuzz_templates: {program} compared nothing; expected the tests of src/jinja")
     print(f"{count} templates, seed {seed}, {sum('error' in each for each in cases)} of them refused by Jinja2")
     return done.returncode
 

@@ -158,7 +158,7 @@ std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) 
 }
 
 // Returns the maximum number of tokens that fit after a prompt.
-int64_t room_behind(const std::vector<int32_t>& ids, const ServedModel& model, bool chat) {
+int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, bool chat) {
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t context = model.facts.context;
   if (context == 0 || length < context) return context - length;
@@ -175,7 +175,7 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
                   bool chat) {
   int64_t& most = request.options.max_tokens;
   for (const std::vector<int32_t>& ids : prompts.ids) {
-    int64_t room = room_behind(ids, model, chat);
+    int64_t room = room_after(ids, model, chat);
     if (model.facts.context == 0) continue;
     // A cache smaller than the context limits the answer; submit() reports a cache that is too
     // small for any answer.

@@ -163,8 +163,8 @@ async function mapFromCapture(query) {
   for (let q = q0; q < q1; ++q) {
     for (let k = k0; k < k1; ++k) {
       const values = heads.map((head) => whole.weights[(head * whole.rows + q) * whole.keys + k]);
-      const told = query.mean ? [values.reduce((sum, x) => sum + x, 0) / values.length] : values;
-      told.forEach((value, n) => {
+      const averaged = query.mean ? [values.reduce((sum, x) => sum + x, 0) / values.length] : values;
+      averaged.forEach((value, n) => {
         const at = (n * map.rows + Math.floor((q - q0) / step)) * map.keys + Math.floor((k - k0) / step);
         map.weights[at] = Math.max(map.weights[at], value);
       });

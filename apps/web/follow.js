@@ -173,12 +173,12 @@ function table(step, names) {
 function cells(step) {
   const most = Math.max(...step.values.map(Math.abs), 1e-9);
   const share = step.name === "router";
-  const told = wide ? step.values : step.values.slice(0, SHOWN);
+  const listed = wide ? step.values : step.values.slice(0, SHOWN);
   return h("div", {},
-    h("div", { class: "cells" }, told.map((value, i) => h("span", { "data-value": i, title: String(value),
+    h("div", { class: "cells" }, listed.map((value, i) => h("span", { "data-value": i, title: String(value),
       style: share ? { background: color(value), color: ink(value) } : { background: signed(value, most) } }, figure(value)))),
     h("div", { class: "row", style: { "margin-top": ".6rem" } },
-      h("span", { class: "quiet small" }, `${step.size > told.length ? `The first ${told.length} of ${step.size} numbers` : `All ${step.size} numbers`}. Orange: positive; blue: negative.`),
+      h("span", { class: "quiet small" }, `${step.size > listed.length ? `The first ${listed.length} of ${step.size} numbers` : `All ${step.size} numbers`}. Orange: positive; blue: negative.`),
       step.values.length > SHOWN && h("button", { class: "small", onclick: (/** @type {Event} */ event) => {
         wide = !wide;
         /** @type {HTMLElement} */ (/** @type {HTMLElement} */ (event.target).closest(".row")?.parentElement).replaceWith(cells(step));

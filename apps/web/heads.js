@@ -50,9 +50,9 @@ export function headsView(root) {
 
 /**
  * @param {import("./main.js").Session} session @param {import("./state.js").State} state
- * @param {{layer: number, head: number, scores: Scores}[]} rows @param {() => void} told
+ * @param {{layer: number, head: number, scores: Scores}[]} rows @param {() => void} done
  */
-async function measure(session, state, rows, told) {
+async function measure(session, state, rows, done) {
   const stack = session.shape.stack(state.look);
   /** @type {number[][] | null} */
   const induction = state.look === "self" ? await ask("api/induction", { model: session.model }) : null;
@@ -61,7 +61,7 @@ async function measure(session, state, rows, told) {
     const heads = await ask("api/scores", { run: session.run.run, look: state.look, layer });
     heads.forEach((scores, head) => rows.push({ layer, head, scores: induction ? { ...scores, induction: induction[layer][head] } : scores }));
   }
-  told();
+  done();
 }
 
 /**

@@ -257,9 +257,9 @@ async function forming(known, models, { look, layer, head }) {
   if (steps.length < 2) return null;
   const row = h("div", { class: "row", style: { gap: ".6rem" } });
   const every = Math.ceil(steps.length / 12);
-  const told = steps.filter((_, i) => i % every === 0 || i === steps.length - 1);
+  const listed = steps.filter((_, i) => i % every === 0 || i === steps.length - 1);
   void (async () => {
-    for (const step of told) {
+    for (const step of listed) {
       const here = await opened(step, current());
       const { rows, keys } = sides(here, look);
       const samples = Math.max(1, Math.ceil(Math.max(rows.length, keys.length) / 48));

@@ -24,8 +24,8 @@ export function filtered(logits, temperature, topK, topP, count) {
     kept = i;
     total = sum;
   }
-  const told = order.slice(0, Math.min(count, logits.length));
-  return { order: told, probabilities: Float64Array.from(told, (id, i) => (i < kept ? weight(id) / total : 0)), kept };
+  const listed = order.slice(0, Math.min(count, logits.length));
+  return { order: listed, probabilities: Float64Array.from(listed, (id, i) => (i < kept ? weight(id) / total : 0)), kept };
 }
 
 /** Moves the largest to the front, sorted. @param {Int32Array} order @param {Float32Array} logits @param {number} many */

@@ -32,12 +32,12 @@ export function sentenceView(root) {
       drawHeadBar(bar, session, state, {});
       // The map is shown first, then the words, then the overview.
       const mapped = showMap(map, session, state);
-      const told = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
+      const drawn = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
         drawList(list, session, state, found);
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
-      const free = told.then(onScreen);
+      const free = drawn.then(onScreen);
       void drawThumbnails(thumbs, session, state, before, free);
       void free.then(() => {
         if (mine !== turn) return;
@@ -211,11 +211,11 @@ function drawList(root, session, state, found) {
     .sort((a, b) => strongest[b] - strongest[a] || a - b);
   const hidden = found.weights.map((weights) => weights.reduce((sum, w, i) => sum + (state.hide && found.others[i].special ? w : 0), 0));
   const open = root.dataset.all === "1";
-  const told = open ? order : order.slice(0, 14);
+  const listed = open ? order : order.slice(0, 14);
   replace(root,
     h("h2", {}, `“${shown(token.text)}” ${to ? "attends to" : "is attended by"}`),
     h("p", { class: "quiet small" }, `token ${state.token}, id ${token.id}; ${heads(found)}${to ? ". A row adds up to 1." : ". A column may have any sum."}`),
-    h("div", { class: "bars", role: "list", "aria-label": "Weights in descending order" }, told.map((i) => h("div", { class: "bar-row", role: "listitem" },
+    h("div", { class: "bars", role: "list", "aria-label": "Weights in descending order" }, listed.map((i) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto", title: `token ${i}` }, shown(found.others[i].text)),
       h("span", { class: "track", "aria-hidden": "true" }, found.weights.map((weights, n) =>
         h("span", { class: "fill", style: { width: `${100 * weights[i]}%`, background: found.heads.length > 1 ? headColor(n) : "var(--accent)" } }))),

@@ -31,7 +31,7 @@ std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
 Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
                         int32_t mask) {
   const int64_t begin = std::ssize(around.before),
-                T = begin + asked.length + std::ssize(around.behind);
+                T = begin + asked.length + std::ssize(around.after);
   Batch batch;
   batch.source.ids = empty({asked.rows, T}, DType::i32);
   batch.labels = empty({asked.rows, T}, DType::i32);
@@ -40,7 +40,7 @@ Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Aroun
     int32_t* row = batch.source.ids.data_as<int32_t>() + r * T;
     std::copy(around.before.begin(), around.before.end(), row);
     tokens.copy(asked.start, asked.length, row + begin);
-    std::copy(around.behind.begin(), around.behind.end(), row + begin + asked.length);
+    std::copy(around.after.begin(), around.after.end(), row + begin + asked.length);
     const int64_t at = begin + asked.first + r;
     batch.labels.data_as<int32_t>()[r * T + at] = std::exchange(row[at], mask);
   }
@@ -60,7 +60,7 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
         "--one-by-one: needs an encoder of text with a language model's head and a mask; expected "
         "such a model");
   const Around around = around_text(tokenizer);
-  const int64_t window = length - std::ssize(around.before) - std::ssize(around.behind);
+  const int64_t window = length - std::ssize(around.before) - std::ssize(around.after);
   check(window >= 1, "--one-by-one: {} tokens per window leave no room for text; expected more",
         length);
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));

@@ -5,10 +5,8 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/json.h"
-#include "jinja/format.h"
 #include "jinja/interpreter.h"
 #include "jinja/parser.h"
-#include "jinja/scope.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 
 namespace fovea {
@@ -42,7 +40,6 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) {
   program->name = std::move(name);
   program->source = source;
   program->body = jinja::Parser(jinja::lex(source, program->name), program->name).run();
-  jinja::resolve(*program);
   return ChatTemplate(std::move(program));
 }
 
@@ -169,13 +166,13 @@ namespace {
 Value with_reasoning(Runtime& runtime, const Value& message) {
   const Value* reasoning = nullptr;
   for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
-    const Value* given = message.dict()->find(name);
+    const Value* given = message.dict().find(name);
     if (given && !given->is(Kind::none) && !reasoning) reasoning = given;
   }
   if (!reasoning) return message;
   const auto made = std::make_shared<Dict>();
   made->set(runtime, Value("thinking"), *reasoning);
-  for (const auto& [key, value] : message.dict()->entries()) made->set(runtime, key, value);
+  for (const auto& [key, value] : message.dict().entries()) made->set(runtime, key, value);
   made->set(runtime, Value("reasoning_content"), *reasoning);
   return Value(std::shared_ptr<const Dict>(made));
 }
@@ -194,7 +191,7 @@ void add_all(Runtime& runtime, Dict& variables, const std::string& text, const s
   if (!more.is(Kind::dict)) {
     fail(ErrorKind::InvalidArgument, "{}: expected a JSON object", name);
   }
-  for (const auto& [key, value] : more.dict()->entries()) variables.set(runtime, key, value);
+  for (const auto& [key, value] : more.dict().entries()) variables.set(runtime, key, value);
 }
 
 }  // namespace
@@ -218,7 +215,7 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
       runtime, Value("documents"),
       request.documents.empty() ? Value::none() : objects(runtime, request.documents, "documents"));
   variables->set(runtime, Value("add_generation_prompt"), Value(request.add_generation_prompt));
-  return jinja::Interpreter(*choose(request).program_, variables, limits, now).run();
+  return jinja::Interpreter(*choose(request).program_, *variables, limits, now).run();
 }
 
 namespace {

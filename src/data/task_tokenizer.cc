@@ -21,7 +21,7 @@ constexpr int kGaps = 100;  // Raffel et al. 2020, 3.1.4
 struct Roles {
   std::vector<std::string> special;                          // ids 0, 1, ...
   std::vector<std::pair<std::string, std::string>> by_role;  // in the form of tokenizer_config.json
-  std::string before, behind;                                // around a text; empty = none
+  std::string before, after;                                 // around a text; empty = none
 };
 
 Roles roles_of(TokenizerUse use) {
@@ -74,11 +74,11 @@ TokenizerTraining training_of(const std::string& choice, const Roles& roles, con
   return training;
 }
 
-// [before] $A [behind], and for two texts [before] $A [behind] $B [behind].
+// [before] $A [after], and for two texts [before] $A [after] $B [after].
 ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
   Template single, pair;
   std::vector<std::pair<std::string, size_t>> special;
-  for (const std::string& text : {roles.before, roles.behind})
+  for (const std::string& text : {roles.before, roles.after})
     if (!text.empty()) special.emplace_back(text, static_cast<size_t>(*tokenizer.id_of(text)));
   const auto put = [](Template& parts, const std::string& text, int type) {
     if (!text.empty()) parts.emplace_back(text, type);
@@ -86,11 +86,11 @@ ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
   for (Template* parts : {&single, &pair}) {
     put(*parts, roles.before, 0);
     put(*parts, "$A", 0);
-    put(*parts, roles.behind, 0);
+    put(*parts, roles.after, 0);
   }
   const int second = roles.before.empty() ? 0 : 1;  // type id of a second text (Devlin et al. 2019)
   put(pair, "$B", second);
-  put(pair, roles.behind, second);
+  put(pair, roles.after, second);
   return template_processing(single, pair, special);
 }
 

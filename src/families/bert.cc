@@ -46,7 +46,7 @@ void bert_sizes(Config& io, Spec& s, float epsilon) {
   if (s.head.kind == HeadKind::language_model) s.head.activation = e.ffn.activation;
 }
 
-void positions_behind_padding(Config& io, Spec& s, int64_t padding) {
+void positions_after_padding(Config& io, Spec& s, int64_t padding) {
   int64_t& offset = s.encoder->position.offset;
   int64_t rows = s.context + offset;
   if (io.reading()) offset = padding + 1;

@@ -12,7 +12,7 @@ void bert_shape(Spec& s);
 // Sizes and dropouts under BERT's keys.
 void bert_sizes(Config& io, Spec& s, float epsilon);
 // Learned positions that start after the padding token's row (RoBERTa): the table has `rows` rows.
-void positions_behind_padding(Config& io, Spec& s, int64_t padding);
+void positions_after_padding(Config& io, Spec& s, int64_t padding);
 
 // The tensors of the stack and of the heads that have the same names in all of these families.
 Names bert_encoder_names(const std::string& prefix);

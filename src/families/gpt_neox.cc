@@ -27,12 +27,12 @@ void gpt_neox_config(Config& io, Spec& s) {
   io("rotary_emb_base", theta, 10000, 1e9f);
   io("rotary_pct", rotary.share, 0.25f);
   if (io.value("rope_parameters").is_null()) {  // otherwise rope_parameters replaces the keys above
-    const auto told = [&](const char* key, double absent) {
+    const auto value_or = [&](const char* key, double absent) {
       const nlohmann::json value = io.value(key);
       return value.is_null() ? nlohmann::json(absent) : value;
     };
-    io.only("rope_theta", told("rotary_emb_base", 10000));
-    io.only("partial_rotary_factor", told("rotary_pct", 0.25));
+    io.only("rope_theta", value_or("rotary_emb_base", 10000));
+    io.only("partial_rotary_factor", value_or("rotary_pct", 0.25));
   }
   io.rope(s.context, rotary, {.theta = theta});
   if (io.reading()) io.refuse_unknown({"is_decoder"});

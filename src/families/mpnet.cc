@@ -12,7 +12,7 @@ void mpnet_config(Config& io, Spec& s) {
   position.bias = DistanceBias::relative;
   bert_sizes(io, s, 1e-12f);
   s.padding = 1;  // independent of pad_token_id
-  positions_behind_padding(io, s, 1);
+  positions_after_padding(io, s, 1);
   io("relative_attention_num_buckets", position.buckets, 32);
   if (io.reading()) io.refuse_unknown({});
 }

@@ -9,7 +9,7 @@ void roberta_config(Config& io, Spec& s) {
   bert_shape(s);
   bert_sizes(io, s, 1e-12f);
   io.padding(s, 1);
-  positions_behind_padding(io, s, s.padding);
+  positions_after_padding(io, s, s.padding);
   io("type_vocab_size", s.token_types, 2);
   io.only("position_embedding_type", "absolute");
   io.only("is_decoder", false);

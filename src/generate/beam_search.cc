@@ -38,8 +38,8 @@ size_t BeamSearch::kept() const {
   return static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * options_.beams);
 }
 
-std::vector<BeamSearch::Continuation> BeamSearch::best_behind(size_t source, const float* logits,
-                                                              int64_t vocabulary) const {
+std::vector<BeamSearch::Continuation> BeamSearch::best_after(size_t source, const float* logits,
+                                                             int64_t vocabulary) const {
   const size_t most = kept();
   const auto all = static_cast<float>(log_sum(logits, vocabulary));
   check(std::isfinite(all), "generate: the model's logits are not finite");

@@ -28,9 +28,9 @@ class BeamSearch {
     float logprob;
   };
   // The best continuations of a hypothesis, by its logits [V]: as many as may be needed.
-  std::vector<Continuation> best_behind(size_t source, const float* logits,
-                                        int64_t vocabulary) const;
-  // Takes best_behind() of each of hypotheses(). Afterwards sources()[i] is the hypothesis that the
+  std::vector<Continuation> best_after(size_t source, const float* logits,
+                                       int64_t vocabulary) const;
+  // Takes best_after() of each of hypotheses(). Afterwards sources()[i] is the hypothesis that the
   // i-th new one continues, and its last id is the new token.
   void advance(const std::vector<std::vector<Continuation>>& found);
 

@@ -138,7 +138,7 @@ void Request::accept(size_t index, const float* logits, std::vector<AttentionTra
 }
 
 void Request::process_logits(size_t branch, const float* logits) {
-  if (beams_) found_[branch] = beams_->best_behind(branch, logits, vocabulary_);
+  if (beams_) found_[branch] = beams_->best_after(branch, logits, vocabulary_);
 }
 
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,

@@ -262,7 +262,7 @@ void Scheduler::sweep() {
   running_.remove_if([](const std::unique_ptr<Request>& r) { return r->done(); });
 }
 
-// Guesses tokens after the texts that wait for one token; both are read in the same pass.
+// Proposes speculative tokens for the texts that need one token; all are read in the same pass.
 void Scheduler::guess() {
   int64_t texts = 0;
   for (const auto& request : running_) {

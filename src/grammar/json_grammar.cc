@@ -86,7 +86,7 @@ class JsonConstraint {
 
  private:
   void restrict(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
-    const int32_t state = state_behind(written);
+    const int32_t state = state_after(written);
     const bool dead = state == GrammarAutomaton::kDead;
     const int64_t left = most_tokens_ < 0 ? std::numeric_limits<int64_t>::max()
                                           : most_tokens_ - static_cast<int64_t>(written.size());
@@ -140,7 +140,7 @@ class JsonConstraint {
     return state;
   }
 
-  int32_t state_behind(const std::vector<int32_t>& written) {
+  int32_t state_after(const std::vector<int32_t>& written) {
     // Finds the longest known answer that this one continues.
     for (Track& track : tracks_) {
       const size_t known = track.written.size();

@@ -353,20 +353,20 @@ class SchemaCompiler {
   }
 
   // The properties in their order; those that are not required may be omitted. Built from the end:
-  // what may follow the first i properties, if some of them are present (`behind`) or none
+  // what may follow the first i properties, if some of them are present (`after`) or none
   // (`fresh`).
   Symbols members(const std::vector<Property>& all) {
     const Symbols close = Symbols{rules_.space()} + rules_.text("}");
-    Symbol behind = rules_.one_of({close}), fresh = behind;
+    Symbol after = rules_.one_of({close}), fresh = after;
     for (size_t i = all.size(); i-- > 0;) {
-      const Symbols with = all[i].pair + Symbols{behind};
+      const Symbols with = all[i].pair + Symbols{after};
       std::vector<Symbols> later = {rules_.text(",") + Symbols{rules_.space()} + with};
       std::vector<Symbols> first = {Symbols{rules_.space()} + with};
       if (!all[i].required) {
-        later.push_back({behind});
+        later.push_back({after});
         first.push_back({fresh});
       }
-      behind = rules_.one_of(later);
+      after = rules_.one_of(later);
       fresh = rules_.one_of(first);
     }
     return rules_.text("{") + Symbols{fresh};

@@ -119,15 +119,15 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
                    [&](size_t a, size_t b) { return shown[a] > shown[b]; });
   order.resize(std::min(order.size(), static_cast<size_t>(2 * steps.most())));
   std::sort(order.begin(), order.end());
-  const auto told = [&](Step& step, const std::vector<float>& values) {
+  const auto add_strongest = [&](Step& step, const std::vector<float>& values) {
     step.values.clear();
     for (const size_t i : order) {
       step.values.push_back(values[i]);
       step.ids.push_back(keys[i]);
     }
   };
-  told(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
-  told(steps.add(name("weights", "cross_weights"), {H, T, S}, shown), shown);
+  add_strongest(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
+  add_strongest(steps.add(name("weights", "cross_weights"), {H, T, S}, shown), shown);
   const Tensor heads = row_of(here.heads, t);
   steps.add(name("sum", "cross_sum"), {T, H, D}, head_of(heads, query.head, D));
   return heads;

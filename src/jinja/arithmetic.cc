@@ -1,54 +1,17 @@
-// Python's operators. Integers have 64 bits: what does not fit is refused, never wrapped.
+#include "jinja/interpreter.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "base/math.h"
-#include "jinja/characters.h"
-#include "jinja/format.h"
-#include "jinja/function.h"
+#include "jinja/text.h"
+#include "unicode/utf8.h"
 
 namespace fovea::jinja {
 namespace {
 
 std::string_view symbol(ExpressionKind operation) {
-  switch (operation) {
-    case ExpressionKind::add: return "+";
-    case ExpressionKind::subtract: return "-";
-    case ExpressionKind::multiply: return "*";
-    case ExpressionKind::divide: return "/";
-    case ExpressionKind::floor_divide: return "//";
-    case ExpressionKind::modulo: return "%";
-    default: return "** or pow()";
-  }
-}
-
-[[noreturn]] void refuse_types(Runtime& runtime, ExpressionKind operation, const Value& a,
-                               const Value& b) {
-  runtime.fail("unsupported operand type(s) for {}: '{}' and '{}'", symbol(operation), type_name(a),
-               type_name(b));
-}
-
-[[noreturn]] void refuse_overflow(Runtime& runtime, ExpressionKind operation) {
-  runtime.unsupported("the result of {} has more than 64 bits", symbol(operation));
-}
-
-int64_t floor_modulo(int64_t a, int64_t b) {
-  if (b == -1) return 0;  // where a % b may trap
-  const int64_t rest = a % b;
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-Value integer_power(Runtime& runtime, int64_t base, int64_t exponent) {
-  int64_t result = 1;
-  for (int64_t left = exponent; left > 0; left >>= 1) {
-    if ((left & 1) && __builtin_mul_overflow(result, base, &result)) {
-      refuse_overflow(runtime, ExpressionKind::power);
-    }
-    if (left > 1 && __builtin_mul_overflow(base, base, &base)) {
-      refuse_overflow(runtime, ExpressionKind::power);
-    }
-  }
-  return Value(result);
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%"};
+  return kSymbols[static_cast<size_t>(operation) - static_cast<size_t>(ExpressionKind::add)];
 }
 
 Value integers(Runtime& runtime, ExpressionKind operation, int64_t a, int64_t b) {
@@ -58,40 +21,22 @@ Value integers(Runtime& runtime, ExpressionKind operation, int64_t a, int64_t b)
     case ExpressionKind::add: overflows = __builtin_add_overflow(a, b, &result); break;
     case ExpressionKind::subtract: overflows = __builtin_sub_overflow(a, b, &result); break;
     case ExpressionKind::multiply: overflows = __builtin_mul_overflow(a, b, &result); break;
-    case ExpressionKind::modulo:
-      if (b == 0) runtime.fail("integer modulo by zero");
-      result = floor_modulo(a, b);
-      break;
-    case ExpressionKind::floor_divide:
-      if (b == 0) runtime.fail("integer division or modulo by zero");
-      overflows = b == -1 && a == std::numeric_limits<int64_t>::min();
-      if (!overflows) result = a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-      break;
     case ExpressionKind::divide:
       if (b == 0) runtime.fail("division by zero");
       return Value(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
-    default: return integer_power(runtime, a, b);
+    default:
+      if (b == 0) runtime.fail("integer division or modulo by zero");
+      if (b == -1) {  // a % b may trap
+        if (operation == ExpressionKind::modulo) return Value(0);
+        return integers(runtime, ExpressionKind::multiply, a, b);
+      }
+      const int64_t rest = a % b;
+      const bool between = rest != 0 && (rest < 0) != (b < 0);  // Python rounds down
+      if (operation == ExpressionKind::modulo) return Value(between ? rest + b : rest);
+      return Value(a / b - (between ? 1 : 0));
   }
-  if (overflows) refuse_overflow(runtime, operation);
+  if (overflows) runtime.unsupported("the result of {} has more than 64 bits", symbol(operation));
   return Value(result);
-}
-
-// Python's divmod of floats.
-Value floor_division(double a, double b, bool modulo) {
-  double rest = std::fmod(a, b), quotient = (a - rest) / b;
-  if (rest != 0) {
-    if ((b < 0) != (rest < 0)) {
-      rest += b;
-      quotient -= 1;
-    }
-  } else {
-    rest = std::copysign(0.0, b);
-  }
-  if (modulo) return Value(rest);
-  if (quotient == 0) return Value(std::copysign(0.0, a / b));
-  double floored = std::floor(quotient);
-  if (quotient - floored > 0.5) floored += 1;
-  return Value(floored);
 }
 
 Value reals(Runtime& runtime, ExpressionKind operation, double a, double b) {
@@ -99,24 +44,14 @@ Value reals(Runtime& runtime, ExpressionKind operation, double a, double b) {
     case ExpressionKind::add: return Value(a + b);
     case ExpressionKind::subtract: return Value(a - b);
     case ExpressionKind::multiply: return Value(a * b);
-    case ExpressionKind::divide:
-      if (b == 0) runtime.fail("float division by zero");
-      return Value(a / b);
-    case ExpressionKind::modulo:
-    case ExpressionKind::floor_divide:
-      if (b == 0) runtime.fail("float modulo by zero");
-      return floor_division(a, b, operation == ExpressionKind::modulo);
     default: break;
   }
-  if (a == 0 && b < 0) runtime.fail("0.0 cannot be raised to a negative power");
-  if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) {
-    runtime.unsupported("a complex number is not supported");
-  }
-  const double result = math::pow(a, b);
-  if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) {
-    runtime.fail("Numerical result out of range");
-  }
-  return Value(result);
+  if (b == 0) runtime.fail("float division by zero");
+  if (operation == ExpressionKind::divide) return Value(a / b);
+  double rest = std::fmod(a, b);
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  if (operation == ExpressionKind::modulo) return Value(rest == 0 ? std::copysign(0.0, b) : rest);
+  return Value(std::round((a - rest) / b));
 }
 
 Value repeated(Runtime& runtime, const Value& value, int64_t times) {
@@ -128,67 +63,95 @@ Value repeated(Runtime& runtime, const Value& value, int64_t times) {
     runtime.bytes(total);
     std::string text;
     text.reserve(total);
-    if (total > 0) text = value.bytes();
-    while (text.size() < total) text.append(text, 0, total - text.size());  // twice as long
+    while (text.size() < total) text += value.bytes();
     return Value(std::move(text), value.text().escaped);
   }
   runtime.step(total);
   Values items;
   items.reserve(total);
-  for (size_t i = 0; unit > 0 && i < count; ++i) {
+  while (items.size() < total) {
     items.insert(items.end(), value.items().begin(), value.items().end());
   }
-  return new_sequence(runtime, std::move(items),
-                      is_list(value) ? SequenceKind::list : SequenceKind::tuple);
+  return new_sequence(runtime, std::move(items), value.sequence().kind);
 }
 
-bool repeats(const Value& value) { return value.is(Kind::string) || value.is(Kind::sequence); }
+// As Python's markupsafe: if one of the texts is escaped, the other one becomes so.
+Value joined_texts(Runtime& runtime, const Text& a, const Text& b) {
+  const bool escaped = a.escaped || b.escaped;
+  std::string left = escaped && !a.escaped ? escape_html(a.bytes) : a.bytes;
+  const std::string right = escaped && !b.escaped ? escape_html(b.bytes) : b.bytes;
+  runtime.bytes(left.size() + right.size());
+  return Value(std::move(left) + right, escaped);
+}
 
 Value joined(Runtime& runtime, const Value& a, const Value& b) {
-  if (a.is(Kind::string)) {
-    if (a.text().escaped || b.text().escaped) runtime.unsupported("adding to an escaped text");
-    runtime.bytes(a.bytes().size() + b.bytes().size());
-    return Value(a.bytes() + b.bytes());
-  }
   Values items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
-  return new_sequence(runtime, std::move(items),
-                      is_list(a) ? SequenceKind::list : SequenceKind::tuple);
+  return new_sequence(runtime, std::move(items), a.sequence().kind);
+}
+
+bool repeats(const Value& value) {
+  return value.is(Kind::string) || is_list(value) || is_tuple(value);
 }
 
 }  // namespace
 
 Value apply(Runtime& runtime, ExpressionKind operation, const Value& a, const Value& b) {
   if (operation == ExpressionKind::modulo && a.is(Kind::string)) {
-    return format_percent(runtime, a, b);
+    return formatted(runtime, a, is_tuple(b) ? b.items() : Values{b});
   }
   if (a.is_undefined()) runtime.fail("{}", a.message());
   if (b.is_undefined()) runtime.fail("{}", b.message());
   if (a.is_integral() && b.is_integral()) {
-    const bool whole = operation != ExpressionKind::power || b.integer() >= 0;
-    if (whole) return integers(runtime, operation, a.integer(), b.integer());
+    return integers(runtime, operation, a.integer(), b.integer());
   }
   if (a.is_number() && b.is_number()) return reals(runtime, operation, a.real(), b.real());
   if (operation == ExpressionKind::multiply) {
     if (repeats(a) && b.is_integral()) return repeated(runtime, a, b.integer());
     if (repeats(b) && a.is_integral()) return repeated(runtime, b, a.integer());
   }
-  const bool alike = a.kind() == b.kind() && repeats(a) && is_list(a) == is_list(b);
-  if (operation == ExpressionKind::add && alike) return joined(runtime, a, b);
-  refuse_types(runtime, operation, a, b);
+  if (operation == ExpressionKind::add) {
+    if (a.is(Kind::string) && b.is(Kind::string)) return joined_texts(runtime, a.text(), b.text());
+    if ((is_list(a) && is_list(b)) || (is_tuple(a) && is_tuple(b))) return joined(runtime, a, b);
+  }
+  runtime.fail("unsupported operand type(s) for {}: '{}' and '{}'", symbol(operation), type_name(a),
+               type_name(b));
+}
+
+Value formatted(Runtime& runtime, const Value& form, const Values& values) {
+  std::string_view rest = form.bytes();
+  std::string out;
+  size_t used = 0;
+  for (size_t at; (at = rest.find('%')) != rest.npos; rest.remove_prefix(at + 2)) {
+    out += rest.substr(0, at);
+    const char kind = at + 1 < rest.size() ? rest[at + 1] : ' ';
+    const bool plain = (kind == 's' || kind == 'd') && !form.text().escaped;
+    if (kind == '%') {
+      out += '%';
+    } else if (!plain) {
+      runtime.unsupported("the format %{} is not supported; expected %s or %d", kind);
+    } else if (used == values.size()) {
+      runtime.fail("not enough arguments for format string");
+    } else {
+      const Value& value = values[used++];
+      append_text(runtime, out, kind == 's' ? value : Value(integer_of(runtime, value, "%d")));
+    }
+    runtime.bytes(out.size());
+  }
+  if (used < values.size()) runtime.fail("not all arguments converted during string formatting");
+  return Value(out + std::string(rest));
 }
 
 Value negate(Runtime& runtime, const Value& value, bool minus) {
   if (value.is_undefined()) runtime.fail("{}", value.message());
-  if (value.is(Kind::real)) return Value(minus ? -value.real() : value.real());
-  if (!value.is_integral()) {
+  if (!value.is_number()) {
     runtime.fail("bad operand type for unary {}: '{}'", minus ? '-' : '+', type_name(value));
   }
-  return minus ? integers(runtime, ExpressionKind::subtract, 0, value.integer())
-               : Value(value.integer());
+  if (value.is(Kind::real)) return Value(minus ? -value.real() : value.real());
+  return integers(runtime, ExpressionKind::multiply, value.integer(), minus ? -1 : 1);
 }
 
-int64_t index_of(Runtime& runtime, const Value& value, std::string_view what) {
+int64_t integer_of(Runtime& runtime, const Value& value, std::string_view what) {
   if (value.is_undefined()) runtime.fail("{}", value.message());
   if (!value.is_integral()) {
     runtime.fail("{} is of type '{}'; expected an integer", what, type_name(value));
@@ -197,74 +160,59 @@ int64_t index_of(Runtime& runtime, const Value& value, std::string_view what) {
 }
 
 Value element(Runtime& runtime, const Value& value, int64_t index) {
-  size_t count = 0;
-  const auto range = value.as<Range>();
-  if (value.is(Kind::string)) {
-    count = value.text().length;
-  } else if (value.is(Kind::sequence)) {
-    count = value.items().size();
-  } else if (range) {
-    count = range->count;
-  }
-  const auto length = static_cast<int64_t>(count);
-  if (index < 0) index += length;
-  if (index < 0 || index >= length) return Value();
+  const bool is_text = value.is(Kind::string);
+  if (!is_text && !is_indexable(value)) return Value();
+  const size_t count = is_text ? value.text().length : value.items().size();
+  if (index < 0) index += static_cast<int64_t>(count);
+  if (index < 0 || index >= static_cast<int64_t>(count)) return Value();
   const auto place = static_cast<size_t>(index);
-  if (range) return Value(range->at(place));
-  if (value.is(Kind::sequence)) return value.items()[place];
+  if (!is_text) return value.items()[place];
   const std::string_view text = value.bytes();
-  if (text.size() == count) return Value(text.substr(place, 1));
   runtime.bytes(text.size());
-  const size_t begin = byte_of(text, place);
-  return Value(text.substr(begin, byte_of(text.substr(begin), 1)));
+  const std::string_view rest = text.substr(byte_of(text, place));
+  return Value(std::string(rest.substr(0, utf8::first(rest).bytes)), value.text().escaped);
 }
 
 namespace {
 
-// Python's slice.indices: where to start, how far to go, how many.
-struct Extent {
-  int64_t start, step;
-  size_t count;
-};
-
-Extent extent(Runtime& runtime, int64_t length, const Value& start, const Value& stop,
-              const Value& step) {
+// The places that a slice takes, as Python's slice.indices.
+std::vector<size_t> slice_places(Runtime& runtime, size_t count, const Value& start,
+                                 const Value& stop, const Value& step) {
+  const auto length = static_cast<int64_t>(count);
   const auto bound = [&](const Value& value, int64_t otherwise, int64_t low, int64_t high) {
     if (value.is(Kind::none)) return otherwise;
-    int64_t index = index_of(runtime, value, "the index of a slice");
-    if (index < 0) index += length;
-    return std::clamp(index, low, high);
+    const int64_t index = integer_of(runtime, value, "the index of a slice");
+    return std::clamp(index < 0 ? index + length : index, low, high);
   };
-  const int64_t stride = step.is(Kind::none) ? 1 : index_of(runtime, step, "the step of a slice");
+  int64_t stride = step.is(Kind::none) ? 1 : integer_of(runtime, step, "the step of a slice");
   if (stride == 0) runtime.fail("slice step cannot be zero");
+  stride = std::clamp(stride, -length - 1, length + 1);
   const bool forward = stride > 0;
   const int64_t low = forward ? 0 : -1, high = forward ? length : length - 1;
   const int64_t from = bound(start, forward ? 0 : length - 1, low, high);
   const int64_t to = bound(stop, forward ? length : -1, low, high);
-  return {from, stride, Range(from, to, stride).count};
+  std::vector<size_t> places;
+  for (int64_t at = from; forward ? at < to : at > to; at += stride) {
+    places.push_back(static_cast<size_t>(at));
+  }
+  runtime.step(places.size() / 4);
+  return places;
 }
 
-std::string sliced_text(const Text& text, const Extent& extent) {
-  if (extent.step == 1) {
-    const std::string_view all = text.bytes;
-    const size_t begin = text.length == all.size()
-                             ? static_cast<size_t>(extent.start)
-                             : byte_of(all, static_cast<size_t>(extent.start));
-    const std::string_view rest = all.substr(begin);
-    return std::string(
-        rest.substr(0, text.length == all.size() ? extent.count : byte_of(rest, extent.count)));
+std::string sliced_text(const std::string& text, const std::vector<size_t>& places) {
+  if (places.empty()) return "";
+  if (places.back() - places.front() + 1 == places.size()) {  // one part
+    const size_t begin = byte_of(text, places.front());
+    return text.substr(begin, byte_of(std::string_view(text).substr(begin), places.size()));
   }
   std::vector<size_t> starts;  // of the characters
-  for (size_t i = 0; i < text.bytes.size(); ++i) {
-    if ((static_cast<uint8_t>(text.bytes[i]) & 0xC0u) != 0x80u) starts.push_back(i);
+  for (size_t i = 0; i < text.size(); i += utf8::first(std::string_view(text).substr(i)).bytes) {
+    starts.push_back(i);
   }
-  starts.push_back(text.bytes.size());
+  starts.push_back(text.size());
   std::string result;
-  int64_t at = extent.start;
-  for (size_t i = 0; i < extent.count; ++i) {
-    const auto place = static_cast<size_t>(at);
-    result.append(text.bytes, starts[place], starts[place + 1] - starts[place]);
-    if (i + 1 < extent.count) at += extent.step;
+  for (const size_t place : places) {
+    result.append(text, starts[place], starts[place + 1] - starts[place]);
   }
   return result;
 }
@@ -277,30 +225,39 @@ Value sliced(Runtime& runtime, const Value& value, const Value& start, const Val
   if (value.is(Kind::string)) {
     const Text& text = value.text();
     runtime.bytes(text.bytes.size());
-    const auto length = static_cast<int64_t>(text.length);
-    return Value(sliced_text(text, extent(runtime, length, start, stop, step)), text.escaped);
+    const auto places = slice_places(runtime, text.length, start, stop, step);
+    return Value(sliced_text(text.bytes, places), text.escaped);
   }
-  if (const auto range = value.as<Range>()) {
-    const Extent part = extent(runtime, static_cast<int64_t>(range->count), start, stop, step);
-    const int64_t first = range->start + part.start * range->step;
-    const int64_t stride = part.step * range->step;
-    return make_range(first, first + static_cast<int64_t>(part.count) * stride, stride);
-  }
-  if (!value.is(Kind::sequence)) {
+  if (!is_indexable(value)) {
     runtime.fail("'{}' object is not subscriptable with a slice", type_name(value));
   }
   const Values& all = value.items();
-  const Extent part = extent(runtime, static_cast<int64_t>(all.size()), start, stop, step);
-  runtime.step(part.count / 4);
   Values items;
-  items.reserve(part.count);
-  int64_t at = part.start;
-  for (size_t i = 0; i < part.count; ++i) {
-    items.push_back(all[static_cast<size_t>(at)]);
-    if (i + 1 < part.count) at += part.step;
+  for (const size_t place : slice_places(runtime, all.size(), start, stop, step)) {
+    items.push_back(all[place]);
   }
-  return new_sequence(runtime, std::move(items),
-                      is_list(value) ? SequenceKind::list : SequenceKind::tuple);
+  return new_sequence(runtime, std::move(items), value.sequence().kind);
+}
+
+std::string replaced(Runtime& runtime, std::string_view text, std::string_view from,
+                     std::string_view to, int64_t limit) {
+  std::string out;
+  size_t at = 0;
+  for (int64_t done = 0; limit < 0 || done < limit; ++done) {
+    // An empty `from` matches before every character and at the end.
+    const size_t found =
+        from.empty() && done > 0
+            ? (at < text.size() ? at + utf8::first(text.substr(at)).bytes : text.npos)
+            : text.find(from, at);
+    if (found == text.npos) break;
+    out.append(text, at, found - at);
+    out += to;
+    at = found + from.size();
+    if (out.size() > runtime.limits().output_bytes) runtime.bytes(out.size());
+  }
+  out.append(text, at);
+  runtime.bytes(out.size());
+  return out;
 }
 
 }  // namespace fovea::jinja

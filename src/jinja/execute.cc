@@ -1,36 +1,24 @@
 #include <algorithm>
 
-#include "jinja/filters.h"
 #include "jinja/interpreter.h"
-#include "jinja/loop.h"
-#include "jinja/macro.h"
 
 namespace fovea::jinja {
 
-Interpreter::Interpreter(const ChatTemplate::Program& program,
-                         std::shared_ptr<const Dict> variables, const RenderLimits& limits,
-                         const std::function<std::tm()>& now)
-    : Runtime(program.name, limits),
-      program_(program),
-      variables_(std::move(variables)),
-      now_(now) {}
+Interpreter::Interpreter(const ChatTemplate::Program& program, const Dict& variables,
+                         const RenderLimits& limits, const std::function<std::tm()>& now)
+    : Runtime(program.name, limits), program_(program), variables_(variables), now_(now) {}
 
-// Values that hold one another in a circle would stay: every circle goes through a namespace or an
-// activation.
+// Values that refer to one another in a cycle would stay: each cycle has a namespace or a captured
+// scope.
 Interpreter::~Interpreter() {
   for (const auto& each : namespaces_) each->values = nullptr;
-  for (Activation& each : kept_) std::fill(each.slots.begin(), each.slots.end(), Value());
+  for (const ScopePointer& each : captured_) each->variables.clear();
 }
 
 ChatTemplate::Result Interpreter::run() {
-  ChatTemplate::Result result;
-  out_ = &result.text;
-  activation_ = &kept_.emplace_back(Activation{nullptr, {}});
-  activation_->slots.resize(static_cast<size_t>(program_.root.slots));
-  enter(program_.root.scope);
+  result_.assistant.emplace();
   execute(program_.body);
-  if (!program_.untraceable) result.assistant = std::move(assistant_);
-  return result;
+  return std::move(result_);
 }
 
 std::tm Interpreter::now() const {
@@ -45,36 +33,8 @@ std::shared_ptr<Namespace> Interpreter::make_namespace() {
   return namespaces_.emplace_back(std::make_shared<Namespace>());
 }
 
-Value& Interpreter::variable(Slot slot) {
-  Activation* at = activation_;
-  for (int up = slot.up; up > 0; --up) at = at->outer;
-  return at->slots[static_cast<size_t>(slot.index)];
-}
-
-void Interpreter::enter(const Scope& scope) {
-  step(scope.loads.size() / 4);
-  for (const Load& load : scope.loads) {
-    Value value;
-    if (load.kind == Load::Kind::alias) {
-      value = variable(load.source);
-    } else if (load.kind == Load::Kind::resolve) {
-      const Value* given = variables_->find(load.name);
-      value = given ? *given : find_global(load.name);
-    }
-    activation_->slots[static_cast<size_t>(load.target)] = std::move(value);
-  }
-}
-
-void Interpreter::leave(const Scope& scope) {
-  for (const Load& load : scope.loads) {
-    activation_->slots[static_cast<size_t>(load.target)] = Value();
-  }
-}
-
 void Interpreter::write(std::string_view text) {
-  if (text.size() > limits().output_bytes - std::min(out_->size(), limits().output_bytes)) {
-    bytes(out_->size() + text.size());
-  }
+  if (out_->size() + text.size() > limits().output_bytes) bytes(out_->size() + text.size());
   bytes(text.size());
   out_->append(text);
 }
@@ -85,7 +45,8 @@ void Interpreter::write(const Value& value) {
 }
 
 Flow Interpreter::execute(const Body& body) {
-  const Deeper deeper(*this);
+  const Level guard(depth_);
+  check_depth();
   for (const Statement& node : body) {
     step();
     place = node.place;
@@ -100,12 +61,11 @@ Flow Interpreter::execute(const Statement& node) {
     case StatementKind::output: write(evaluate(*node.value)); break;
     case StatementKind::choice: return choose(node);
     case StatementKind::loop: return loop(node);
-    case StatementKind::set: set(node); break;
-    case StatementKind::set_block: return set_block(node);
-    case StatementKind::macro: define_macro(node); break;
+    case StatementKind::set: assign(*node.target, evaluate(*node.value)); break;
+    case StatementKind::set_block:
+    case StatementKind::filter: return block(node);
+    case StatementKind::macro: scope_->variables[node.name] = make_macro(node); break;
     case StatementKind::call: call_block(node); break;
-    case StatementKind::filter: return filter_block(node);
-    case StatementKind::with: return with(node);
     case StatementKind::generation: generation(node); break;
     case StatementKind::leave: return Flow::leave;
     case StatementKind::next: return Flow::next;
@@ -115,55 +75,149 @@ Flow Interpreter::execute(const Statement& node) {
 
 Flow Interpreter::choose(const Statement& node) {
   for (const Branch& branch : node.branches) {
-    if (!branch.test || truth(*this, evaluate(*branch.test))) return execute(branch.body);
+    if (!branch.test || truth(evaluate(*branch.test))) return execute(branch.body);
   }
   return Flow::on;
 }
 
-Flow Interpreter::loop(const Statement& node) {
-  const Value over = evaluate(*node.value);
-  place = node.place;
-  Value filtered = over;
-  if (node.condition) filtered = condition_iterator(*this, *node.condition, activation_, over);
-  std::shared_ptr<Loop> loop = std::make_shared<Loop>(*this, filtered);
-  if (node.loop_slot >= 0)
-    activation_->slots[static_cast<size_t>(node.loop_slot)] =
-        Value(std::static_pointer_cast<Object>(loop));
-  bool completed = false;  // as in Jinja, a body that ends with continue does not count
-  for (Value item; loop->advance(*this, item);) {
-    step();
-    assign(*node.target, item);
-    enter(node.scope);
-    const Flow flow = execute(node.body);
-    if (flow == Flow::leave) break;
-    if (flow == Flow::on) completed = true;
-  }
-  leave(node.scope);
-  if (completed || node.otherwise.empty()) return Flow::on;
-  enter(node.otherwise_scope);
-  const Flow flow = execute(node.otherwise);
-  leave(node.otherwise_scope);
+Flow Interpreter::in_new_scope(const Body& body) {
+  const ScopePointer outer = scope_;
+  scope_ = std::make_shared<Scope>(Scope{outer, {}});
+  const Flow flow = execute(body);
+  scope_ = outer;
   return flow;
 }
 
-void Interpreter::set(const Statement& node) {
-  check_references(*node.target);
-  const Value value = evaluate(*node.value);
+// Evaluated in a scope of its own, which sees the outer variables as they are when it is asked.
+bool Interpreter::meets_condition(const Statement& loop, const ScopePointer& outer,
+                                  const Value& item) {
+  const Position from = place;
+  const ScopePointer inner = std::exchange(scope_, std::make_shared<Scope>(Scope{outer, {}}));
+  assign(*loop.target, item);
+  const bool holds = truth(evaluate(*loop.test));
+  scope_ = inner;
+  place = from;
+  return holds;
+}
+
+namespace {
+
+// The items of a loop, and its `loop` variable.
+class Loop : public Object {
+ public:
+  // `accepts` is the condition of the loop, evaluated when an item is needed; may be empty.
+  Loop(Value items, std::function<bool(const Value&)> accepts)
+      : items_(std::move(items)), accepts_(std::move(accepts)) {}
+
+  bool advance(Value& item);
+
+  std::string type() const override { return "LoopContext"; }
+  Value attribute(Interpreter& interpreter, std::string_view name) override;
+  int depth() const override { return 1 + items_.depth(); }
+
+ private:
+  bool peek();
+  int64_t length(Interpreter& interpreter);
+
+  Value items_;  // a sequence
+  std::function<bool(const Value&)> accepts_;
+  size_t at_ = 0;
+  int64_t index_ = -1;
+  bool testing_ = false;            // the condition is being evaluated
+  Value before_, current_, after_;  // missing if there is none
+};
+
+bool Loop::peek() {
+  while (after_.is(Kind::missing) && at_ < items_.items().size()) {
+    const Value item = items_.items()[at_++];
+    testing_ = true;
+    if (!accepts_ || accepts_(item)) after_ = item;
+    testing_ = false;
+  }
+  return !after_.is(Kind::missing);
+}
+
+bool Loop::advance(Value& item) {
+  if (!peek()) return false;
+  ++index_;
+  before_ = std::exchange(current_, std::exchange(after_, Value()));
+  item = current_;
+  return true;
+}
+
+int64_t Loop::length(Interpreter& interpreter) {
+  if (accepts_) {  // the rest becomes the items that meet the condition
+    Values rest;
+    for (; peek(); after_ = Value()) rest.push_back(after_);
+    items_ = new_sequence(interpreter, std::move(rest));
+    at_ = 0;
+    accepts_ = nullptr;
+  }
+  const size_t rest = items_.items().size() - at_ + (after_.is(Kind::missing) ? 0 : 1);
+  return index_ + 1 + static_cast<int64_t>(rest);
+}
+
+Value Loop::attribute(Interpreter& interpreter, std::string_view name) {
+  if (testing_) interpreter.fail("loop.{} is read by the condition of the loop", name);
+  if (name == "index") return Value(index_ + 1);
+  if (name == "index0") return Value(index_);
+  if (name == "first") return Value(index_ == 0);
+  if (name == "last") return Value(!peek());
+  if (name == "length") return Value(length(interpreter));
+  if (name == "revindex") return Value(length(interpreter) - index_);
+  if (name == "revindex0") return Value(length(interpreter) - index_ - 1);
+  if (name == "previtem") {
+    return index_ == 0 ? Value::undefined("there is no previous item") : before_;
+  }
+  if (name == "nextitem") return peek() ? after_ : Value::undefined("there is no next item");
+  if (name == "cycle" || name == "changed" || name == "depth" || name == "depth0") {
+    interpreter.unsupported("loop.{} is not supported", name);
+  }
+  return Value();
+}
+
+}  // namespace
+
+Flow Interpreter::loop(const Statement& node) {
+  const Value over = evaluate(*node.value);
   place = node.place;
-  assign(*node.target, value);
+  std::function<bool(const Value&)> accepts;
+  if (node.test) {
+    captured_.push_back(scope_);
+    accepts = [this, &node, outer = scope_](const Value& item) {
+      return meets_condition(node, outer, item);
+    };
+  }
+  const Value items = over.is(Kind::sequence) ? over : new_sequence(*this, to_list(*this, over));
+  const auto loop = std::make_shared<Loop>(items, accepts);
+  const ScopePointer outer = scope_;
+  bool completed = false;  // as in Jinja, a round that ends with continue does not count
+  for (Value item; loop->advance(item);) {
+    step();
+    scope_ = std::make_shared<Scope>(Scope{outer, {}});
+    scope_->variables["loop"] = Value(std::static_pointer_cast<Object>(loop));
+    assign(*node.target, item);
+    const Flow flow = execute(node.body);
+    scope_ = outer;
+    if (flow == Flow::leave) break;
+    if (flow == Flow::on) completed = true;
+  }
+  return completed ? Flow::on : in_new_scope(node.otherwise);
 }
 
 void Interpreter::assign(const Expression& target, const Value& value) {
   if (target.kind == ExpressionKind::name) {
-    variable(target.slot) = value;
+    scope_->variables[target.name] = value;
     return;
   }
   if (target.kind == ExpressionKind::reference) {
+    const Value holder = evaluate_name(target.children[0]->name);
+    auto* const space = holder.as<Namespace>();
+    if (!space) fail("cannot assign attribute on non-namespace object");
     if (target.name.starts_with('_')) {
-      fail("the attribute {} of a namespace; expected a name without an underscore in front",
+      fail("the attribute {} of a namespace; expected a name that does not start with _",
            target.name);
     }
-    const auto space = variable(target.children[0]->slot).as<Namespace>();
     space->values->set(*this, Value(target.name), value);
     return;
   }
@@ -174,127 +228,117 @@ void Interpreter::assign(const Expression& target, const Value& value) {
   for (size_t i = 0; i < items.size(); ++i) assign(*target.children[i], items[i]);
 }
 
-void Interpreter::check_references(const Expression& target) {
-  if (target.kind == ExpressionKind::tuple) {
-    for (const auto& child : target.children) check_references(*child);
-  } else if (target.kind == ExpressionKind::reference &&
-             !variable(target.children[0]->slot).as<Namespace>()) {
-    fail("cannot assign attribute on non-namespace object");
-  }
-}
-
-Flow Interpreter::buffered(const Body& body, std::string& text) {
-  std::string* const outer = std::exchange(out_, &text);
-  const Flow flow = execute(body);
-  out_ = outer;
-  return flow;
-}
-
-Flow Interpreter::set_block(const Statement& node) {
-  enter(node.scope);
+// {% set x %} and {% filter x %}.
+Flow Interpreter::block(const Statement& node) {
   std::string text;
-  if (const Flow flow = buffered(node.body, text); flow != Flow::on) return flow;
-  place = node.place;
+  std::string* const outer = std::exchange(out_, &text);
+  const Flow flow = in_new_scope(node.body);
+  out_ = outer;
+  if (flow != Flow::on) return flow;
   Value value(std::move(text));
   if (node.value) {
     block_text_ = &value;
     value = evaluate(*node.value);
   }
   place = node.place;
-  check_references(*node.target);
-  assign(*node.target, value);
-  leave(node.scope);
-  return Flow::on;
-}
-
-Flow Interpreter::filter_block(const Statement& node) {
-  enter(node.scope);
-  std::string text;
-  if (const Flow flow = buffered(node.body, text); flow != Flow::on) return flow;
-  const Value value(std::move(text));
-  block_text_ = &value;
-  write(evaluate(*node.value));
-  leave(node.scope);
-  return Flow::on;
-}
-
-Flow Interpreter::with(const Statement& node) {
-  enter(node.scope);
-  for (size_t i = 0; i < node.targets.size(); ++i) {
-    assign(*node.targets[i], evaluate(*node.values[i]));
+  if (node.kind == StatementKind::filter) {
+    write(value);
+  } else {
+    assign(*node.target, value);
   }
-  const Flow flow = execute(node.body);
-  leave(node.scope);
-  return flow;
+  return Flow::on;
 }
 
-void Interpreter::define_macro(const Statement& node) {
-  assign(*node.target, make_macro(node, activation_));
+// As in transformers, what is set inside stays inside. The place of the text is known unless it
+// goes to a macro or a block first.
+void Interpreter::generation(const Statement& node) {
+  const bool known = out_ == &result_.text && result_.assistant;
+  if (!known) result_.assistant.reset();
+  const size_t span = known ? result_.assistant->size() : 0;
+  if (known) result_.assistant->push_back({out_->size(), out_->size()});
+  in_new_scope(node.body);
+  if (known && result_.assistant) (*result_.assistant)[span].end = out_->size();
+}
+
+namespace {
+
+class Macro : public Object {
+ public:
+  Macro(const Statement& node, ScopePointer outer) : node_(node), outer_(std::move(outer)) {}
+  std::string type() const override { return "Macro"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter& interpreter, Arguments&& arguments) override {
+    return interpreter.invoke(node_, outer_, std::move(arguments));
+  }
+
+ private:
+  const Statement& node_;
+  ScopePointer outer_;
+};
+
+}  // namespace
+
+Value Interpreter::make_macro(const Statement& node) {
+  captured_.push_back(scope_);
+  return Value(std::shared_ptr<Object>(std::make_shared<Macro>(node, scope_)));
 }
 
 void Interpreter::call_block(const Statement& node) {
-  const Expression& called = *node.value;
-  const Value callee = evaluate(*called.children[0]);
-  Arguments arguments = evaluate_arguments(called, {});
-  arguments.named.emplace_back("caller", make_macro(node, activation_));
+  const Value callee = evaluate(*node.value->children[0]);
+  Arguments arguments = evaluate_arguments(*node.value);
+  arguments.named.emplace_back("caller", make_macro(node));
   place = node.place;
   write(call(callee, std::move(arguments)));
 }
 
-// A function of its own, as in transformers: what it sets stays inside.
-void Interpreter::generation(const Statement& node) {
-  const size_t begin = out_->size();
-  const Value text = invoke(*node.function, node.body, activation_, {});
-  write(text);
-  if (node.known_place) assistant_.push_back({begin, out_->size()});
-}
-
-Activation* Interpreter::activate(const Function& function, Activation* outer) {
-  Activation* made = &kept_.emplace_back(Activation{outer, {}});
-  made->slots.resize(static_cast<size_t>(function.slots));
-  return made;
-}
-
-void Interpreter::enter_in(Activation& activation, const Scope& scope) {
-  Activation* const before = std::exchange(activation_, &activation);
-  enter(scope);
-  activation_ = before;
-}
-
-Value Interpreter::evaluate_in(Activation& activation, const Expression& node) {
-  Activation* const before = std::exchange(activation_, &activation);
-  Value value = evaluate(node);
-  activation_ = before;
-  return value;
-}
-
-void Interpreter::assign_in(Activation& activation, const Expression& target, const Value& value) {
-  Activation* const before = std::exchange(activation_, &activation);
-  assign(target, value);
-  activation_ = before;
-}
-
-// The text that a function's body renders.
-Value Interpreter::invoke(const Function& function, const Body& body, Activation* outer,
-                          const std::function<void(Activation&)>& fill) {
+Value Interpreter::invoke(const Statement& macro, const ScopePointer& outer,
+                          Arguments&& arguments) {
   if (calls_ == limits().calls) {
     fail("macros call one another too deeply; expected at most {} calls", limits().calls);
   }
-  const Position from = place;
   ++calls_;
-  step(static_cast<size_t>(function.slots) / 4);
-  Activation own{outer, {}};
-  Activation* const made = function.captured ? activate(function, outer) : &own;
-  made->slots.resize(static_cast<size_t>(function.slots));
-  Activation* const before = std::exchange(activation_, made);
-  enter(function.scope);
-  if (fill) fill(*made);
+  const Position from = place;
+  const ScopePointer callers = std::exchange(scope_, std::make_shared<Scope>(Scope{outer, {}}));
+  bind(macro.function, macro.name, arguments);
   std::string text;
-  buffered(body, text);
-  activation_ = before;
-  --calls_;
+  std::string* const outer_text = std::exchange(out_, &text);
+  execute(macro.body);
+  out_ = outer_text;
+  scope_ = callers;
   place = from;
+  --calls_;
   return Value(std::move(text));
+}
+
+// Sets the parameters of a macro: first by place, then by name, then from the defaults.
+void Interpreter::bind(const Function& function, std::string_view macro, Arguments& arguments) {
+  const std::vector<std::string>& names = function.parameters;
+  if (arguments.positional.size() > names.size()) {
+    fail("macro '{}' takes at most {} arguments; {} were given", macro, names.size(),
+         arguments.positional.size());
+  }
+  auto& variables = scope_->variables;
+  step(names.size() / 4);
+  for (const std::string& name : names) variables[name] = Value();
+  if (function.uses_caller) variables["caller"] = Value::undefined("No caller defined");
+  for (size_t i = 0; i < arguments.positional.size(); ++i) {
+    variables[names[i]] = std::move(arguments.positional[i]);
+  }
+  for (auto& [name, value] : arguments.named) {
+    const auto found = variables.find(name);
+    const bool is_caller = name == "caller" && function.uses_caller;
+    if (found == variables.end() || (!found->second.is(Kind::missing) && !is_caller)) {
+      fail("macro '{}' takes no keyword argument '{}'", macro, name);
+    }
+    found->second = std::move(value);
+  }
+  const size_t required = names.size() - function.defaults.size();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!variables[names[i]].is(Kind::missing)) continue;
+    variables[names[i]] =
+        i < required ? Value::undefined(fmt::format("parameter '{}' was not provided", names[i]))
+                     : evaluate(*function.defaults[i - required]);
+  }
 }
 
 }  // namespace fovea::jinja

@@ -1,18 +1,40 @@
 #include <algorithm>
-#include <array>
-#include <optional>
+#include <unordered_set>
 
+#include "jinja/builtins.h"
 #include "jinja/parser.h"
 
 namespace fovea::jinja {
+namespace {
 
-using enum ExpressionKind;
+using E = ExpressionKind;
 
-void Parser::deepen(Expression& node, const Pointer& child) {
-  if (child) node.depth = std::max(node.depth, child->depth + 1);
+std::vector<ExpressionPointer> all(auto&&... nodes) {
+  std::vector<ExpressionPointer> result;
+  (result.push_back(std::move(nodes)), ...);
+  return result;
 }
 
-void Parser::finish(const Expression& node) const {
+// The levels of precedence, the loosest first.
+constexpr int kNot = 2, kComparison = 3, kUnary = 7;
+
+struct Operator {
+  std::string_view symbol;
+  ExpressionKind kind;
+  int level;
+};
+constexpr Operator kOperators[] = {
+    {"or", E::logical_or, 0}, {"and", E::logical_and, 1},  {"==", E::equal, 3},
+    {"!=", E::not_equal, 3},  {"<", E::less, 3},           {"<=", E::less_equal, 3},
+    {">", E::greater, 3},     {">=", E::greater_equal, 3}, {"in", E::in, 3},
+    {"+", E::add, 4},         {"-", E::subtract, 4},       {"~", E::concat, 5},
+    {"*", E::multiply, 6},    {"/", E::divide, 6},         {"//", E::floor_divide, 6},
+    {"%", E::modulo, 6}};
+
+}  // namespace
+
+void Parser::deepen(Expression& node, const Pointer& child) const {
+  if (child) node.depth = std::max(node.depth, child->depth + 1);
   if (node.depth > kExpressionDepth) {
     refuse_at(node.place,
               fmt::format("an expression of more than {} levels; expected a shorter one",
@@ -27,170 +49,71 @@ Parser::Pointer Parser::make(ExpressionKind kind, Position place,
   node->place = place;
   node->children = std::move(children);
   for (const Pointer& child : node->children) deepen(*node, child);
-  finish(*node);
   return node;
 }
 
-namespace {
-
-std::vector<ExpressionPointer> all(auto&&... nodes) {
-  std::vector<ExpressionPointer> result;
-  (result.push_back(std::move(nodes)), ...);
-  return result;
-}
-
-}  // namespace
-
-bool Parser::ends_tuple(std::initializer_list<std::string_view> ends) const {
-  const TokenType type = token().type;
-  if (type == TokenType::variable_end || type == TokenType::block_end || is_symbol(")"))
-    return true;
-  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return is_name(end); });
-}
-
-// One expression, or several with commas between.
-Parser::Pointer Parser::tuple(bool conditional, std::initializer_list<std::string_view> ends,
-                              bool in_brackets) {
+// One item, or several with commas between.
+Parser::Pointer Parser::tuple_of(Pointer (Parser::*item)(), std::string_view end) {
+  const auto ended = [&] {
+    const TokenType type = token().type;
+    return type == TokenType::variable_end || type == TokenType::block_end || is_symbol(")") ||
+           is_name(end);
+  };
   const Position place = token().place;
   std::vector<Pointer> items;
-  bool several = false;
-  while (!ends_tuple(ends)) {
-    items.push_back(conditional ? expression() : disjunction());
+  bool several = is_symbol(")");  // () is the empty tuple
+  while (!ended()) {
+    items.push_back((this->*item)());
     if (!skip_symbol(",")) break;
     several = true;
   }
-  if (!several && !items.empty()) return std::move(items[0]);
-  if (!several && !in_brackets) refuse("expected an expression");
-  return make(ExpressionKind::tuple, place, std::move(items));
-}
-
-Parser::Pointer Parser::targets(std::initializer_list<std::string_view> ends, bool references) {
-  const Position place = token().place;
-  std::vector<Pointer> items;
-  bool several = false;
-  while (!ends_tuple(ends)) {
-    items.push_back(primary(references));
-    if (!skip_symbol(",")) break;
-    several = true;
-  }
-  if (!several && items.empty()) refuse("expected the name of a variable");
-  return several ? make(ExpressionKind::tuple, place, std::move(items)) : std::move(items[0]);
+  if (!several && items.empty()) refuse("expected an expression");
+  return several ? make(E::tuple, place, std::move(items)) : std::move(items[0]);
 }
 
 Parser::Pointer Parser::expression() {
-  const Nested nested(*this);
-  Pointer node = disjunction();
+  const Level guard = nested();
+  const size_t known = unknown_.size();
+  Pointer node = binary(0);
   while (is_name("if")) {
     const Position place = take().place;
-    Pointer condition = disjunction();
+    Pointer condition = binary(0);
     Pointer otherwise = skip_name("else") ? expression() : nullptr;
-    node = make(conditional, place, all(condition, node, otherwise));
+    node = make(E::conditional, place, all(condition, node, otherwise));
+    unknown_.resize(known);
   }
   return node;
 }
 
-Parser::Pointer Parser::disjunction() {
-  Pointer node = conjunction();
-  while (is_name("or")) {
+// Operators of a level and those that bind more tightly.
+Parser::Pointer Parser::binary(int level) {
+  if (level == kUnary) return unary();
+  if (level == kNot && is_name("not")) {
+    const Level guard = nested();
     const Position place = take().place;
-    Pointer right = conjunction();
-    node = make(logical_or, place, all(node, right));
+    Pointer inner = binary(kNot);
+    return make(E::logical_not, place, all(inner));
   }
-  return node;
-}
-
-Parser::Pointer Parser::conjunction() {
-  Pointer node = negation();
-  while (is_name("and")) {
-    const Position place = take().place;
-    Pointer right = negation();
-    node = make(logical_and, place, all(node, right));
-  }
-  return node;
-}
-
-Parser::Pointer Parser::negation() {
-  if (!is_name("not")) return comparison();
-  const Nested nested(*this);
-  const Position place = take().place;
-  Pointer inner = negation();
-  return make(logical_not, place, all(inner));
-}
-
-Parser::Pointer Parser::comparison() {
-  constexpr std::array<std::pair<std::string_view, Comparison>, 6> symbols = {{
-      {"==", Comparison::equal},
-      {"!=", Comparison::not_equal},
-      {"<", Comparison::less},
-      {"<=", Comparison::less_equal},
-      {">", Comparison::greater},
-      {">=", Comparison::greater_equal},
-  }};
-  const Position place = token().place;
-  std::vector<Pointer> operands;
-  operands.push_back(sum());
-  std::vector<Comparison> operators;
-  while (true) {
-    const auto symbol = std::find_if(symbols.begin(), symbols.end(),
-                                     [&](const auto& entry) { return is_symbol(entry.first); });
-    if (symbol != symbols.end()) {
-      operators.push_back(symbol->second);
-    } else if (is_name("in")) {
-      operators.push_back(Comparison::in);
-    } else if (is_name("not") && is_name("in", 1)) {
-      operators.push_back(Comparison::not_in);
-      take();
-    } else {
-      break;
+  const auto next = [&]() -> const Operator* {
+    const bool negated = is_name("not") && is(TokenType::name, "in", 1);
+    if (token().type != TokenType::symbol && token().type != TokenType::name) return nullptr;
+    const std::string_view text = negated ? "in" : std::string_view(token().text);
+    for (const Operator& each : kOperators) {
+      if (each.level == level && each.symbol == text) return &each;
     }
+    return nullptr;
+  };
+  Pointer node = binary(level + 1);
+  while (const Operator* found = next()) {
+    const Position place = token().place;
+    const bool negated = skip_name("not");
     take();
-    operands.push_back(sum());
-  }
-  if (operators.empty()) return std::move(operands[0]);
-  Pointer node = make(compare, place, std::move(operands));
-  node->operators = std::move(operators);
-  return node;
-}
-
-Parser::Pointer Parser::sum() {
-  Pointer node = concatenation();
-  while (is_symbol("+") || is_symbol("-")) {
-    const LexedToken sign = take();
-    Pointer right = concatenation();
-    node = make(sign.text == "+" ? add : subtract, sign.place, all(node, right));
-  }
-  return node;
-}
-
-Parser::Pointer Parser::concatenation() {
-  const Position place = token().place;
-  std::vector<Pointer> parts;
-  do {
-    parts.push_back(product());
-  } while (skip_symbol("~"));
-  return parts.size() == 1 ? std::move(parts[0]) : make(concat, place, std::move(parts));
-}
-
-Parser::Pointer Parser::product() {
-  Pointer node = power();
-  while (is_symbol("*") || is_symbol("/") || is_symbol("//") || is_symbol("%")) {
-    const LexedToken sign = take();
-    Pointer right = power();
-    const ExpressionKind kind = sign.text == "*"    ? multiply
-                                : sign.text == "/"  ? divide
-                                : sign.text == "//" ? floor_divide
-                                                    : modulo;
-    node = make(kind, sign.place, all(node, right));
-  }
-  return node;
-}
-
-Parser::Pointer Parser::power() {
-  Pointer node = unary();
-  while (is_symbol("**")) {
-    const Position place = take().place;
-    Pointer right = unary();
-    node = make(ExpressionKind::power, place, all(node, right));
+    Pointer right = binary(level + 1);
+    node = make(negated ? E::not_in : found->kind, place, all(node, right));
+    if (level == kComparison && next()) {
+      refuse_at(token().place, "a chain of comparisons is not supported; expected `and` between",
+                ErrorKind::Unsupported);
+    }
   }
   return node;
 }
@@ -198,125 +121,139 @@ Parser::Pointer Parser::power() {
 Parser::Pointer Parser::unary(bool filters) {
   Pointer node;
   if (is_symbol("-") || is_symbol("+")) {
-    const Nested nested(*this);
+    const Level guard = nested();
     const LexedToken sign = take();
     Pointer inner = unary(false);
-    node = make(sign.text == "-" ? negative : positive, sign.place, all(inner));
+    node = make(sign.text == "-" ? E::negative : E::positive, sign.place, all(inner));
   } else {
     node = primary();
   }
-  node = postfix(std::move(node));
-  return filters ? filtered(std::move(node)) : std::move(node);
+  node = postfix(std::move(node), filters);
+  if (is_symbol("**")) {
+    refuse_at(token().place, "the operator ** is not supported", ErrorKind::Unsupported);
+  }
+  return node;
 }
 
-Parser::Pointer Parser::named(const LexedToken& name, bool references) {
+Parser::Pointer Parser::named() {
+  const LexedToken name = take();
   const std::string& text = name.text;
-  Pointer node = make(constant, name.place);
+  Pointer node = make(E::constant, name.place);
   if (text == "true" || text == "True" || text == "false" || text == "False") {
     node->value = Value(text == "true" || text == "True");
   } else if (text == "none" || text == "None") {
     node->value = Value::none();
-  } else if (references && skip_symbol(".")) {
-    node->kind = ExpressionKind::name;
-    node->name = text;
-    node = make(reference, name.place, all(node));
-    node->name = take_name("the name of an attribute");
   } else {
-    node->kind = ExpressionKind::name;
+    if (functions_ > 0 && (text == "varargs" || text == "kwargs")) {
+      refuse_at(name.place, fmt::format("{} of a macro is not supported", text),
+                ErrorKind::Unsupported);
+    }
+    uses_caller_ = uses_caller_ || text == "caller";
+    node->kind = E::name;
     node->name = text;
   }
   return node;
 }
 
-Parser::Pointer Parser::primary(bool references) {
-  const LexedToken& next = token();
-  const Position place = next.place;
-  if (next.type == TokenType::name) return named(take(), references);
-  if (next.type == TokenType::string) {
-    std::string text;
-    while (token().type == TokenType::string) text += take().value.bytes();
-    Pointer node = make(constant, place);
-    node->value = Value(std::move(text));
-    return node;
-  }
-  if (next.type == TokenType::number) {
-    Pointer node = make(constant, place);
+Parser::Pointer Parser::primary() {
+  const TokenType type = token().type;
+  if (type == TokenType::name) return named();
+  if (type == TokenType::number || type == TokenType::string) {
+    Pointer node = make(E::constant, token().place);
     node->value = take().value;
+    while (type == TokenType::string && token().type == TokenType::string) {
+      node->value = Value(node->value.bytes() + take().value.bytes());
+    }
     return node;
   }
-  if (is_symbol("[")) return list();
-  if (is_symbol("{")) return dict();
+  if (is_symbol("[") || is_symbol("{")) return list_or_dict();
   if (!is_symbol("(")) refuse("expected an expression");
-  const Nested nested(*this);
+  const Level guard = nested();
   take();
-  Pointer node = tuple(true, {}, true);
+  Pointer node = tuple();
   expect_symbol(")");
   return node;
 }
 
-Parser::Pointer Parser::list() {
-  const Nested nested(*this);
-  const Position place = take().place;
+Parser::Pointer Parser::list_or_dict() {
+  const Level guard = nested();
+  const LexedToken open = take();
+  const bool is_dict = open.text == "{";
+  const std::string_view end = is_dict ? "}" : "]";
   std::vector<Pointer> items;
-  while (!is_symbol("]")) {
+  while (!is_symbol(end)) {
     if (!items.empty()) expect_symbol(",");
-    if (is_symbol("]")) break;
+    if (is_symbol(end)) break;
     items.push_back(expression());
-  }
-  expect_symbol("]");
-  return make(ExpressionKind::list, place, std::move(items));
-}
-
-Parser::Pointer Parser::dict() {
-  const Nested nested(*this);
-  const Position place = take().place;
-  std::vector<Pointer> items;
-  while (!is_symbol("}")) {
-    if (!items.empty()) expect_symbol(",");
-    if (is_symbol("}")) break;
-    items.push_back(expression());
+    if (!is_dict) continue;
     expect_symbol(":");
     items.push_back(expression());
   }
-  expect_symbol("}");
-  return make(ExpressionKind::dict, place, std::move(items));
+  expect_symbol(end);
+  return make(is_dict ? E::dict : E::list, open.place, std::move(items));
 }
 
-Parser::Pointer Parser::postfix(Pointer node) {
+// What is assigned to: a name, ns.name or several of them in brackets.
+Parser::Pointer Parser::loop_target() {
+  const Position place = token().place;
+  if (skip_symbol("(")) {
+    Pointer node = tuple_of(&Parser::loop_target);
+    expect_symbol(")");
+    return node;
+  }
+  Pointer node = primary();
+  if (node->kind != E::name) {
+    refuse_at(place, "cannot be assigned to; expected the name of a variable");
+  }
+  if (node->name == "loop" && loops_ > 0) {
+    refuse_at(place, "the variable loop cannot be assigned to in a loop");
+  }
+  return node;
+}
+
+Parser::Pointer Parser::target() {
+  const Position place = token().place;
+  Pointer node = loop_target();
+  if (node->kind == E::name && skip_symbol(".")) {
+    node = make(E::reference, place, all(node));
+    node->name = take_name("the name of an attribute");
+  }
+  return node;
+}
+
+// What may follow an expression: .name, [index], (arguments), and | filter and `is` test.
+Parser::Pointer Parser::postfix(Pointer node, bool filters) {
   while (true) {
     if (is_symbol(".") || is_symbol("[")) {
       node = subscript(std::move(node));
     } else if (is_symbol("(")) {
-      const Position place = token().place;
-      node = make(call, place, all(node));
+      node = make(E::call, token().place, all(node));
       arguments(*node);
     } else {
-      return node;
+      break;
     }
   }
-}
-
-Parser::Pointer Parser::filtered(Pointer node) {
-  while (true) {
+  while (filters) {
     if (is_symbol("|")) {
-      node = filter(std::move(node), false);
+      take();
+      node = filter(std::move(node));
     } else if (is_name("is")) {
       node = test(std::move(node));
     } else if (is_symbol("(")) {
-      const Position place = token().place;
-      node = make(call, place, all(node));
+      node = make(E::call, token().place, all(node));
       arguments(*node);
     } else {
-      return node;
+      break;
     }
   }
+  return node;
 }
 
 Parser::Pointer Parser::subscript(Pointer node) {
   const LexedToken open = take();
-  if (open.text == "[") return subscripted(std::move(node), open.place);
+  if (open.text == "[") return index_or_slice(std::move(node), open.place);
   if (token().type == TokenType::name) {
-    node = make(attribute, open.place, all(node));
+    node = make(E::attribute, open.place, all(node));
     node->name = take().text;
     return node;
   }
@@ -324,54 +261,46 @@ Parser::Pointer Parser::subscript(Pointer node) {
     refuse("expected a name or an integer");
   }
   Pointer index = primary();
-  return make(item, open.place, all(node, index));
+  return make(E::item, open.place, all(node, index));
 }
 
-Parser::Pointer Parser::subscripted(Pointer node, Position place) {
-  const Nested nested(*this);
-  std::vector<Pointer> parts;
-  parts.push_back(std::move(node));
-  const auto ends = [&] { return is_symbol(":") || is_symbol("]") || is_symbol(","); };
+Parser::Pointer Parser::index_or_slice(Pointer node, Position place) {
+  const Level guard = nested();
+  std::vector<Pointer> parts = all(node);
+  const auto ends = [&] { return is_symbol(":") || is_symbol("]"); };
   if (is_symbol("]")) refuse("expected an index");
-  Pointer first = is_symbol(":") ? nullptr : expression();
-  if (first && is_symbol(",")) {  // x[1, 2] is x[(1, 2)]
-    std::vector<Pointer> items = all(first);
-    while (skip_symbol(",") && !is_symbol("]")) items.push_back(expression());
-    first = make(ExpressionKind::tuple, place, std::move(items));
-  }
-  parts.push_back(std::move(first));
+  parts.push_back(is_symbol(":") ? nullptr : expression());
   const bool sliced = skip_symbol(":");
   if (sliced) {
     parts.push_back(ends() ? nullptr : expression());
     parts.push_back(skip_symbol(":") && !ends() ? expression() : nullptr);
   }
   expect_symbol("]");
-  return make(sliced ? slice : item, place, std::move(parts));
+  return make(sliced ? E::slice : E::item, place, std::move(parts));
 }
 
-std::string Parser::dotted_name(std::string_view what) {
-  std::string name = take_name(what);
-  while (skip_symbol(".")) name += "." + take_name(what);
-  return name;
+void Parser::note_unknown(const Expression& node) {
+  const bool is_filter = node.kind == E::filter;
+  if (is_filter ? find_filter(node.name) : find_test(node.name)) return;
+  unknown_.push_back({node.place, fmt::format("{} '{}' is not supported",
+                                              is_filter ? "filter" : "test", node.name)});
 }
 
-Parser::Pointer Parser::filter(Pointer node, bool start_inline) {
-  while (start_inline || is_symbol("|")) {
-    if (!start_inline) take();
-    const Position place = token().place;
-    node = make(ExpressionKind::filter, place, all(node));
-    node->name = dotted_name("the name of a filter");
-    if (is_symbol("(")) arguments(*node);
-    start_inline = false;
-  }
+// From after the bar on.
+Parser::Pointer Parser::filter(Pointer node) {
+  node = make(E::filter, token().place, all(node));
+  node->name = take_name("the name of a filter");
+  note_unknown(*node);
+  if (is_symbol("(")) arguments(*node);
   return node;
 }
 
 Parser::Pointer Parser::test(Pointer node) {
   const Position place = take().place;
   const bool negated = skip_name("not");
-  node = make(ExpressionKind::test, place, all(node));
-  node->name = dotted_name("the name of a test");
+  node = make(E::test, place, all(node));
+  node->name = take_name("the name of a test");
+  note_unknown(*node);
   const TokenType type = token().type;
   const bool argument = type == TokenType::name || type == TokenType::string ||
                         type == TokenType::number || is_symbol("[") || is_symbol("{");
@@ -380,51 +309,36 @@ Parser::Pointer Parser::test(Pointer node) {
   } else if (argument && !is_name("else") && !is_name("or") && !is_name("and")) {
     if (is_name("is")) refuse("tests with `is` cannot be chained");
     Pointer value = primary();
-    node->children.push_back(postfix(std::move(value)));
+    node->children.push_back(postfix(std::move(value), false));
     deepen(*node, node->children.back());
-    finish(*node);
   }
-  return negated ? make(logical_not, place, all(node)) : std::move(node);
+  return negated ? make(E::logical_not, place, all(node)) : std::move(node);
 }
 
-// ( a, b, key=c, *d, **e )
+// ( a, b, *c, key=d )
 void Parser::arguments(Expression& call) {
-  const Nested nested(*this);
+  const Level guard = nested();
   expect_symbol("(");
-  bool first = true;
   std::unordered_set<std::string> keywords;
-  while (!is_symbol(")")) {
+  for (bool first = true; !is_symbol(")"); first = false) {
     if (!first) expect_symbol(",");
     if (is_symbol(")")) break;
-    argument(call, keywords);
-    first = false;
+    if (token().type == TokenType::name && is(TokenType::symbol, "=", 1)) {
+      std::string key = take().text;
+      take();
+      if (!keywords.insert(key).second) refuse(fmt::format("the argument {} is repeated", key));
+      call.keywords.emplace_back(std::move(key), expression());
+      deepen(call, call.keywords.back().second);
+    } else if (!call.keywords.empty() || call.star) {
+      refuse("expected an argument with a name after one with a name or *");
+    } else if (skip_symbol("*")) {
+      deepen(call, call.star = expression());
+    } else {
+      call.children.push_back(expression());
+      deepen(call, call.children.back());
+    }
   }
   expect_symbol(")");
-  finish(call);
-}
-
-void Parser::argument(Expression& call, std::unordered_set<std::string>& keywords) {
-  const auto ensure = [&](bool holds) {
-    if (!holds) refuse("an argument at a place where none may stand");
-  };
-  if (skip_symbol("*")) {
-    ensure(!call.star && !call.double_star);
-    deepen(call, call.star = expression());
-  } else if (skip_symbol("**")) {
-    ensure(!call.double_star);
-    deepen(call, call.double_star = expression());
-  } else if (token().type == TokenType::name && is_symbol("=", 1)) {
-    ensure(!call.double_star);
-    std::string key = take().text;
-    take();
-    ensure(keywords.insert(key).second);
-    call.keywords.emplace_back(std::move(key), expression());
-    deepen(call, call.keywords.back().second);
-  } else {
-    ensure(!call.star && !call.double_star && call.keywords.empty());
-    call.children.push_back(expression());
-    deepen(call, call.children.back());
-  }
 }
 
 }  // namespace fovea::jinja

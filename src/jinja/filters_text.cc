@@ -1,144 +1,81 @@
-// The filters that make text.
+// The filters that make text and numbers.
 
-#include <algorithm>
-#include <array>
+#include <charconv>
+#include <cmath>
 
-#include "jinja/characters.h"
-#include "jinja/filters.h"
-#include "jinja/format.h"
-#include "jinja/function.h"
-#include "unicode/utf8.h"
+#include "jinja/builtins.h"
+#include "jinja/text.h"
 
 namespace fovea::jinja {
 namespace {
 
 using In = Interpreter;
 
-// The subject as text, as Jinja's soft_str.
-std::string subject(In& in, const Value& value) {
-  std::string text = to_text(in, value);
+// The subject of a filter as text.
+std::string subject(In& in, const Bound& b) {
+  std::string text = to_text(in, b[0]);
   in.bytes(text.size());
   return text;
 }
 
-template <std::string (*convert)(std::string_view)>
-Value converted(In& in, Arguments& arguments) {
-  const Bound bound(in, "the filter", arguments, {"s"}, 1);
-  return Value(convert(subject(in, bound[0])));
+Value trim(In& in, Bound& b) {
+  const std::string text = subject(in, b);
+  return Value(b.is_none(1) ? strip(text) : strip(text, b.text(1), Side::both));
 }
 
-Value string(In& in, Arguments& arguments) {
-  const Bound bound(in, "string", arguments, {"s"}, 1);
-  if (bound[0].is(Kind::string)) return bound[0];
-  return Value(to_text(in, bound[0]));
+Value replace(In& in, Bound& b) {
+  const int64_t limit = b.is_none(3) ? -1 : b.integer(3);
+  return Value(replaced(in, subject(in, b), to_text(in, b[1]), to_text(in, b[2]), limit));
 }
 
-Value trim(In& in, Arguments& arguments) {
-  const std::string text = subject(in, arguments.positional[0]);
-  const Bound bound(in, "trim", arguments, {"value", "chars"}, 1);
-  return Value(bound.is_none(1) ? strip(text) : strip(text, bound.text(1), Side::both));
-}
-
-// Not str.title: only what follows white space or an opening bracket starts a word.
-std::string title_words(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    size_t end = 0;
-    while (end < text.size()) {
-      const utf8::Character character = utf8::first(text.substr(end));
-      if (character.code_point == '-' || is_space(character.code_point) ||
-          std::u32string_view(U"({[<").find(character.code_point) != std::u32string_view::npos) {
-        break;
-      }
-      end += character.bytes;
-    }
-    if (end > 0) {
-      const size_t head = utf8::first(text).bytes;
-      out += upper(text.substr(0, head)) + lower(text.substr(head, end - head));
-    }
-    if (end < text.size()) {
-      const size_t bytes = utf8::first(text.substr(end)).bytes;
-      out += text.substr(end, bytes);
-      end += bytes;
-    }
-    text.remove_prefix(end);
+Value format(In& in, Bound& b) {
+  Values& values = b.all.positional;
+  const Value form = values.front();
+  if (!b.all.named.empty() || !form.is(Kind::string)) {
+    in.fail("filter 'format' takes a string and values without names");
   }
-  return out;
+  values.erase(values.begin());
+  return formatted(in, form, values);
 }
 
-Value replace(In& in, Arguments& arguments) {
-  const Bound bound(in, "replace", arguments, {"s", "old", "new", "count"}, 3);
-  const int64_t limit = bound.is_none(3) ? -1 : bound.integer(3);
-  return Value(
-      replaced(in, to_text(in, bound[0]), to_text(in, bound[1]), to_text(in, bound[2]), limit));
+// A text as it is, or as many spaces as a number says.
+std::string indentation(In& in, const Bound& b, size_t i, int64_t otherwise) {
+  if (b[i].is(Kind::string)) return b.text(i);
+  const auto most = static_cast<int64_t>(in.limits().output_bytes) + 1;
+  const auto bytes = static_cast<size_t>(std::clamp<int64_t>(b.integer(i, otherwise), 0, most));
+  in.bytes(bytes);
+  return std::string(bytes, ' ');
 }
 
-Value indent(In& in, Arguments& arguments) {
-  const Bound bound(in, "indent", arguments, {"s", "width", "first", "blank"}, 1);
-  const std::string text = bound.text(0) + "\n";
-  const std::string by =
-      bound.given(1) && bound[1].is(Kind::string) ? bound.text(1) : blanks(in, bound.integer(1, 4));
-  const bool first = bound.truth(2, false), blank = bound.truth(3, false);
-  const auto lines = split_lines(text, false);
+Value indent(In& in, Bound& b) {
+  const std::string text = b.text(0) + "\n", by = indentation(in, b, 1, 4);
+  const auto lines = split_lines(text);
   in.bytes(text.size() + by.size() * lines.size());
-  std::string out = first ? by : "";
+  std::string out = b.truth(2) ? by : "";
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) out += "\n";
-    if (i > 0 && (blank || !lines[i].empty())) out += by;
+    if (i > 0 && (b.truth(3) || !lines[i].empty())) out += by;
     out += lines[i];
   }
   return Value(std::move(out));
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out.push_back(c);
-    }
-  }
-  return out;
+Value escape(In& in, Bound& b) {
+  if (b[0].is(Kind::string) && b[0].text().escaped) return b[0];
+  return Value(escape_html(subject(in, b)), true);
 }
 
-Value escape(In& in, Arguments& arguments) {
-  const Bound bound(in, "escape", arguments, {"s"}, 1);
-  if (bound[0].is(Kind::string) && bound[0].text().escaped) return bound[0];
-  return Value(escaped(to_text(in, bound[0])), true);
-}
-
-Value safe(In& in, Arguments& arguments) {
-  const Bound bound(in, "safe", arguments, {"value"}, 1);
-  return Value(to_text(in, bound[0]), true);
-}
-
-Value format(In& in, Arguments& arguments) {
-  if (!arguments.named.empty()) in.unsupported("the filter format with named arguments");
-  const Value form(subject(in, arguments.positional[0]));
-  if (arguments.positional[0].is(Kind::string) && arguments.positional[0].text().escaped) {
-    in.unsupported("formatting an escaped text");
-  }
-  arguments.positional.erase(arguments.positional.begin());
-  return format_percent(in, form, new_tuple(in, std::move(arguments.positional)));
-}
-
-// transformers' own tojson: json.dumps with its options, no HTML escapes.
-Value tojson(In& in, Arguments& arguments) {
-  const Bound bound(in, "tojson", arguments,
-                    {"x", "ensure_ascii", "indent", "separators", "sort_keys"}, 1);
+// As defined by transformers: json.dumps with its options, without HTML escapes.
+Value tojson(In& in, Bound& b) {
   JsonStyle style;
-  style.ascii = bound.truth(1, false);
-  style.sorted = bound.truth(4, false);
-  if (!bound.is_none(2)) {
-    style.indent = bound[2].is(Kind::string) ? bound.text(2) : blanks(in, bound.integer(2));
+  style.ascii = b.truth(1);
+  style.sorted = b.truth(4);
+  if (!b.is_none(2)) {
+    style.indent = indentation(in, b, 2, 0);
     style.item_separator = ",";
   }
-  if (!bound.is_none(3)) {
-    const Values separators = to_list(in, bound[3]);
+  if (!b.is_none(3)) {
+    const Values separators = to_list(in, b[3]);
     if (separators.size() != 2 || !separators[0].is(Kind::string) ||
         !separators[1].is(Kind::string)) {
       in.fail("separators of tojson; expected two strings");
@@ -146,31 +83,79 @@ Value tojson(In& in, Arguments& arguments) {
     style.item_separator = separators[0].bytes();
     style.key_separator = separators[1].bytes();
   }
-  return Value(to_json(in, bound[0], style));
+  return Value(to_json(in, b[0], style));
 }
 
-constexpr std::array<NamedOperation, 13> text_filters = {{
-    {"upper", converted<jinja::upper>},
-    {"lower", converted<jinja::lower>},
-    {"capitalize", converted<jinja::capitalize>},
-    {"title", converted<title_words>},
-    {"string", string},
-    {"trim", trim},
-    {"replace", replace},
-    {"indent", indent},
-    {"escape", escape},
-    {"e", escape},
-    {"safe", safe},
-    {"format", format},
-    {"tojson", tojson},
-}};
+// What int() and float() read: white space around a sign and digits.
+std::string plain_number(std::string_view text) {
+  text = strip(text);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  return std::string(text);
+}
+
+std::optional<double> real_of(const Value& value) {
+  if (value.is_number()) return value.real();
+  if (!value.is(Kind::string)) return std::nullopt;
+  const std::string number = plain_number(value.bytes());
+  double real = 0;
+  const char* const end = number.data() + number.size();
+  const auto [last, error] = std::from_chars(number.data(), end, real);
+  if (last != end || number.empty() || error == std::errc::invalid_argument) return std::nullopt;
+  return error == std::errc() ? real : std::strtod(number.c_str(), nullptr);  // infinity or 0
+}
+
+Value integer(In& in, Bound& b) {
+  const Value& value = b[0];
+  if (value.is_undefined()) in.fail("{}", value.message());
+  if (value.is_integral()) return Value(value.integer());
+  if (value.is(Kind::string)) {
+    const std::string number = plain_number(value.bytes());
+    int64_t result = 0;
+    const char* const end = number.data() + number.size();
+    const auto [last, error] = std::from_chars(number.data(), end, result);
+    if (last == end && error == std::errc()) return Value(result);
+  }
+  const std::optional<double> real = real_of(value);
+  if (!real || !std::isfinite(*real)) return b.given(1) ? b[1] : Value(0);
+  if (std::abs(*real) >= 0x1p63) in.unsupported("{} has more than 64 bits", real_text(*real));
+  return Value(static_cast<int64_t>(*real));
+}
+
+Value real(In& in, Bound& b) {
+  if (b[0].is_undefined()) in.fail("{}", b[0].message());
+  if (const auto number = real_of(b[0])) return Value(*number);
+  return b.given(1) ? b[1] : Value(0.0);
+}
+
+Value absolute(In& in, Bound& b) {
+  if (!b[0].is_number()) in.fail("bad operand type for abs(): '{}'", type_name(b[0]));
+  return negate(in, b[0], std::signbit(b[0].real()));
+}
+
+constexpr Builtin kTextFilters[] = {
+    {"upper", {"s"}, 1, [](In& in, Bound& b) { return Value(upper(subject(in, b))); }},
+    {"lower", {"s"}, 1, [](In& in, Bound& b) { return Value(lower(subject(in, b))); }},
+    {"capitalize", {"s"}, 1, [](In& in, Bound& b) { return Value(capitalize(subject(in, b))); }},
+    {"title", {"s"}, 1, [](In& in, Bound& b) { return Value(title_words(subject(in, b))); }},
+    {"string",
+     {"s"},
+     1,
+     [](In& in, Bound& b) { return b[0].is(Kind::string) ? b[0] : Value(subject(in, b)); }},
+    {"safe", {"s"}, 1, [](In& in, Bound& b) { return Value(subject(in, b), true); }},
+    {"escape", {"s"}, 1, escape},
+    {"e", {"s"}, 1, escape},
+    {"trim", {"value", "chars"}, 1, trim},
+    {"replace", {"s", "old", "new", "count"}, 3, replace},
+    {"format", {}, 0, format},
+    {"indent", {"s", "width", "first", "blank"}, 1, indent},
+    {"tojson", {"x", "ensure_ascii", "indent", "separators", "sort_keys"}, 1, tojson},
+    {"int", {"value", "default"}, 1, integer},
+    {"float", {"value", "default"}, 1, real},
+    {"abs", {"x"}, 1, absolute},
+};
 
 }  // namespace
 
-Operation find_text_filter(std::string_view name) {
-  const auto found = std::find_if(text_filters.begin(), text_filters.end(),
-                                  [&](const NamedOperation& each) { return each.name == name; });
-  return found == text_filters.end() ? nullptr : found->operation;
-}
+const Builtin* find_text_filter(std::string_view name) { return find_builtin(kTextFilters, name); }
 
 }  // namespace fovea::jinja

@@ -1,34 +1,32 @@
 #pragma once
 
 #include <ctime>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "jinja/syntax.h"
 
 namespace fovea::jinja {
 
-// The variables of one call of a function.
-struct Activation {
-  Activation* outer;
-  std::vector<Value> slots;
+constexpr int kEvaluationDepth = 1000;  // levels of the recursion, some hundred bytes each
+
+// Variables of the template, of one round of a loop, of a block or of one call of a macro.
+struct Scope {
+  std::shared_ptr<Scope> outer;
+  std::unordered_map<std::string_view, Value> variables;  // names of the program
 };
+using ScopePointer = std::shared_ptr<Scope>;
 
-enum class Flow {
-  on,
-  leave,
-  next
-};  // after a statement: continue with the next one, break, continue the loop
+enum class Flow { on, leave, next };  // after a statement: go on, break, continue
 
-// What changes while a template runs and may refer to itself; emptied at the end.
+// A namespace(): its attributes can be assigned to.
 class Namespace : public Object {
  public:
   std::string type() const override { return "Namespace"; }
-  std::string repr(Runtime& runtime) const override;
   Value attribute(Interpreter&, std::string_view name) override;
   std::shared_ptr<Dict> values = std::make_shared<Dict>();
 };
@@ -36,7 +34,7 @@ class Namespace : public Object {
 // Renders one template once.
 class Interpreter : public Runtime {
  public:
-  Interpreter(const ChatTemplate::Program& program, std::shared_ptr<const Dict> variables,
+  Interpreter(const ChatTemplate::Program& program, const Dict& variables,
               const RenderLimits& limits, const std::function<std::tm()>& now);
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
@@ -44,8 +42,8 @@ class Interpreter : public Runtime {
 
   ChatTemplate::Result run();
 
-  // For filters, methods and functions. x.name and x[index] are Jinja's: the other kind of access
-  // is tried where the first finds nothing.
+  // For filters, methods and functions. x.name and x[index] follow Jinja: the other kind of access
+  // is tried if the first finds nothing.
   Value attribute(const Value& value, std::string_view name);
   Value item(const Value& value, const Value& index);
   Value call(const Value& callee, Arguments&& arguments);
@@ -53,101 +51,84 @@ class Interpreter : public Runtime {
   Value test(std::string_view name, Arguments&& arguments);
   std::shared_ptr<Namespace> make_namespace();
   std::tm now() const;
-
-  // For macros and conditions.
-  Value invoke(const Function& function, const Body& body, Activation* outer,
-               const std::function<void(Activation&)>& fill);
-  Activation* activate(const Function& function, Activation* outer);
-  Value evaluate_in(Activation& activation, const Expression& node);
-  void assign_in(Activation& activation, const Expression& target, const Value& value);
-  void enter_in(Activation& activation, const Scope& scope);
-
-  // Around whatever recurses: the machine's stack is bounded.
-  class Deeper;
+  // The text of a macro, or of the body of a call block, that was defined in `outer`.
+  Value invoke(const Statement& macro, const ScopePointer& outer, Arguments&& arguments);
 
  private:
+  void check_depth() const {
+    if (depth_ > kEvaluationDepth) {
+      fail("the template runs too deep; expected at most {} levels", kEvaluationDepth);
+    }
+  }
+
   // execute.cc
   Flow execute(const Body& body);
   Flow execute(const Statement& node);
   Flow choose(const Statement& node);
   Flow loop(const Statement& node);
-  Flow set_block(const Statement& node);
-  Flow filter_block(const Statement& node);
-  Flow with(const Statement& node);
-  void set(const Statement& node);
-  void define_macro(const Statement& node);
+  Flow block(const Statement& node);
   void call_block(const Statement& node);
   void generation(const Statement& node);
+  Flow in_new_scope(const Body& body);
+  bool meets_condition(const Statement& loop, const ScopePointer& outer, const Value& item);
+  void bind(const Function& function, std::string_view macro, Arguments& arguments);
   void assign(const Expression& target, const Value& value);
-  void enter(const Scope& scope);
-  void leave(const Scope& scope);
+  Value make_macro(const Statement& node);
   void write(const Value& value);
   void write(std::string_view text);
-  void check_references(const Expression& target);
-  Value& variable(Slot slot);
-  Flow buffered(const Body& body, std::string& text);
 
   // evaluate.cc
   Value evaluate(const Expression& node);
   Value evaluate_here(const Expression& node);
+  Value evaluate_name(const std::string& name);
   Value evaluate_logical(const Expression& node);
-  Value evaluate_name(const Expression& node);
   Value evaluate_slice(const Expression& node);
   Value evaluate_dict(const Expression& node);
-  Value evaluate_concat(const Expression& node);
-  Value evaluate_compare(const Expression& node);
+  Value evaluate_call(const Expression& node);
   Value evaluate_filter(const Expression& node);
-  bool compare(Comparison comparison, const Value& a, const Value& b);
+  Value evaluate_binary(const Expression& node);
   Values evaluate_all(const std::vector<ExpressionPointer>& nodes);
-  Arguments evaluate_arguments(const Expression& node, Values positional);
+  Arguments evaluate_arguments(const Expression& node);
 
   const ChatTemplate::Program& program_;
-  std::shared_ptr<const Dict> variables_;
+  const Dict& variables_;
   const std::function<std::tm()>& now_;
-  std::deque<Activation> kept_;  // those that a macro may still see
+  ScopePointer scope_ = std::make_shared<Scope>();
+  // What can be part of a cycle of references; emptied at the end.
+  std::vector<ScopePointer> captured_;
   std::vector<std::shared_ptr<Namespace>> namespaces_;
-  Activation* activation_ = nullptr;
-  std::string* out_ = nullptr;
+  ChatTemplate::Result result_;
+  std::string* out_ = &result_.text;
   const Value* block_text_ = nullptr;  // what the filter of a block is applied to
-  std::vector<ChatTemplate::Span> assistant_;
   size_t calls_ = 0;
   int depth_ = 0;
 };
 
-constexpr int kEvaluationDepth = 1000;  // levels of the recursion, some hundred bytes each
-
-class Interpreter::Deeper {
- public:
-  explicit Deeper(Interpreter& interpreter) : interpreter_(interpreter) {
-    if (++interpreter.depth_ > kEvaluationDepth) {
-      --interpreter.depth_;  // no destructor will
-      interpreter.fail("the template runs too deep; expected at most {} levels", kEvaluationDepth);
-    }
-  }
-  ~Deeper() { --interpreter_.depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-
- private:
-  Interpreter& interpreter_;
-};
-
-// range, namespace, raise_exception and so on; missing for what is none.
+// range, namespace, raise_exception and so on; missing for other names. functions.cc
 Value find_global(std::string_view name);
 
-// Python's operators; arithmetic.cc.
+// The method of a string or dict; missing if there is none. methods.cc
+Value find_method(const Value& self, std::string_view name);
+
+// ---- Operators: arithmetic.cc.
+
+// Python's operators + - * / // % on numbers, strings, lists and tuples. A result of more than 64
+// bits is refused.
 Value apply(Runtime& runtime, ExpressionKind operation, const Value& a, const Value& b);
 Value negate(Runtime& runtime, const Value& value, bool minus);
+// value[start:stop:step]; absent parts are none.
 Value sliced(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
              const Value& step);
 Value element(Runtime& runtime, const Value& value, int64_t index);  // missing beyond the ends
 
-// A value as the integer that Python takes it for; fails for others.
-int64_t index_of(Runtime& runtime, const Value& value, std::string_view what);
+// form % values, with %s, %d and %% only.
+Value formatted(Runtime& runtime, const Value& form, const Values& values);
 
-// How a type's attribute of some name behaves; methods.cc.
-enum class Method { none, callable, changes, refused };
-Method know_method(const Value& value, std::string_view name);
-Value bound_method(const Value& self, std::string_view name);
+// Fails, naming `what`, if a value is not an integer.
+int64_t integer_of(Runtime& runtime, const Value& value, std::string_view what);
+
+// text.replace(from, to, limit); all occurrences if `limit` is negative.
+std::string replaced(Runtime& runtime, std::string_view text, std::string_view from,
+                     std::string_view to, int64_t limit);
 
 }  // namespace fovea::jinja

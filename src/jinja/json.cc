@@ -1,16 +1,15 @@
-// JSON into values and back. The order of keys is kept: templates print it.
+// JSON to values and back.
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/json.h"
-#include "jinja/format.h"
-#include "jinja/literal.h"
-#include "unicode/utf8.h"
+#include "jinja/value.h"
 
 namespace fovea::jinja {
 namespace {
 
+// Keeps the order of keys, which templates print.
 class Builder : public JsonReader {
  public:
   explicit Builder(Runtime& runtime) : runtime_(runtime) {}
@@ -70,8 +69,6 @@ class Builder : public JsonReader {
   std::vector<Open> open_;
 };
 
-void append_code(std::string& out, uint32_t code) { out += fmt::format("\\u{:04x}", code); }
-
 class Writer {
  public:
   Writer(Runtime& runtime, const JsonStyle& style) : runtime_(runtime), style_(style) {}
@@ -85,15 +82,22 @@ class Writer {
       case Kind::integer:
       case Kind::real: out_ += number(value); break;
       case Kind::string: string(value.bytes()); break;
-      case Kind::sequence: array(value); break;
-      case Kind::dict: object(*value.dict()); break;
-      default: runtime_.fail("Object of type {} is not JSON serializable", type_name(value));
+      case Kind::sequence:
+        if (!is_list(value) && !is_tuple(value)) refuse(value);
+        container("[]", value.items(), [&](const Value& item) { write(item); });
+        break;
+      case Kind::dict: object(value.dict()); break;
+      default: refuse(value);
     }
   }
 
   std::string take() { return std::move(out_); }
 
  private:
+  [[noreturn]] void refuse(const Value& value) const {
+    runtime_.fail("Object of type {} is not JSON serializable", type_name(value));
+  }
+
   static std::string number(const Value& value) {
     if (value.is_integral()) return std::to_string(value.integer());
     if (std::isnan(value.real())) return "NaN";
@@ -101,29 +105,9 @@ class Writer {
     return real_text(value.real());
   }
 
-  void string(std::string_view text) {
+  void string(const std::string& text) {
     runtime_.bytes(text.size());
-    out_.push_back('"');
-    while (!text.empty()) {
-      const utf8::Character character = utf8::first(text);
-      append(character.code_point, text.substr(0, character.bytes));
-      text.remove_prefix(character.bytes);
-    }
-    out_.push_back('"');
-  }
-
-  void append(char32_t c, std::string_view bytes) {
-    constexpr std::string_view plain = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
-    if (c < 0x80 && plain.find(static_cast<char>(c)) != plain.npos) {
-      out_ += {'\\', letters[plain.find(static_cast<char>(c))]};
-    } else if (c >= 0x20 && (c < 0x7F || !style_.ascii)) {
-      out_ += bytes;
-    } else if (c < 0x10000) {
-      append_code(out_, c);
-    } else {
-      append_code(out_, 0xD800 + ((c - 0x10000) >> 10));
-      append_code(out_, 0xDC00 + ((c - 0x10000) & 0x3FFu));
-    }
+    out_ += nlohmann::json(text).dump(-1, ' ', style_.ascii);
   }
 
   void line() {
@@ -133,18 +117,19 @@ class Writer {
     for (size_t i = 0; i < level_; ++i) out_ += *style_.indent;
   }
 
-  void array(const Value& value) {
-    out_.push_back('[');
+  // [...] or {...}, with the items that `write_item` writes.
+  void container(std::string_view brackets, const auto& items, auto&& write_item) {
+    out_.push_back(brackets[0]);
     ++level_;
     bool first = true;
-    for (const Value& item : value.items()) {
+    for (const auto& item : items) {
       if (!std::exchange(first, false)) out_ += style_.item_separator;
       line();
-      write(item);
+      write_item(item);
     }
     --level_;
     if (!first) line();
-    out_.push_back(']');
+    out_.push_back(brackets[1]);
   }
 
   std::string key_text(const Value& key) {
@@ -164,19 +149,11 @@ class Writer {
         return less(runtime_, a->first, b->first);
       });
     }
-    out_.push_back('{');
-    ++level_;
-    bool first = true;
-    for (const Dict::Entry* entry : entries) {
-      if (!std::exchange(first, false)) out_ += style_.item_separator;
-      line();
+    container("{}", entries, [&](const Dict::Entry* entry) {
       string(key_text(entry->first));
       out_ += style_.key_separator;
       write(entry->second);
-    }
-    --level_;
-    if (!first) line();
-    out_.push_back('}');
+    });
   }
 
   Runtime& runtime_;

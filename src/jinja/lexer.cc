@@ -1,23 +1,20 @@
-#include "jinja/lexer.h"
+#include "jinja/parser.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 
 #include "fovea/excerpt.h"
-#include "jinja/characters.h"
-#include "jinja/literal.h"
+#include "jinja/text.h"
 #include "unicode/utf8.h"
 
 namespace fovea::jinja {
 
-void refuse_source(ErrorKind kind, std::string_view name, Position place, const std::string& what) {
-  // Strings and messages of templates go over several lines; an error is one short line.
+void refuse_source(ErrorKind kind, std::string_view name, Position place, std::string what) {
+  // Strings and messages of templates may have several lines; an error is one short line.
   constexpr size_t kMost = 400;
-  std::string line = what;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, excerpt(line, kMost));
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, excerpt(what, kMost));
 }
 
 namespace {
@@ -80,12 +77,9 @@ class Lexer {
 
   void skip_space() { advance(rest().size() - strip(rest(), Side::left).size()); }
 
-  // The sign after an opening tag.
-  char sign() {
-    if (!starts("-") && !starts("+")) return 0;
-    const char c = source_[at_];
-    advance(1);
-    return c;
+  // The sign before or after the name of a tag: - or +, else 0.
+  char sign_at(size_t at) const {
+    return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
   }
 
   // Text up to the next tag, and that tag.
@@ -105,12 +99,12 @@ class Lexer {
     advance(open - at_);
     const Position tag = place_;
     const char kind = source_[open + 1];
-    advance(2);
-    const char mark = sign();
+    const char mark = sign_at(open + 2);
+    advance(mark == 0 ? 2 : 3);
     add_data(stripped(std::string_view(source_).substr(start, open - start), mark, kind != '{'),
              place);
     if (kind == '#') return comment(tag);
-    if (kind == '%' && raw()) return;
+    if (kind == '%' && raw(tag)) return;
     tokens_.push_back(
         {kind == '{' ? TokenType::variable_begin : TokenType::block_begin, "", Value(), tag});
     code(kind == '{');
@@ -130,7 +124,7 @@ class Lexer {
     return starts_line && strip(text.substr(line)).empty() ? text.substr(0, line) : text;
   }
 
-  // Behind the end of a tag.
+  // After the end of a tag.
   void finish(char mark, bool trims) {
     if (mark == '-') skip_space();
     if (mark == 0 && trims && starts("\n")) advance(1);
@@ -143,14 +137,14 @@ class Lexer {
       place_ = tag;
       refuse("a comment without an end; expected #}");
     }
-    const char before = end > at_ ? source_[end - 1] : '\0';
+    const char before = end > at_ ? sign_at(end - 1) : '\0';
     advance(end + 2 - at_);
-    finish(before == '-' || before == '+' ? before : '\0', true);
+    finish(before, true);
   }
 
   // How many bytes "%}" takes at a place, with its sign; 0 if it is not there.
   size_t end_of_tag(size_t at, std::string_view end, char& mark) const {
-    mark = at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
+    mark = sign_at(at);
     const size_t bytes = mark == 0 ? 0 : 1;
     return source_.compare(at + bytes, end.size(), end) == 0 ? bytes + end.size() : 0;
   }
@@ -159,36 +153,31 @@ class Lexer {
     return source_.size() - strip(std::string_view(source_).substr(at), Side::left).size();
   }
 
-  // {% raw %} ... {% endraw %}; what opens it is behind.
-  bool raw() {
-    const size_t word = after_space(at_);
-    if (source_.compare(word, 3, "raw") != 0) return false;
-    char mark = 0;
-    const size_t close = after_space(word + 3), bytes = end_of_tag(close, "%}", mark);
-    if (bytes == 0 || mark == '+') return false;
-    const Position tag = place_;
-    advance(close + bytes - at_);
-    finish(mark, false);
-    raw_text(tag);
-    return true;
+  // The place after white space, a word and the end of a tag, from `at` on; 0 if they are not
+  // there.
+  size_t after_tag(size_t at, std::string_view word, char& mark) const {
+    at = after_space(at);
+    if (source_.compare(at, word.size(), word) != 0) return 0;
+    at = after_space(at + word.size());
+    const size_t bytes = end_of_tag(at, "%}", mark);
+    return bytes == 0 ? 0 : at + bytes;
   }
 
-  void raw_text(Position tag) {
-    if (at_ == source_.size()) return;  // Jinja does not miss the end of nothing
-    for (size_t open = source_.find("{%", at_); open != source_.npos;
-         open = source_.find("{%", open + 1)) {
-      size_t word = open + 2;
-      const char sign = word < source_.size() && (source_[word] == '-' || source_[word] == '+')
-                            ? source_[word]
-                            : '\0';
-      word = after_space(word + (sign != 0));
-      if (source_.compare(word, 6, "endraw") != 0) continue;
-      char mark = 0;
-      const size_t close = after_space(word + 6), bytes = end_of_tag(close, "%}", mark);
-      if (bytes == 0) continue;
+  // {% raw %} ... {% endraw %}, from after the opening brace on.
+  bool raw(Position tag) {
+    char mark = 0;
+    const size_t begin = after_tag(at_, "raw", mark);
+    if (begin == 0 || mark == '+') return false;
+    advance(begin - at_);
+    finish(mark, false);
+    for (size_t open = at_; (open = source_.find("{%", open)) != source_.npos; open += 2) {
+      const char sign = sign_at(open + 2);
+      const size_t end = after_tag(open + 2 + (sign != 0), "endraw", mark);
+      if (end == 0) continue;
       add_data(stripped(std::string_view(source_).substr(at_, open - at_), sign, true), place_);
-      advance(close + bytes - at_);
-      return finish(mark, true);
+      advance(end - at_);
+      finish(mark, true);
+      return true;
     }
     place_ = tag;
     refuse("raw without an end; expected {% endraw %}");
@@ -224,14 +213,26 @@ class Lexer {
     symbol_token(open);
   }
 
+  // 12 or 0.5; the numbers of x.1.2 are two integers.
   void number_token() {
-    const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';  // x.1.2 has two integers
-    const size_t bytes = number_length(rest(), !after_dot);
-    const std::string_view digits = rest().substr(0, bytes);
-    const Value value = number_value(digits);
-    if (value.is(Kind::missing)) refuse(fmt::format("{} has more than 64 bits", digits));
-    add(TokenType::number, digits).value = value;
-    advance(bytes);
+    constexpr std::string_view kDigits = "0123456789";
+    size_t end = std::min(source_.find_first_not_of(kDigits, at_), source_.size());
+    const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
+    const size_t whole = end;
+    if (!after_dot && end + 1 < source_.size() && source_[end] == '.' &&
+        kDigits.find(source_[end + 1]) != kDigits.npos) {
+      end = std::min(source_.find_first_not_of(kDigits, end + 1), source_.size());
+    }
+    const std::string text = source_.substr(at_, end - at_);
+    int64_t integer = 0;
+    if (end > whole) {
+      add(TokenType::number, text).value = Value(std::strtod(text.c_str(), nullptr));
+    } else if (std::from_chars(text.data(), text.data() + text.size(), integer).ec == std::errc()) {
+      add(TokenType::number, text).value = Value(integer);
+    } else {
+      refuse(fmt::format("{} has more than 64 bits", text));
+    }
+    advance(text.size());
   }
 
   void name_token() {
@@ -250,11 +251,45 @@ class Lexer {
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
     if (end >= source_.size()) refuse("a string without an end; expected the closing quote");
     const std::string_view inside = std::string_view(source_).substr(at_ + 1, end - at_ - 1);
-    std::string problem;
-    const std::optional<std::string> text = unescaped(inside, problem);
-    if (!text) refuse(problem);
-    add(TokenType::string, rest().substr(0, end + 1 - at_)).value = Value(*text);
+    add(TokenType::string, rest().substr(0, end + 1 - at_)).value = Value(unescaped(inside));
     advance(end + 1 - at_);
+  }
+
+  // The text between the quotes with Python's escapes resolved; unknown escapes stay.
+  std::string unescaped(std::string_view text) const {
+    constexpr std::string_view kLetters = "\\'\"abfnrtv", kMeant = "\\'\"\a\b\f\n\r\t\v";
+    std::string out;
+    for (size_t at = 0; at < text.size(); ++at) {
+      if (text[at] != '\\') {
+        out.push_back(text[at]);
+        continue;
+      }
+      const char kind = text[++at];  // no string ends with a backslash
+      if (const size_t simple = kLetters.find(kind); simple != kLetters.npos) {
+        out.push_back(kMeant[simple]);
+      } else if (kind == 'x' || kind == 'u' || kind == 'U') {
+        const size_t length = kind == 'x' ? 2 : kind == 'u' ? 4 : 8;
+        append_code(out, text.substr(at + 1, length), length);
+        at += length;
+      } else if (kind == 'N' || (kind >= '0' && kind <= '7')) {
+        refuse(fmt::format("the escape \\{} is not supported; expected \\u and four digits", kind));
+      } else if (kind != '\n') {  // a backslash before a line end joins the lines
+        out += {'\\', kind};
+      }
+    }
+    return out;
+  }
+
+  void append_code(std::string& out, std::string_view digits, size_t length) const {
+    uint32_t code = 0;
+    const char* const last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, code, 16);
+    const bool surrogate = code >= 0xD800 && code < 0xE000;
+    if (error != std::errc() || end != last || digits.size() < length ||
+        code >= utf8::code_points || surrogate) {
+      refuse("a bad escape in a string; expected the hexadecimal code of a character");
+    }
+    utf8::append(out, code);
   }
 
   void symbol_token(std::string& open) {

@@ -1,45 +1,61 @@
-// Python's built-in operations on values.
+// Python's built-in operations on values: text, truth, comparison, iteration.
 
+#include <algorithm>
 #include <cmath>
 
-#include "jinja/characters.h"
-#include "jinja/function.h"
-#include "jinja/literal.h"
+#include "jinja/text.h"
+#include "jinja/value.h"
+#include "unicode/utf8.h"
 
 namespace fovea::jinja {
+namespace {
+
+// By SequenceKind and by Kind.
+constexpr std::string_view kSequenceNames[] = {"list",      "tuple",       "range",
+                                               "dict_keys", "dict_values", "dict_items"};
+constexpr std::string_view kTypeNames[] = {"Undefined", "Undefined", "NoneType", "bool", "int",
+                                           "float",     "str",       "",         "dict", ""};
+
+std::string_view sequence_name(SequenceKind kind) {
+  return kSequenceNames[static_cast<size_t>(kind)];
+}
+
+}  // namespace
 
 std::string type_name(const Value& value) {
-  switch (value.kind()) {
-    case Kind::missing:
-    case Kind::undefined: return "Undefined";
-    case Kind::none: return "NoneType";
-    case Kind::boolean: return "bool";
-    case Kind::integer: return "int";
-    case Kind::real: return "float";
-    case Kind::string: return "str";
-    case Kind::sequence: return is_list(value) ? "list" : "tuple";
-    case Kind::dict: return "dict";
-    case Kind::object: return value.object()->type();
-  }
-  return "";
+  if (value.is(Kind::object)) return value.object().type();
+  if (value.is(Kind::sequence)) return std::string(sequence_name(value.sequence().kind));
+  return std::string(kTypeNames[static_cast<size_t>(value.kind())]);
 }
 
 std::string object_type(const Value& value) {
   return value.is(Kind::none) ? "None" : type_name(value) + " object";
 }
 
+std::string real_text(double value) {
+  if (std::isnan(value)) return "nan";
+  std::string text = fmt::format("{}", value);  // the shortest digits, as in Python
+  if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
+  return text;
+}
+
 namespace {
 
-void append_items(Runtime& runtime, std::string& out, const Value& value) {
-  const bool is_list = jinja::is_list(value);
-  out.push_back(is_list ? '[' : '(');
-  const Values& items = value.items();
-  for (size_t i = 0; i < items.size(); ++i) {
+void append_repr(Runtime& runtime, std::string& out, const Value& value);
+
+void append_items(Runtime& runtime, std::string& out, const Sequence& sequence) {
+  if (sequence.kind == SequenceKind::range) runtime.unsupported("printing a range");
+  const bool is_tuple = sequence.kind == SequenceKind::tuple;
+  const bool is_view = sequence.kind > SequenceKind::range;
+  if (is_view) out += fmt::format("{}(", sequence_name(sequence.kind));
+  out.push_back(is_tuple ? '(' : '[');
+  for (size_t i = 0; i < sequence.items.size(); ++i) {
     if (i > 0) out += ", ";
-    append_repr(runtime, out, items[i]);
+    append_repr(runtime, out, sequence.items[i]);
   }
-  if (!is_list && items.size() == 1) out.push_back(',');
-  out.push_back(is_list ? ']' : ')');
+  if (is_tuple && sequence.items.size() == 1) out.push_back(',');
+  out.push_back(is_tuple ? ')' : ']');
+  if (is_view) out.push_back(')');
 }
 
 void append_entries(Runtime& runtime, std::string& out, const Dict& dict) {
@@ -53,8 +69,6 @@ void append_entries(Runtime& runtime, std::string& out, const Dict& dict) {
   }
   out.push_back('}');
 }
-
-}  // namespace
 
 void append_repr(Runtime& runtime, std::string& out, const Value& value) {
   runtime.step();
@@ -71,11 +85,14 @@ void append_repr(Runtime& runtime, std::string& out, const Value& value) {
       runtime.bytes(value.bytes().size());
       out += jinja::quoted(value.bytes());
       break;
-    case Kind::sequence: append_items(runtime, out, value); break;
-    case Kind::dict: append_entries(runtime, out, *value.dict()); break;
-    case Kind::object: out += value.object()->repr(runtime);
+    case Kind::sequence: append_items(runtime, out, value.sequence()); break;
+    case Kind::dict: append_entries(runtime, out, value.dict()); break;
+    case Kind::object:  // in Python its text is a memory address
+      runtime.unsupported("printing a {}", value.object().type());
   }
 }
+
+}  // namespace
 
 void append_text(Runtime& runtime, std::string& out, const Value& value) {
   if (value.is(Kind::string)) {
@@ -100,7 +117,7 @@ std::string repr(Runtime& runtime, const Value& value) {
   return out;
 }
 
-bool truth(Interpreter& interpreter, const Value& value) {
+bool truth(const Value& value) {
   switch (value.kind()) {
     case Kind::missing:
     case Kind::undefined:
@@ -108,32 +125,30 @@ bool truth(Interpreter& interpreter, const Value& value) {
     case Kind::boolean:
     case Kind::integer: return value.integer() != 0;
     case Kind::real: return value.real() != 0;
-    default: return length(interpreter, value).value_or(1) != 0;
+    default: return length(value).value_or(1) != 0;
   }
 }
 
 namespace {
 
-// -1, 0, 1; 2 where one of them is no number. Exact, also where an integer has no double.
+// -1, 0 or 1; 2 if one of them is NaN. A long double holds every integer and every double.
 int compare_numbers(const Value& a, const Value& b) {
-  if (a.is_integral() && b.is_integral()) {
-    return a.integer() < b.integer() ? -1 : a.integer() > b.integer();
-  }
-  if (a.is_integral() || b.is_integral()) {
-    // A long double holds each of the two.
-    const auto x = a.is_integral() ? static_cast<long double>(a.integer()) : a.real();
-    const auto y = b.is_integral() ? static_cast<long double>(b.integer()) : b.real();
-    return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
-  }
-  return a.real() < b.real() ? -1 : a.real() > b.real() ? 1 : a.real() == b.real() ? 0 : 2;
+  const auto wide = [](const Value& value) {
+    return value.is_integral() ? static_cast<long double>(value.integer())
+                               : static_cast<long double>(value.real());
+  };
+  const long double x = wide(a), y = wide(b);
+  return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
-bool equal_items(Runtime& runtime, const Value& a, const Value& b) {
-  if (is_list(a) != is_list(b) || a.items().size() != b.items().size()) return false;
-  for (size_t i = 0; i < a.items().size(); ++i) {
-    if (!same(a.items()[i], b.items()[i]) && !equal(runtime, a.items()[i], b.items()[i])) {
-      return false;
-    }
+bool is_same(const Value& a, const Value& b) {  // Python's `is`, for what is shared
+  return a.identity() != nullptr && a.identity() == b.identity();
+}
+
+bool equal_items(Runtime& runtime, const Sequence& a, const Sequence& b) {
+  if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
+  for (size_t i = 0; i < a.items.size(); ++i) {
+    if (!is_same(a.items[i], b.items[i]) && !equal(runtime, a.items[i], b.items[i])) return false;
   }
   return true;
 }
@@ -141,34 +156,13 @@ bool equal_items(Runtime& runtime, const Value& a, const Value& b) {
 bool equal_entries(Runtime& runtime, const Dict& a, const Dict& b) {
   if (a.size() != b.size()) return false;
   for (const auto& [key, value] : a.entries()) {
-    const Value* other = b.find(runtime, key);
-    if (!other || (!same(value, *other) && !equal(runtime, value, *other))) return false;
+    const Value* other = b.find(key);
+    if (!other || (!is_same(value, *other) && !equal(runtime, value, *other))) return false;
   }
   return true;
 }
 
-bool equal_objects(Runtime& runtime, const Value& a, const Value& b) {
-  const auto x = a.as<Range>(), y = b.as<Range>();
-  if (x && y) {
-    return x->count == y->count &&
-           (x->count == 0 || (x->start == y->start && (x->count == 1 || x->step == y->step)));
-  }
-  if (a.as<View>() && b.as<View>() && a.object() != b.object()) {
-    runtime.unsupported("comparing the keys, values or items of dicts");
-  }
-  return a.object() == b.object();
-}
-
 }  // namespace
-
-bool same(const Value& a, const Value& b) {
-  if (a.kind() != b.kind()) return false;
-  switch (a.kind()) {
-    case Kind::none: return true;
-    case Kind::boolean: return a.boolean() == b.boolean();
-    default: return a.identity() != nullptr && a.identity() == b.identity();
-  }
-}
 
 bool equal(Runtime& runtime, const Value& a, const Value& b) {
   runtime.step();
@@ -179,22 +173,14 @@ bool equal(Runtime& runtime, const Value& a, const Value& b) {
     case Kind::string:
       if (a.bytes().size() == b.bytes().size()) runtime.bytes(a.bytes().size());
       return a.bytes() == b.bytes();
-    case Kind::sequence: return equal_items(runtime, a, b);
-    case Kind::dict: return equal_entries(runtime, *a.dict(), *b.dict());
-    case Kind::object: return equal_objects(runtime, a, b);
+    case Kind::sequence: return equal_items(runtime, a.sequence(), b.sequence());
+    case Kind::dict: return equal_entries(runtime, a.dict(), b.dict());
+    case Kind::object: return is_same(a, b);
     default: return true;  // none and none
   }
 }
 
 namespace {
-
-[[noreturn]] void refuse_order(Runtime& runtime, const Value& a, const Value& b,
-                               std::string_view op) {
-  if (a.is_undefined()) runtime.fail("{}", a.message());
-  if (b.is_undefined()) runtime.fail("{}", b.message());
-  runtime.fail("'{}' not supported between instances of '{}' and '{}'", op, type_name(a),
-               type_name(b));
-}
 
 // a < b, or a <= b.
 bool ordered(Runtime& runtime, const Value& a, const Value& b, bool or_equal, std::string_view op) {
@@ -207,12 +193,15 @@ bool ordered(Runtime& runtime, const Value& a, const Value& b, bool or_equal, st
     runtime.bytes(std::min(a.bytes().size(), b.bytes().size()));
     return or_equal ? a.bytes() <= b.bytes() : a.bytes() < b.bytes();
   }
-  if (!a.is(Kind::sequence) || !b.is(Kind::sequence) || is_list(a) != is_list(b)) {
-    refuse_order(runtime, a, b, op);
+  if (a.is_undefined()) runtime.fail("{}", a.message());
+  if (b.is_undefined()) runtime.fail("{}", b.message());
+  if ((!is_list(a) || !is_list(b)) && (!is_tuple(a) || !is_tuple(b))) {
+    runtime.fail("'{}' not supported between instances of '{}' and '{}'", op, type_name(a),
+                 type_name(b));
   }
   const Values &x = a.items(), &y = b.items();
   for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
-    if (!same(x[i], y[i]) && !equal(runtime, x[i], y[i])) {
+    if (!is_same(x[i], y[i]) && !equal(runtime, x[i], y[i])) {
       return ordered(runtime, x[i], y[i], or_equal, op);
     }
   }
@@ -229,53 +218,69 @@ bool less_equal(Runtime& runtime, const Value& a, const Value& b, std::string_vi
   return ordered(runtime, a, b, true, op);
 }
 
-std::optional<size_t> length(Interpreter& interpreter, const Value& value) {
+std::optional<size_t> length(const Value& value) {
   switch (value.kind()) {
     case Kind::missing:
     case Kind::undefined: return 0;
     case Kind::string: return value.text().length;
     case Kind::sequence: return value.items().size();
-    case Kind::dict: return value.dict()->size();
-    case Kind::object: return value.object()->length(interpreter);
+    case Kind::dict: return value.dict().size();
     default: return std::nullopt;
   }
 }
 
-namespace {
-
-bool contains_key(Interpreter& interpreter, const Dict& dict, const Value& item) {
-  if (item.is_undefined()) return false;
-  if (!is_hashable(item) && !is_tuple(item) && !item.is(Kind::object)) {
-    interpreter.fail("unhashable type: '{}'", type_name(item));
-  }
-  return dict.find(interpreter, item) != nullptr;
-}
-
-}  // namespace
-
-bool contains(Interpreter& interpreter, const Value& container, const Value& item) {
+bool contains(Runtime& runtime, const Value& container, const Value& item) {
   if (container.is(Kind::string)) {
-    if (item.is_undefined()) {
-      interpreter.fail("'in <string>' requires string as left operand, not Undefined");
-    }
     if (!item.is(Kind::string)) {
-      interpreter.fail("'in <string>' requires string as left operand, not {}", type_name(item));
+      runtime.fail("'in <string>' requires string as left operand, not {}", type_name(item));
     }
-    interpreter.bytes(container.bytes().size());
+    runtime.bytes(container.bytes().size());
     return container.bytes().find(item.bytes()) != std::string::npos;
   }
-  if (container.is(Kind::dict)) return contains_key(interpreter, *container.dict(), item);
-  if (const auto view = container.as<View>(); view && view->kind == "keys") {
-    return contains_key(interpreter, *view->dict, item);
+  if (container.is(Kind::dict)) {
+    if (is_list(item) || item.is(Kind::dict)) {
+      runtime.fail("unhashable type: '{}'", type_name(item));
+    }
+    return container.dict().find(item) != nullptr;
   }
   if (!is_iterable(container)) {
-    interpreter.fail("argument of type '{}' is not iterable", type_name(container));
+    runtime.fail("argument of type '{}' is not iterable", type_name(container));
   }
-  const auto cursor = cursor_over(interpreter, container);
-  for (Value each; cursor->next(interpreter, each);) {
-    if (same(each, item) || equal(interpreter, each, item)) return true;
+  const Values items = to_list(runtime, container);
+  return std::any_of(items.begin(), items.end(), [&](const Value& each) {
+    return is_same(each, item) || equal(runtime, each, item);
+  });
+}
+
+bool is_iterable(const Value& value) {
+  switch (value.kind()) {
+    case Kind::missing:
+    case Kind::undefined:
+    case Kind::string:
+    case Kind::sequence:
+    case Kind::dict: return true;
+    default: return value.as<Generator>() != nullptr;
   }
-  return false;
+}
+
+Values to_list(Runtime& runtime, const Value& value) {
+  if (!is_iterable(value)) runtime.fail("'{}' object is not iterable", type_name(value));
+  runtime.step(1 + length(value).value_or(0) / 4);
+  Values items;
+  if (value.is(Kind::sequence)) return value.items();
+  if (value.is(Kind::dict)) {
+    for (const auto& entry : value.dict().entries()) items.push_back(entry.first);
+  } else if (value.is(Kind::string)) {
+    runtime.step(value.text().length);
+    for (std::string_view rest = value.bytes(); !rest.empty();) {
+      const size_t bytes = utf8::first(rest).bytes;
+      items.emplace_back(rest.substr(0, bytes));
+      rest.remove_prefix(bytes);
+    }
+  } else if (auto* generator = value.as<Generator>()) {
+    for (Value item; generator->next(item); runtime.step()) items.push_back(item);
+  }
+  return items;
 }
 
 }  // namespace fovea::jinja

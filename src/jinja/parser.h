@@ -1,48 +1,89 @@
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
-#include "jinja/lexer.h"
 #include "jinja/syntax.h"
 
 namespace fovea::jinja {
 
+enum class TokenType {
+  data,  // text between tags, after white space control
+  variable_begin,
+  variable_end,
+  block_begin,
+  block_end,
+  name,
+  string,  // `value` has the text
+  number,  // `value` has the number
+  symbol,
+  end,
+};
+
+struct LexedToken {
+  TokenType type;
+  std::string text;  // of a name, a symbol or data; the source of other tokens
+  Value value;
+  Position place;
+};
+
+// The tokens of a template; the last one is `end`. With trim_blocks and lstrip_blocks: a line with
+// only a block tag or a comment leaves no trace. Throws BadFile if the source is not valid.
+std::vector<LexedToken> lex(std::string_view source, const std::string& name);
+
 constexpr int kParseDepth = 64;        // nested blocks and brackets; real templates stay below 20
 constexpr int kExpressionDepth = 250;  // of a tree, which a long sum of strings makes deep
 
-// Recursive descent, with the grammar of Jinja 3.1.
+// Recursive descent with the grammar of Jinja 3.1.
 class Parser {
  public:
   Parser(std::vector<LexedToken> tokens, const std::string& name)
       : tokens_(std::move(tokens)), name_(name) {}
-  Body run();
+  Body run() { return statements({}); }
 
  private:
   using Pointer = ExpressionPointer;
-  class Nested;  // counts the depth of the recursion
+  using Names = std::initializer_list<std::string_view>;
 
-  // Tokens.
-  const LexedToken& token(size_t ahead = 0) const;
-  LexedToken take();
-  bool is_symbol(std::string_view symbol, size_t ahead = 0) const;
-  bool is_name(std::string_view name, size_t ahead = 0) const;
-  bool skip_symbol(std::string_view symbol);
-  bool skip_name(std::string_view name);
-  void expect_symbol(std::string_view symbol);
-  void expect_name(std::string_view name);
-  std::string take_name(std::string_view what);
-  void expect(TokenType type, std::string_view what);
-  [[noreturn]] void refuse(const std::string& what) const;
+  // Brackets and blocks.
+  Level nested() {
+    if (depth_ >= kParseDepth) {
+      refuse(fmt::format("nested too deeply; expected at most {} levels", kParseDepth));
+    }
+    return Level(depth_);
+  }
+
+  const LexedToken& token(size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+  }
+  LexedToken take() { return token().type == TokenType::end ? token() : std::move(tokens_[at_++]); }
+  bool is(TokenType type, std::string_view text, size_t ahead = 0) const {
+    return token(ahead).type == type && token(ahead).text == text;
+  }
+  bool is_symbol(std::string_view text) const { return is(TokenType::symbol, text); }
+  bool is_name(std::string_view text) const { return is(TokenType::name, text); }
+  bool skip(TokenType type, std::string_view text) { return is(type, text) && (take(), true); }
+  bool skip_symbol(std::string_view text) { return skip(TokenType::symbol, text); }
+  bool skip_name(std::string_view text) { return skip(TokenType::name, text); }
+  void expect_symbol(std::string_view text) {
+    if (!skip_symbol(text)) refuse(fmt::format("expected '{}'", text));
+  }
+  std::string take_name(std::string_view what) {
+    if (token().type != TokenType::name) refuse(fmt::format("expected {}", what));
+    return take().text;
+  }
+  void end_tag(TokenType type, std::string_view what);
+  [[noreturn]] void refuse(const std::string& what) const;  // names the current token
   [[noreturn]] void refuse_at(Position place, const std::string& what,
                               ErrorKind kind = ErrorKind::BadFile) const;
 
   // Statements: statements.cc.
-  Body body_until(std::initializer_list<std::string_view> ends, bool drop_end);
-  Body statements(std::initializer_list<std::string_view> ends);
+  Body statements(Names ends);
+  Body body_until(Names ends, bool conditional = false);
+  Body function_body(std::string_view end, Function& function);
   Statement statement();
   Statement set();
   Statement loop();
@@ -50,67 +91,46 @@ class Parser {
   Statement macro();
   Statement call_block();
   Statement filter_block();
-  Statement with();
   Statement generation();
-  void print(Body& body);
   void signature(Function& function);
-  Pointer assigned(std::initializer_list<std::string_view> ends, bool references);
-  Pointer as_target(Pointer expression);
 
   // Expressions: expressions.cc.
   Pointer make(ExpressionKind kind, Position place, std::vector<Pointer> children = {}) const;
-  Pointer tuple(bool conditional, std::initializer_list<std::string_view> ends = {},
-                bool in_brackets = false);
-  Pointer targets(std::initializer_list<std::string_view> ends, bool references);
-  bool ends_tuple(std::initializer_list<std::string_view> ends) const;
+  void deepen(Expression& node, const Pointer& child) const;
+  // `item` parses each item of a tuple; `end`: the name that ends it, besides brackets and tags.
+  Pointer tuple_of(Pointer (Parser::*item)(), std::string_view end = {});
+  Pointer tuple() { return tuple_of(&Parser::expression); }
   Pointer expression();
-  Pointer disjunction();
-  Pointer conjunction();
-  Pointer negation();
-  Pointer comparison();
-  Pointer sum();
-  Pointer concatenation();
-  Pointer product();
-  Pointer power();
+  Pointer binary(int level);
+  Pointer without_condition() { return binary(0); }
   Pointer unary(bool filters = true);
-  Pointer primary(bool references = false);
-  Pointer named(const LexedToken& name, bool references);
-  Pointer list();
-  Pointer dict();
-  Pointer postfix(Pointer node);
-  Pointer filtered(Pointer node);
+  Pointer primary();
+  Pointer named();
+  Pointer target();
+  Pointer loop_target();
+  Pointer list_or_dict();
+  Pointer postfix(Pointer node, bool filters);
   Pointer subscript(Pointer node);
-  Pointer subscripted(Pointer node, Position place);
-  Pointer filter(Pointer node, bool start_inline);
+  Pointer index_or_slice(Pointer node, Position place);
+  Pointer filter(Pointer node);
   Pointer test(Pointer node);
   void arguments(Expression& call);
-  // `keywords` are those of the call so far.
-  void argument(Expression& call, std::unordered_set<std::string>& keywords);
-  std::string dotted_name(std::string_view what);
-  static void deepen(Expression& node, const Pointer& child);
-  void finish(const Expression& node) const;
+  void note_unknown(const Expression& node);
 
   std::vector<LexedToken> tokens_;
   std::string name_;
   size_t at_ = 0;
   int depth_ = 0;
-  int loops_ = 0;  // open loops of the current function: where break and continue may stand
-};
-
-// Counts one level of the parser's recursion.
-class Parser::Nested {
- public:
-  explicit Nested(Parser& parser) : parser_(parser) {
-    if (++parser.depth_ > kParseDepth) {
-      parser.refuse(fmt::format("nested too deeply; expected at most {} levels", kParseDepth));
-    }
-  }
-  ~Nested() { --parser_.depth_; }
-  Nested(const Nested&) = delete;
-  Nested& operator=(const Nested&) = delete;
-
- private:
-  Parser& parser_;
+  int loops_ = 0;             // open loops of the current function: break and continue
+  int functions_ = 0;         // open macros and call blocks
+  bool uses_caller_ = false;  // in the current function
+  // An unknown filter or test is refused here, unless a condition may keep it from running.
+  bool conditional_ = false;
+  struct Unknown {
+    Position place;
+    std::string message;
+  };
+  std::vector<Unknown> unknown_;  // in the current tag
 };
 
 }  // namespace fovea::jinja

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,46 +9,64 @@
 
 namespace fovea::jinja {
 
-// Where something stands in a template; columns count characters.
+// A place in the source of a template; columns count characters.
 struct Position {
   int line = 1;
   int column = 1;
 };
 
-// What one rendering may still spend, and where in the template it is. Every operation that can
-// take long or grow takes one.
+// Throws an error of one line: name, line, column and what is wrong.
+[[noreturn]] void refuse_source(ErrorKind kind, std::string_view name, Position place,
+                                std::string what);
+
+// Counts one level of recursion while it exists.
+class Level {
+ public:
+  explicit Level(int& depth) : depth_(depth) { ++depth_; }
+  ~Level() { --depth_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  int& depth_;
+};
+
+// What one rendering may still spend, and its current place in the template. Every operation that
+// can take long or grow takes one.
 class Runtime {
  public:
   Runtime(std::string_view name, const RenderLimits& limits) : name_(name), limits_(limits) {}
 
   void step(size_t units = 1) {
-    if (units > limits_.steps - steps_) out_of_steps();
+    if (units > limits_.steps - steps_) {
+      fail("the template takes more than {} steps; expected one that ends sooner", limits_.steps);
+    }
     steps_ += units;
   }
-  // Before so many bytes are made or gone through. 64 of them cost about what a step costs.
+  // Called before `count` bytes are written or read. 64 bytes cost about as much as one step.
   void bytes(size_t count) {
-    if (count > limits_.output_bytes) too_long(count);
+    if (count > limits_.output_bytes) {
+      fail("the template makes a text of {} bytes; expected at most {}", count,
+           limits_.output_bytes);
+    }
     step(1 + count / 64);
   }
   const RenderLimits& limits() const { return limits_; }
 
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    refuse(ErrorKind::InvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+    refuse_source(ErrorKind::InvalidArgument, name_, place,
+                  fmt::format(format, std::forward<Args>(args)...));
   }
   template <class... Args>
   [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
-    refuse(ErrorKind::Unsupported, fmt::format(format, std::forward<Args>(args)...));
+    refuse_source(ErrorKind::Unsupported, name_, place,
+                  fmt::format(format, std::forward<Args>(args)...));
   }
 
-  Position place;           // of what is being evaluated
-  int open_namespaces = 0;  // being printed
+  Position place;  // of the expression or statement that is being evaluated
 
  private:
-  [[noreturn]] void refuse(ErrorKind kind, const std::string& message) const;
-  [[noreturn]] void out_of_steps() const;
-  [[noreturn]] void too_long(size_t bytes) const;
-
   std::string_view name_;
   RenderLimits limits_;
   size_t steps_ = 0;

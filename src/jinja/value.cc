@@ -1,9 +1,10 @@
 #include "jinja/value.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "jinja/characters.h"
+#include "jinja/text.h"
 
 namespace fovea::jinja {
 
@@ -24,13 +25,18 @@ Value Value::undefined(std::string message) {
   return value;
 }
 
+const std::string& Value::message() const {
+  static const std::string absent = "a value is missing";
+  return is(Kind::missing) ? absent : *std::get<UndefinedPointer>(data_);
+}
+
 const Values& Value::items() const { return sequence().items; }
 
 int Value::depth() const {
   switch (kind()) {
     case Kind::sequence: return sequence().depth;
-    case Kind::dict: return dict()->depth();
-    case Kind::object: return object()->depth();
+    case Kind::dict: return dict().depth();
+    case Kind::object: return object().depth();
     default: return 0;
   }
 }
@@ -39,8 +45,8 @@ const void* Value::identity() const {
   switch (kind()) {
     case Kind::string: return &text();
     case Kind::sequence: return &sequence();
-    case Kind::dict: return dict().get();
-    case Kind::object: return object().get();
+    case Kind::dict: return &dict();
+    case Kind::object: return &object();
     default: return nullptr;
   }
 }
@@ -64,80 +70,77 @@ bool is_list(const Value& value) {
   return value.is(Kind::sequence) && value.sequence().kind == SequenceKind::list;
 }
 
-bool is_tuple(const Value& value) { return value.is(Kind::sequence) && !is_list(value); }
+bool is_tuple(const Value& value) {
+  return value.is(Kind::sequence) && value.sequence().kind == SequenceKind::tuple;
+}
+
+bool is_indexable(const Value& value) {
+  return value.is(Kind::sequence) && value.sequence().kind <= SequenceKind::range;
+}
+
+namespace {
+
+// Equal keys have the same text, as true, 1 and 1.0 do. Empty for a value that cannot be a key.
+std::string key_text(const Value& key) {
+  switch (key.kind()) {
+    case Kind::string: return "s" + key.bytes();
+    case Kind::none: return "n";
+    case Kind::boolean:
+    case Kind::integer: return "i" + std::to_string(key.integer());
+    case Kind::real: {
+      const double real = key.real();
+      const bool whole = std::abs(real) < 0x1p63 && std::trunc(real) == real;
+      return whole ? "i" + std::to_string(static_cast<int64_t>(real))
+                   : "r" + std::to_string(std::bit_cast<uint64_t>(real));
+    }
+    default: return "";
+  }
+}
+
+}  // namespace
 
 const Value* Dict::find(std::string_view key) const {
-  constexpr size_t few = 8;  // up to here looking at each is as fast as hashing
-  if (entries_.size() <= few) {
+  constexpr size_t kFew = 8;  // up to here a comparison with each is as fast as hashing
+  if (entries_.size() <= kFew) {
     for (const auto& [name, value] : entries_) {
       if (name.is(Kind::string) && name.bytes() == key) return &value;
     }
     return nullptr;
   }
-  const auto found = strings_.find(key);
-  return found == strings_.end() ? nullptr : &entries_[found->second].second;
+  const auto found = places_.find("s" + std::string(key));
+  return found == places_.end() ? nullptr : &entries_[found->second].second;
 }
 
-namespace {
-
-// Of a number or none; what is equal has the same, as true, 1 and 1.0 are.
-uint64_t hash_of(const Value& key) {
-  constexpr double most = 0x1p63;
-  if (key.is_integral()) return static_cast<uint64_t>(key.integer());
-  if (!key.is(Kind::real)) return 0;
-  const double real = key.real();
-  const bool whole = real >= -most && real < most && std::trunc(real) == real;
-  return whole ? static_cast<uint64_t>(static_cast<int64_t>(real)) : std::bit_cast<uint64_t>(real);
-}
-
-}  // namespace
-
-size_t Dict::place_of(Runtime& runtime, const Value& key) const {
-  if (key.is(Kind::string)) {
-    const auto found = strings_.find(key.bytes());
-    return found == strings_.end() ? size() : found->second;
-  }
-  const auto [begin, end] = others_.equal_range(hash_of(key));
-  for (auto at = begin; at != end; ++at) {
-    if (equal(runtime, entries_[at->second].first, key)) return at->second;
-  }
-  return size();
-}
-
-bool is_hashable(const Value& value) {
-  return value.is_number() || value.is(Kind::string) || value.is(Kind::none);
-}
-
-const Value* Dict::find(Runtime& runtime, const Value& key) const {
-  if (key.is(Kind::string)) return find(key.bytes());
-  if (!is_hashable(key)) return nullptr;
-  const size_t place = place_of(runtime, key);
-  return place == size() ? nullptr : &entries_[place].second;
+const Value* Dict::find(const Value& key) const {
+  const auto found = places_.find(key_text(key));
+  return found == places_.end() ? nullptr : &entries_[found->second].second;
 }
 
 void Dict::set(Runtime& runtime, const Value& key, Value value) {
-  if (!is_hashable(key)) {
+  std::string text = key_text(key);
+  if (text.empty()) {
     runtime.fail("a key is of type '{}'; expected a string, a number or none", type_name(key));
   }
   depth_ = std::max(depth_, checked_depth(runtime, value.depth()));
   runtime.step();
-  const size_t place = place_of(runtime, key);
-  if (place < size()) {
-    entries_[place].second = std::move(value);
-    return;
-  }
-  entries_.emplace_back(key, std::move(value));
-  if (key.is(Kind::string)) {
-    strings_.emplace(entries_.back().first.bytes(), place);
+  const auto [place, is_new] = places_.emplace(std::move(text), entries_.size());
+  if (is_new) {
+    entries_.emplace_back(key, std::move(value));
   } else {
-    others_.emplace(hash_of(key), place);
+    entries_[place->second].second = std::move(value);
   }
 }
 
-std::string Object::repr(Runtime& runtime) const {
-  runtime.fail("printing a {}, whose text in Python is a memory address", type());
+bool Generator::next(Value& item) {
+  if (at_ == items_.items().size()) return false;
+  item = items_.items()[at_++];
+  return true;
 }
 
-Value Object::call(Interpreter&, Arguments&&) { return Value(); }
+Value new_generator(Runtime& runtime, Values items) {
+  const Value list = new_sequence(runtime, std::move(items));
+  checked_depth(runtime, list.depth());
+  return Value(std::shared_ptr<Object>(std::make_shared<Generator>(list)));
+}
 
 }  // namespace fovea::jinja

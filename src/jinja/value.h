@@ -1,7 +1,7 @@
 #pragma once
 
 // The values of a template: Python's, as far as templates can make them. Strings are UTF-8,
-// integers have 64 bits, whatever can be shared is immutable.
+// integers have 64 bits. All values are immutable except namespaces, loops and generators.
 
 #include <concepts>
 #include <cstdint>
@@ -20,16 +20,16 @@ namespace fovea::jinja {
 
 class Interpreter;
 class Object;
-struct Sequence;
 class Dict;
+struct Sequence;
 
 struct Text {
   std::string bytes;
   size_t length;  // in characters
-  bool escaped;   // what |escape and |safe make: Jinja would escape whatever is added to it
+  bool escaped;   // the result of |safe or |escape: adding another text escapes that one
 };
 
-// `missing` is a variable that was never set or an argument not given; reading it gives undefined.
+// `missing` is an argument that was not given or a name that was not found.
 enum class Kind {
   missing,
   undefined,
@@ -57,7 +57,7 @@ class Value {
   explicit Value(std::shared_ptr<const Dict> dict) : data_(std::move(dict)) {}
   explicit Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
   static Value none();
-  static Value undefined(std::string message);  // what using it will say
+  static Value undefined(std::string message);  // the error of an operation that needs a value
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is(Kind kind) const { return this->kind() == kind; }
@@ -73,23 +73,21 @@ class Value {
   double real() const {
     return is(Kind::real) ? std::get<double>(data_) : static_cast<double>(integer());
   }
-  const std::string& message() const { return *std::get<UndefinedPointer>(data_); }
+  const std::string& message() const;  // of undefined and missing
   const std::string& bytes() const { return text().bytes; }
   const Text& text() const { return *std::get<std::shared_ptr<const Text>>(data_); }
   const std::vector<Value>& items() const;
   const Sequence& sequence() const { return *std::get<std::shared_ptr<const Sequence>>(data_); }
-  const std::shared_ptr<const Dict>& dict() const {
-    return std::get<std::shared_ptr<const Dict>>(data_);
-  }
-  const std::shared_ptr<Object>& object() const { return std::get<std::shared_ptr<Object>>(data_); }
-  // The object, if it is one of that class.
+  const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
+  Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
+  // The object if it is of that class, else nullptr.
   template <class T>
-  std::shared_ptr<T> as() const {
-    return is(Kind::object) ? std::dynamic_pointer_cast<T>(object()) : nullptr;
+  T* as() const {
+    return is(Kind::object) ? dynamic_cast<T*>(&object()) : nullptr;
   }
 
-  int depth() const;  // containers within containers
-  const void* identity() const;
+  int depth() const;             // of containers within containers
+  const void* identity() const;  // of what is shared, else nullptr
 
  private:
   struct None {};
@@ -101,39 +99,36 @@ class Value {
 };
 
 using Values = std::vector<Value>;
-enum class SequenceKind { list, tuple };
+
+// The views of a dict (keys, values, items) can be iterated but not indexed.
+enum class SequenceKind { list, tuple, range, keys, values, items };
 
 struct Sequence {
   Values items;
   SequenceKind kind;
   int depth;
 };
-// Also counts the work, and refuses nesting that would exhaust the stack.
+// Counts the work and refuses nesting that would exhaust the stack.
 Value new_sequence(Runtime& runtime, Values items, SequenceKind kind = SequenceKind::list);
-inline Value new_tuple(Runtime& runtime, Values items) {
-  return new_sequence(runtime, std::move(items), SequenceKind::tuple);
-}
 bool is_list(const Value& value);
 bool is_tuple(const Value& value);
+bool is_indexable(const Value& value);  // list, tuple or range
 
-// In the order of insertion. Keys are strings, numbers, booleans and none.
+// Keeps the order of insertion. Keys are strings, numbers, booleans and none.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
   const std::vector<Entry>& entries() const { return entries_; }
   size_t size() const { return entries_.size(); }
-  const Value* find(std::string_view key) const;
-  const Value* find(Runtime& runtime, const Value& key) const;  // nullptr for keys that cannot be
+  const Value* find(std::string_view key) const;  // nullptr if absent
+  const Value* find(const Value& key) const;      // nullptr also if it cannot be a key
   void set(Runtime& runtime, const Value& key, Value value);
   int depth() const { return depth_; }
 
  private:
-  size_t place_of(Runtime& runtime, const Value& key) const;  // size() where absent
-
   std::vector<Entry> entries_;
-  std::unordered_map<std::string_view, size_t> strings_;  // into entries_
-  std::unordered_multimap<uint64_t, size_t> others_;      // the same for other keys, by their hash
+  std::unordered_map<std::string, size_t> places_;  // of keys, equal keys written alike
   int depth_ = 1;
 };
 
@@ -142,56 +137,65 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// One pass over the items of a value.
-class Cursor {
- public:
-  virtual ~Cursor() = default;
-  virtual bool next(Interpreter& interpreter, Value& item) = 0;
-};
-
-// What is not plain data: functions, namespaces, generators, the loop.
+// A value that is not plain data: functions, methods, macros, namespaces, generators, loops.
 class Object {
  public:
   virtual ~Object() = default;
-  virtual std::string type() const = 0;              // Python's name of its type
-  virtual std::string repr(Runtime& runtime) const;  // refused unless it has one
+  virtual std::string type() const = 0;  // Python's name of its type
   virtual Value attribute(Interpreter&, std::string_view) { return Value(); }
   virtual bool callable() const { return false; }
-  virtual Value call(Interpreter& interpreter, Arguments&& arguments);
-  virtual bool iterable() const { return false; }
-  virtual std::unique_ptr<Cursor> iterate() { return nullptr; }
-  virtual std::unique_ptr<Cursor> iterate_reversed() { return nullptr; }  // if it can
-  virtual std::optional<size_t> length(Interpreter&) { return std::nullopt; }
+  virtual Value call(Interpreter&, Arguments&&) { return Value(); }
   virtual int depth() const { return 1; }
 };
 
-constexpr int kValueDepth =
-    128;  // JSON has at most 64 levels; what recurses into values is bounded by this
-int checked_depth(Runtime& runtime, int inner);  // 1 + inner, refused beyond kValueDepth
+// The result of map, select and similar filters: each item can be taken once.
+class Generator : public Object {
+ public:
+  explicit Generator(Value items) : items_(std::move(items)) {}
+  std::string type() const override { return "generator"; }
+  int depth() const override { return 1 + items_.depth(); }
+  bool next(Value& item);
 
-// ---- What Python's operators and built-ins do with values. Failures name Python's types.
+ private:
+  Value items_;  // a sequence
+  size_t at_ = 0;
+};
+Value new_generator(Runtime& runtime, Values items);
 
-std::string type_name(const Value& value);    // int, str, dict
-std::string object_type(const Value& value);  // "dict object", as Jinja's messages have it
+// JSON has at most 64 levels; recursion into values is bounded by this.
+constexpr int kValueDepth = 128;
+int checked_depth(Runtime& runtime, int inner);  // 1 + inner; fails beyond kValueDepth
+
+// ---- Python's built-in operations: operations.cc. Errors name Python's types.
+
+std::string type_name(const Value& value);                  // int, str, dict
+std::string object_type(const Value& value);                // "dict object", as in Jinja's messages
 std::string to_text(Runtime& runtime, const Value& value);  // str(value)
 std::string repr(Runtime& runtime, const Value& value);
 void append_text(Runtime& runtime, std::string& out, const Value& value);
-void append_repr(Runtime& runtime, std::string& out, const Value& value);
-bool truth(Interpreter& interpreter, const Value& value);
+std::string real_text(double value);  // repr of a float
+bool truth(const Value& value);
 bool equal(Runtime& runtime, const Value& a, const Value& b);
-// a < b for numbers, strings and sequences; fails for others.
+// a < b (or a <= b) for numbers, strings, lists and tuples; fails for others, naming `op`.
 bool less(Runtime& runtime, const Value& a, const Value& b, std::string_view op = "<");
 bool less_equal(Runtime& runtime, const Value& a, const Value& b, std::string_view op = "<=");
-bool same(const Value& a, const Value& b);  // Python's `is`
-std::optional<size_t> length(Interpreter& interpreter, const Value& value);
-bool contains(Interpreter& interpreter, const Value& container, const Value& item);
+std::optional<size_t> length(const Value& value);
+bool contains(Runtime& runtime, const Value& container, const Value& item);
 bool is_iterable(const Value& value);
-std::unique_ptr<Cursor> cursor_over(Runtime& runtime, const Value& value);  // fails if it cannot
-Values to_list(Interpreter& interpreter, const Value& value);
-bool is_hashable(const Value& value);
+Values to_list(Runtime& runtime, const Value& value);  // fails if it is not iterable
 
-// Strings with their size checked.
-std::string replaced(Runtime& runtime, std::string_view text, std::string_view from,
-                     std::string_view to, int64_t limit);
+// ---- JSON: json.cc.
+
+// As written by Python's json.dumps.
+struct JsonStyle {
+  bool ascii = false;                 // escape other characters
+  bool sorted = false;                // by key
+  std::optional<std::string> indent;  // of a level; unset: all on one line
+  std::string item_separator = ", ", key_separator = ": ";
+};
+std::string to_json(Runtime& runtime, const Value& value, const JsonStyle& style);
+
+// The value of a JSON text; throws BadFile with `name` if the text is not valid.
+Value from_json(Runtime& runtime, std::string_view text, const std::string& name);
 
 }  // namespace fovea::jinja

@@ -26,7 +26,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 // Inserts spaces around each pair of adjacent characters that `parts` accepts: between them, and
 // before and after as requested. Pairs do not overlap, as in a regular expression's substitution.
 template <class Parts>
-std::string parted(std::string_view text, Parts&& parts, bool before, bool behind) {
+std::string parted(std::string_view text, Parts&& parts, bool before, bool after) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
     if (i + 1 == text.size() || !parts(text[i], text[i + 1])) {
@@ -37,7 +37,7 @@ std::string parted(std::string_view text, Parts&& parts, bool before, bool behin
     result += text[i];
     result += ' ';
     result += text[++i];
-    if (behind) result += ' ';
+    if (after) result += ' ';
   }
   return result;
 }

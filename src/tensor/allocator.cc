@@ -66,9 +66,9 @@ void FreeList::free(void* block, size_t bytes) {
       next != free_.end() && next->first == begin + bytes && !segments_.contains(next->first);
   const bool after_one = next != free_.begin() && !segments_.contains(begin);
   const auto before = after_one ? std::prev(next) : free_.end();
-  const size_t behind = joins_next ? next->second : 0;
-  if (joins_next) erase(begin + bytes, behind);
-  bytes += behind;
+  const size_t after = joins_next ? next->second : 0;
+  if (joins_next) erase(begin + bytes, after);
+  bytes += after;
   if (before != free_.end() && before->first + before->second == begin) {
     begin = before->first;
     const size_t ahead = before->second;

@@ -52,8 +52,8 @@ class Cursor {
   bool integer(int64_t& value) {
     skip_space();
     const char* end = text_.data() + text_.size();
-    const auto [behind, error] = std::from_chars(text_.data() + at_, end, value);
-    at_ = static_cast<size_t>(behind - text_.data());
+    const auto [after, error] = std::from_chars(text_.data() + at_, end, value);
+    at_ = static_cast<size_t>(after - text_.data());
     return error == std::errc();
   }
 
@@ -165,8 +165,8 @@ class Cursor {
     if (text_.size() - at_ < 4) return {};
     uint32_t value = 0;
     const char* begin = text_.data() + at_;
-    const auto [behind, error] = std::from_chars(begin, begin + 4, value, 16);
-    if (error != std::errc() || behind != begin + 4) return {};
+    const auto [after, error] = std::from_chars(begin, begin + 4, value, 16);
+    if (error != std::errc() || after != begin + 4) return {};
     at_ += 4;
     return value;
   }

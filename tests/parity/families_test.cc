@@ -42,7 +42,7 @@ constexpr const char* kFixtures[] = {
 
 // Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
 // results).
-bool tells_a_pass(const fs::path& folder) {
+bool has_pass_outputs(const fs::path& folder) {
   const fs::path expected = folder / "expected.safetensors";
   return !fs::exists(expected) || SafeTensors(expected.string()).find("input_ids") != nullptr;
 }
@@ -54,7 +54,7 @@ std::vector<std::string> checkpoints() {
     folders.push_back(shared(std::string("fixtures/models/") + name));
   if (fs::is_directory("tests/goldens"))
     for (const auto& entry : fs::directory_iterator("tests/goldens"))
-      if (fs::exists(entry.path() / "config.json") && tells_a_pass(entry.path()))
+      if (fs::exists(entry.path() / "config.json") && has_pass_outputs(entry.path()))
         folders.push_back(entry.path().string());
   std::sort(folders.begin() + std::size(kFixtures), folders.end());
   return folders;

@@ -152,7 +152,7 @@ class TemplateTest : public HostileRequestTest {
     model_->chat = chat_format("", path_, *tokenizer_);
     model_->facts.context = 4096;
   }
-  std::string told() { return tokenizer_->decode(prompts_.back()); }
+  std::string last_prompt() { return tokenizer_->decode(prompts_.back()); }
 
   const TemporaryFolder folder_;
   std::string path_;
@@ -163,14 +163,14 @@ class TemplateTest : public HostileRequestTest {
 TEST_F(TemplateTest, AcceptsNullContentWithToolCalls) {
   use("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}");
   EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
-  EXPECT_EQ(told(), "user:x;assistant:;");
+  EXPECT_EQ(last_prompt(), "user:x;assistant:;");
   Json absent = conversation_with_call("{}");
   absent["messages"][1].erase("content");
   EXPECT_EQ(post(kChatPath, absent)->answer.status, 200);
-  EXPECT_EQ(told(), "user:x;assistant:;");
+  EXPECT_EQ(last_prompt(), "user:x;assistant:;");
   use("{% for m in messages %}{{ 'calls' if m.content is none else m.content }};{% endfor %}");
   EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);
-  EXPECT_EQ(told(), "x;calls;") << "a template that handles null receives it";
+  EXPECT_EQ(last_prompt(), "x;calls;") << "a template that handles null receives it";
 }
 
 TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {

@@ -16,7 +16,7 @@ class ResumedRun : public testing::Test {
   ResumedRun() { options_.save_every = 4; }
 
   void stop_at(int64_t step) const { train(small_spec(), options_, {}, stop_after(step)); }
-  TrainPlan go_on() const {
+  TrainPlan resume() const {
     TrainPlan plan;
     const TrainResult result = train(small_spec(), options_, [&](const TrainPlan& planned) {
       plan = planned;
@@ -54,7 +54,7 @@ TEST_F(ResumedRun, KeepsTheFirstPrecision) {
     options_.precision = precision;
     stop_at(6);
     options_.precision = Precision::automatic;
-    const TrainPlan plan = go_on();
+    const TrainPlan plan = resume();
     EXPECT_EQ(plan.precision, name);
     EXPECT_TRUE(plan.notes.empty());
   }
@@ -85,7 +85,7 @@ TEST_F(ResumedRun, RefusesALogThatIsNotAFile) {
   const std::string log = options_.out + "/log.jsonl";
   fs::remove(log);
   ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
-  expect_error(ErrorKind::BadFile, {"log.jsonl", "FIFO"}, [&] { go_on(); });
+  expect_error(ErrorKind::BadFile, {"log.jsonl", "FIFO"}, [&] { resume(); });
 }
 
 }  // namespace

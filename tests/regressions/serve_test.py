@@ -52,7 +52,7 @@ class Serve(ServeTest):
                     asker.start()
                 for asker in askers:
                     asker.join()
-                self.still_well()
+                self.expect_healthy()
         finally:
             ended.set()
             health.join()
@@ -92,7 +92,7 @@ class Serve(ServeTest):
                 **CHAT, "max_tokens": 100, "temperature": 0, "logit_bias": {bracket: 100},
                 "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}})
             json.loads(answer["choices"][0]["message"]["content"])
-            self.still_well()
+            self.expect_healthy()
         self.assertLess(self.of_status("VmHWM"), 400_000)
 
 

@@ -37,7 +37,7 @@ class Ranks(FoveaTest):
         return subprocess.run(command_of(ranks, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                               env=ENVIRONMENT, check=False, **more)
 
-    def told_once(self, result, *mentions):
+    def expect_one_line(self, result, *mentions):
         """Expects one line of fovea in the output of mpirun."""
         message = result.stderr.decode(errors="replace")
         told = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
@@ -87,7 +87,7 @@ class Ranks(FoveaTest):
         alone, shared = fovea("embed", MODEL, text), self.mpirun(2, "embed", MODEL, text)
         self.assertEqual(shared.stderr, alone.stderr)
         self.assertIn(b"long.txt: line ", shared.stderr)
-        self.told_once(self.mpirun(2, "embed", MODEL, text, "--no-truncate"), "rank ", "long.txt: line ")
+        self.expect_one_line(self.mpirun(2, "embed", MODEL, text, "--no-truncate"), "rank ", "long.txt: line ")
 
     def test_translations_have_the_same_bytes(self):
         model = self.translator()
@@ -101,11 +101,11 @@ class Ranks(FoveaTest):
                 self.assertEqual(self.ok(self.mpirun(ranks, *arguments, input=text)).stdout, alone, more)
 
     def test_an_error_of_all_ranks_is_printed_once(self):
-        self.told_once(self.mpirun(3, "embed", self.folder / "none"), "rank ", "none")
-        self.told_once(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank ", "--format")
-        self.told_once(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank ", "none")
-        self.told_once(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "2 ranks of mpirun")
-        self.told_once(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "2 ranks of mpirun")
+        self.expect_one_line(self.mpirun(3, "embed", self.folder / "none"), "rank ", "none")
+        self.expect_one_line(self.mpirun(2, "embed", MODEL, "--format", "xml"), "rank ", "--format")
+        self.expect_one_line(self.mpirun(2, "embed", MODEL, self.folder / "none"), "rank ", "none")
+        self.expect_one_line(self.mpirun(2, "train", self.text, "--out", self.folder / "m"), "train", "2 ranks of mpirun")
+        self.expect_one_line(self.mpirun(2, "embed", MODEL, "--evaluate", self.text), "embed", "2 ranks of mpirun")
 
     def run_different_commands(self, *commands):
         """Runs a different command on each rank, as on machines with different files."""
@@ -127,19 +127,19 @@ class Ranks(FoveaTest):
             module.unlink()
         (self.folder / "fovea_mpi.so").write_text("not a module")  # the current directory is not searched
         done = subprocess.run(command, input=text, capture_output=True, timeout=120, env=ENVIRONMENT, cwd=self.folder, check=False)
-        self.told_once(done, "mpirun: this fovea has no MPI module", "libopenmpi-dev")
+        self.expect_one_line(done, "mpirun: this fovea has no MPI module", "libopenmpi-dev")
         self.ok(subprocess.run([program, "embed", MODEL], input=text, capture_output=True, env=ENVIRONMENT, check=False))
 
     def test_a_rank_without_the_model_is_named(self):
-        self.told_once(self.run_different_commands(("embed", MODEL), ("embed", self.folder / "none")), "rank 1 (", "none")
+        self.expect_one_line(self.run_different_commands(("embed", MODEL), ("embed", self.folder / "none")), "rank 1 (", "none")
 
     def test_ranks_with_different_models_or_options_are_refused(self):
         other = self.folder / "other"
         shutil.copytree(MODEL, other)
         weights = other / "2_Dense/model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-1] + b"\x3e")
-        self.told_once(self.run_different_commands(("embed", MODEL), ("embed", other)), "rank 1 (", "model")
-        self.told_once(self.run_different_commands(("embed", MODEL), ("embed", MODEL, "--dimensions", "4")), "rank 1 (", "differs")
+        self.expect_one_line(self.run_different_commands(("embed", MODEL), ("embed", other)), "rank 1 (", "model")
+        self.expect_one_line(self.run_different_commands(("embed", MODEL), ("embed", MODEL, "--dimensions", "4")), "rank 1 (", "differs")
 
 
 @unittest.skipUnless(MPI, "no mpirun here, or a build without MPI")

@@ -47,7 +47,7 @@ class Hostile(ServeTest):
                     self.assertEqual(len(re.findall(r"HTTP/1\.1 \d", heard)), 1, request[:200])
         self.assertEqual(self.metric("fovea_generations_total"), 0, "a hidden request was read")
         self.assertLess(self.of_status("VmRSS") - before, 20000)
-        self.still_well()
+        self.expect_healthy()
 
     def test_requests_cannot_inject_headers(self):
         self.serve()
@@ -79,7 +79,7 @@ class Hostile(ServeTest):
                 with contextlib.suppress(OSError):
                     connection.send(b"x")
             asked = time.monotonic()
-            self.still_well()
+            self.expect_healthy()
             pace.append(time.monotonic() - asked)
         self.assertLess(sorted(pace)[len(pace) // 2], 1)
         for connection in slow:
@@ -136,7 +136,7 @@ class Hostile(ServeTest):
                 connection.close()
         self.wait_until(lambda: self.descriptors() <= before[0] and self.of_status("Threads") <= before[1])
         self.assertLess(self.of_status("VmRSS") - memory, 10000)
-        self.still_well()
+        self.expect_healthy()
 
     def test_the_server_recovers_from_missing_descriptors(self):
         self.serve(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
@@ -148,7 +148,7 @@ class Hostile(ServeTest):
         for connection in connections:
             connection.close()
         self.wait_until(lambda: self.descriptors() < 40)
-        self.still_well()
+        self.expect_healthy()
 
     def test_too_many_connections_are_refused_with_an_error(self):
         self.serve("--max-connections", 10)
@@ -160,7 +160,7 @@ class Hostile(ServeTest):
         for connection in held:
             connection.close()
         self.wait_until(lambda: self.ask("GET", "/health")[0] == 200)
-        self.still_well()
+        self.expect_healthy()
 
     def test_keys(self):
         key = self.file("key", "s3cret-key\n")

@@ -37,7 +37,7 @@ class ServeLimits(ServeTest):
                 status, answer = self.raw(path, body % value)
                 self.assertTrue(status in (400, 422) or (status == 200 and value == "-0.0e-400"), (path, value[:40], status, answer))
                 self.assertLess(len(json.dumps(answer)), 2000 if status != 200 else 100_000)
-        self.still_well()
+        self.expect_healthy()
 
     def test_excessive_schemas_are_refused(self):
         self.serve()
@@ -52,7 +52,7 @@ class ServeLimits(ServeTest):
                                                                    {"type": "json_schema", "json_schema": {"schema": schema}}})
             self.assertIn(status, (200, 400), (str(schema)[:100], answer))
             self.assertLess(time.monotonic() - began, 20, str(schema)[:100])
-        self.still_well()
+        self.expect_healthy()
 
     def broken(self, model):
         """Returns a copy of a model whose weights are NaN."""
@@ -84,7 +84,7 @@ class ServeLimits(ServeTest):
         status, _, answer = self.post("/rerank", {"model": names[2], "query": "a", "texts": ["b"]})
         self.assertEqual((status, answer["error_type"]), (424, "Backend"))
         self.assertEqual(len(self.good("/embed", {"model": "sentence_model", "inputs": "a"})), 1)
-        self.still_well()
+        self.expect_healthy()
 
     def test_every_route_but_health_requires_the_key(self):
         self.serve(env={"FOVEA_API_KEY": "s3cret"})
@@ -126,7 +126,7 @@ class ServeLimits(ServeTest):
             except OSError:
                 pass
             self.assertTrue(self.hear(connection)[:12] in ("HTTP/1.1 413", ""), "refused and closed")
-        self.still_well()
+        self.expect_healthy()
 
     def test_other_addresses_can_be_used(self):
         try:
@@ -175,7 +175,7 @@ class ServeLimits(ServeTest):
     @unittest.skipIf(shutil.which("strace") is None, "needs strace")
     def test_no_request_opens_a_file(self):
         self.serve()
-        self.still_well()
+        self.expect_healthy()
         trace = self.folder / "trace.txt"
         watcher = subprocess.Popen(["strace", "-f", "-e", "trace=openat,open,creat,unlink,rename,execve", "-o", trace, "-p",
                                     str(self.process.pid)], stderr=subprocess.PIPE, text=True)

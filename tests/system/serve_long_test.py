@@ -59,7 +59,7 @@ class ServeLong(ServeTest):
             time.sleep(1 if SOAK else 0.2)
         if SOAK:  # the suite does not check times
             self.assertLess(self.pace(300), max(2 * idle, 0.01))
-        self.still_well()
+        self.expect_healthy()
 
     def test_concurrent_prompts_are_isolated(self):
         """Each answer to 64 concurrent clients with common prefixes, some of whom disconnect, equals the answer to its prompt alone."""

@@ -150,7 +150,7 @@ class Serve(ServeTest):
         for prompt in ([-1], [10**6], [1.5], [2**63], [[]], [], "", [""], {}, None, [["a"]], [1, "a"]):
             status, _, answer = self.post("/v1/completions", {"prompt": prompt})
             self.assertEqual((status, answer["error"]["param"]), (400, "prompt"), prompt)
-        self.still_well()
+        self.expect_healthy()
 
     def test_embeddings(self):
         model = ROOT / "tests/goldens/sentence_model"
@@ -215,7 +215,7 @@ class Serve(ServeTest):
                 each.result()
         self.assertEqual(set(statuses), {200, 429})
         self.assertLess(self.of_status("VmRSS") - before, 20000, "kilobytes")
-        self.still_well()
+        self.expect_healthy()
 
     def test_fields_agree_with_the_documentation(self):
         run = subprocess.run([str(ROOT / "tools/write_fields.py"), "--check"], env={**os.environ, "FOVEA_BIN": FOVEA}, stderr=subprocess.PIPE,

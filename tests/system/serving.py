@@ -100,7 +100,7 @@ class ServeTest(FoveaTest):
         found = re.search(rf"^{name}\S* (\S+)$", text.decode(), re.MULTILINE)
         return float(found[1])
 
-    def still_well(self):
+    def expect_healthy(self):
         self.assertEqual(self.ask("GET", "/health")[0], 200)
         self.assertEqual(len(self.good("/v1/completions", {"prompt": "The", "max_tokens": 3, "ignore_eos": True})["choices"]), 1)
 

@@ -26,11 +26,11 @@ class TranslateTest(FoveaTest):
         self.out = self.folder / "model"
 
     def train_translator(self):
-        self.told("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs",
+        self.output("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs",
                 self.folder / "train.de", self.folder / "train.en", "--validation-pairs", *self.pairs[1:],
                 "--steps", "120", "--evaluate-every", "60", "--bleu-lines", "10", "--tokenizer", "bpe:300", "--out", self.out)
 
-    def told(self, *arguments, **more):
+    def output(self, *arguments, **more):
         return self.ok(fovea(*arguments, **more)).stdout
 
     def test_scores_are_those_of_the_translations(self):
@@ -40,30 +40,30 @@ class TranslateTest(FoveaTest):
         self.assertIn("BLEU", (self.out / "loss.svg").read_text())
 
         hypotheses = self.folder / "out.en"
-        hypotheses.write_bytes(self.told("translate", self.out, "--beams", "3", input=(self.folder / "test.de").read_bytes()))
-        told = json.loads(self.told("eval", self.out, *self.pairs, "--beams", "3", "--json"))
-        scored = json.loads(self.told("eval", "--hypotheses", hypotheses, "--references", self.folder / "test.en", "--json"))
+        hypotheses.write_bytes(self.output("translate", self.out, "--beams", "3", input=(self.folder / "test.de").read_bytes()))
+        result = json.loads(self.output("eval", self.out, *self.pairs, "--beams", "3", "--json"))
+        scored = json.loads(self.output("eval", "--hypotheses", hypotheses, "--references", self.folder / "test.en", "--json"))
         for key in ("bleu", "chrf", "bleu_signature", "chrf_signature", "sequences"):
-            self.assertEqual(told[key], scored[key], key)
-        self.assertGreater(told["loss"], 0)
-        self.assertIn(b"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:fovea-", self.told("eval", self.out, *self.pairs))
-        self.assertNotIn(b"BLEU", self.told("eval", self.out, *self.pairs, "--beams", "0"))
+            self.assertEqual(result[key], scored[key], key)
+        self.assertGreater(result["loss"], 0)
+        self.assertIn(b"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:fovea-", self.output("eval", self.out, *self.pairs))
+        self.assertNotIn(b"BLEU", self.output("eval", self.out, *self.pairs, "--beams", "0"))
 
-        timed = json.loads(self.told("bench", self.out, "--translate", self.folder / "test.de", "--beams", "2", "--tokens", "4",
+        timed = json.loads(self.output("bench", self.out, "--translate", self.folder / "test.de", "--beams", "2", "--tokens", "4",
                                    "--runs", "1", "--json"))
         self.assertEqual((timed["lines"], timed["tokens"]), (20, 80))
         self.assertGreater(timed["tokens_per_second"], 0)
 
     def test_two_tokenizers_are_kept(self):
         files = ROOT / "tests/goldens/translation_tokenizers"
-        self.told("train", "--preset", "translate-tiny", "--pairs", self.folder / "train.de", self.folder / "train.en", "--steps", "4",
+        self.output("train", "--preset", "translate-tiny", "--pairs", self.folder / "train.de", self.folder / "train.en", "--steps", "4",
                   "--tokenizer", files, "--evaluate-every", "0", "--bleu-lines", "4", "--out", self.out)
         self.assertFalse((self.out / "tokenizer.json").exists())
         for name in ("source.spm", "target.spm", "vocab.json"):
             self.assertEqual((self.out / name).read_bytes(), (files / name).read_bytes(), name)
-        lines = self.told("translate", self.out, "--beams", "2", "--alignment", input=b"red dog\n\nsun\n")
+        lines = self.output("translate", self.out, "--beams", "2", "--alignment", input=b"red dog\n\nsun\n")
         self.assertEqual(lines.count(b"\n"), 3)
-        self.assertIn("chrf", json.loads(self.told("eval", self.out, *self.pairs, "--beams", "1", "--json")))
+        self.assertIn("chrf", json.loads(self.output("eval", self.out, *self.pairs, "--beams", "1", "--json")))
         self.refused(fovea("translate", self.out, "--task", "translation_en_to_de", input=b"red\n"), 2, "--task", "task_specific_params")
 
     def test_a_prefix_is_added_to_every_source(self):
@@ -73,36 +73,36 @@ class TranslateTest(FoveaTest):
         models = []
         for source, more in ((self.folder / "train.de", ["--source-prefix", prefix]), (prefixed, [])):
             out = self.folder / source.stem
-            self.told("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs", source,
+            self.output("train", "--preset", "translate-tiny", "--layers", "1", "--encoder-layers", "1", "--pairs", source,
                       self.folder / "train.en", "--steps", "4", "--tokenizer", ROOT / "tests/goldens/translation_tokenizers",
                       "--evaluate-every", "0", "--bleu-lines", "0", "--out", out, *more)
             models.append(out)
         self.assertEqual(*[(model / "model.safetensors").read_bytes() for model in models])
         whole = self.file("whole.de", "".join(prefix + line for line in (self.folder / "test.de").read_text().splitlines(True)))
         for beams in ("0", "2"):
-            asked = self.told("eval", models[0], *self.pairs, "--beams", beams, "--source-prefix", prefix, "--json")
-            read = self.told("eval", models[0], "--pairs", whole, self.pairs[-1], "--beams", beams, "--json")
+            asked = self.output("eval", models[0], *self.pairs, "--beams", beams, "--source-prefix", prefix, "--json")
+            read = self.output("eval", models[0], "--pairs", whole, self.pairs[-1], "--beams", beams, "--json")
             self.assertEqual(json.loads(asked), json.loads(read))
         self.refused(fovea("train", self.text, "--source-prefix", prefix, "--out", self.out), 2, "--source-prefix", "--pairs")
 
     def test_the_checkpoint_sets_the_length_penalty(self):
         self.train_translator()
         translate = ("translate", self.out, "--beams", "4", "--n-best", "4", self.folder / "test.de")
-        told = self.told(*translate, "--length-penalty", "-3")
-        self.assertNotEqual(self.told(*translate), told)
+        result = self.output(*translate, "--length-penalty", "-3")
+        self.assertNotEqual(self.output(*translate), result)
         path = self.out / "generation_config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "length_penalty": -3.0}))
-        self.assertEqual(self.told(*translate), told)
+        self.assertEqual(self.output(*translate), result)
 
     def test_the_name_of_a_sentencepiece_model_gives_its_side(self):
         folder = self.folder / "pieces"
         folder.mkdir()
         (folder / "spiece.model").write_bytes((ROOT / "tests/goldens/translation_tokenizers/source.spm").read_bytes())
-        ids = self.told("tokenize", folder, input=b"red dog")
+        ids = self.output("tokenize", folder, input=b"red dog")
         self.assertEqual(json.loads(ids)["tokens"][-1], "</s>")
         for config in ({"model_max_length": 512}, {"tokenizer_class": "T5Tokenizer"}):
             (folder / "tokenizer_config.json").write_text(json.dumps(config))
-            self.assertEqual(self.told("tokenize", folder, input=b"red dog"), ids)
+            self.assertEqual(self.output("tokenize", folder, input=b"red dog"), ids)
 
     def test_long_lines_are_truncated_or_refused(self):
         self.train_translator()

@@ -20,7 +20,7 @@ struct Scored {
   double probability = 0;  // among the candidates
 };
 
-Scored score_behind(const Model& model, std::vector<int32_t> ids, const std::string& candidate) {
+Scored score_after(const Model& model, std::vector<int32_t> ids, const std::string& candidate) {
   const size_t before = ids.size();
   model.tokenizer().encode(candidate, ids);
   Scored scored{candidate, static_cast<int64_t>(ids.size() - before)};
@@ -41,7 +41,7 @@ std::string print_candidates(const Model& model, const std::string& text,
                              const std::vector<std::string>& candidates, bool json) {
   std::vector<Scored> all;
   for (const std::string& candidate : candidates)
-    all.push_back(score_behind(model, prompt_ids(model, text), candidate));
+    all.push_back(score_after(model, prompt_ids(model, text), candidate));
   share_probability(all);
   if (json) {
     Json list = Json::array();

@@ -181,10 +181,10 @@ class TokenizeCommand : public Command {
         continue;
       }
       int32_t id = 0;
-      const auto [behind, error] = std::from_chars(at, end, id);
+      const auto [after, error] = std::from_chars(at, end, id);
       if (error != std::errc()) bad_line(line, "is not a list of ids", "ids such as [1, 2, 3]");
       ids.push_back(id);
-      at = behind;
+      at = after;
     }
     return ids;
   }

@@ -159,10 +159,10 @@ class GgufReader {
   ordered_json vocabulary() const {
     std::map<std::string_view, size_t> seen;
     for (size_t id = 0; id < texts_.size(); ++id) {
-      const auto [twin, fresh] = seen.emplace(texts_[id], id);
+      const auto [duplicate, fresh] = seen.emplace(texts_[id], id);
       if (!fresh && !texts_[id].empty()) {
         fail(ErrorKind::BadFile, "{}: {} contains {} twice ({} and {}); expected distinct texts",
-             file_.path(), kTokens, brief(nlohmann::json(texts_[id])), twin->second, id);
+             file_.path(), kTokens, brief(nlohmann::json(texts_[id])), duplicate->second, id);
       }
     }
     return vocabulary_object(texts_);

@@ -51,7 +51,7 @@ ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces) {
   return merges;
 }
 
-void refuse_twins(const SentencePieceFile& source, const std::string& path) {
+void refuse_duplicates(const SentencePieceFile& source, const std::string& path) {
   std::vector<std::string> texts;
   for (const auto& piece : source.pieces) texts.push_back(piece.text);
   const PieceTable table(texts);
@@ -71,7 +71,7 @@ class Converter {
   }
 
   std::string convert() {
-    refuse_twins(source_, path_);
+    refuse_duplicates(source_, path_);
     if (source_.kind == SentencePieceFile::Kind::bpe) {
       bpe();
     } else if (source_.kind == SentencePieceFile::Kind::unigram) {

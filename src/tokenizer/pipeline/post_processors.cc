@@ -150,12 +150,12 @@ void trim(const TrimOffsets& processor, Encoding& encoding) {
 
 // Puts tokens before and after an encoding and each of its overflowing parts.
 void surround(Encoding& encoding, const std::vector<AddedId>& before,
-              const std::vector<AddedId>& behind, int32_t type_id, GrowthLimit& limit) {
+              const std::vector<AddedId>& after, int32_t type_id, GrowthLimit& limit) {
   with_overflowing(encoding, [&](Encoding& one) {
     Encoding all = special(before, type_id, limit);
     all.overflowing = std::move(one.overflowing);
     append_lists(all, std::move(one));
-    append_lists(all, special(behind, type_id, limit));
+    append_lists(all, special(after, type_id, limit));
     one = std::move(all);
   });
 }

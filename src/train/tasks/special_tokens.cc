@@ -47,12 +47,12 @@ void set_padding(Spec& spec, const Tokenizer& tokenizer) {
 Around around_text(const Tokenizer& tokenizer) {
   const Encoding found = tokenizer.encoding("a", {.truncate_and_pad = false});
   Around around;
-  bool behind = false;
+  bool after = false;
   for (size_t i = 0; i < found.ids.size(); ++i) {
     if (found.special_mask[i] == 0) {
-      behind = true;
+      after = true;
     } else {
-      (behind ? around.behind : around.before).push_back(found.ids[i]);
+      (after ? around.after : around.before).push_back(found.ids[i]);
     }
   }
   return around;

@@ -25,7 +25,7 @@ void set_padding(Spec& spec, const Tokenizer& tokenizer);
 
 // The tokens that the post-processor adds before and after a text.
 struct Around {
-  std::vector<int32_t> before, behind;
+  std::vector<int32_t> before, after;
 };
 Around around_text(const Tokenizer& tokenizer);
 

@@ -125,12 +125,12 @@ class TextTask : public ExamplesTask {
     for (int32_t id = 0; id < tokenizer.size(); ++id)
       if (!tokenizer.is_special(id)) masking.ordinary.push_back(id);
     const Around around = around_text(tokenizer);
-    windows.length -= std::ssize(around.before) + std::ssize(around.behind);
+    windows.length -= std::ssize(around.before) + std::ssize(around.after);
     check(windows.length >= 1 && !masking.ordinary.empty(),
           "--context: {} tokens leave no room for text; expected more", windows.length);
     require(windows.length);
     return std::make_unique<MaskedExamples>(store_->training(), held_out(), windows, masking,
-                                            around.before, around.behind);
+                                            around.before, around.after);
   }
 
   std::unique_ptr<Examples> spans(const Tokenizer& tokenizer, const Origin& origin,

@@ -55,17 +55,17 @@ Batch NextTokenExamples::make(const Tensor& ids, const Tensor& next, int64_t) co
 // Bits per byte are not meaningful if only some tokens are predicted.
 MaskedExamples::MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
                                const WindowOptions& options, Masking masking,
-                               std::vector<int32_t> before, std::vector<int32_t> behind)
+                               std::vector<int32_t> before, std::vector<int32_t> after)
     : WindowExamples(training, validation, options),
       masking_(std::move(masking)),
       before_(std::move(before)),
-      behind_(std::move(behind)) {
+      after_(std::move(after)) {
   held_out.bytes = 0;
 }
 
 Batch MaskedExamples::make(const Tensor& ids, const Tensor&, int64_t first) const {
   const int64_t rows = ids.dim(0), L = ids.dim(1), begin = std::ssize(before_),
-                T = begin + L + std::ssize(behind_);
+                T = begin + L + std::ssize(after_);
   Batch batch;
   batch.source.ids = empty({rows, T}, DType::i32);
   batch.labels = empty({rows, T}, DType::i32);
@@ -77,7 +77,7 @@ Batch MaskedExamples::make(const Tensor& ids, const Tensor&, int64_t first) cons
     mask_tokens(masking_, options_.seed, first + r, L, window, labels);
     row = std::copy(before_.begin(), before_.end(), row);
     row = std::copy_n(window, L, row);
-    std::copy(behind_.begin(), behind_.end(), row);
+    std::copy(after_.begin(), after_.end(), row);
     batch.asked += std::count_if(labels, labels + L, [](int32_t label) { return label >= 0; });
   }
   batch.tokens = rows * T;

@@ -46,19 +46,19 @@ class NextTokenExamples : public WindowExamples {
   Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
 };
 
-// Predicts masked tokens. `before` and `behind`: special tokens around a window.
+// Predicts masked tokens. `before` and `after`: special tokens around a window.
 class MaskedExamples : public WindowExamples {
  public:
   MaskedExamples(const TokenSpan& training, const TokenSpan& validation,
                  const WindowOptions& options, Masking masking, std::vector<int32_t> before,
-                 std::vector<int32_t> behind);
+                 std::vector<int32_t> after);
 
  protected:
   Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override;
 
  private:
   Masking masking_;
-  std::vector<int32_t> before_, behind_;
+  std::vector<int32_t> before_, after_;
 };
 
 // Predicts spans that were cut out, with a decoder that starts with `start`.

@@ -324,7 +324,7 @@ TEST(StagedFolder, MergesIntoAnExistingFolder) {
   }
 }
 
-TEST(TemporaryFiles, OfKilledWritersAreRemoved) {
+TEST(TemporaryFiles, AreRemovedAfterAKilledWriter) {
   const TemporaryFolder folder;
   make_directories(folder / ".saving-checkpoint-7-123/sub");
   write_file_atomically(folder / ".saving-checkpoint-7-123/sub/x", "");

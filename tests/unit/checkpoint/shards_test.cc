@@ -49,7 +49,7 @@ TEST_F(Shards, AreReadAsOneFile) {
   EXPECT_EQ(SafeTensors::open_model(folder_ / "model.safetensors.index.json").stored().size(), 3u);
 }
 
-TEST_F(Shards, ASingleFileTakesPrecedence) {
+TEST_F(Shards, YieldToASingleFile) {
   write_safetensors(folder_ / "model.safetensors", {{"w", zeros({1})}});
   EXPECT_EQ(open().stored().size(), 1u);
 }
@@ -126,7 +126,7 @@ TEST_F(Shards, MustAgreeWithTheIndex) {
   refused({"in another shard than weight_map says (a)"});
 }
 
-TEST_F(Shards, TheIndexIsChecked) {
+TEST_F(Shards, CheckTheIndex) {
   const auto text = [&](const std::string& json) {
     write_file_atomically(folder_ / "model.safetensors.index.json", json);
   };

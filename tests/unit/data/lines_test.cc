@@ -40,7 +40,7 @@ TEST_F(Lines, RefuseInvalidTextByPosition) {
                [&] { read_lines(file("binary", std::string("a\0b", 3))); });
 }
 
-TEST_F(Lines, OfTwoFilesFormPairs) {
+TEST_F(Lines, PairTwoFiles) {
   const TextPairs found =
       pairs({file("de", "eins\nzwei\n \nvier\n"), file("en", "one\ntwo\nx\nfour")});
   EXPECT_EQ(found.sources, (Texts{"eins", "zwei", "vier"}));
@@ -48,7 +48,7 @@ TEST_F(Lines, OfTwoFilesFormPairs) {
   EXPECT_EQ(found.empty, 1);
 }
 
-TEST_F(Lines, OfATableAreSplitAtTabs) {
+TEST_F(Lines, SplitATableAtTabs) {
   const TextPairs found = pairs({file("table.tsv", "eins\tone\n\nzwei\ttwo\n\tthree\n")});
   EXPECT_EQ(found.sources, (Texts{"eins", "zwei"}));
   EXPECT_EQ(found.targets, (Texts{"one", "two"}));

@@ -56,7 +56,7 @@ TEST(TokenPooling, HasTheGradientsOfTheFormulas) {
     });
 }
 
-TEST(UnitLength, OfAZeroVectorIsZero) {
+TEST(UnitLength, KeepsAZeroVector) {
   const std::vector<float> y = to_floats(unit_length(from({3, 4, 0, 0, 3e-8f, 4e-8f}, {3, 2})));
   expect_near(y, {0.6f, 0.8f, 0, 0, 0.6f, 0.8f});
 }

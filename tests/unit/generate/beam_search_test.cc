@@ -22,7 +22,7 @@ std::vector<size_t> lengths(float end, float penalty, EarlyStopping early_stoppi
   while (!search.done()) {
     std::vector<std::vector<BeamSearch::Continuation>> found;
     for (size_t i = 0; i < search.hypotheses().size(); ++i)
-      found.push_back(search.best_behind(i, logits, 2));
+      found.push_back(search.best_after(i, logits, 2));
     search.advance(found);
   }
   std::vector<size_t> all;

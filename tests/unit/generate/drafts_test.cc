@@ -246,7 +246,7 @@ TEST(Drafts, WorkWithoutSparePages) {
   EXPECT_EQ(result.ids, continued({model}, Ids(100, 1), options).ids);
 }
 
-TEST(Drafts, WithNonFiniteLogitsAreNamed) {
+TEST(Drafts, AreNamedIfTheirLogitsAreNotFinite) {
   const Transformer model = small_model(60);
   Transformer draft = other_model(60);
   draft.head.output.weight.value.data_as<float>()[0] = NAN;

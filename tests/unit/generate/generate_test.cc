@@ -18,8 +18,8 @@ using test::continued;
 using test::greedy;
 using test::Ids;
 using test::kPlenty;
-using test::likeliest;
 using test::logits_after;
+using test::most_likely;
 using test::small_model;
 
 TEST(Generating, GreedilySelectsTheMostLikelyToken) {
@@ -27,7 +27,7 @@ TEST(Generating, GreedilySelectsTheMostLikelyToken) {
   const int threads = thread_count();
   for (const DType compute : {DType::f32, DType::bf16}) {
     Ids ids{1, 2, 3};
-    for (int n = 0; n < 30; ++n) ids.push_back(likeliest(logits_after(model, ids, compute)));
+    for (int n = 0; n < 30; ++n) ids.push_back(most_likely(logits_after(model, ids, compute)));
     EXPECT_GT(std::set(ids.begin(), ids.end()).size(), 3u);
     for (const int count : {1, 2}) {
       set_thread_count(count);
@@ -52,7 +52,7 @@ TEST(Generating, ContinuesPastTheContext) {
       for (int n = 0; n < 30; ++n) {
         if (std::ssize(window) > context)  // the newer half is kept
           window.erase(window.begin(), window.end() - std::max<int64_t>(1, context / 2));
-        expected.push_back(likeliest(logits_after(model, window)));
+        expected.push_back(most_likely(logits_after(model, window)));
         window.push_back(expected.back());
       }
       EXPECT_EQ(continued({model}, given, greedy(30)).ids, expected) << context << ' ' << prompt;

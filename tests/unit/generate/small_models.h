@@ -38,7 +38,7 @@ inline Floats logits_after(const Transformer& model, const Ids& ids, DType compu
   return to_floats(model.logits(hidden.view({T, hidden.dim(2)}).rows(T - 1, T)));
 }
 
-inline int32_t likeliest(const Floats& logits) {
+inline int32_t most_likely(const Floats& logits) {
   return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 

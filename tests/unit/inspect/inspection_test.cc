@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, Spec>> kinds() {
   encoder.encoder->placement = {false, false, true};
   encoder.encoder->final_norm = false;
   encoder.token_types = 2;
-  all.emplace_back("encoder, norms behind", encoder);
+  all.emplace_back("encoder, post-norm", encoder);
   Spec both = small();
   both.encoder = both.decoder;
   both.encoder->position =
@@ -294,7 +294,7 @@ TEST_F(Questions, GradientNormsMatchTrace) {
   ASSERT_EQ(sizes.size(), 3u);
   EXPECT_NEAR(sizes[1], std::sqrt(squares), 1e-5);
   model_.each([](const std::string& name, Parameter& p) {
-    EXPECT_FALSE(p.value.wants_gradient()) << name << ": left behind";
+    EXPECT_FALSE(p.value.wants_gradient()) << name << ": not restored";
   });
 }
 

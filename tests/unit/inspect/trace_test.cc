@@ -62,7 +62,7 @@ TEST_F(Trace, GradientsHaveTheNamesOfTheCheckpoint) {
   }
   EXPECT_EQ(found.at("loss").size(), 1);
   model_.each([](const std::string& name, Parameter& p) {
-    EXPECT_FALSE(p.value.gradient()) << name << ": left behind";
+    EXPECT_FALSE(p.value.gradient()) << name << ": not restored";
   });
 }
 

@@ -216,7 +216,7 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyChunks) {
 }
 
 // No cap and no bias equal those without effect.
-TEST_P(AttentionBias, OfZeroHasNoEffect) {
+TEST_P(AttentionBias, HasNoEffectIfZero) {
   Inputs x(shape_of(2, 70, 70, 2, 2, 16, causal()));
   const Forward without = cpu_forward(x);
   const Backward gradients = cpu_backward(x, without);

@@ -39,7 +39,7 @@ TEST(Sums, MatchTheReference) {
 }
 
 // Compared in double, with more digits than an array of floats has.
-TEST(Sums, OfAllElementsAreOfDoublePrecision) {
+TEST(Sums, UseDoublePrecisionOverAllElements) {
   for (DType in : kStored) {
     for (int64_t size : {0, 1, 15, 4095, 4097, 50021}) {
       const Array x = Array::normal(size, in, 1);

@@ -74,7 +74,7 @@ TEST(SumTree, CanBeMergedImmediately) {
   }
 }
 
-TEST(SumTree, OfPartsThatArePowersOfTwoIsTheTreeOfAll) {
+TEST(SumTree, CombinesPartsThatArePowersOfTwo) {
   for (int64_t count = 1; count <= 64; ++count) {
     const Numbers numbers = random_numbers(count, 0.8);
     for (const int64_t part : {1, 2, 4, 8, 16}) {

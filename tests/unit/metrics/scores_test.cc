@@ -39,7 +39,7 @@ TEST(Scores, MatchSacrebleu) {
   }
 }
 
-TEST(Scores, OfEmptyTextsAreZero) {
+TEST(Scores, AreZeroForEmptyTexts) {
   EXPECT_EQ(Bleu().score(), 0);
   EXPECT_EQ(Chrf().score(), 0);
 }

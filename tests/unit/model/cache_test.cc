@@ -102,7 +102,7 @@ std::vector<int64_t> one_by_one() {
 const std::vector<std::vector<int64_t>> kPieces = {
     one_by_one(), {kTokens - 1, kTokens}, {64, kTokens}, {7, 8, 40, 73, kTokens}, {33, kTokens}};
 
-TEST_P(ReadingTest, FromTheCacheGivesTheSameBits) {
+TEST_P(ReadingTest, GivesTheSameBitsFromTheCache) {
   const Tensor ids = some_ids({1, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
     const Transformer model = made(spec);
@@ -117,7 +117,7 @@ TEST_P(ReadingTest, FromTheCacheGivesTheSameBits) {
 
 // With a cache of another type than the products: the same bits for any chunks, and nearly those of
 // a full cache.
-TEST_P(ReadingTest, FromARoundedCacheGivesTheSameBitsInAnyChunks) {
+TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {
   const Tensor ids = some_ids({2, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
     const Transformer model = made(spec);
@@ -154,7 +154,7 @@ TEST_P(ReadingTest, FromARoundedCacheGivesTheSameBitsInAnyChunks) {
   }
 }
 
-TEST_P(ReadingTest, WithLeftPaddingGivesTheSameBits) {
+TEST_P(ReadingTest, GivesTheSameBitsWithLeftPadding) {
   Spec spec = small();
   spec.decoder->attention.windows = {40};
   const Transformer model = made(validated(spec));
@@ -186,7 +186,7 @@ TEST_P(ReadingTest, WithLeftPaddingGivesTheSameBits) {
   }
 }
 
-TEST_P(ReadingTest, InABatchGivesTheBitsOfReadingAlone) {
+TEST_P(ReadingTest, GivesTheSameBitsInABatch) {
   const Tensor ids = some_ids({5, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
     const Transformer model = made(spec);
@@ -201,7 +201,7 @@ TEST_P(ReadingTest, InABatchGivesTheBitsOfReadingAlone) {
   }
 }
 
-TEST_P(ReadingTest, WithAnyNumberOfThreadsGivesTheSameBits) {
+TEST_P(ReadingTest, GivesTheSameBitsWithAnyNumberOfThreads) {
   const Transformer model = made(validated(small()));
   const Tensor ids = some_ids({3, kTokens}, small().vocabulary);
   for (const DType compute : {DType::f32, DType::bf16}) {

@@ -219,7 +219,7 @@ TEST(Blocks, PlaceNormsByTheSpec) {
   }
 }
 
-TEST(Blocks, InParallelReadTheSameStream) {
+TEST(Blocks, ReadTheSameStreamInParallel) {
   StackSpec spec = small_stack();
   spec.parallel = true;
   Block block(spec, {}, 8, 0, false, kDecoderPlaces);
@@ -281,7 +281,7 @@ TEST(Probes, ReceiveEachLayerAndTheRequestedWeights) {
                                             "hidden.2[2, 3, 8]"}));
 }
 
-TEST(RotaryFrequencies, OfDynamicScalingFollowTheLength) {
+TEST(RotaryFrequencies, FollowTheLengthWithDynamicScaling) {
   RotarySpec spec;
   spec.scaling = RotaryScaling::dynamic;
   spec.factor = 2;

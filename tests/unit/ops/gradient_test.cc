@@ -49,7 +49,7 @@ TEST(Gradient, IsNotRecordedByNondifferentiableOps) {
 }
 
 // The gradient is the same if other inputs want gradients, and is added to an existing one.
-TEST(Gradient, OfAnInputDoesNotDependOnOtherInputs) {
+TEST(Gradient, IsIndependentOfOtherInputs) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
     SCOPED_TRACE(c.op + " " + c.what);

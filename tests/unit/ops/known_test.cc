@@ -94,12 +94,12 @@ Tensor counted(Shape shape, float from_value, float step) {
 }
 
 // F.conv1d(stride=2, padding=1) and F.conv2d(stride=2), with weights in their layout.
-TEST(Unfold, WithALinearLayerIsAConvolution) {
+TEST(Unfold, GivesAConvolutionWithALinearLayer) {
   const Tensor x = counted({1, 4, 2}, -2, 0.5f), weight = counted({2, 2, 3}, -5, 0.25f);
   expect_near(linear(unfold(x, 3, 2, 1), weight.view({2, 6})), {1.125f, -0.375f, -3.125f, 8.125f});
 }
 
-TEST(Patches, WithALinearLayerAreAConvolution) {
+TEST(Patches, GiveAConvolutionWithALinearLayer) {
   const Tensor image = counted({1, 2, 4, 4}, -8, 0.125f), weight = counted({2, 2, 2, 2}, -7, 0.5f);
   expect_near(linear(patches(image, 2), weight.view({2, 8})),
               {4.75f, 14.75f, 1.25f, 19.25f, -9.25f, 32.75f, -12.75f, 37.25f});

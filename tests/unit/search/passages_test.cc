@@ -71,7 +71,7 @@ TEST_F(Passages, CoverAllWordsForAnyOptions) {
     }
 }
 
-TEST_F(Passages, OfABlankTextAreNone) {
+TEST_F(Passages, AreEmptyForABlankText) {
   for (const std::string text : {"", " \n\n\t\r\n"}) EXPECT_TRUE(texts(text, 4).empty());
   expect_error(ErrorKind::InvalidArgument, {"passages", "overlap"}, [&] { texts("a", 4, 4); });
 }

@@ -23,7 +23,7 @@ class Resume : public testing::Test {
   }
 
   void stop_at(int64_t step) const { train(small_spec(), options_, {}, stop_after(step)); }
-  TrainPlan go_on() const {
+  TrainPlan resume() const {
     TrainPlan plan;
     const TrainResult result = train(small_spec(), options_, [&](const TrainPlan& told) {
       plan = told;
@@ -164,7 +164,7 @@ TEST_F(Resume, CanBeStoppedWhileReading) {
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(result.step, 0);
   EXPECT_FALSE(fs::exists(options_.out));
-  go_on();
+  resume();
 }
 
 TEST_F(Resume, AllowsChangesOnRequest) {
@@ -172,14 +172,14 @@ TEST_F(Resume, AllowsChangesOnRequest) {
   options_.learning_rate = 1e-4;
   options_.steps = 12;
   options_.allow_change = true;
-  EXPECT_EQ(go_on().first_step, 6);
+  EXPECT_EQ(resume().first_step, 6);
 }
 
 TEST_F(Resume, AllowsChangesThatDoNotAffectTheResults) {
   stop_at(6);
   options_.save_every = 3;
   options_.keep = 5;
-  EXPECT_EQ(go_on().first_step, 6);
+  EXPECT_EQ(resume().first_step, 6);
 }
 
 TEST_F(Resume, ReportsACpuOfAnotherClass) {
@@ -187,7 +187,7 @@ TEST_F(Resume, ReportsACpuOfAnotherClass) {
   use_isa("avx2");
   stop_at(6);
   use_isa("amx-model");
-  const TrainPlan plan = go_on();
+  const TrainPlan plan = resume();
   use_isa("auto");
   const std::string note =
       "the run continues in bf16 of CPU class amx (before: common), so its bits now differ from "
@@ -210,7 +210,7 @@ TEST_F(Resume, FallsBackToAnOlderSnapshot) {
     else
       damaged[damaged.size() / 2] ^= 4;
     write_file_atomically(file(20), damaged);
-    const TrainPlan plan = go_on();
+    const TrainPlan plan = resume();
     EXPECT_EQ(plan.first_step, 16);
     EXPECT_NE(plan.from.find("checkpoint-16"), std::string::npos) << plan.from;
     ASSERT_FALSE(plan.notes.empty());
@@ -224,14 +224,14 @@ TEST_F(Resume, LogsEachStepOnce) {
   stop_at(11);
   fs::remove_all(snapshot_path(options_.out, 11));  // as if killed: steps 9 to 11 are repeated
   std::ofstream(log(), std::ios::app) << "{\"step\": 12, \"lo";
-  EXPECT_EQ(go_on().first_step, 8);
+  EXPECT_EQ(resume().first_step, 8);
   expect_whole_log();
 }
 
 TEST_F(Resume, KeepsTheNewestSnapshots) {
   options_.save_every = 3;
   options_.keep = 3;
-  go_on();
+  resume();
   EXPECT_EQ(find_snapshots(options_.out), (std::vector<int64_t>{20, 18, 15}));
 }
 
@@ -271,7 +271,7 @@ TEST_F(Resume, RefusesAFolderWithDamagedSnapshotsOnly) {
   stop_at(6);
   for (const int64_t step : find_snapshots(options_.out))
     write_file_atomically(file(step), "nothing");
-  expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { go_on(); });
+  expect_error(ErrorKind::BadFile, {options_.out, "damaged"}, [&] { resume(); });
 }
 
 }  // namespace

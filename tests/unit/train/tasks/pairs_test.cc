@@ -172,7 +172,7 @@ TEST_F(Pairs, DoNotDependOnPadding) {
   EXPECT_NEAR(together, alone, 1e-4 * alone);
 }
 
-TEST_F(Pairs, WithAnEmptyOrLongSideAreSkippedAndCounted) {
+TEST_F(Pairs, SkipAndCountEmptyAndLongSides) {
   std::string longer;
   for (int i = 0; i < 60; ++i) longer += "x y ";
   write("odd.tsv", "red\tdog\n\tdog\nsun\tsun\n" + longer + "\tred\n");

@@ -1,0 +1,40 @@
+#pragma once
+
+// Strings as in Python: characters, case, white space, lines.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::jinja {
+
+size_t characters(std::string_view text);  // how many
+// The byte at which a character starts; text.size() for characters beyond the end.
+size_t byte_of(std::string_view text, size_t character);
+
+bool is_space(char32_t c);
+bool is_word(char32_t c);  // \w
+
+std::string upper(std::string_view text);
+std::string lower(std::string_view text);
+std::string capitalize(std::string_view text);
+std::string title(std::string_view text);        // str.title(): words of letters
+std::string title_words(std::string_view text);  // the filter: words between spaces and brackets
+
+enum class Side { left, right, both };
+std::string_view strip(std::string_view text, Side side = Side::both);  // white space
+std::string_view strip(std::string_view text, std::string_view set, Side side);
+
+std::vector<std::string_view> split_lines(std::string_view text);
+// At white space, without empty parts; at most `limit` cuts, all if it is negative.
+std::vector<std::string_view> split_words(std::string_view text, int64_t limit);
+// At a separator, which must not be empty.
+std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
+                                       int64_t limit, bool from_right);
+
+std::string escape_html(std::string_view text);  // & < > ' "
+std::string quoted(std::string_view text);       // repr of a string
+
+}  // namespace fovea::jinja

@@ -1,0 +1,189 @@
+// What a template may not do: the errors, and the limits that hold whatever it does.
+
+#include <gtest/gtest.h>
+
+#include "rendering.h"
+#include "support/expect_error.h"
+
+namespace fovea::jinja {
+namespace {
+
+// An error of one line that has this text.
+void expect_refusal(const std::string& source, const std::string& text) {
+  try {
+    render(source);
+    ADD_FAILURE() << source << " renders; expected an error with " << text;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with("t: line 1, column ")) << message;
+    EXPECT_NE(message.find(text), message.npos) << message;
+    EXPECT_EQ(message.find('\n'), message.npos) << message;
+  }
+}
+
+TEST(JinjaErrors, NameLineAndColumn) {
+  const auto parse = [](const std::string& source) {
+    return [source] { parsed(source, "model/chat_template.jinja"); };
+  };
+  expect_error(ErrorKind::BadFile,
+               {"model/chat_template.jinja: line 2, column 11: ", "expected '%}'"},
+               parse("a\n  {% if 1 2 %}{% endif %}"
+                     ""));
+  expect_error(ErrorKind::Unsupported, {"line 1, column 6: filter 'nope' is not supported"},
+               parse("{{ 1|nope }}"));
+  expect_error(ErrorKind::BadFile, {"the template ends here; expected {% endfor %} or {% else %}"},
+               parse("{% for x in y %}"));
+  expect_error(ErrorKind::BadFile, {"invalid UTF-8"}, parse("a\xFF"));
+  // A string in the wrong place, over lines: fuzzing found an error of several lines.
+  expect_error(ErrorKind::BadFile, {"line 1, column 14: unexpected '\"a b"},
+               parse("{% set j = 1 \"a\nb\" %}"));
+  expect_error(ErrorKind::InvalidArgument, {"t: line 2, column ", ": no system role"},
+               [] { render("\n{{ raise_exception('no\nsystem role') }}"); });
+  expect_error(ErrorKind::InvalidArgument, {"line 1, column 7: 'dict object' has no attribute 'b'"},
+               [] { render("{{ a.b.c }}", R"({"a": {}})"); });
+}
+
+// Each is refused by name and place.
+TEST(JinjaErrors, NameUnsupportedFeatures) {
+  for (const auto& [source, lacking] :
+       {std::pair{"{{ 1e22|int }}", "line 1, column 5: unexpected 'e22'"},
+        {"{{ 9223372036854775807 + 1 }}", "column 24: the result of + has more than 64 bits"},
+        {"{{ 2 ** 3 }}", "column 6: the operator ** is not supported"},
+        {"{{ 1 < 2 < 3 }}", "column 10: a chain of comparisons is not supported"},
+        {"{{ 'a'.center(5) }}", "column 7: the method str.center is not supported"},
+        {"{{ '{}'.format(1) }}", "column 8: the method str.format is not supported"},
+        {"{{ [].append(1) }}", "column 6: the method list.append is not supported"},
+        {"{{ '%5d' % 1 }}", "the format %5 is not supported"},
+        {"{{ cycler('a') }}", "'cycler' is undefined"},
+        {"{{ lipsum() }}", "'lipsum' is undefined"},
+        {"{% for x in [1] %}{{ loop.cycle(1, 2) }}{% endfor %}", "loop.cycle is not supported"},
+        {"{% for x in [1] recursive %}{% endfor %}", "recursive loops are not supported"},
+        {"{% macro m() %}{{ varargs }}{% endmacro %}", "varargs of a macro is not supported"},
+        {"{{ 1 is sameas 1 }}", "test 'sameas' is not supported"},
+        {"{{ range(3) }}", "printing a range"}}) {
+    expect_refusal(source, lacking);
+  }
+  for (const std::string name : {"attr", "batch", "center", "groupby", "pprint", "round", "slice",
+                                 "sum", "truncate", "urlencode", "wordcount", "wordwrap"}) {
+    expect_refusal("{{ 'a'|" + name + " }}",
+                   "t: line 1, column 8: filter '" + name + "' is not supported");
+  }
+  for (const std::string tag : {"include 'x'", "import 'x' as y", "from 'x' import y",
+                                "extends 'x'", "block x", "autoescape true", "with", "print 1"}) {
+    expect_refusal("{% " + tag + " %}", "line 1, column 4: the tag ");
+  }
+}
+
+// Jinja2 has it so too: what a condition skips may be unknown.
+TEST(JinjaErrors, RefuseUnsupportedFiltersBeforeRendering) {
+  expect_refusal("{% for x in [] %}{{ x|nope }}{% endfor %}", "filter 'nope' is not supported");
+  EXPECT_EQ(text_of("{% if false %}{{ 1|nope }}{% endif %}{{ 1|nope if false else 2 }}"), "2");
+  expect_refusal("{% if true %}{{ 1|nope }}{% endif %}", "filter 'nope' is not supported");
+}
+
+// Whatever a model's directory may hold ends in an error, in little time and memory.
+TEST(HostileTemplate, IsRefusedQuickly) {
+  std::string deep_brackets = "{{ ", deep_blocks, long_sum = "{{ 1", long_path = "{{ a";
+  for (int i = 0; i < 100000; ++i) {
+    deep_brackets += "(";
+    deep_blocks += "{% if 1 %}";
+    long_sum += "+1";
+    long_path += ".b";
+  }
+  const std::string hostile[] = {
+      "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
+      "{{ range(1000000000) }}",
+      "{{ 'x' * 100000000 }}",
+      "{{ ['x'] * 100000000 }}",
+      "{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}",
+      "{% set n = namespace(x='x') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+      "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+      "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor "
+      "%}{{ n.x }}",
+      "{% set n = namespace(x=[1], y=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}"
+      "{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+      "{% set n = namespace(x=[1]) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}",
+      "{% set n = namespace() %}{% for x in [1, 2] if n.l.length or 1 %}{% set n.l = loop %}"
+      "{% endfor %}",
+      "{% set n = namespace() %}{% set n.me = n %}{{ n }}",
+      "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+      "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+      "{{ 2 ** 1000 }}",
+      "{{ 9223372036854775807 + 1 }}",
+      "{{ 1000000000000000000 * 10 }}",
+      "{{ '%999999999d' % 1 }}",
+      "{{ 'a'|indent(1000000000000) }}",
+      "{{ [1]|tojson(indent=1000000000000) }}",
+      "{{ ''.__class__.__mro__ }}",
+      "{{ ''['__class__'] }}",
+      "{{ ''|attr('__class__') }}",
+      "{{ '{0.__class__}'.format(1) }}",
+      "{{ range.__globals__ }}",
+      "{% set n = namespace(__init__=1) %}",
+      "{{ [].append(1) }}",
+      "{{ {}.update(a=1) }}",
+      "{{ cycler.__init__ }}",
+      deep_brackets,
+      deep_blocks,
+      long_sum + " }}",
+      long_path + " }}"};
+  for (const std::string& source : hostile) {
+    EXPECT_THROW(render(source), Error) << source.substr(0, 200);
+  }
+}
+
+// Values that refer to one another in a cycle are freed, and chains of them without recursion: the
+// sanitizers look for leaks.
+TEST(HostileTemplate, FreesCyclesAndChains) {
+  for (const char* source :
+       {"{% set n = namespace() %}{% set n.me = n %}x",
+        "{% set n = namespace() %}{% macro m() %}{% endmacro %}{% set n.m = [m] %}x",
+        "{% macro m() %}{{ m }}{% endmacro %}x",
+        "{% for y in [1] %}{% set outer = loop %}{% for z in [1] if outer %}{% endfor %}{% endfor "
+        "%}x",
+        "{% set n = namespace() %}{% macro f(g) %}{% macro h() %}{{ g }}{% endmacro %}"
+        "{% set n.m = h %}{% endmacro %}{% for i in range(20000) %}{{ f(n.m) }}{% endfor %}x"}) {
+    EXPECT_EQ(text_of(source), "x") << source;
+  }
+}
+
+// No search among all names for each of them, which takes quadratic time.
+TEST(HostileTemplate, MayUseManyNames) {
+  constexpr int kMany = 40'000;
+  std::string named, bare;
+  for (int i = 0; i < kMany; ++i) {
+    named += fmt::format("{}k{}={}", i == 0 ? "" : ",", i, i);
+    bare += fmt::format("{}{}: {}", i == 0 ? "" : ",", i, i + 1);
+  }
+  EXPECT_EQ(text_of("{% set d = dict(" + named + ") %}{{ d.k39999 }}"), "39999");
+  EXPECT_EQ(
+      text_of("{% macro m(" + named + ") %}{{ k7 + k39999 }}{% endmacro %}{{ m(" + named + ") }}"),
+      "40006");
+  EXPECT_EQ(text_of("{% set d = {" + bare + "} %}{{ d[39999] }} {{ d[7.0] }} {{ d|length }}"),
+            "40000 8 40000");
+}
+
+TEST(JinjaLanguage, TreatsEqualKeysAsOne) {
+  EXPECT_EQ(text_of("{{ {1: 'a', 1.0: 'b', true: 'c', none: 'd', '1': 'e'}|length }}"), "3");
+  EXPECT_EQ(
+      text_of("{% set d = {0: 'a', false: 'b', -0.0: 'c', 2.5: 'd'} %}{{ d[0] }}{{ d[2.5] }}"),
+      "cd");
+  EXPECT_EQ(text_of("{% set d = {9007199254740993: 'a', 9007199254740992.0: 'b'} %}{{ d|length }}"),
+            "2");
+  EXPECT_THROW(text_of("{{ dict(a=1, a=2) }}"), Error);
+}
+
+TEST(HostileTemplate, RespectsTheCallersLimits) {
+  const std::string loop = "{% for i in range(1000) %}{{ i }}{% endfor %}";
+  EXPECT_EQ(text_of(loop).size(), 2890u);
+  RenderLimits limits;
+  limits.steps = 100;
+  expect_error(ErrorKind::InvalidArgument, {"more than 100 steps"},
+               [&] { render(loop, "{}", limits); });
+  limits = {};
+  limits.output_bytes = 1000;
+  expect_error(ErrorKind::InvalidArgument, {"at most 1000"}, [&] { render(loop, "{}", limits); });
+}
+
+}  // namespace
+}  // namespace fovea::jinja
