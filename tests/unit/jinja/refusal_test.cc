@@ -74,14 +74,14 @@ TEST(JinjaErrors, NameUnsupportedFeatures) {
   }
 }
 
-// Jinja2 has it so too: what a condition skips may be unknown.
+// As in Jinja2, a filter in a branch that is not taken may be unknown.
 TEST(JinjaErrors, RefuseUnsupportedFiltersBeforeRendering) {
   expect_refusal("{% for x in [] %}{{ x|nope }}{% endfor %}", "filter 'nope' is not supported");
   EXPECT_EQ(text_of("{% if false %}{{ 1|nope }}{% endif %}{{ 1|nope if false else 2 }}"), "2");
   expect_refusal("{% if true %}{{ 1|nope }}{% endif %}", "filter 'nope' is not supported");
 }
 
-// Whatever a model's directory may hold ends in an error, in little time and memory.
+// Any contents of a model's directory end in an error, in little time and memory.
 TEST(HostileTemplate, IsRefusedQuickly) {
   std::string deep_brackets = "{{ ", deep_blocks, long_sum = "{{ 1", long_path = "{{ a";
   for (int i = 0; i < 100000; ++i) {
