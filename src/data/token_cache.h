@@ -12,13 +12,13 @@
 namespace fovea {
 
 // The contents of a cache file of token ids, and what they belong to.
-struct TokenCounts {
+struct TokenCacheContents {
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4
   int64_t tokens = 0, training_tokens = 0;
   int64_t bytes = 0, training_bytes = 0;  // bytes of UTF-8 text
 
-  bool operator==(const TokenCounts&) const = default;
+  bool operator==(const TokenCacheContents&) const = default;
 };
 
 // The file: the ids, then a footer (so that it is written in one pass): magic, version, the counts,
@@ -31,7 +31,7 @@ class TokenCacheWriter {
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
   void append(std::string_view ids);
-  void commit(const TokenCounts& counts);  // replaces an older file
+  void commit(const TokenCacheContents& counts);  // replaces an older file
 
  private:
   void write(std::string_view bytes);
@@ -45,7 +45,7 @@ class TokenCacheWriter {
 
 struct TokenCache {
   std::shared_ptr<const MappedFile> file;  // its first bytes are the ids
-  TokenCounts counts;
+  TokenCacheContents counts;
 };
 
 // Empty if the file is missing, damaged or of another version, so that it must be built again.
