@@ -6,7 +6,7 @@ namespace fovea {
 namespace {
 
 size_t distance_of(const std::string& word, const std::string& candidate) {
-  std::vector<size_t> row(candidate.size() + 1);  // the distances between prefixes
+  std::vector<size_t> row(candidate.size() + 1);  // distances between prefixes
   for (size_t j = 0; j < row.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= word.size(); ++i) {
     size_t corner = row[0]++;
@@ -23,10 +23,10 @@ size_t distance_of(const std::string& word, const std::string& candidate) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
-  // With more than a third of the letters wrong it is another word.
+  // If more than a third of the letters (at least two) differ, it is another word.
   size_t least = std::max<size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    // "--learn" for "--learning-rate"
+    // A prefix counts as one edit: "--learn" for "--learning-rate".
     const bool begins = word.size() >= 4 && candidate.rfind(word, 0) == 0;
     const size_t distance = begins ? 1 : distance_of(word, candidate);
     if (distance >= least) continue;
