@@ -221,7 +221,7 @@ std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std:
   const TokenizerConfig config(config_text, config_path);
   std::vector<std::string> texts = read_lines(vocab_txt, path);
   TokenizerFile file;
-  // This class uses RoBERTa's special tokens instead of BERT's.
+  // This class has <s>, </s> and <pad> instead of [CLS], [SEP] and [PAD].
   const bool marks = config.tokenizer_class() == "MPNetTokenizer";
   const std::string unk = config.token("unk_token", "[UNK]");
   const std::string start = config.token("cls_token", marks ? "<s>" : "[CLS]");
