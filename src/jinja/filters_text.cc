@@ -1,4 +1,4 @@
-// The filters that make text and numbers.
+// The filters that return text or numbers.
 
 #include <charconv>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 using In = Interpreter;
 
-// The subject of a filter as text.
+// Returns the subject of a filter as text.
 std::string subject(In& in, const Bound& b) {
   std::string text = to_text(in, b[0]);
   in.bytes(text.size());
@@ -38,7 +38,7 @@ Value format(In& in, Bound& b) {
   return formatted(in, form, values);
 }
 
-// A text as it is, or as many spaces as a number says.
+// Returns argument `i` as text: a string unchanged, a number n as n spaces.
 std::string indentation(In& in, const Bound& b, size_t i, int64_t otherwise) {
   if (b[i].is(Kind::string)) return b.text(i);
   const auto most = static_cast<int64_t>(in.limits().output_bytes) + 1;
@@ -86,7 +86,8 @@ Value tojson(In& in, Bound& b) {
   return Value(to_json(in, b[0], style));
 }
 
-// What int() and float() read: white space around a sign and digits.
+// Returns the text that int() and float() convert, without surrounding white space and without a
+// plus sign.
 std::string plain_number(std::string_view text) {
   text = strip(text);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -101,7 +102,9 @@ std::optional<double> real_of(const Value& value) {
   const char* const end = number.data() + number.size();
   const auto [last, error] = std::from_chars(number.data(), end, real);
   if (last != end || number.empty() || error == std::errc::invalid_argument) return std::nullopt;
-  return error == std::errc() ? real : std::strtod(number.c_str(), nullptr);  // infinity or 0
+  return error == std::errc()
+             ? real
+             : std::strtod(number.c_str(), nullptr);  // out of range: infinity or 0
 }
 
 Value integer(In& in, Bound& b) {

@@ -10,7 +10,7 @@
 namespace fovea::jinja {
 namespace {
 
-// By SequenceKind and by Kind.
+// The names of Python's types, by SequenceKind and by Kind.
 constexpr std::string_view kSequenceNames[] = {"list",      "tuple",       "range",
                                                "dict_keys", "dict_values", "dict_items"};
 constexpr std::string_view kTypeNames[] = {"Undefined", "Undefined", "NoneType", "bool", "int",
@@ -131,7 +131,8 @@ bool truth(const Value& value) {
 
 namespace {
 
-// -1, 0 or 1; 2 if one of them is NaN. A long double holds every integer and every double.
+// Returns -1, 0 or 1; 2 if a number is NaN. A long double can represent every integer and every
+// double.
 int compare_numbers(const Value& a, const Value& b) {
   const auto wide = [](const Value& value) {
     return value.is_integral() ? static_cast<long double>(value.integer())
@@ -141,7 +142,7 @@ int compare_numbers(const Value& a, const Value& b) {
   return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
-bool is_same(const Value& a, const Value& b) {  // Python's `is`, for what is shared
+bool is_same(const Value& a, const Value& b) {  // Python's `is`, for shared data
   return a.identity() != nullptr && a.identity() == b.identity();
 }
 
@@ -182,7 +183,7 @@ bool equal(Runtime& runtime, const Value& a, const Value& b) {
 
 namespace {
 
-// a < b, or a <= b.
+// Returns a < b, or a <= b if `or_equal`.
 bool ordered(Runtime& runtime, const Value& a, const Value& b, bool or_equal, std::string_view op) {
   runtime.step();
   if (a.is_number() && b.is_number()) {

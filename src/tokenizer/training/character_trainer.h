@@ -9,7 +9,7 @@
 namespace fovea {
 
 struct CharacterTrainerOptions {
-  int64_t vocabulary = 0;  // maximum number of tokens, including special ones; 0 = no limit
+  int64_t vocabulary = 0;           // maximum number of tokens, with special ones; 0 = no limit
   bool separate_documents = false;  // add "<|endoftext|>", the end-of-sequence token
   int64_t context = 0;              // model_max_length in tokenizer_config.json; 0 = no limit
 };
