@@ -384,7 +384,7 @@ void move_contents(const std::string& from, const std::string& to, const std::st
 }  // namespace
 
 void StagedFolder::commit(const std::string& last) {
-  if (joins_) return move_contents(temporary_, path_, last);  // the destructor removes it
+  if (joins_) return move_contents(temporary_, path_, last);  // the destructor removes temporary_
   const Target target{path_, 0};
   sync_folder(temporary_, target);
   if (system_calls().rename(temporary_.c_str(), path_.c_str()) != 0)

@@ -106,7 +106,7 @@ class StagedFolder {
 
  private:
   std::string path_;       // the final name
-  std::string temporary_;  // next to path_, or inside it if it exists
+  std::string temporary_;  // next to path_, or in path_ if that exists
   bool joins_ = false;     // path_ existed before
   bool committed_ = false;
 };
@@ -128,7 +128,7 @@ class DirectoryLock {
   int file_ = -1;
 };
 
-uint64_t free_space(const std::string& path);  // bytes that this user may still write there
+uint64_t free_space(const std::string& path);  // bytes that this user may write there
 void make_directories(const std::string& path);
 // Removes links without following them; does nothing if the path does not exist.
 void remove_tree(const std::string& path);
@@ -137,7 +137,7 @@ void remove_tree(const std::string& path);
 void remove_folder(const std::string& path);
 bool is_folder(const std::string& path);
 bool is_file(const std::string& path);                           // a regular file, or a link to one
-std::string parent_of(const std::string& path);                  // "." if it has none
+std::string parent_of(const std::string& path);                  // "." if it names no folder
 std::vector<std::string> list_files(const std::string& folder);  // names of regular files, sorted
 std::vector<std::string> list_folders(const std::string& folder);  // names of folders in it, sorted
 

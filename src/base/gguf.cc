@@ -108,7 +108,9 @@ class HeaderReader {
     } else {
       const uint64_t width = width_of(value.type);
       if (value.count > (file_.size() - position_) / width) {
-        refuse(fmt::format("ends within {}, an array of {} elements", value.key, value.count),
+        refuse(value.is_array
+                   ? fmt::format("ends within {}, an array of {} elements", value.key, value.count)
+                   : "ends within " + value.key,
                "a complete file");
       }
       take(value.count * width, "a value");

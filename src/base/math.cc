@@ -56,7 +56,7 @@ double power_of_two(int64_t n) {  // -1022 <= n <= 1023
   return std::bit_cast<double>(static_cast<uint64_t>(n + 1023) << 52);
 }
 
-// ln 2 in two parts; k * kLn2High is exact for integers |k| < 2^12.
+// ln 2 in two parts; k * kLn2High is exact for an integer |k| < 2^12.
 constexpr double kLn2High = 0x1.62e42fefa3000p-1, kLn2Low = 0x1.3de6af278ece6p-42;
 
 // e^x = 2^n (1 + y) for |x| < 2^10: x = n ln 2 + r with |r| <= ln 2 / 2, and y = e^r - 1 is
@@ -257,7 +257,7 @@ double log(double x) {
                                                           2.0 / 19, 2.0 / 21, 2.0 / 23))));
 }
 
-// Without unrounded terms, the error is about 2^-50 and the time is half; attention computes one
+// Has no unrounded terms: the error is about 2^-50, in half of the time; attention computes one
 // logarithm per row.
 float log(float x) {
   if (!(x > 0 && x < std::numeric_limits<float>::infinity()))

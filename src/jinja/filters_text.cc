@@ -102,9 +102,7 @@ std::optional<double> real_of(const Value& value) {
   const char* const end = number.data() + number.size();
   const auto [last, error] = std::from_chars(number.data(), end, real);
   if (last != end || number.empty() || error == std::errc::invalid_argument) return std::nullopt;
-  return error == std::errc()
-             ? real
-             : std::strtod(number.c_str(), nullptr);  // out of range: infinity or 0
+  return error == std::errc() ? real : std::strtod(number.c_str(), nullptr);  // infinity or 0
 }
 
 Value integer(In& in, Bound& b) {

@@ -19,8 +19,7 @@ class Communicator {
     int from = 0;
     std::vector<uint8_t> bytes;
   };
-  static constexpr size_t kMostBytes =
-      0x7fffffff;  // of one message, of gather() and of broadcast()
+  static constexpr size_t kMostBytes = 0x7fffffff;  // of a message, gather() and broadcast()
 
   virtual ~Communicator() = default;  // collective
   virtual int rank() const = 0;       // 0 to size() - 1

@@ -43,7 +43,7 @@ class AlignedText {
   std::string_view text_;
   std::string buffers_[2];  // at most one of them holds text_
   Alignment alignments_[2];
-  const Alignment* alignment_ = nullptr;  // of a text whose byte offset_ begins text_
+  const Alignment* alignment_ = nullptr;  // of a text; text_ begins at its byte offset_
   size_t offset_ = 0;
   mutable size_t hint_ = 0;
   GrowthLimit* limit_ = nullptr;

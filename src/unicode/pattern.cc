@@ -52,7 +52,7 @@ class TimeLimit {
   double left_ = kAtOnce, begin_ = 0;
 };
 
-constexpr size_t matches_between_looks = 64;  // after this many matches, the clock is read
+constexpr size_t matches_between_looks = 64;  // matches between two readings of the clock
 constexpr size_t starts_at_once = 256;        // positions that one search tries as starts
 
 std::string message_of(int code) {

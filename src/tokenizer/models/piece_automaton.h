@@ -30,7 +30,7 @@ class PieceAutomaton {
   uint32_t longest(uint32_t state) const {
     return trie_.id_at(state) != PieceTrie::absent ? state : shorter_[state];
   }
-  uint32_t shorter(uint32_t piece) const { return shorter_[piece]; }  // or root
+  uint32_t shorter(uint32_t piece) const { return shorter_[piece]; }  // next shorter piece, or root
   int32_t id_at(uint32_t piece) const { return trie_.id_at(piece); }
   uint32_t length_of(int32_t id) const { return lengths_[static_cast<size_t>(id)]; }
 

@@ -40,7 +40,7 @@ class PieceCache {
  private:
   // Longer stretches are not cached; nearly all words of natural text are shorter.
   static constexpr size_t kMostBytes = 24;
-  static constexpr size_t kMostIds = 9;  // so that an entry fits one cache line
+  static constexpr size_t kMostIds = 9;  // an entry then fits into one cache line
   static constexpr size_t kEntries = size_t{1} << 15;
 
   using Key = std::array<uint64_t, 3>;

@@ -34,8 +34,8 @@ class SpecialIds {
 // Each model is a struct with
 //   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 // which appends the tokens of a stretch of normalised text that the pre-tokenizer does not split
-// further. `parsed`: whether the text may become special tokens. Several threads may call it at the
-// same time. Code that creates or calls a model includes the model's own header.
+// further. `parsed`: whether the text may become special tokens. Several threads may call encode()
+// at the same time. Code that creates or calls a model includes the model's own header.
 struct WordLevelModel;
 struct BpeModel;
 struct WordPieceModel;

@@ -174,8 +174,8 @@ class BpeStep : public Step {
   bool holds_ = false;
 };
 
-// Returns the byte that a token such as "<0x0A>" represents, or -1. As in Hugging Face, "+5" is a
-// valid number.
+// Returns the byte that a token such as "<0x0A>" represents, or -1. As in Hugging Face, "<0x+5>"
+// represents the byte 5.
 int byte_of(std::string_view token) {
   if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
   const auto digit = [](char c) {
