@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 int free_space_of(const char* path, uint64_t* bytes) {
   struct statvfs status;
   if (statvfs(path, &status) != 0) return -1;
-  // Some network file systems report nothing; then the write itself shows whether there is room.
+  // Some network file systems report no sizes; then the write shows whether there is enough space.
   *bytes = status.f_blocks == 0 ? UINT64_MAX : uint64_t{status.f_bavail} * status.f_frsize;
   return 0;
 }
@@ -109,7 +109,7 @@ size_t size_of_regular(const File& file, const std::string& path, Links links) {
   return static_cast<size_t>(status.st_size);
 }
 
-// O_NONBLOCK: opening a FIFO must not wait for its writer.
+// With O_NONBLOCK, opening a FIFO does not wait for a writer.
 int read_flags(Links links) {
   return O_RDONLY | O_NONBLOCK | O_NOCTTY | (links == Links::refuse ? O_NOFOLLOW : 0);
 }

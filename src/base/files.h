@@ -1,8 +1,8 @@
 #pragma once
 
-// Files and folders. Errors name the path and the reason: BadFile for what cannot be read, Failed
-// for what cannot be written, OutOfMemory for what exceeds a limit. No function leaves a partly
-// written file or folder under its final name.
+// Files and folders. Errors name the path and the reason: BadFile if a file cannot be read, Failed
+// if it cannot be written, OutOfMemory if it exceeds a limit. No function leaves a partly written
+// file or folder under its final name.
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -90,8 +90,8 @@ class DirectoryWriter {
   bool committed_ = false;
 };
 
-// A folder that functions fill through its path and that appears under its final name when it is
-// complete; on failure nothing remains.
+// A folder that is filled under a temporary path and appears under its final name when it is
+// complete; on failure, nothing remains.
 class StagedFolder {
  public:
   explicit StagedFolder(const std::string& path);
@@ -100,8 +100,8 @@ class StagedFolder {
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::string& path() const { return temporary_; }  // where to write
-  // A new folder gets its final name at once. If a folder exists, the files are moved into it;
-  // `last`, which marks the folder as complete, is moved last.
+  // A new folder gets its final name at once. If the folder exists, the files are moved into it;
+  // the file `last`, which marks the folder as complete, is moved last.
   void commit(const std::string& last);
 
  private:

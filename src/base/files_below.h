@@ -7,7 +7,7 @@
 namespace fovea {
 
 struct FilesBelow {
-  std::vector<std::filesystem::path> files;  // sorted; they begin with the folder's path
+  std::vector<std::filesystem::path> files;  // sorted; each begins with the folder's path
   // Links that lead out of the folder or to nothing: through such links, the folder's author could
   // read any file of the user.
   std::vector<std::filesystem::path> links_out;

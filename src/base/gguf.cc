@@ -11,7 +11,7 @@ namespace fovea {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
-// Real files have about fifty keys and a thousand tensors; each takes about 100 bytes here.
+// Real files have about fifty keys and a thousand tensors; each takes about 100 bytes of memory.
 constexpr uint64_t kKeyLimit = 65'536;
 constexpr uint64_t kTensorLimit = 250'000;
 constexpr uint64_t kNameLimit = 1024;

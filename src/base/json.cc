@@ -142,7 +142,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
 void JsonReader::read(std::string_view text, const std::string& name) {
   text_ = text;
   name_ = name;
-  // The parser would treat a NUL as the end.
+  // The parser would treat a NUL as the end of the text.
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     reached_ = text.data() + nul;
     refuse("a NUL byte", "JSON text");

@@ -42,7 +42,7 @@ class JsonReader {
   virtual void begin_array() = 0;
   virtual void end_array() = 0;
 
-  // Throws BadFile naming the file and the current position.
+  // Throws BadFile, naming the file and the current position.
   [[noreturn]] void refuse(std::string_view wrong, std::string_view expected) const;
 
  private:

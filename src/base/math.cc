@@ -93,7 +93,7 @@ double scaled(const Exponential& e) {
   return ((shifted.high + (shifted.low + low * scale)) - 1) * power_of_two(-1022);
 }
 
-constexpr double kMostExp = 710, kLeastExp = -746;  // outside, e^x is infinity or 0
+constexpr double kMostExp = 710, kLeastExp = -746;  // beyond, e^x is infinity or 0
 
 // x = 2^k m with m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
 struct Scaled {
@@ -174,7 +174,7 @@ Turned reduced(double x) {
   const uint64_t high = m * digits(0) + static_cast<uint64_t>(middle >> 64);
   Wide fraction = Wide{high} << 66 | Wide{static_cast<uint64_t>(middle)} << 2 |
                   static_cast<uint64_t>(low) >> 62;
-  const bool above = fraction >> 127 != 0;  // nearer to the next quadrant
+  const bool above = fraction >> 127 != 0;  // closer to the next quadrant
   if (above) fraction = -fraction;
   // The fraction is never 0: no double is that close to a multiple of pi / 2.
   const auto top = static_cast<uint64_t>(fraction >> 64);
@@ -277,7 +277,7 @@ double log10(double x) {
   return y.high + y.low;
 }
 
-// Follows C's Annex F.
+// Treats special arguments as C's Annex F does.
 double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (std::isnan(x) || std::isnan(y)) return x + y;

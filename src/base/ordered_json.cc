@@ -92,7 +92,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
 Json parse_ordered_json(std::string_view text, const std::string& name) {
   TreeBuilder builder(name);
-  // The parser would treat a NUL as the end.
+  // The parser would treat a NUL as the end of the text.
   if (text.find('\0') != text.npos) builder.fail("not JSON: a NUL byte", "invalid_json");
   Json::sax_parse(text, &builder);
   return builder.take();

@@ -99,8 +99,7 @@ int started(int64_t count) {
   omp_set_num_threads(team);  // also applies to other OpenMP loops of this process
   if (team > 1 && !omp_in_parallel()) {
 #pragma omp parallel num_threads(team)
-    std::atomic_signal_fence(std::memory_order_relaxed);  // otherwise the compiler would remove the
-                                                          // region
+    std::atomic_signal_fence(std::memory_order_relaxed);  // keeps the compiler from removing this
   }
   return team;
 }

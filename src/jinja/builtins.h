@@ -20,7 +20,7 @@ class Bound {
   // These return the converted argument, or the default if it is omitted; they fail if it has
   // another type.
   int64_t integer(size_t i, int64_t otherwise = 0) const;
-  const std::string& text(size_t i) const;  // only if given
+  const std::string& text(size_t i) const;  // the argument must be given
   bool truth(size_t i, bool otherwise = false) const;
 
   Arguments all;  // the arguments of a function without named parameters
@@ -35,7 +35,7 @@ class Bound {
 // global function.
 struct Builtin {
   std::string_view name;
-  std::array<std::string_view, 5> parameters;  // none: any arguments, in Bound::all
+  std::array<std::string_view, 5> parameters;  // empty: any arguments, in Bound::all
   size_t required;
   Value (*call)(Interpreter& interpreter, Bound& bound);
 };

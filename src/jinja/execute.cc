@@ -106,7 +106,8 @@ namespace {
 // The items of a loop, and its `loop` variable.
 class Loop : public Object {
  public:
-  // `accepts` is the condition of the loop, evaluated when an item is needed; may be empty.
+  // `accepts` is the condition of the loop, evaluated when an item is needed; empty if there is
+  // none.
   Loop(Value items, std::function<bool(const Value&)> accepts)
       : items_(std::move(items)), accepts_(std::move(accepts)) {}
 

@@ -176,7 +176,7 @@ Value take_front(Arguments& arguments) {
   return value;
 }
 
-std::string take_name(In& in, Arguments& arguments) {  // of a filter or a test
+std::string take_name(In& in, Arguments& arguments) {  // the name of a filter or a test
   const Value name = take_front(arguments);
   if (!name.is(Kind::string)) in.fail("expected the name of a filter or test");
   return name.bytes();

@@ -65,7 +65,8 @@ Value escape(In& in, Bound& b) {
   return Value(escape_html(subject(in, b)), true);
 }
 
-// As defined by transformers: json.dumps with its options, without HTML escapes.
+// Returns JSON as transformers defines the filter: json.dumps with its options, without HTML
+// escapes.
 Value tojson(In& in, Bound& b) {
   JsonStyle style;
   style.ascii = b.truth(1);

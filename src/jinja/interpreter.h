@@ -62,7 +62,7 @@ class Interpreter : public Runtime {
     }
   }
 
-  // execute.cc
+  // Statements: execute.cc.
   Flow execute(const Body& body);
   Flow execute(const Statement& node);
   Flow choose(const Statement& node);
@@ -78,7 +78,7 @@ class Interpreter : public Runtime {
   void write(const Value& value);
   void write(std::string_view text);
 
-  // evaluate.cc
+  // Expressions: evaluate.cc.
   Value evaluate(const Expression& node);
   Value evaluate_here(const Expression& node);
   Value evaluate_name(const std::string& name);

@@ -87,7 +87,7 @@ void append_repr(Runtime& runtime, std::string& out, const Value& value) {
       break;
     case Kind::sequence: append_items(runtime, out, value.sequence()); break;
     case Kind::dict: append_entries(runtime, out, value.dict()); break;
-    case Kind::object:  // in Python its text is a memory address
+    case Kind::object:  // its text in Python contains a memory address
       runtime.unsupported("printing a {}", value.object().type());
   }
 }
@@ -177,7 +177,7 @@ bool equal(Runtime& runtime, const Value& a, const Value& b) {
     case Kind::sequence: return equal_items(runtime, a.sequence(), b.sequence());
     case Kind::dict: return equal_entries(runtime, a.dict(), b.dict());
     case Kind::object: return is_same(a, b);
-    default: return true;  // none and none
+    default: return true;  // both are none
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A parsed template.
+// A parsed template. The comment after each kind names the fields that it uses.
 
 #include <memory>
 #include <string>

@@ -20,8 +20,8 @@ bool is_word(char32_t c);  // \w
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);        // str.title(): words of letters
-std::string title_words(std::string_view text);  // the filter: between spaces or brackets
+std::string title(std::string_view text);        // str.title(): words consist of letters
+std::string title_words(std::string_view text);  // the filter: words between spaces or brackets
 
 enum class Side { left, right, both };
 std::string_view strip(std::string_view text, Side side = Side::both);  // removes white space

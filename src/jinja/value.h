@@ -168,7 +168,7 @@ int checked_depth(Runtime& runtime, int inner);  // returns 1 + inner; fails bey
 
 // ---- Python's built-in operations: operations.cc. Errors name Python's types.
 
-std::string type_name(const Value& value);                  // int, str, dict
+std::string type_name(const Value& value);                  // such as int, str or dict
 std::string object_type(const Value& value);                // "dict object", as in Jinja's messages
 std::string to_text(Runtime& runtime, const Value& value);  // str(value)
 std::string repr(Runtime& runtime, const Value& value);

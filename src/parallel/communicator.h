@@ -10,9 +10,9 @@
 
 namespace fovea {
 
-// The processes (ranks) of one job, of which this is one. Collective functions must be called by
-// all ranks, in the same order. One thread at a time may use a Communicator. Every function throws
-// Error Failed if the transport fails.
+// The processes (ranks) of one job, of which this process is one. Collective functions must be
+// called by all ranks, in the same order. One thread at a time may use a Communicator. Every
+// function throws Error Failed if the transport fails.
 class Communicator {
  public:
   struct Message {

@@ -18,7 +18,7 @@ struct AddedToken {
   bool special, single_word, strip_left, strip_right, normalized;
 };
 
-// A part of a text: an added token, or the text between two of them.
+// A part of a text: an added token, or the text between two added tokens.
 struct AddedPart {
   Span span;
   int32_t token;  // its id; -1 for text

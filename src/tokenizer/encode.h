@@ -11,8 +11,8 @@
 
 namespace fovea {
 
-// A token of a text: its id, the bytes of the text that it covers, and the token's text if it
-// differs from the vocabulary's (empty otherwise). `text` is valid only during the callback.
+// A token of a text: its id, the bytes of the text that it covers, and its own text if that differs
+// from the text in the vocabulary (empty otherwise). `text` is valid only during the callback.
 struct PlacedToken {
   int32_t id;
   Span span;

@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-// A null part is missing.
+// The parts of the file; null for a part that the tokenizer does not have.
 struct TokenizerFile {
   nlohmann::ordered_json added_tokens = nlohmann::ordered_json::array();
   nlohmann::ordered_json normalizer, pre_tokenizer, post_processor, decoder, model;

@@ -20,7 +20,7 @@ Json parse_rest(const TokenizerText& text, std::string_view file, const std::str
   try {
     return parse_json(text.rest, path);
   } catch (const Error&) {
-    parse_json(file, path);  // so that the message has the position in the file itself
+    parse_json(file, path);  // reports the position in the file itself
     throw;
   }
 }
@@ -196,8 +196,8 @@ class TokenizerReader {
     return texts;
   }
 
-  // The ids of special tokens; the unknown token's text always becomes that token. (A merge of
-  // pairs never makes a special one.)
+  // Returns the ids of special tokens, except the unknown token, whose text always becomes that
+  // token. (Merging pairs never produces a special token.)
   SpecialIds special_ids(const std::string& unknown = {}) const {
     std::vector<bool> special(model_size_);
     for (const size_t id : special_) {

@@ -51,7 +51,7 @@ class AlignedText {
   bool aligned_ = false, current_ = false;
 };
 
-// Builds the rewritten text from the current one, from front to back.
+// Builds the rewritten text from the current one, from beginning to end.
 class Rewriter {
  public:
   explicit Rewriter(AlignedText& text);

@@ -35,8 +35,8 @@ class Alignment {
   struct Stretch {
     uint32_t end;       // end of the run's bytes, which begin at the end of the previous run
     uint32_t from, to;  // all bytes of the run came from [from, to)
-    static constexpr uint32_t unchanged = UINT32_MAX;  // value of `to`: each character has its own
-                                                       // origin
+    // The value of `to` if each character has its own origin.
+    static constexpr uint32_t unchanged = UINT32_MAX;
   };
   uint32_t size() const { return stretches_.empty() ? 0 : stretches_.back().end; }
   uint32_t begin_of(size_t stretch) const { return stretch == 0 ? 0 : stretches_[stretch - 1].end; }

@@ -124,7 +124,7 @@ class Translator {
       take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
   }
 
-  // \p{L}, \p{^L} or \P{L}
+  // Translates \p{L}, \p{^L} or \P{L}.
   void property(bool negated, bool within_set) {
     const size_t begin = out_.size();
     take(2);
@@ -228,7 +228,7 @@ class Translator {
   const std::string& where_;
   std::string out_;
   size_t at_ = 0, atom_ = 0;
-  std::vector<size_t> open_;  // where the open groups start
+  std::vector<size_t> open_;  // positions of the open groups in out_
   int depth_ = 0;             // nesting of sets
 };
 

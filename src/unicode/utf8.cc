@@ -17,7 +17,7 @@ bool continues(std::string_view text, size_t i) {
 // 3-7).
 uint32_t length_from(uint32_t lead) {
   if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;  // a continuation, or an overlong form of ASCII
+  if (lead < 0xC2) return 0;  // a continuation byte, or an overlong form of ASCII
   if (lead < 0xE0) return 2;
   if (lead < 0xF0) return 3;
   return lead < 0xF5 ? 4 : 0;

@@ -15,12 +15,13 @@ constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 // Whether the file has a vocabulary; files for benchmarks have none.
 bool has_tokenizer(const Gguf& file);
 
-// Uses tokenizer.huggingface.json if it exists; otherwise converts the kinds llama (SentencePiece's
-// BPE), gpt2 (byte-level BPE), t5 (unigram) and bert (WordPiece). Throws BadFile, naming the key,
-// for inconsistent data; Unsupported for another kind or an unknown pre-tokenizer.
+// Returns the contents of tokenizer.huggingface.json if it exists; otherwise converts the kinds
+// llama (SentencePiece's BPE), gpt2 (byte-level BPE), t5 (unigram) and bert (WordPiece). Throws
+// BadFile, naming the key, for inconsistent data; Unsupported for another kind or an unknown
+// pre-tokenizer.
 TokenizerFiles tokenizer_files(const Gguf& file);
 
-// Writes the keys that llama.cpp reads, with the kind no_vocab if it does not support the
+// Writes the keys that llama.cpp reads, with the kind no_vocab if llama.cpp does not support the
 // tokenizer. `vocabulary` is the number of the model's token embeddings: ids without a token get
 // placeholders, since llama.cpp requires a token per embedding.
 void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary);

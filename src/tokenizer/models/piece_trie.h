@@ -27,7 +27,7 @@ class PieceTrie {
   }
   uint32_t walk(uint32_t node, std::string_view text) const;
   int32_t id_at(uint32_t node) const { return ids_[node]; }  // id of the piece that ends here
-  size_t nodes() const { return ids_.size(); }  // each has a larger number than its parent
+  size_t nodes() const { return ids_.size(); }  // a node's number is larger than its parent's
   // Calls on(parent, byte, node) for each node except the root.
   template <class On>
   void for_each_edge(On&& on) const {

@@ -61,7 +61,7 @@ class DecodingStream {
   DecodingStream& operator=(DecodingStream&&) noexcept;
   ~DecodingStream();
 
-  void add(std::string_view token, std::string& text);  // appends the text that is final
+  void add(std::string_view token, std::string& text);  // appends text that is final
   void finish(std::string& text);
 
   class Step;

@@ -240,7 +240,7 @@ struct PrintableBytes {
     }
   }
   std::array<std::string, 256> texts;
-  std::array<int16_t, 0x144> byte_of;  // 0x100 and the 68 bytes that are not printable
+  std::array<int16_t, 0x144> byte_of;  // 0x100, and 68 bytes that are not printable
 };
 const PrintableBytes printable_bytes;
 

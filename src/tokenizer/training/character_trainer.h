@@ -24,7 +24,7 @@ class CharacterTrainer {
   Tokenizer train(const CharacterTrainerOptions& options = {}) const;
 
  private:
-  std::vector<char32_t> characters(int64_t limit) const;  // the most frequent ones, sorted
+  std::vector<char32_t> characters(int64_t limit) const;  // the most frequent, sorted
 
   std::vector<int64_t> counts_;  // by code point
 };

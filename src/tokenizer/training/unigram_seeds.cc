@@ -122,7 +122,7 @@ class Suffixes {
   // By position: one element per character of the words.
   std::vector<char32_t> characters_;
   std::vector<uint32_t> word_;
-  std::vector<uint8_t> length_;  // characters to the end of the word
+  std::vector<uint8_t> length_;  // characters to the end of the word, limited
   std::vector<bool> starts_;     // whether a word starts here
   std::vector<Suffix> order_;
 };

@@ -71,7 +71,7 @@ class Lattice {
     uint32_t from, to;  // positions of bytes in the word
     int32_t id;
     double score;
-    double weight = 0;  // relative to the best path to its end
+    double weight = 0;  // relative to the best path to the edge's end
   };
 
   // Omits the piece with the id `excluded`.
