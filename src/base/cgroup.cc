@@ -14,7 +14,8 @@ int64_t cpus(int64_t quota, int64_t period) {
   return quota > 0 && period > 0 ? (quota - 1) / period + 1 : kNoLimit;
 }
 
-// v2: "<quota or max> <period>" in one file. v1: one file for each, with quota -1 for no limit.
+// Returns the CPU limit of a group. Version 2 has "<quota or max> <period>" in one file; version 1
+// has one file for each, and the quota -1 for no limit.
 int64_t cpus_of(const std::filesystem::path& group) {
   int64_t quota = 0, period = 0;
   if (std::ifstream file(group / "cpu.max"); file >> quota >> period) return cpus(quota, period);
@@ -33,8 +34,8 @@ int64_t free_memory_of(const std::filesystem::path& group) {
   return kNoLimit;
 }
 
-// A group is also limited by every group above it. In a container the path may be the host's and
-// not exist; then the existing groups, up to the mount, are the limit.
+// Returns the tightest limit of a group and of all groups above it. In a container, the path may be
+// the host's and not exist; then only the groups that exist count.
 template <class Limit>
 int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path& group,
                  Limit limit_of_group) {
@@ -45,13 +46,13 @@ int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path
   return limit;
 }
 
-// The tightest limit of the process's groups for `controller`.
+// Returns the tightest limit of the process's groups for `controller`.
 template <class Limit>
 int64_t group_limit(const std::filesystem::path& membership, const std::filesystem::path& mount,
                     const std::string& controller, Limit limit_of_group) {
   int64_t limit = kNoLimit;
   std::ifstream groups(membership);
-  // Each line is "<id>:<controllers>:<path>"; v2's has no controllers.
+  // Each line is "<id>:<controllers>:<path>"; in version 2, <controllers> is empty.
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;

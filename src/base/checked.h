@@ -10,7 +10,8 @@
 
 namespace fovea {
 
-// `what` begins the error message: the file and the part of it whose size is computed.
+// `what` is the beginning of the error message: the file, and the part of the file whose size is
+// computed.
 template <std::integral T>
 T checked_multiply(T a, T b, std::string_view what, ErrorKind kind = ErrorKind::BadFile) {
   T product;

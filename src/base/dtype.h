@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// The stored type of numbers. f64 is for gradient checks, on the reference kernels only; f16, i8
-// and u8 occur only in files and in packed weights.
+// The type in which numbers are stored. f64 is for gradient checks, on the reference kernels only;
+// f16, i8 and u8 occur only in files and in packed weights.
 enum class DType : uint8_t { f32, bf16, f64, f16, i32, i64, i8, u8 };
 
 size_t size_of(DType dtype);            // bytes of one element

@@ -12,7 +12,8 @@ template <class... Args>
   throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws unless a condition that the caller must meet holds, such as the shapes of an op's inputs.
+// Throws InvalidArgument if `holds` is false: a condition that the caller must meet, such as
+// matching shapes of an op's inputs.
 template <class... Args>
 void check(bool holds, fmt::format_string<Args...> format, Args&&... args) {
   if (!holds) fail(ErrorKind::InvalidArgument, format, std::forward<Args>(args)...);

@@ -8,7 +8,7 @@ std::string excerpt(std::string_view text, size_t most) {
     const auto continues = [&](size_t at) {
       return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
     };
-    // A UTF-8 character has at most three bytes after its first one.
+    // A UTF-8 character has at most three bytes after the first.
     end = most;
     for (int i = 0; i < 3 && end > 0 && continues(end); ++i) --end;
   }

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 int free_space_of(const char* path, uint64_t* bytes) {
   struct statvfs status;
   if (statvfs(path, &status) != 0) return -1;
-  // Some network file systems report nothing; then the write itself shows whether there is room.
+  // Some network file systems report no sizes; then the write shows whether there is enough space.
   *bytes = status.f_blocks == 0 ? UINT64_MAX : uint64_t{status.f_bavail} * status.f_frsize;
   return 0;
 }
@@ -66,7 +66,7 @@ class File {
   bool is_open() const { return file_ >= 0; }
   int descriptor() const { return file_; }
 
-  // The system closes the file even if it reports an interruption.
+  // The system closes the file even if close() returns EINTR.
   bool close() {
     const int file = std::exchange(file_, -1);
     return file < 0 || system_calls().close(file) == 0 || errno == EINTR;
@@ -85,7 +85,7 @@ std::string kind_of(mode_t mode) {
   return "is a device";
 }
 
-// The size of a newly opened file, which must be a regular file.
+// Returns the size of a newly opened file; throws if it is not a regular file.
 size_t size_of_regular(const File& file, const std::string& path, Links links) {
   constexpr const char* expected = "expected a regular file";
   if (!file.is_open()) {
@@ -109,12 +109,12 @@ size_t size_of_regular(const File& file, const std::string& path, Links links) {
   return static_cast<size_t>(status.st_size);
 }
 
-// O_NONBLOCK: opening a FIFO must not wait for its writer.
+// With O_NONBLOCK, opening a FIFO does not wait for a writer.
 int read_flags(Links links) {
   return O_RDONLY | O_NONBLOCK | O_NOCTTY | (links == Links::refuse ? O_NOFOLLOW : 0);
 }
 
-// A file or folder that is being written, for messages.
+// A file or folder that is being written, for error messages.
 struct Target {
   const std::string& path;
   uint64_t bytes;
@@ -122,7 +122,8 @@ struct Target {
 
 [[noreturn]] void fail_to_write(const Target& target, const char* call) {
   const int error = errno;
-  fail(ErrorKind::Failed, "{}: cannot be written ({}: {}); expected a place with room for {} bytes",
+  fail(ErrorKind::Failed,
+       "{}: cannot be written ({}: {}); expected a writable location with {} bytes free",
        target.path, call, reason(error), target.bytes);
 }
 
@@ -157,7 +158,7 @@ void sync_folder(const std::string& folder, const Target& target) {
   if (!file.close()) fail_to_write(target, "close");
 }
 
-constexpr std::string_view kSaving = ".saving-";  // in the name of everything that is incomplete
+constexpr std::string_view kSaving = ".saving-";  // part of every temporary name
 
 std::string temporary_folder(const std::string& path) {
   return fmt::format("{}/{}{}-{}", parent_of(path), kSaving, fs::path(path).filename().string(),
@@ -170,7 +171,7 @@ uint64_t total(const Pieces& pieces) {
   return bytes;
 }
 
-// For devices and FIFOs, which cannot be replaced.
+// Writes directly to a device or FIFO, which cannot be replaced.
 void write_through(const std::string& path, const Pieces& pieces) {
   const Target target{path, total(pieces)};
   File file(path, O_WRONLY | O_NOCTTY);
@@ -190,9 +191,7 @@ std::string read_file(const std::string& path, size_t limit) {
   const File file(path, read_flags(Links::follow));
   const size_t size = size_of_regular(file, path, Links::follow);
   std::string text;
-  if (size <= limit)
-    text.resize(size + 1);  // one more byte, so that the end is found without
-                            // growing
+  if (size <= limit) text.resize(size + 1);  // one more byte: the end is then found without growing
   for (size_t filled = 0; size <= limit;) {
     const ssize_t got =
         system_calls().read(file.descriptor(), text.data() + filled, text.size() - filled);
@@ -207,7 +206,7 @@ std::string read_file(const std::string& path, size_t limit) {
       text.resize(filled);
       return text;
     }
-    // A file of /proc has size 0, and a log may grow while it is read.
+    // Files in /proc have size 0, and a log may grow while it is read.
     if (filled == text.size()) text.resize(std::min(2 * filled + 4096, limit + 1));
   }
   fail(ErrorKind::OutOfMemory, "{}: is too large ({} bytes); expected at most {} bytes", path, size,
@@ -216,7 +215,8 @@ std::string read_file(const std::string& path, size_t limit) {
 
 namespace {
 
-// For signal handlers; files beyond this number are not named there.
+// The mapped files, which signal handlers search by address; files beyond this number are not
+// found.
 std::array<std::atomic<const MappedFile*>, 256> mapped_files;
 
 void take_place(const MappedFile* file) {
@@ -279,12 +279,12 @@ void write_file_atomically(const std::string& path, const Pieces& pieces) {
   const fs::file_status status = fs::status(path, ignored);
   if (fs::exists(status) && fs::is_other(status)) return write_through(path, pieces);
 
-  static std::atomic<unsigned> count{0};  // two threads may write the same name
+  static std::atomic<unsigned> count{0};  // two threads may write the same file
   const std::string folder = parent_of(path);
   const std::string temporary = fmt::format(
       "{}/.{}{}{}-{}", folder, fs::path(path).filename().string(), kSaving, getpid(), count++);
   const Target target{path, total(pieces)};
-  system_calls().unlink(temporary.c_str());  // from a killed process with the same id
+  system_calls().unlink(temporary.c_str());  // left by a killed process with the same id
   try {
     write_durably(temporary, pieces, target);
     if (system_calls().rename(temporary.c_str(), path.c_str()) != 0)
@@ -305,7 +305,7 @@ DirectoryWriter::DirectoryWriter(const std::string& path, uint64_t bytes)
   const std::string parent = parent_of(path);
   make_directories(parent);
   const uint64_t free = free_space(parent);
-  const uint64_t needed = bytes + bytes / 10;  // names, last blocks, other writers
+  const uint64_t needed = bytes + bytes / 10;  // for names, partly filled blocks, other writers
   if (free < needed) {
     fail(ErrorKind::Failed, "{}: not enough space on the disk ({} bytes free); expected {} bytes",
          path, free, needed);
@@ -336,7 +336,7 @@ void DirectoryWriter::commit() {
     committed_ = true;
     return sync_folder(parent_of(path_), target);
   }
-  // The older folder is exchanged in the same step, and removed afterwards.
+  // Exchanges the folders in one step; the destructor removes the older one.
   if (system_calls().exchange(temporary_.c_str(), path_.c_str()) != 0) {
     fail_to_write(target, "rename");
   }
@@ -347,7 +347,7 @@ StagedFolder::StagedFolder(const std::string& path) : path_(path), joins_(is_fol
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   temporary_ = temporary_folder(joins_ ? path_ + "/new" : path_);
   make_directories(parent_of(temporary_));
-  remove_tree(temporary_);  // from a killed process with the same id
+  remove_tree(temporary_);  // left by a killed process with the same id
   if (system_calls().mkdir(temporary_.c_str(), 0777) != 0) fail_to_write({path_, 0}, "mkdir");
 }
 
@@ -355,7 +355,7 @@ StagedFolder::~StagedFolder() {
   if (committed_) return;
   try {
     remove_tree(temporary_);
-  } catch (const Error&) {  // what could not be written may also not be removable
+  } catch (const Error&) {  // a folder that cannot be written may not be removable
   }
 }
 
@@ -384,7 +384,7 @@ void move_contents(const std::string& from, const std::string& to, const std::st
 }  // namespace
 
 void StagedFolder::commit(const std::string& last) {
-  if (joins_) return move_contents(temporary_, path_, last);  // and the empty folder is removed
+  if (joins_) return move_contents(temporary_, path_, last);  // the destructor removes temporary_
   const Target target{path_, 0};
   sync_folder(temporary_, target);
   if (system_calls().rename(temporary_.c_str(), path_.c_str()) != 0)
@@ -423,7 +423,7 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
   file_ = file.release();
 }
 
-// The file remains: removing it could race with a process that has just opened it.
+// The file is not removed, since removing it could race with a process that has just opened it.
 DirectoryLock::~DirectoryLock() { system_calls().close(file_); }
 
 uint64_t free_space(const std::string& path) {
@@ -459,8 +459,8 @@ void remove_tree(const std::string& path) {
   }
   if ((folder ? system_calls().rmdir : system_calls().unlink)(path.c_str()) != 0 &&
       errno != ENOENT) {
-    fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a folder that may be changed",
-         path, reason(errno));
+    fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a writable folder", path,
+         reason(errno));
   }
 }
 
@@ -468,8 +468,8 @@ void remove_folder(const std::string& path) {
   const std::string leftover = temporary_folder(path);
   remove_tree(leftover);
   if (system_calls().rename(path.c_str(), leftover.c_str()) != 0) {
-    fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a folder that may be changed",
-         path, reason(errno));
+    fail(ErrorKind::Failed, "{}: cannot be removed ({}); expected a writable folder", path,
+         reason(errno));
   }
   remove_tree(leftover);
 }

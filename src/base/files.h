@@ -1,8 +1,8 @@
 #pragma once
 
-// Files and folders. Errors name the path and the reason: BadFile for what cannot be read, Failed
-// for what cannot be written, OutOfMemory for what exceeds a limit. No function leaves a partly
-// written file or folder under its final name.
+// Files and folders. Errors name the path and the reason: BadFile if a file cannot be read, Failed
+// if it cannot be written, OutOfMemory if it exceeds a limit. No function leaves a partly written
+// file or folder under its final name.
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -16,9 +16,9 @@
 
 namespace fovea {
 
-// All access to the file system goes through these functions, so that a test can let the N-th write
-// fail. Each entry behaves like the system call of its name. Replace entries only while no other
-// thread uses files.
+// All access to the file system goes through these functions, so that a test can make the N-th
+// write fail. Each entry behaves like the system call of its name. Replace entries only while no
+// other thread uses files.
 struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   int (*fstat)(int file, struct stat* status);
@@ -39,7 +39,7 @@ SystemCalls& system_calls();
 // What to do if a path is a symbolic link or shares its contents with another name (hard link).
 enum class Links { follow, refuse };
 
-// A regular file as read-only memory, during the lifetime of the object.
+// A regular file, mapped as read-only memory for the lifetime of the object.
 class MappedFile {
  public:
   enum class Access { sequential, random };
@@ -53,7 +53,7 @@ class MappedFile {
   const char* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
-  // Call it after the last use of these bytes: they stop counting as this process's memory.
+  // Call it after the last use of these bytes: they no longer count as memory of this process.
   void release(const char* begin, size_t bytes) const;
 
  private:
@@ -74,7 +74,7 @@ void write_file_atomically(const std::string& path, std::string_view bytes);
 // Writes a folder of files in the same way: it appears under its name complete, or not at all.
 class DirectoryWriter {
  public:
-  // `bytes` is the total size of the files. Throws Failed if the disk has less than 1.1 times that.
+  // `bytes` is the total size of the files. Throws Failed if less than 1.1 times as much is free.
   DirectoryWriter(const std::string& path, uint64_t bytes);
   ~DirectoryWriter();  // removes the folder unless it was committed
   DirectoryWriter(const DirectoryWriter&) = delete;
@@ -90,8 +90,8 @@ class DirectoryWriter {
   bool committed_ = false;
 };
 
-// A folder that functions fill through its path and that appears under its final name when it is
-// complete; on failure nothing remains.
+// A folder that is filled under a temporary path and appears under its final name when it is
+// complete; on failure, nothing remains.
 class StagedFolder {
  public:
   explicit StagedFolder(const std::string& path);
@@ -100,23 +100,23 @@ class StagedFolder {
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::string& path() const { return temporary_; }  // where to write
-  // A new folder gets its final name at once. If a folder exists, the files are moved into it;
-  // `last`, which marks the folder as complete, is moved last.
+  // A new folder gets its final name at once. If the folder exists, the files are moved into it;
+  // the file `last`, which marks the folder as complete, is moved last.
   void commit(const std::string& last);
 
  private:
   std::string path_;       // the final name
-  std::string temporary_;  // next to it, or inside it if it exists
-  bool joins_ = false;     // the folder exists already
+  std::string temporary_;  // next to path_, or in path_ if that exists
+  bool joins_ = false;     // path_ existed before
   bool committed_ = false;
 };
 
-// Removes the leftovers of killed writers from the folder. Only for the process that holds its
-// DirectoryLock.
+// Removes the leftovers of killed writers from the folder. Only the process that holds its
+// DirectoryLock may call this.
 void remove_leftovers(const std::string& folder);
 
-// Holds a folder for this process; the lock ends with the process in any case. Throws Failed if
-// another process holds it.
+// Locks a folder for this process; the lock ends at the latest when the process ends. Throws Failed
+// if another process holds it.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::string& folder);
@@ -128,16 +128,16 @@ class DirectoryLock {
   int file_ = -1;
 };
 
-uint64_t free_space(const std::string& path);  // bytes that this user may still write to its disk
+uint64_t free_space(const std::string& path);  // bytes that this user may write there
 void make_directories(const std::string& path);
 // Removes links without following them; does nothing if the path does not exist.
 void remove_tree(const std::string& path);
-// The same, but if the process is killed, either all of it remains or a leftover under another
-// name.
+// Like remove_tree(), but if the process is killed, the folder either remains complete or has a
+// temporary name.
 void remove_folder(const std::string& path);
 bool is_folder(const std::string& path);
 bool is_file(const std::string& path);                           // a regular file, or a link to one
-std::string parent_of(const std::string& path);                  // "." for a plain name
+std::string parent_of(const std::string& path);                  // "." if it names no folder
 std::vector<std::string> list_files(const std::string& folder);  // names of regular files, sorted
 std::vector<std::string> list_folders(const std::string& folder);  // names of folders in it, sorted
 

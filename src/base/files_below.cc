@@ -16,7 +16,7 @@ constexpr int kDeepest = 64;  // levels of subfolders
        error.message());
 }
 
-// The final target of a link, if it is below `root`; both without links.
+// Whether the final target of a link is below `root`, a path without links.
 bool stays_below(const fs::path& link, const fs::path& root) {
   std::error_code error;
   const fs::path target = fs::canonical(link, error);

@@ -7,15 +7,15 @@
 namespace fovea {
 
 struct FilesBelow {
-  std::vector<std::filesystem::path> files;  // sorted; they begin with the folder's path
-  // Links that lead out of the folder or to nothing: through them the folder's author could read
-  // any file of the user.
+  std::vector<std::filesystem::path> files;  // sorted; each begins with the folder's path
+  // Links that lead out of the folder or to nothing: through such links, the folder's author could
+  // read any file of the user.
   std::vector<std::filesystem::path> links_out;
 };
 
-// The regular files of a folder and of its subfolders, except names that begin with a dot. A link
-// to a file counts if the file is also in the folder; links to folders are not followed, since they
-// could form cycles. Throws BadFile if a folder cannot be listed.
+// Returns the regular files of a folder and of its subfolders, except names that begin with a dot.
+// A link to a file is included if the file is also in the folder; links to folders are not
+// followed, since they could form cycles. Throws BadFile if a folder cannot be listed.
 FilesBelow files_below(const std::string& folder);
 
 }  // namespace fovea

@@ -15,13 +15,13 @@ struct FloatModeBits {
 
 // Round to nearest even, keep denormal numbers, mask all exceptions: the default of a process.
 constexpr FloatModeBits kDefaultFloatMode{0x1f80, 0x037f};
-// The same, but denormal inputs and results of vector arithmetic are zero (DAZ and FTZ).
+// Like the default, but denormal inputs and results of vector arithmetic are zero (DAZ and FTZ).
 constexpr FloatModeBits kFlushToZero{0x1f80 | 0x8040, 0x037f};
 
 // Sets the calling thread's mode during its lifetime and then restores the previous one. Each
-// public function begins with one, so that a caller's mode changes no result. Reading costs a few
-// cycles; the mode is written only if it differs. The clobber keeps the compiler from moving loads
-// and stores, and so the arithmetic between them, across the change.
+// public function begins with one, so that a caller's mode changes no result. Reading the mode
+// costs a few cycles; it is written only if it differs. The "memory" clobber prevents the compiler
+// from moving loads and stores, and so the arithmetic between them, across the change.
 class FloatMode {
  public:
   explicit FloatMode(FloatModeBits wanted = kDefaultFloatMode) : found_(current()) {

@@ -11,13 +11,13 @@ namespace fovea {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
-// Real files have about fifty keys and a thousand tensors; each takes about 100 bytes here.
+// Real files have about fifty keys and a thousand tensors; each takes about 100 bytes of memory.
 constexpr uint64_t kKeyLimit = 65'536;
 constexpr uint64_t kTensorLimit = 250'000;
 constexpr uint64_t kNameLimit = 1024;
 constexpr uint32_t kRankLimit = 4;  // the limit of ggml
 
-// Every ggml type that was not withdrawn, so that its size and its name are known.
+// All ggml types that were not withdrawn: number, name, elements and bytes of a block.
 constexpr std::array kBlocks = {
     GgufBlock{0, "F32", 1, 4},         GgufBlock{1, "F16", 1, 2},
     GgufBlock{2, "Q4_0", 32, 18},      GgufBlock{3, "Q4_1", 32, 20},
@@ -68,7 +68,7 @@ class HeaderReader {
 
   std::string_view take(uint64_t bytes, const char* what) {
     if (bytes > file_.size() - position_)
-      refuse(fmt::format("ends within {} that needs {} bytes", what, bytes), "a whole file");
+      refuse(fmt::format("ends within {} that needs {} bytes", what, bytes), "a complete file");
     const std::string_view taken = file_.bytes().substr(position_, bytes);
     position_ += bytes;
     return taken;
@@ -76,11 +76,12 @@ class HeaderReader {
 
   std::string_view text(const char* what) { return take(number<uint64_t>(what), what); }
 
-  // Names appear in messages and are compared: printable ASCII.
+  // Reads a name. Names appear in messages and are compared, so they must be printable ASCII.
   std::string name(const char* what) {
     const std::string_view name = text(what);
-    const auto odd = [](char c) { return c <= ' ' || c > '~'; };
-    if (name.empty() || name.size() > kNameLimit || std::any_of(name.begin(), name.end(), odd)) {
+    const auto invalid = [](char c) { return c <= ' ' || c > '~'; };
+    if (name.empty() || name.size() > kNameLimit ||
+        std::any_of(name.begin(), name.end(), invalid)) {
       refuse(fmt::format("contains {} of {} bytes that is not a name", what, name.size()),
              "printable ASCII");
     }
@@ -103,12 +104,14 @@ class HeaderReader {
     }
     const size_t begin = position_;
     if (value.type == GgufType::text) {
-      for (uint64_t i = 0; i < value.count; ++i) text("a text");
+      for (uint64_t i = 0; i < value.count; ++i) text("a string");
     } else {
       const uint64_t width = width_of(value.type);
       if (value.count > (file_.size() - position_) / width) {
-        refuse(fmt::format("ends within {} with its {} elements", value.key, value.count),
-               "a whole file");
+        refuse(value.is_array
+                   ? fmt::format("ends within {}, an array of {} elements", value.key, value.count)
+                   : "ends within " + value.key,
+               "a complete file");
       }
       take(value.count * width, "a value");
     }
@@ -147,7 +150,7 @@ class HeaderReader {
     if (tensor.bytes > file_.size() / tensor.block->bytes) {
       refuse(fmt::format("is too short for {}: {} elements of {}", tensor.name, rows,
                          tensor.block->name),
-             "a whole file");
+             "a complete file");
     }
     tensor.bytes *= tensor.block->bytes;
     return tensor;
@@ -178,7 +181,7 @@ void check_version(HeaderReader& header, const std::string& path) {
   const auto version = header.number<uint32_t>("the version");
   if (version != 2 && version != 3) {
     fail(ErrorKind::Unsupported, "{}: version is {}{} (byte 4); expected 2 or 3", path, version,
-         (version & 0xffffu) == 0 && version != 0 ? ", as of a big-endian file" : "");
+         (version & 0xffffu) == 0 && version != 0 ? ", as in a big-endian file" : "");
   }
 }
 

@@ -2,8 +2,8 @@
 
 // The GGUF container (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3,
 // little-endian: typed metadata by key, then a list of tensors, then their elements in blocks.
-// Reading checks all that can be known without the elements; allocations never follow unchecked
-// sizes of the file. Throws BadFile or Unsupported, naming file, key or tensor, and position.
+// Reading checks everything except the elements; no allocation depends on an unchecked size in the
+// file. Throws BadFile or Unsupported, naming the file, the key or tensor, and the position.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace fovea {
 
-// The alignment of tensors if general.alignment is absent.
+// The alignment of tensors if general.alignment is missing.
 constexpr uint64_t kGgufAlignment = 32;
 
 enum class GgufType : uint32_t {
@@ -41,7 +41,7 @@ struct GgufValue {
   GgufType type = GgufType::u8;  // type of the elements, for an array
   bool is_array = false;
   uint64_t count = 1;
-  std::string_view bytes;  // in the mapping
+  std::string_view bytes;  // in the mapped file
 };
 
 // The storage of a tensor's elements: blocks of `elements` along its rows, each of `bytes` bytes.
@@ -55,9 +55,9 @@ const GgufBlock* find_gguf_block(uint32_t number);  // null if there is none
 struct GgufTensor {
   std::string name;
   const GgufBlock* block = nullptr;
-  std::vector<int64_t>
-      shape;  // rows first, as everywhere in fovea: the reverse of the file's order
-  const char* data = nullptr;  // in the mapping
+  // Slowest axis first, as everywhere in fovea; the file has the reverse order.
+  std::vector<int64_t> shape;
+  const char* data = nullptr;  // in the mapped file
   size_t bytes = 0;
 };
 
@@ -71,7 +71,8 @@ class Gguf {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // sorted by name
   const GgufTensor* find_tensor(std::string_view name) const;          // null if there is none
 
-  // The value of a key; empty if it is absent. Throws BadFile if it has another type.
+  // Returns the value of a key; empty if the key is missing. Throws BadFile if the value has
+  // another type.
   std::optional<int64_t> integer(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
   std::optional<bool> boolean(std::string_view key) const;
@@ -79,7 +80,7 @@ class Gguf {
   std::optional<std::vector<int64_t>> integers(std::string_view key) const;
   std::optional<std::vector<float>> numbers(std::string_view key) const;
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
-  std::optional<std::string_view> raw(std::string_view key) const;  // value of an array of u8 or i8
+  std::optional<std::string_view> raw(std::string_view key) const;  // an array of u8 or i8
 
  private:
   const GgufValue* find(std::string_view key) const;
@@ -90,11 +91,11 @@ class Gguf {
   std::vector<GgufTensor> tensors_;
 };
 
-// Whether a path names such a file, by its suffix.
+// Whether a path ends with ".gguf".
 bool is_gguf(const std::string& path);
 
-// Metadata to write, in the order of the calls. llama.cpp requires exact types: whole numbers are
-// u32 and lists of them i32.
+// Metadata to write, in the order of the calls. llama.cpp requires exact types: integers are u32,
+// and arrays of integers are i32.
 class GgufMetadata {
  public:
   void integer(std::string_view key, uint32_t value);
@@ -122,10 +123,8 @@ class GgufMetadata {
 class GgufImage {
  public:
   GgufImage(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors);
-  Pieces pieces() const {
-    return pieces_;
-  }  // valid during the lifetime of this object and the
-     // elements
+  // Valid during the lifetime of this object and of the elements.
+  Pieces pieces() const { return pieces_; }
 
   GgufImage(const GgufImage&) = delete;
   GgufImage& operator=(const GgufImage&) = delete;

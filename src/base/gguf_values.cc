@@ -21,7 +21,7 @@ T element(const GgufValue& value, uint64_t index) {
   return number;
 }
 
-// Empty if it is not a whole number, or exceeds int64.
+// Returns element `i` as an integer; empty if it is not an integer or exceeds int64.
 std::optional<int64_t> integer_at(const GgufValue& value, uint64_t i) {
   switch (value.type) {
     case GgufType::u8: return element<uint8_t>(value, i);
@@ -43,7 +43,7 @@ std::optional<int64_t> integer_at(const GgufValue& value, uint64_t i) {
 std::optional<double> number_at(const GgufValue& value, uint64_t i) {
   if (value.type == GgufType::f32) return element<float>(value, i);
   if (value.type == GgufType::f64) return element<double>(value, i);
-  if (const auto whole = integer_at(value, i)) return static_cast<double>(*whole);
+  if (const auto integer = integer_at(value, i)) return static_cast<double>(*integer);
   return std::nullopt;
 }
 
@@ -65,7 +65,7 @@ std::optional<int64_t> Gguf::integer(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto number = value->is_array ? std::nullopt : integer_at(*value, 0);
-  if (!number) refuse(*value, "a whole number");
+  if (!number) refuse(*value, "an integer");
   return number;
 }
 
@@ -89,7 +89,7 @@ std::optional<bool> Gguf::boolean(std::string_view key) const {
 std::optional<std::string_view> Gguf::text(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (value->type != GgufType::text || value->is_array) refuse(*value, "a text");
+  if (value->type != GgufType::text || value->is_array) refuse(*value, "a string");
   return value->bytes.substr(sizeof(uint64_t));
 }
 
@@ -99,10 +99,10 @@ std::optional<std::vector<int64_t>> Gguf::integers(std::string_view key) const {
   std::vector<int64_t> numbers;
   for (uint64_t i = 0; value->is_array && i < value->count; ++i) {
     const auto number = integer_at(*value, i);
-    if (!number) refuse(*value, "an array of whole numbers");
+    if (!number) refuse(*value, "an array of integers");
     numbers.push_back(*number);
   }
-  if (!value->is_array) refuse(*value, "an array of whole numbers");
+  if (!value->is_array) refuse(*value, "an array of integers");
   return numbers;
 }
 
@@ -118,7 +118,7 @@ std::optional<std::vector<float>> Gguf::numbers(std::string_view key) const {
 std::optional<std::vector<std::string_view>> Gguf::texts(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_array || value->type != GgufType::text) refuse(*value, "an array of texts");
+  if (!value->is_array || value->type != GgufType::text) refuse(*value, "an array of strings");
   std::vector<std::string_view> texts;
   for (std::string_view rest = value->bytes; !rest.empty();) {
     uint64_t bytes;

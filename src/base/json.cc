@@ -14,9 +14,9 @@ using nlohmann::json;
 
 namespace {
 
-// Iterator over the characters that records the parser's position, which the parser itself reports
-// only in errors. It skips most of a long run of blanks between values, since the parser would keep
-// them all for its messages.
+// An iterator over the characters that records the parser's position, which the parser itself
+// reports only in errors. It skips most of a long run of blanks between values, since the parser
+// would keep them all for its messages.
 class Characters {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -58,7 +58,7 @@ class Characters {
 
   const char *at_, *end_;
   const char** reached_;
-  int blanks_ = 0;  // consecutive
+  int blanks_ = 0;  // in the current run
   bool in_string_ = false, escaped_ = false;
 };
 
@@ -67,8 +67,8 @@ struct Complaint {
   std::string expected;
 };
 
-// nlohmann: "[...] parse error at line 1, column 2: syntax error while parsing X - WRONG; last
-// read: 'Y'; expected Z"
+// Splits a message of nlohmann's parser: "[...] parse error at line 1, column 2: syntax error while
+// parsing X - WRONG; last read: 'Y'; expected Z"
 Complaint complaint_of(std::string_view message) {
   if (const size_t code = message.find("] "); code != message.npos) message.remove_prefix(code + 2);
   if (const size_t dash = message.find(" - "); dash != message.npos)
@@ -94,7 +94,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
   bool number_unsigned(number_unsigned_t value) override { return give(value); }
   bool number_float(number_float_t value, const string_t&) override { return give(value); }
   bool string(string_t& value) override { return give(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // does not occur in text
+  bool binary(binary_t&) override { return false; }  // does not occur in JSON
   bool start_object(size_t) override {
     enter();
     reader_.begin_object();
@@ -142,7 +142,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
 void JsonReader::read(std::string_view text, const std::string& name) {
   text_ = text;
   name_ = name;
-  // The parser would treat a NUL as the end.
+  // The parser would treat a NUL as the end of the text.
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     reached_ = text.data() + nul;
     refuse("a NUL byte", "JSON text");
@@ -158,14 +158,14 @@ void JsonReader::refuse(std::string_view wrong, std::string_view expected) const
   const auto byte = static_cast<size_t>(reached_ - text_.data());
   const std::string_view before = text_.substr(0, byte);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const size_t start = before.rfind('\n') + 1;  // 0 if there is none
+  const size_t start = before.rfind('\n') + 1;  // 0 in the first line
   fail(ErrorKind::BadFile, "{}: {} (byte {}, line {}, column {}); expected {}", name_, wrong, byte,
        line, byte - start + 1, expected);
 }
 
 namespace {
 
-// Builds the tree.
+// Builds a tree of the values.
 class Builder : public JsonReader {
  public:
   json take() { return std::move(root_); }
@@ -194,7 +194,7 @@ class Builder : public JsonReader {
 
   json root_;
   std::vector<json*> open_;
-  json* slot_ = nullptr;  // the place of the value of the last key
+  json* slot_ = nullptr;  // where the value of the last key is stored
 };
 
 [[noreturn]] void refuse_value(const json& object, std::string_view key, const std::string& name,
@@ -210,7 +210,7 @@ class Builder : public JsonReader {
   fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", name, key, brief(*found), expected);
 }
 
-// The value, or null if there is none.
+// Returns the value of a key; null if the key is missing or its value is null.
 const json* find_value(const json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(key);
@@ -227,7 +227,7 @@ std::string range_text(std::string_view kind, auto min, auto max) {
   return std::string(kind);
 }
 
-// The value that find_... returned, or throws if it is absent.
+// Returns the value that a find_ function found; throws if there is none.
 template <class T>
 T required(std::optional<T>&& found, const json& object, std::string_view key,
            const std::string& name, const std::string& expected) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// Untrusted JSON. Throws BadFile, naming the file and the byte, for nesting above 64, duplicate
-// keys, invalid UTF-8, NUL, numbers beyond double, and anything after the value.
+// Reads untrusted JSON. Throws BadFile, naming the file and the byte, for nesting deeper than 64,
+// duplicate keys, invalid UTF-8, NUL, numbers outside the range of double, and text after the
+// value.
 
 #include <cstdint>
 #include <limits>
@@ -18,16 +19,16 @@ constexpr int kJsonDepth = 64;  // deepest nesting accepted; real files stay bel
 // `name` is the file's name in errors.
 nlohmann::json parse_json(std::string_view text, const std::string& name);
 
-constexpr size_t kJsonLimit = size_t{256} << 20;  // the largest tokenizer.json known has 33 MB
+constexpr size_t kJsonLimit = size_t{256} << 20;  // the largest known tokenizer.json has 33 MB
 nlohmann::json read_json(const std::string& path);
 
-// Indented by two spaces, with a final newline. ordered_json keeps the order of insertion, json
-// sorts.
+// Returns the JSON text, indented by two spaces, with a final newline. The keys of ordered_json are
+// in the order of insertion, those of json are sorted.
 std::string pretty(const nlohmann::ordered_json& value);
 std::string pretty(const nlohmann::json& value);
 
-// Receives the parts of a text in order, for a text that is too large for a tree. The reader must
-// check for duplicate keys itself.
+// Receives the values of a JSON text in order, for a text that is too large for a tree. A derived
+// class must check for duplicate keys itself.
 class JsonReader {
  public:
   virtual ~JsonReader() = default;
@@ -41,7 +42,7 @@ class JsonReader {
   virtual void begin_array() = 0;
   virtual void end_array() = 0;
 
-  // Throws BadFile naming the file and the current position.
+  // Throws BadFile, naming the file and the current position.
   [[noreturn]] void refuse(std::string_view wrong, std::string_view expected) const;
 
  private:
@@ -51,11 +52,11 @@ class JsonReader {
   const char* reached_ = nullptr;
 };
 
-// A value for messages: at most 40 characters of it.
+// Returns a value for messages, cut to 40 characters.
 std::string brief(const nlohmann::json& value);
 
-// The value of a key, checked; `name` is the file's name in errors. find_... treats a null like an
-// absent key.
+// These functions return the checked value of a key; `name` is the file's name in errors. If the
+// key is missing or null, get_ functions throw and find_ functions return an empty result.
 int64_t get_int(const nlohmann::json& object, std::string_view key, const std::string& name,
                 int64_t min = std::numeric_limits<int64_t>::min(),
                 int64_t max = std::numeric_limits<int64_t>::max());

@@ -11,12 +11,13 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The unrounded sum of two doubles, |low| <= ulp(high) / 2: about 106 bits (Dekker 1971).
+// An unrounded sum of two doubles, |low| <= ulp(high) / 2: about 106 bits (Dekker 1971).
 struct Pair {
   double high, low;
 };
 
-// a + b exactly; for any two numbers (Knuth), and where |a| >= |b| (Dekker).
+// Both return a + b exactly: sum() for any two numbers (Knuth), ordered_sum() if |a| >= |b|
+// (Dekker).
 Pair sum(double a, double b) {
   const double s = a + b, part = s - a;
   return {s, (a - (s - part)) + (b - part)};
@@ -44,7 +45,7 @@ Pair operator/(Pair a, Pair b) {
   return ordered_sum(q, rest / b.high);
 }
 
-// c0 + x (c1 + x (...))
+// Returns c0 + x (c1 + x (c2 + ...)) for the coefficients c0, c1, c2, ...
 inline double polynomial(double, double last) { return last; }
 template <class... Rest>
 inline double polynomial(double x, double first, Rest... rest) {
@@ -55,11 +56,11 @@ double power_of_two(int64_t n) {  // -1022 <= n <= 1023
   return std::bit_cast<double>(static_cast<uint64_t>(n + 1023) << 52);
 }
 
-// ln 2 in two parts; k * kLn2High is exact for |k| < 2^12.
+// ln 2 in two parts; k * kLn2High is exact for an integer |k| < 2^12.
 constexpr double kLn2High = 0x1.62e42fefa3000p-1, kLn2Low = 0x1.3de6af278ece6p-42;
 
-// x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n (1 + y), y = e^r - 1 by its Taylor series, in which r
-// + r^2 / 2 is kept unrounded. |x| < 2^10.
+// e^x = 2^n (1 + y) for |x| < 2^10: x = n ln 2 + r with |r| <= ln 2 / 2, and y = e^r - 1 is
+// computed by its Taylor series, in which r + r^2 / 2 is kept unrounded.
 struct Exponential {
   int64_t n;
   Pair y;
@@ -80,7 +81,7 @@ Exponential exponential(Pair x) {
   return {static_cast<int64_t>(n), ordered_sum(y.high, y.low + (r.low + square.low + cubic))};
 }
 
-// 2^n (1 + y), rounded once.
+// Returns 2^n (1 + y), rounded once.
 double scaled(const Exponential& e) {
   const Pair one = ordered_sum(1, e.y.high);
   const double high = one.high, low = one.low + e.y.low;
@@ -92,9 +93,9 @@ double scaled(const Exponential& e) {
   return ((shifted.high + (shifted.low + low * scale)) - 1) * power_of_two(-1022);
 }
 
-constexpr double kMostExp = 710, kLeastExp = -746;  // outside, e^x is infinity or 0
+constexpr double kMostExp = 710, kLeastExp = -746;  // beyond, e^x is infinity or 0
 
-// x = 2^k m, m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
+// x = 2^k m with m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
 struct Scaled {
   double k, m;
 };
@@ -110,8 +111,8 @@ Scaled near_one(double x) {
   return {static_cast<double>(k), std::bit_cast<double>((bits & 0xfffffffffffff) + kSquareRoot)};
 }
 
-// ln x = k ln 2 + 2 artanh s, s = (m - 1) / (m + 1), by its series, to about 2^-70 of it: s and the
-// first terms are unrounded.
+// Returns ln x = k ln 2 + 2 artanh s, where s = (m - 1) / (m + 1), with a relative error of about
+// 2^-70: s and the first terms of the series are unrounded.
 Pair logarithm(double x) {
   const auto [k, m] = near_one(x);
   const Pair s = Pair{m - 1, 0} / sum(m, 1);
@@ -152,18 +153,19 @@ constexpr uint64_t kTwoOverPi[] = {0,
 
 using Wide = unsigned __int128;
 
-// x = (4 i + quadrant) pi / 2 + rest for some i, |rest| <= pi / 4.
+// x = (4 i + quadrant) pi / 2 + rest for some integer i, with |rest| <= pi / 4.
 struct Turned {
   uint64_t quadrant;
   Pair rest;
 };
 
-// A positive x > pi / 4 (Payne and Hanek 1983): m 2^e times the 192 relevant digits of 2 / pi;
-// those before them give whole turns. The rest is the quadrant (2 bits) and its fraction.
+// Reduces x > pi / 4 (Payne and Hanek 1983): multiplies x = m 2^e by the 192 relevant digits of 2 /
+// pi; the digits before them only add complete turns. The product is the quadrant (2 bits) and its
+// fraction.
 Turned reduced(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   const uint64_t m = (bits & 0xfffffffffffff) | 0x10000000000000;
-  const uint64_t first = (bits >> 52) - 1075 + 62;  // e - 2, counted from the zeros
+  const uint64_t first = (bits >> 52) - 1075 + 62;  // e - 2 digits after the zeros
   const auto digits = [word = first / 64, shift = first % 64](uint64_t i) {
     return kTwoOverPi[word + i] << shift | kTwoOverPi[word + i + 1] >> 1 >> (63 - shift);
   };
@@ -172,9 +174,9 @@ Turned reduced(double x) {
   const uint64_t high = m * digits(0) + static_cast<uint64_t>(middle >> 64);
   Wide fraction = Wide{high} << 66 | Wide{static_cast<uint64_t>(middle)} << 2 |
                   static_cast<uint64_t>(low) >> 62;
-  const bool above = fraction >> 127 != 0;  // nearer to the next quadrant
+  const bool above = fraction >> 127 != 0;  // closer to the next quadrant
   if (above) fraction = -fraction;
-  // Never 0: no double is that close to a multiple of pi / 2.
+  // The fraction is never 0: no double is that close to a multiple of pi / 2.
   const auto top = static_cast<uint64_t>(fraction >> 64);
   const int zeros =
       top != 0 ? std::countl_zero(top) : 64 + std::countl_zero(static_cast<uint64_t>(fraction));
@@ -187,7 +189,7 @@ Turned reduced(double x) {
   return {(high >> 62) + (above ? 1 : 0), ordered_sum(part.high, part.low) * kHalfPi};
 }
 
-// Taylor's series for |x| <= pi / 4, with the first terms unrounded.
+// Returns the sine for |x| <= pi / 4 by its Taylor series, with the first terms unrounded.
 double sine_near_zero(Pair x) {
   constexpr Pair kSixth{-0x1.5555555555555p-3, -0x1.5555555555555p-57};
   const Pair z = product(x.high, x.high) + Pair{2 * x.high * x.low, 0};
@@ -241,7 +243,7 @@ double log(double x) {
   if (x == 0) return -kInfinity;
   if (x < 0) return kNaN;
   if (!(x < kInfinity)) return x;
-  // Like logarithm(), with only s unrounded, in a fifth of the time.
+  // Like logarithm(), but only s is unrounded; this takes a fifth of the time.
   const auto [k, m] = near_one(x);
   const Pair below = sum(m, 1);
   const double inverse = 1 / below.high, s = (m - 1) * inverse;
@@ -255,7 +257,8 @@ double log(double x) {
                                                           2.0 / 19, 2.0 / 21, 2.0 / 23))));
 }
 
-// The series alone is within 2^-50, in half of the time; attention computes one logarithm per row.
+// Has no unrounded terms: the error is about 2^-50, in half of the time; attention computes one
+// logarithm per row.
 float log(float x) {
   if (!(x > 0 && x < std::numeric_limits<float>::infinity()))
     return static_cast<float>(log(double{x}));
@@ -274,7 +277,7 @@ double log10(double x) {
   return y.high + y.low;
 }
 
-// Follows C's Annex F.
+// Treats special arguments as C's Annex F does.
 double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (std::isnan(x) || std::isnan(y)) return x + y;
@@ -292,7 +295,7 @@ double pow(double x, double y) {
   return sign * scaled(exponential(Pair{y, 0} * log));
 }
 
-// (e^2x - 1) / (e^2x + 1)
+// Returns (e^2|x| - 1) / (e^2|x| + 1) with the sign of x.
 double tanh(double x) {
   const double size = std::abs(x);
   if (!(size < 22)) return std::isnan(x) ? x : std::copysign(1.0, x);

@@ -38,7 +38,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   size_t least = letters.size() / 3 + 1;
   for (const std::string& candidate : candidates) {
     const std::string its = without_dashes(candidate);
-    // "--learn" for "--learning-rate"
+    // A prefix counts as one edit: "--learn" for "--learning-rate".
     const bool begins = letters.size() >= 3 && its.starts_with(letters);
     const size_t distance = begins ? 1 : distance_of(letters, its);
     if (distance >= least) continue;

@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The library's own parser compares each key with all keys before it, which takes a minute for
-// 100,000 keys, and nests without a limit.
+// Replaces nlohmann's own tree builder, which compares each key with all keys before it (a minute
+// for 100,000 keys) and does not limit the nesting.
 class TreeBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit TreeBuilder(const std::string& name) : name_(name) {}
@@ -28,7 +28,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return place(value) != nullptr;
   }
   bool string(string_t& value) override { return place(std::move(value)) != nullptr; }
-  bool binary(binary_t&) override { return false; }  // does not occur in text
+  bool binary(binary_t&) override { return false; }  // does not occur in JSON
   bool start_object(size_t) override { return open(Json::object()); }
   bool start_array(size_t) override { return open(Json::array()); }
   bool end_object() override { return close(); }
@@ -58,7 +58,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
  private:
   struct Level {
     Json* json;
-    Json* slot = nullptr;  // for an object: the place of the value of the last key
+    Json* slot = nullptr;  // for an object: where the value of the last key is stored
     std::unordered_set<std::string> keys = {};
   };
 
@@ -92,7 +92,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
 Json parse_ordered_json(std::string_view text, const std::string& name) {
   TreeBuilder builder(name);
-  // The parser would treat a NUL as the end.
+  // The parser would treat a NUL as the end of the text.
   if (text.find('\0') != text.npos) builder.fail("not JSON: a NUL byte", "invalid_json");
   Json::sax_parse(text, &builder);
   return builder.take();

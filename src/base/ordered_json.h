@@ -8,13 +8,13 @@
 
 namespace fovea {
 
-// JSON from clients, models and files whose objects keep the order of their keys. The depth is
-// limited, so that later recursive steps cannot overflow the stack.
+// Parses JSON from clients, models and files; objects keep the order of their keys. The depth is
+// limited, so that recursive functions cannot overflow the stack.
 constexpr int kMostDepth = 64;
-// The limit of the keys of all objects of a text together; later steps process them one by one.
+// The maximum number of keys in all objects of a text; later steps process them one by one.
 constexpr size_t kMostKeys = 100'000;
 
-// Why a text was rejected: one line that begins with its name.
+// Reports why a text was rejected, in one line that begins with the name of the text.
 class JsonFault : public Error {
  public:
   JsonFault(const std::string& message, const char* code)
@@ -25,12 +25,12 @@ class JsonFault : public Error {
   const char* code_;
 };
 
-// Takes time proportional to the text for any keys. Throws JsonFault for invalid JSON, duplicate
-// keys and exceeded limits.
+// Takes time proportional to the length of the text, whatever its keys are. Throws JsonFault for
+// invalid JSON, duplicate keys and exceeded limits.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& name);
 
-// The value in one line, without a newline. Bytes that are not UTF-8, which a vocabulary's token
-// may contain, become U+FFFD.
+// Returns the value in one line, without a newline. Invalid UTF-8, which the tokens of a vocabulary
+// may contain, becomes U+FFFD.
 std::string json_line(const nlohmann::ordered_json& value);
 
 }  // namespace fovea

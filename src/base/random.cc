@@ -8,8 +8,7 @@
 namespace fovea {
 namespace {
 
-// The multipliers and the key's increments of Philox4x32 (Salmon et al. 2011, table 2 and
-// section 3.3).
+// The multipliers and key increments of Philox4x32 (Salmon et al. 2011, table 2 and section 3.3).
 constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
 constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
 constexpr int kRounds = 10;
@@ -40,8 +39,8 @@ double Random::uniform_double() {
   return static_cast<double>((high << 32 | low) >> 11) * 0x1p-53;
 }
 
-// Each call draws both uniform numbers again, so that the n-th normal depends on n alone; 1 - u
-// keeps the log finite.
+// Each call draws two uniform numbers and uses one of the two normal numbers that they give, so
+// that the n-th result depends only on n; 1 - u keeps the logarithm finite.
 float Random::normal() {
   const double radius = std::sqrt(-2 * math::log(1 - uniform_double()));
   const double angle = 2 * std::numbers::pi * uniform_double();

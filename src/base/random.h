@@ -23,7 +23,7 @@ class Random {
   uint32_t word();
   float uniform() { return fovea::uniform(word()); }
   double uniform_double();  // 53 bits
-  float normal();           // mean 0, deviation 1 (Box-Muller)
+  float normal();           // mean 0, standard deviation 1 (Box-Muller)
 
  private:
   uint64_t seed_;

@@ -20,14 +20,15 @@
 namespace fovea {
 namespace {
 
-// The first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is invalid, which the OpenMP runtime
-// itself reports.
+// Returns the first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is unset or invalid. The
+// OpenMP runtime itself reports invalid values.
 int64_t asked_for() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
 }
 
-// The CPUs that the scheduler may use for this process; the set grows until the kernel's set fits.
+// Returns the number of CPUs that the scheduler may use for this process; `set` grows until the
+// kernel's set fits.
 int64_t allowed_cpus() {
   for (int most = 1024; most <= (1 << 20); most *= 2) {
     cpu_set_t* set = CPU_ALLOC(most);
@@ -47,8 +48,9 @@ int64_t default_count() {
   return limit > 0 ? std::min(limit, cpus) : cpus;
 }
 
-// Threads that wait until they are released, like those of a team. OpenMP's runtime ends the
-// process if it cannot start a thread, so these find the limit of processes or of address space.
+// Threads that wait until this object is destroyed. The OpenMP runtime ends the process if it
+// cannot start a thread, so these threads are started first, to find how many the limits of
+// processes and of address space allow.
 class WaitingThreads {
  public:
   // Starts up to `most` threads and returns how many could start.
@@ -71,7 +73,7 @@ class WaitingThreads {
   std::vector<std::thread> threads_;
 };
 
-// The number of stacks that fit into a quarter of the remaining address-space limit.
+// Returns the number of thread stacks that fit into a quarter of the remaining address space.
 int64_t affordable_threads() {
   rlimit space = {};
   if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return kMostThreads;
@@ -97,8 +99,7 @@ int started(int64_t count) {
   omp_set_num_threads(team);  // also applies to other OpenMP loops of this process
   if (team > 1 && !omp_in_parallel()) {
 #pragma omp parallel num_threads(team)
-    std::atomic_signal_fence(std::memory_order_relaxed);  // otherwise the compiler would remove the
-                                                          // region
+    std::atomic_signal_fence(std::memory_order_relaxed);  // keeps the compiler from removing this
   }
   return team;
 }

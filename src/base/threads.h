@@ -14,8 +14,9 @@ namespace fovea {
 // A limit above the number of cores of any machine, to catch mistakes.
 constexpr int kMostThreads = 1024;
 
-// The size of the compute team: OMP_NUM_THREADS, else what the CPU affinity and the cgroup's quota
-// allow; at most kMostThreads, and at most what the process may start.
+// Returns the size of the compute team: OMP_NUM_THREADS, otherwise the number of CPUs that the CPU
+// affinity and the cgroup's quota allow; at most kMostThreads, and at most the number of threads
+// that the process can start.
 int thread_count();
 void set_thread_count(int count);
 
@@ -42,10 +43,10 @@ class FirstException {
 };
 
 // Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
-// must not affect the result: a body writes only what its own indices own. `grain` is the least
-// work worth a second thread. Every thread computes in the caller's float mode; otherwise it would
-// have the mode from when the team was created. The first exception of a body is rethrown to the
-// caller after all pieces have ended.
+// must not affect the result: a body writes only the elements of its own indices. `grain` is the
+// smallest number of indices that is worth another thread. Every thread computes in the caller's
+// float mode, not in the mode in which the team was created. The first exception of a body is
+// rethrown to the caller after all pieces have ended.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   const int64_t pieces =
@@ -66,8 +67,8 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
   exception.rethrow();
 }
 
-// Calls body(index) for each index; a free thread takes the next index. For tasks of unequal
-// length.
+// Calls body(index) for each index in [0, count); an idle thread takes the next index. Suitable for
+// tasks of unequal length.
 template <class Body>
 void parallel_tasks(int64_t count, Body&& body) {
   const int team = static_cast<int>(std::min<int64_t>(thread_count(), count));

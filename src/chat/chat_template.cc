@@ -19,9 +19,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr size_t kTemplateBytes = size_t{1} << 20;  // real ones have up to some 20 KB
+constexpr size_t kTemplateBytes = size_t{1} << 20;  // real templates have up to about 20 KB
 
-// For the caller's own variables, which are not limited.
+// Returns a Runtime for the caller's own variables, which are not limited.
 Runtime unlimited() {
   RenderLimits limits;
   limits.steps = limits.output_bytes = std::numeric_limits<size_t>::max();
@@ -62,7 +62,7 @@ struct NamedSource {
   std::string name, source, path;
 };
 
-// One template, or a list of {"name", "template"}.
+// Adds the templates of the config: one template, or a list of {"name", "template"}.
 void add_configured(std::vector<NamedSource>& found, const Json& config, const std::string& path) {
   const auto entry = config.find("chat_template");
   if (entry == config.end() || entry->is_null()) return;
@@ -85,7 +85,8 @@ void add_file(std::vector<NamedSource>& found, const std::string& name, const st
   found.push_back({name, read_file(path, kTemplateBytes), path});
 }
 
-// bos_token and the like: a string, or an object with its content.
+// Returns the special tokens of the config, such as bos_token: each is a string, or an object with
+// "content".
 Json special_tokens(const Json& config, const std::string& path) {
   Json tokens = Json::object();
   for (const auto& [key, value] : config.items()) {
@@ -162,7 +163,7 @@ const ChatTemplate& ModelChat::choose(const ChatRequest& request) const {
 
 namespace {
 
-// Older names of a message's reasoning fill the one that templates read, as in transformers.
+// Returns a message whose reasoning has each name that templates read, as in transformers.
 Value with_reasoning(Runtime& runtime, const Value& message) {
   const Value* reasoning = nullptr;
   for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
@@ -221,7 +222,7 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
 namespace {
 
 // Copies JSON while it is read, with each string and key guarded. Keys keep their order, which
-// templates can observe; a tree that keeps it takes quadratic time.
+// templates can observe; a JSON tree that keeps the order takes quadratic time.
 class GuardedJson : public JsonReader {
  public:
   explicit GuardedJson(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

@@ -26,7 +26,7 @@ Value integers(Runtime& runtime, ExpressionKind operation, int64_t a, int64_t b)
       return Value(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
     default:
       if (b == 0) runtime.fail("integer division or modulo by zero");
-      if (b == -1) {  // a % b may trap
+      if (b == -1) {  // INT64_MIN % -1 would trap
         if (operation == ExpressionKind::modulo) return Value(0);
         return integers(runtime, ExpressionKind::multiply, a, b);
       }
@@ -75,7 +75,8 @@ Value repeated(Runtime& runtime, const Value& value, int64_t times) {
   return new_sequence(runtime, std::move(items), value.sequence().kind);
 }
 
-// As Python's markupsafe: if one of the texts is escaped, the other one becomes so.
+// Joins two texts like Python's markupsafe: if one of them is escaped, the other one is escaped as
+// well.
 Value joined_texts(Runtime& runtime, const Text& a, const Text& b) {
   const bool escaped = a.escaped || b.escaped;
   std::string left = escaped && !a.escaped ? escape_html(a.bytes) : a.bytes;
@@ -175,7 +176,7 @@ Value element(Runtime& runtime, const Value& value, int64_t index) {
 
 namespace {
 
-// The places that a slice takes, as Python's slice.indices.
+// Returns the indices that a slice selects, like Python's slice.indices().
 std::vector<size_t> slice_places(Runtime& runtime, size_t count, const Value& start,
                                  const Value& stop, const Value& step) {
   const auto length = static_cast<int64_t>(count);
@@ -201,11 +202,11 @@ std::vector<size_t> slice_places(Runtime& runtime, size_t count, const Value& st
 
 std::string sliced_text(const std::string& text, const std::vector<size_t>& places) {
   if (places.empty()) return "";
-  if (places.back() - places.front() + 1 == places.size()) {  // one part
+  if (places.back() - places.front() + 1 == places.size()) {  // consecutive
     const size_t begin = byte_of(text, places.front());
     return text.substr(begin, byte_of(std::string_view(text).substr(begin), places.size()));
   }
-  std::vector<size_t> starts;  // of the characters
+  std::vector<size_t> starts;  // byte positions of the characters
   for (size_t i = 0; i < text.size(); i += utf8::first(std::string_view(text).substr(i)).bytes) {
     starts.push_back(i);
   }

@@ -8,8 +8,8 @@ namespace fovea::jinja {
 
 struct Builtin;
 
-// The arguments of a call of a built-in function by its parameters; those not given are missing.
-// Fails for arguments that do not fit.
+// The arguments of a call of a built-in function, in the order of its parameters; omitted arguments
+// are `missing`. The constructor fails if the arguments do not match the parameters.
 class Bound {
  public:
   Bound(Interpreter& interpreter, const Builtin& builtin, Arguments&& given);
@@ -17,12 +17,13 @@ class Bound {
   const Value& operator[](size_t i) const { return values_[i]; }
   bool given(size_t i) const { return !values_[i].is(Kind::missing); }
   bool is_none(size_t i) const { return !given(i) || values_[i].is(Kind::none); }
-  // Converted, or the default; fails for another type.
+  // These return the converted argument, or the default if it is omitted; they fail if it has
+  // another type.
   int64_t integer(size_t i, int64_t otherwise = 0) const;
-  const std::string& text(size_t i) const;  // only if given
+  const std::string& text(size_t i) const;  // the argument must be given
   bool truth(size_t i, bool otherwise = false) const;
 
-  Arguments all;  // of a function without named parameters
+  Arguments all;  // the arguments of a function without named parameters
 
  private:
   Interpreter& interpreter_;
@@ -30,10 +31,11 @@ class Bound {
   std::array<Value, 5> values_;
 };
 
-// A filter, a test or a method, whose first argument is its subject, or a global function.
+// A filter, a test or a method, whose first argument is the value to which it is applied, or a
+// global function.
 struct Builtin {
   std::string_view name;
-  std::array<std::string_view, 5> parameters;  // none: any arguments, in Bound::all
+  std::array<std::string_view, 5> parameters;  // empty: any arguments, in Bound::all
   size_t required;
   Value (*call)(Interpreter& interpreter, Bound& bound);
 };
@@ -45,7 +47,7 @@ const Builtin* find_builtin(const auto& table, std::string_view name) {
   return nullptr;
 }
 
-// nullptr if there is none of that name.
+// These return null if there is no filter or test of that name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_text_filter(std::string_view name);  // filters_text.cc
 const Builtin* find_item_filter(std::string_view name);  // filters_items.cc

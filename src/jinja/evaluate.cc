@@ -122,7 +122,8 @@ Value Interpreter::evaluate_binary(const Expression& node) {
   }
 }
 
-// The children after the first, the keywords and *arguments of a call, a filter or a test.
+// Evaluates the arguments of a call, a filter or a test: the children after the first, the keywords
+// and *arguments.
 Arguments Interpreter::evaluate_arguments(const Expression& node) {
   Arguments arguments;
   for (size_t i = 1; i < node.children.size(); ++i) {
@@ -181,7 +182,7 @@ Value Interpreter::test(std::string_view name, Arguments&& arguments) {
 
 namespace {
 
-// An attribute of an object or a method of plain data; missing if there is none.
+// Returns an attribute of an object or a method of plain data; missing if there is none.
 Value own_attribute(Interpreter& interpreter, const Value& value, std::string_view name) {
   if (name.starts_with("__") && name.ends_with("__")) {
     interpreter.fail("access to attribute '{}' of '{}' object is unsafe", name, type_name(value));

@@ -8,8 +8,8 @@ Interpreter::Interpreter(const ChatTemplate::Program& program, const Dict& varia
                          const RenderLimits& limits, const std::function<std::tm()>& now)
     : Runtime(program.name, limits), program_(program), variables_(variables), now_(now) {}
 
-// Values that refer to one another in a cycle would stay: each cycle has a namespace or a captured
-// scope.
+// Breaks cycles of values that refer to one another, which would not be freed: each cycle contains
+// a namespace or a captured scope.
 Interpreter::~Interpreter() {
   for (const auto& each : namespaces_) each->values = nullptr;
   for (const ScopePointer& each : captured_) each->variables.clear();
@@ -88,7 +88,8 @@ Flow Interpreter::in_new_scope(const Body& body) {
   return flow;
 }
 
-// Evaluated in a scope of its own, which sees the outer variables as they are when it is asked.
+// Evaluates the condition of a loop in a separate scope, in which outer variables have their
+// current values.
 bool Interpreter::meets_condition(const Statement& loop, const ScopePointer& outer,
                                   const Value& item) {
   const Position from = place;
@@ -105,7 +106,8 @@ namespace {
 // The items of a loop, and its `loop` variable.
 class Loop : public Object {
  public:
-  // `accepts` is the condition of the loop, evaluated when an item is needed; may be empty.
+  // `accepts` is the condition of the loop, evaluated when an item is needed; empty if there is
+  // none.
   Loop(Value items, std::function<bool(const Value&)> accepts)
       : items_(std::move(items)), accepts_(std::move(accepts)) {}
 
@@ -123,7 +125,7 @@ class Loop : public Object {
   std::function<bool(const Value&)> accepts_;
   size_t at_ = 0;
   int64_t index_ = -1;
-  bool testing_ = false;            // the condition is being evaluated
+  bool testing_ = false;            // whether the condition is being evaluated
   Value before_, current_, after_;  // missing if there is none
 };
 
@@ -146,7 +148,7 @@ bool Loop::advance(Value& item) {
 }
 
 int64_t Loop::length(Interpreter& interpreter) {
-  if (accepts_) {  // the rest becomes the items that meet the condition
+  if (accepts_) {  // from here on, items_ has only items that meet the condition
     Values rest;
     for (; peek(); after_ = Value()) rest.push_back(after_);
     items_ = new_sequence(interpreter, std::move(rest));
@@ -191,7 +193,7 @@ Flow Interpreter::loop(const Statement& node) {
   const Value items = over.is(Kind::sequence) ? over : new_sequence(*this, to_list(*this, over));
   const auto loop = std::make_shared<Loop>(items, accepts);
   const ScopePointer outer = scope_;
-  bool completed = false;  // as in Jinja, a round that ends with continue does not count
+  bool completed = false;  // as in Jinja, an iteration that ends with continue does not count
   for (Value item; loop->advance(item);) {
     step();
     scope_ = std::make_shared<Scope>(Scope{outer, {}});
@@ -228,7 +230,7 @@ void Interpreter::assign(const Expression& target, const Value& value) {
   for (size_t i = 0; i < items.size(); ++i) assign(*target.children[i], items[i]);
 }
 
-// {% set x %} and {% filter x %}.
+// Executes the blocks {% set x %} and {% filter x %}.
 Flow Interpreter::block(const Statement& node) {
   std::string text;
   std::string* const outer = std::exchange(out_, &text);
@@ -249,8 +251,8 @@ Flow Interpreter::block(const Statement& node) {
   return Flow::on;
 }
 
-// As in transformers, what is set inside stays inside. The place of the text is known unless it
-// goes to a macro or a block first.
+// Executes the block {% generation %}. As in transformers, variables that it sets are local. The
+// position of its text is known unless the text is first written to a macro or a block.
 void Interpreter::generation(const Statement& node) {
   const bool known = out_ == &result_.text && result_.assistant;
   if (!known) result_.assistant.reset();
@@ -310,7 +312,8 @@ Value Interpreter::invoke(const Statement& macro, const ScopePointer& outer,
   return Value(std::move(text));
 }
 
-// Sets the parameters of a macro: first by place, then by name, then from the defaults.
+// Sets the parameters of a macro: first the positional arguments, then the named ones, then the
+// defaults.
 void Interpreter::bind(const Function& function, std::string_view macro, Arguments& arguments) {
   const std::vector<std::string>& names = function.parameters;
   if (arguments.positional.size() > names.size()) {

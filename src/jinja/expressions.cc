@@ -15,7 +15,7 @@ std::vector<ExpressionPointer> all(auto&&... nodes) {
   return result;
 }
 
-// The levels of precedence, the loosest first.
+// The levels of precedence; a higher level binds more tightly.
 constexpr int kNot = 2, kComparison = 3, kUnary = 7;
 
 struct Operator {
@@ -52,7 +52,7 @@ Parser::Pointer Parser::make(ExpressionKind kind, Position place,
   return node;
 }
 
-// One item, or several with commas between.
+// Parses one item, or a tuple of items separated by commas.
 Parser::Pointer Parser::tuple_of(Pointer (Parser::*item)(), std::string_view end) {
   const auto ended = [&] {
     const TokenType type = token().type;
@@ -85,7 +85,7 @@ Parser::Pointer Parser::expression() {
   return node;
 }
 
-// Operators of a level and those that bind more tightly.
+// Parses operators of a level and of those that bind more tightly.
 Parser::Pointer Parser::binary(int level) {
   if (level == kUnary) return unary();
   if (level == kNot && is_name("not")) {
@@ -193,7 +193,8 @@ Parser::Pointer Parser::list_or_dict() {
   return make(is_dict ? E::dict : E::list, open.place, std::move(items));
 }
 
-// What is assigned to: a name, ns.name or several of them in brackets.
+// Parses the target of an assignment: a name, or several in parentheses; target() also accepts
+// ns.name.
 Parser::Pointer Parser::loop_target() {
   const Position place = token().place;
   if (skip_symbol("(")) {
@@ -221,7 +222,7 @@ Parser::Pointer Parser::target() {
   return node;
 }
 
-// What may follow an expression: .name, [index], (arguments), and | filter and `is` test.
+// Parses what may follow an expression: .name, [index], (arguments), and | filter and `is` test.
 Parser::Pointer Parser::postfix(Pointer node, bool filters) {
   while (true) {
     if (is_symbol(".") || is_symbol("[")) {
@@ -286,7 +287,7 @@ void Parser::note_unknown(const Expression& node) {
                                               is_filter ? "filter" : "test", node.name)});
 }
 
-// From after the bar on.
+// Parses a filter from its name on; the bar was already read.
 Parser::Pointer Parser::filter(Pointer node) {
   node = make(E::filter, token().place, all(node));
   node->name = take_name("the name of a filter");
@@ -315,7 +316,7 @@ Parser::Pointer Parser::test(Pointer node) {
   return negated ? make(E::logical_not, place, all(node)) : std::move(node);
 }
 
-// ( a, b, *c, key=d )
+// Parses arguments such as (a, b, *c, key=d).
 void Parser::arguments(Expression& call) {
   const Level guard = nested();
   expect_symbol("(");

@@ -10,7 +10,7 @@ namespace {
 
 using In = Interpreter;
 
-// The attribute="a.b.0" of a filter: what this path leads to from an item.
+// The argument attribute="a.b.0" of a filter: a path from an item to a value.
 class Attribute {
  public:
   Attribute(In& in, const Value& path) {  // none or missing: the item itself
@@ -41,14 +41,14 @@ class Attribute {
   Values steps_;
 };
 
-// What to sort or compare by: strings in lower case, unless case counts.
+// Returns the key to sort or compare by: strings in lower case, unless `case_sensitive`.
 Value folded(In& in, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is(Kind::string)) return value;
   in.bytes(value.bytes().size());
   return Value(lower(value.bytes()));
 }
 
-// Stable; equal items keep their order also in reverse, as in Python.
+// Sorts stably: equal items keep their order even if `reverse` is true, as in Python.
 Values sorted(In& in, const Values& items, const Values& keys, bool reverse) {
   std::vector<size_t> order(items.size());
   std::iota(order.begin(), order.end(), 0);
@@ -176,7 +176,7 @@ Value take_front(Arguments& arguments) {
   return value;
 }
 
-std::string take_name(In& in, Arguments& arguments) {  // of a filter or a test
+std::string take_name(In& in, Arguments& arguments) {  // the name of a filter or a test
   const Value name = take_front(arguments);
   if (!name.is(Kind::string)) in.fail("expected the name of a filter or test");
   return name.bytes();
@@ -188,7 +188,8 @@ Arguments with_subject(const Value& item, const Arguments& rest) {
   return arguments;
 }
 
-// The items of the subject; none, as in Jinja, if it is false, even if it is not iterable.
+// Returns the items of the subject; as in Jinja, no items if it is false, even if it is not
+// iterable.
 Values take_items(In& in, Arguments& arguments) {
   const Value subject = take_front(arguments);
   return truth(subject) ? to_list(in, subject) : Values();
@@ -208,7 +209,7 @@ Value map(In& in, Bound& b) {
   return new_generator(in, std::move(items));
 }
 
-// The items for which a test, or their truth, is `wanted`.
+// Returns the items for which a test (or the truth of the value, without a test) gives `wanted`.
 template <bool wanted, bool by_attribute>
 Value select(In& in, Bound& b) {
   const Values items = take_items(in, b.all);

@@ -1,4 +1,4 @@
-// The filters that make text and numbers.
+// The filters that return text or numbers.
 
 #include <charconv>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 using In = Interpreter;
 
-// The subject of a filter as text.
+// Returns the subject of a filter as text.
 std::string subject(In& in, const Bound& b) {
   std::string text = to_text(in, b[0]);
   in.bytes(text.size());
@@ -38,7 +38,7 @@ Value format(In& in, Bound& b) {
   return formatted(in, form, values);
 }
 
-// A text as it is, or as many spaces as a number says.
+// Returns argument `i` as text: a string unchanged, a number n as n spaces.
 std::string indentation(In& in, const Bound& b, size_t i, int64_t otherwise) {
   if (b[i].is(Kind::string)) return b.text(i);
   const auto most = static_cast<int64_t>(in.limits().output_bytes) + 1;
@@ -65,7 +65,8 @@ Value escape(In& in, Bound& b) {
   return Value(escape_html(subject(in, b)), true);
 }
 
-// As defined by transformers: json.dumps with its options, without HTML escapes.
+// Returns JSON as transformers defines the filter: json.dumps with its options, without HTML
+// escapes.
 Value tojson(In& in, Bound& b) {
   JsonStyle style;
   style.ascii = b.truth(1);
@@ -86,7 +87,8 @@ Value tojson(In& in, Bound& b) {
   return Value(to_json(in, b[0], style));
 }
 
-// What int() and float() read: white space around a sign and digits.
+// Returns the text that int() and float() convert, without surrounding white space and without a
+// plus sign.
 std::string plain_number(std::string_view text) {
   text = strip(text);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);

@@ -1,4 +1,5 @@
-// The functions that every template can call, and how built-in functions take their arguments.
+// The functions that every template can call, and the binding of arguments to the parameters of
+// built-in functions.
 
 #include "jinja/builtins.h"
 
@@ -77,7 +78,7 @@ Value range(In& in, Bound& b) {
   return new_sequence(in, std::move(items), SequenceKind::range);
 }
 
-// dict(mapping, key=value, ...)
+// Returns dict(mapping, key=value, ...).
 std::shared_ptr<Dict> dictionary(In& in, const Arguments& arguments) {
   auto made = std::make_shared<Dict>();
   for (const Value& from : arguments.positional) {
@@ -119,7 +120,7 @@ Value strftime_now(In& in, Bound& b) {
       out += kind;
     } else if (kind == 'f') {
       out += "000000";                        // this clock has no microseconds
-    } else if (kind != 'z' && kind != 'Z') {  // a naive datetime has no zone
+    } else if (kind != 'z' && kind != 'Z') {  // a naive datetime has no time zone
       std::array<char, 256> text;
       const std::string one = format.substr(begin, at + 1 - begin);
       out.append(text.data(), std::strftime(text.data(), text.size(), one.c_str(), &now));

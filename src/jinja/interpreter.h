@@ -12,18 +12,18 @@
 
 namespace fovea::jinja {
 
-constexpr int kEvaluationDepth = 1000;  // levels of the recursion, some hundred bytes each
+constexpr int kEvaluationDepth = 1000;  // levels of recursion; each takes some hundred bytes
 
-// Variables of the template, of one round of a loop, of a block or of one call of a macro.
+// The variables of the template, of one iteration of a loop, of a block or of one call of a macro.
 struct Scope {
   std::shared_ptr<Scope> outer;
-  std::unordered_map<std::string_view, Value> variables;  // names of the program
+  std::unordered_map<std::string_view, Value> variables;  // keys point to the program
 };
 using ScopePointer = std::shared_ptr<Scope>;
 
-enum class Flow { on, leave, next };  // after a statement: go on, break, continue
+enum class Flow { on, leave, next };  // after a statement: the next one, break, continue
 
-// A namespace(): its attributes can be assigned to.
+// A namespace(), whose attributes can be assigned to.
 class Namespace : public Object {
  public:
   std::string type() const override { return "Namespace"; }
@@ -42,8 +42,8 @@ class Interpreter : public Runtime {
 
   ChatTemplate::Result run();
 
-  // For filters, methods and functions. x.name and x[index] follow Jinja: the other kind of access
-  // is tried if the first finds nothing.
+  // These functions are for filters, methods and functions too. attribute() and item() evaluate
+  // x.name and x[index] as in Jinja: if one kind of access finds nothing, the other is tried.
   Value attribute(const Value& value, std::string_view name);
   Value item(const Value& value, const Value& index);
   Value call(const Value& callee, Arguments&& arguments);
@@ -51,7 +51,8 @@ class Interpreter : public Runtime {
   Value test(std::string_view name, Arguments&& arguments);
   std::shared_ptr<Namespace> make_namespace();
   std::tm now() const;
-  // The text of a macro, or of the body of a call block, that was defined in `outer`.
+  // Returns the text of a macro, or of the body of a call block, that was defined in the scope
+  // `outer`.
   Value invoke(const Statement& macro, const ScopePointer& outer, Arguments&& arguments);
 
  private:
@@ -61,7 +62,7 @@ class Interpreter : public Runtime {
     }
   }
 
-  // execute.cc
+  // Statements: execute.cc.
   Flow execute(const Body& body);
   Flow execute(const Statement& node);
   Flow choose(const Statement& node);
@@ -77,7 +78,7 @@ class Interpreter : public Runtime {
   void write(const Value& value);
   void write(std::string_view text);
 
-  // evaluate.cc
+  // Expressions: evaluate.cc.
   Value evaluate(const Expression& node);
   Value evaluate_here(const Expression& node);
   Value evaluate_name(const std::string& name);
@@ -94,40 +95,41 @@ class Interpreter : public Runtime {
   const Dict& variables_;
   const std::function<std::tm()>& now_;
   ScopePointer scope_ = std::make_shared<Scope>();
-  // What can be part of a cycle of references; emptied at the end.
+  // Objects that can be part of a cycle of references; the destructor empties them.
   std::vector<ScopePointer> captured_;
   std::vector<std::shared_ptr<Namespace>> namespaces_;
   ChatTemplate::Result result_;
   std::string* out_ = &result_.text;
-  const Value* block_text_ = nullptr;  // what the filter of a block is applied to
+  const Value* block_text_ = nullptr;  // the text to which the filter of a block is applied
   size_t calls_ = 0;
   int depth_ = 0;
 };
 
-// range, namespace, raise_exception and so on; missing for other names. functions.cc
+// Returns range, namespace, raise_exception or another global function; missing if there is none of
+// that name (functions.cc).
 Value find_global(std::string_view name);
 
-// The method of a string or dict; missing if there is none. methods.cc
+// Returns the method of a string or dict; missing if there is none (methods.cc).
 Value find_method(const Value& self, std::string_view name);
 
 // ---- Operators: arithmetic.cc.
 
-// Python's operators + - * / // % on numbers, strings, lists and tuples. A result of more than 64
-// bits is refused.
+// Applies Python's operators + - * / // % to numbers, strings, lists and tuples. A result of more
+// than 64 bits is refused.
 Value apply(Runtime& runtime, ExpressionKind operation, const Value& a, const Value& b);
 Value negate(Runtime& runtime, const Value& value, bool minus);
-// value[start:stop:step]; absent parts are none.
+// Returns value[start:stop:step]; omitted parts are `none`.
 Value sliced(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
              const Value& step);
 Value element(Runtime& runtime, const Value& value, int64_t index);  // missing beyond the ends
 
-// form % values, with %s, %d and %% only.
+// Returns `form % values`; only %s, %d and %% are supported.
 Value formatted(Runtime& runtime, const Value& form, const Values& values);
 
-// Fails, naming `what`, if a value is not an integer.
+// Returns the integer in a value; fails, naming `what`, if the value is not an integer.
 int64_t integer_of(Runtime& runtime, const Value& value, std::string_view what);
 
-// text.replace(from, to, limit); all occurrences if `limit` is negative.
+// Returns text.replace(from, to, limit); replaces all occurrences if `limit` is negative.
 std::string replaced(Runtime& runtime, std::string_view text, std::string_view from,
                      std::string_view to, int64_t limit);
 

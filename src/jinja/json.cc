@@ -1,4 +1,4 @@
-// JSON to values and back.
+// Converts JSON to values and back.
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace fovea::jinja {
 namespace {
 
-// Keeps the order of keys, which templates print.
+// Builds values from JSON; keeps the order of keys, in which templates print them.
 class Builder : public JsonReader {
  public:
   explicit Builder(Runtime& runtime) : runtime_(runtime) {}
@@ -117,7 +117,7 @@ class Writer {
     for (size_t i = 0; i < level_; ++i) out_ += *style_.indent;
   }
 
-  // [...] or {...}, with the items that `write_item` writes.
+  // Writes [...] or {...}, whose items `write_item` writes.
   void container(std::string_view brackets, const auto& items, auto&& write_item) {
     out_.push_back(brackets[0]);
     ++level_;

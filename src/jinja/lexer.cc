@@ -11,7 +11,7 @@
 namespace fovea::jinja {
 
 void refuse_source(ErrorKind kind, std::string_view name, Position place, std::string what) {
-  // Strings and messages of templates may have several lines; an error is one short line.
+  // Strings and messages in templates may have several lines; an error message is one short line.
   constexpr size_t kMost = 400;
   std::replace(what.begin(), what.end(), '\n', ' ');
   fail(kind, "{}: line {}, column {}: {}", name, place.line, place.column, excerpt(what, kMost));
@@ -19,7 +19,8 @@ void refuse_source(ErrorKind kind, std::string_view name, Position place, std::s
 
 namespace {
 
-// As Jinja reads a source: each kind of line end is "\n", and one at the very end goes.
+// Returns a source as Jinja reads it: each kind of line end becomes "\n", and a line end at the end
+// of the source is removed.
 std::string normalized(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -77,12 +78,12 @@ class Lexer {
 
   void skip_space() { advance(rest().size() - strip(rest(), Side::left).size()); }
 
-  // The sign before or after the name of a tag: - or +, else 0.
+  // Returns the sign of a tag, - or + next to a delimiter; 0 if there is none.
   char sign_at(size_t at) const {
     return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
   }
 
-  // Text up to the next tag, and that tag.
+  // Reads the text up to the next tag, and that tag.
   void text() {
     const size_t start = at_;
     size_t open = source_.find('{', at_);
@@ -114,17 +115,17 @@ class Lexer {
     if (!text.empty()) tokens_.push_back({TokenType::data, std::string(text), Value(), place});
   }
 
-  // What is left of the text before a tag: "-" takes all white space, a block or a comment takes
-  // what indents it.
+  // Returns the text before a tag without the white space that the tag removes: "-" removes all of
+  // it; a block or a comment removes its own indentation.
   std::string_view stripped(std::string_view text, char mark, bool indented) const {
     if (mark == '-') return strip(text, Side::right);
     if (mark == '+' || !indented) return text;
-    const size_t line = text.rfind('\n') + 1;  // 0 where there is none
+    const size_t line = text.rfind('\n') + 1;  // 0 in the first line
     const bool starts_line = line > 0 || line_starting_;
     return starts_line && strip(text.substr(line)).empty() ? text.substr(0, line) : text;
   }
 
-  // After the end of a tag.
+  // Skips the white space that a tag removes after its end.
   void finish(char mark, bool trims) {
     if (mark == '-') skip_space();
     if (mark == 0 && trims && starts("\n")) advance(1);
@@ -142,7 +143,8 @@ class Lexer {
     finish(before, true);
   }
 
-  // How many bytes "%}" takes at a place, with its sign; 0 if it is not there.
+  // Returns the number of bytes of the end of a tag at position `at`, with its sign; 0 if the tag
+  // does not end there.
   size_t end_of_tag(size_t at, std::string_view end, char& mark) const {
     mark = sign_at(at);
     const size_t bytes = mark == 0 ? 0 : 1;
@@ -153,8 +155,8 @@ class Lexer {
     return source_.size() - strip(std::string_view(source_).substr(at), Side::left).size();
   }
 
-  // The place after white space, a word and the end of a tag, from `at` on; 0 if they are not
-  // there.
+  // Returns the position after white space, a word and the end of a tag, which begin at `at`; 0 if
+  // they are not there.
   size_t after_tag(size_t at, std::string_view word, char& mark) const {
     at = after_space(at);
     if (source_.compare(at, word.size(), word) != 0) return 0;
@@ -163,7 +165,8 @@ class Lexer {
     return bytes == 0 ? 0 : at + bytes;
   }
 
-  // {% raw %} ... {% endraw %}, from after the opening brace on.
+  // Reads {% raw %} ... {% endraw %} from after the first delimiter on; returns false for other
+  // tags.
   bool raw(Position tag) {
     char mark = 0;
     const size_t begin = after_tag(at_, "raw", mark);
@@ -183,9 +186,9 @@ class Lexer {
     refuse("raw without an end; expected {% endraw %}");
   }
 
-  // The tokens inside a tag, up to its end.
+  // Reads the tokens inside a tag, up to its end.
   void code(bool variable) {
-    std::string open;  // brackets whose closing one is expected
+    std::string open;  // the closing brackets that are expected
     const std::string_view end = variable ? "}}" : "%}";
     while (true) {
       char mark = 0;
@@ -213,7 +216,7 @@ class Lexer {
     symbol_token(open);
   }
 
-  // 12 or 0.5; the numbers of x.1.2 are two integers.
+  // Reads a number such as 12 or 0.5; x.1.2 contains two integers.
   void number_token() {
     constexpr std::string_view kDigits = "0123456789";
     size_t end = std::min(source_.find_first_not_of(kDigits, at_), source_.size());
@@ -255,7 +258,7 @@ class Lexer {
     advance(end + 1 - at_);
   }
 
-  // The text between the quotes with Python's escapes resolved; unknown escapes stay.
+  // Returns the text between the quotes with Python's escapes resolved; unknown escapes are kept.
   std::string unescaped(std::string_view text) const {
     constexpr std::string_view kLetters = "\\'\"abfnrtv", kMeant = "\\'\"\a\b\f\n\r\t\v";
     std::string out;
@@ -318,7 +321,7 @@ class Lexer {
   std::string name_;
   size_t at_ = 0;
   Position place_;
-  bool line_starting_ = true;  // the last tag ended with a line end
+  bool line_starting_ = true;  // whether the text after the last tag begins a line
   std::vector<LexedToken> tokens_;
 };
 

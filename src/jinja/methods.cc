@@ -41,7 +41,7 @@ Value partition(In& in, Bound& b) {
   return new_sequence(in, std::move(three), SequenceKind::tuple);
 }
 
-// startswith and endswith, of one text or any of a tuple.
+// startswith() and endswith(), with one string or any string of a tuple.
 template <bool at_start>
 Value matches(In& in, Bound& b) {
   const Values affixes = is_tuple(b[1]) ? b[1].items() : Values{b[1]};
@@ -135,7 +135,7 @@ class Method : public Object {
   Value call(Interpreter& in, Arguments&& arguments) override {
     const bool escaped = self_.is(Kind::string) && self_.text().escaped;
     if (self_.is(Kind::string)) in.bytes(self_.bytes().size());
-    if (escaped && !arguments.positional.empty()) {  // would escape the arguments
+    if (escaped && !arguments.positional.empty()) {  // the method would escape its arguments
       in.unsupported("{} of an escaped text is not supported", builtin_.name);
     }
     arguments.positional.insert(arguments.positional.begin(), self_);

@@ -10,7 +10,7 @@
 namespace fovea::jinja {
 namespace {
 
-// By SequenceKind and by Kind.
+// The names of Python's types, by SequenceKind and by Kind.
 constexpr std::string_view kSequenceNames[] = {"list",      "tuple",       "range",
                                                "dict_keys", "dict_values", "dict_items"};
 constexpr std::string_view kTypeNames[] = {"Undefined", "Undefined", "NoneType", "bool", "int",
@@ -87,7 +87,7 @@ void append_repr(Runtime& runtime, std::string& out, const Value& value) {
       break;
     case Kind::sequence: append_items(runtime, out, value.sequence()); break;
     case Kind::dict: append_entries(runtime, out, value.dict()); break;
-    case Kind::object:  // in Python its text is a memory address
+    case Kind::object:  // its text in Python contains a memory address
       runtime.unsupported("printing a {}", value.object().type());
   }
 }
@@ -131,7 +131,8 @@ bool truth(const Value& value) {
 
 namespace {
 
-// -1, 0 or 1; 2 if one of them is NaN. A long double holds every integer and every double.
+// Returns -1, 0 or 1; 2 if a number is NaN. A long double can represent every integer and every
+// double.
 int compare_numbers(const Value& a, const Value& b) {
   const auto wide = [](const Value& value) {
     return value.is_integral() ? static_cast<long double>(value.integer())
@@ -141,7 +142,7 @@ int compare_numbers(const Value& a, const Value& b) {
   return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
-bool is_same(const Value& a, const Value& b) {  // Python's `is`, for what is shared
+bool is_same(const Value& a, const Value& b) {  // Python's `is`, for shared data
   return a.identity() != nullptr && a.identity() == b.identity();
 }
 
@@ -176,13 +177,13 @@ bool equal(Runtime& runtime, const Value& a, const Value& b) {
     case Kind::sequence: return equal_items(runtime, a.sequence(), b.sequence());
     case Kind::dict: return equal_entries(runtime, a.dict(), b.dict());
     case Kind::object: return is_same(a, b);
-    default: return true;  // none and none
+    default: return true;  // both are none
   }
 }
 
 namespace {
 
-// a < b, or a <= b.
+// Returns a < b, or a <= b if `or_equal`.
 bool ordered(Runtime& runtime, const Value& a, const Value& b, bool or_equal, std::string_view op) {
   runtime.step();
   if (a.is_number() && b.is_number()) {

@@ -30,14 +30,14 @@ struct LexedToken {
   Position place;
 };
 
-// The tokens of a template; the last one is `end`. With trim_blocks and lstrip_blocks: a line with
-// only a block tag or a comment leaves no trace. Throws BadFile if the source is not valid.
+// Returns the tokens of a template; the last one is `end`. As with trim_blocks and lstrip_blocks, a
+// line with only a block tag or a comment is removed. Throws BadFile if the source is not valid.
 std::vector<LexedToken> lex(std::string_view source, const std::string& name);
 
 constexpr int kParseDepth = 64;        // nested blocks and brackets; real templates stay below 20
-constexpr int kExpressionDepth = 250;  // of a tree, which a long sum of strings makes deep
+constexpr int kExpressionDepth = 250;  // levels of a tree; a long sum of strings has many
 
-// Recursive descent with the grammar of Jinja 3.1.
+// A recursive-descent parser for the grammar of Jinja 3.1.
 class Parser {
  public:
   Parser(std::vector<LexedToken> tokens, const std::string& name)
@@ -48,7 +48,7 @@ class Parser {
   using Pointer = ExpressionPointer;
   using Names = std::initializer_list<std::string_view>;
 
-  // Brackets and blocks.
+  // Enters a bracket or a block.
   Level nested() {
     if (depth_ >= kParseDepth) {
       refuse(fmt::format("nested too deeply; expected at most {} levels", kParseDepth));
@@ -76,7 +76,7 @@ class Parser {
     return take().text;
   }
   void end_tag(TokenType type, std::string_view what);
-  [[noreturn]] void refuse(const std::string& what) const;  // names the current token
+  [[noreturn]] void refuse(const std::string& what) const;  // the message names the current token
   [[noreturn]] void refuse_at(Position place, const std::string& what,
                               ErrorKind kind = ErrorKind::BadFile) const;
 
@@ -97,7 +97,8 @@ class Parser {
   // Expressions: expressions.cc.
   Pointer make(ExpressionKind kind, Position place, std::vector<Pointer> children = {}) const;
   void deepen(Expression& node, const Pointer& child) const;
-  // `item` parses each item of a tuple; `end`: the name that ends it, besides brackets and tags.
+  // `item` parses each item of a tuple. `end` is a name that ends the tuple, like ")" or the end of
+  // a tag.
   Pointer tuple_of(Pointer (Parser::*item)(), std::string_view end = {});
   Pointer tuple() { return tuple_of(&Parser::expression); }
   Pointer expression();
@@ -121,16 +122,17 @@ class Parser {
   std::string name_;
   size_t at_ = 0;
   int depth_ = 0;
-  int loops_ = 0;             // open loops of the current function: break and continue
+  int loops_ = 0;             // open loops of the current function, for break and continue
   int functions_ = 0;         // open macros and call blocks
-  bool uses_caller_ = false;  // in the current function
-  // An unknown filter or test is refused here, unless a condition may keep it from running.
+  bool uses_caller_ = false;  // whether the current function uses `caller`
+  // Whether a condition may skip the current tag. If not, an unknown filter or test is refused when
+  // the template is parsed.
   bool conditional_ = false;
   struct Unknown {
     Position place;
     std::string message;
   };
-  std::vector<Unknown> unknown_;  // in the current tag
+  std::vector<Unknown> unknown_;  // filters and tests in the current tag
 };
 
 }  // namespace fovea::jinja

@@ -9,13 +9,13 @@
 
 namespace fovea::jinja {
 
-// A place in the source of a template; columns count characters.
+// A position in the source of a template; columns count characters.
 struct Position {
   int line = 1;
   int column = 1;
 };
 
-// Throws an error of one line: name, line, column and what is wrong.
+// Throws an error whose message has one line: name, line, column and what is wrong.
 [[noreturn]] void refuse_source(ErrorKind kind, std::string_view name, Position place,
                                 std::string what);
 
@@ -31,8 +31,8 @@ class Level {
   int& depth_;
 };
 
-// What one rendering may still spend, and its current place in the template. Every operation that
-// can take long or grow takes one.
+// The limits of one rendering, how much of them is used, and the current position in the template.
+// Every operation that can take much time or memory receives a Runtime.
 class Runtime {
  public:
   Runtime(std::string_view name, const RenderLimits& limits) : name_(name), limits_(limits) {}

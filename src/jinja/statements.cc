@@ -34,7 +34,7 @@ void Parser::end_tag(TokenType type, std::string_view what) {
   take();
 }
 
-// Text and tags up to a tag of one of these names, which is left to the caller.
+// Parses text and tags up to a tag of one of these names, which the caller parses.
 Body Parser::statements(Names ends) {
   Body body;
   while (token().type != TokenType::end) {
@@ -58,7 +58,8 @@ Body Parser::statements(Names ends) {
   return body;
 }
 
-// The same, from the end of the opening tag on. `conditional`: a condition may skip the body.
+// Parses the end of the opening tag and then statements(). `conditional`: whether a condition may
+// skip the body.
 Body Parser::body_until(Names ends, bool conditional) {
   const Level guard = nested();
   skip_symbol(":");

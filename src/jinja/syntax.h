@@ -1,6 +1,6 @@
 #pragma once
 
-// A parsed template.
+// A parsed template. The comment after each kind names the fields that it uses.
 
 #include <memory>
 #include <string>
@@ -17,14 +17,14 @@ enum class ExpressionKind {
   reference,  // an attribute of a namespace as a target: child 0 is the namespace
   attribute,  // child 0 . name
   item,       // child 0 [ child 1 ]
-  slice,      // child 0 [ child 1 : child 2 : child 3 ], each may be absent
+  slice,      // child 0 [ child 1 : child 2 : child 3 ]; children 1 to 3 may be null
   call,       // child 0 ( rest )
-  filter,     // child 0 | name ( rest ); child 0 is absent in filter blocks
+  filter,     // child 0 | name ( rest ); child 0 is null in filter blocks
   test,       // child 0 is name ( rest )
   list,
   tuple,
   dict,         // key, value, key, value
-  conditional,  // child 1 if child 0 else child 2, which may be absent
+  conditional,  // child 1 if child 0 else child 2, which may be null
   negative,
   positive,
   logical_not,
@@ -65,17 +65,17 @@ struct Expression {
 // A macro, or the body of a call block.
 struct Function {
   std::vector<std::string> parameters;
-  std::vector<ExpressionPointer> defaults;  // of the last parameters
+  std::vector<ExpressionPointer> defaults;  // defaults of the last parameters
   bool uses_caller = false;
 };
 
 enum class StatementKind {
   text,        // name
   output,      // value
-  choice,      // branches; the last test may be absent
-  loop,        // target, value, body, otherwise; test may be absent
+  choice,      // branches; the last test may be null
+  loop,        // target, value, body, otherwise; test may be null
   set,         // target, value
-  set_block,   // target, body; value is a filter or absent
+  set_block,   // target, body; value is a filter or null
   macro,       // name, function, body
   call,        // value is the call; function, body
   filter,      // value is the filter; body

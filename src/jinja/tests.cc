@@ -1,4 +1,4 @@
-// The tests: what may follow `is`.
+// The tests, which follow `is` in an expression.
 
 #include "jinja/builtins.h"
 
@@ -11,7 +11,7 @@ bool remainder_is(In& in, const Value& value, const Value& by, int64_t rest) {
   return equal(in, apply(in, ExpressionKind::modulo, value, by), Value(rest));
 }
 
-// What has a length and a __getitem__, as undefined has.
+// Whether a value has a length and __getitem__ in Python; an undefined value has both.
 bool is_sequence(const Value& value) {
   return value.is_undefined() || value.is(Kind::string) || value.is(Kind::dict) ||
          is_indexable(value);

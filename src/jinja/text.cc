@@ -44,8 +44,8 @@ std::u32string decoded(std::string_view text) {
 
 enum class Case { upper, lower, title };
 
-// Maps character by character. Of the characters with an upper case of several characters, only the
-// German sharp s is in common use.
+// Appends a character in another case. Of the characters whose upper case has several characters,
+// only the German sharp s is handled, since the others are rare.
 void append_in_case(std::string& out, char32_t c, Case which) {
   const auto code = static_cast<utf8proc_int32_t>(c);
   if (which == Case::lower) {
@@ -125,7 +125,7 @@ std::string title_words(std::string_view text) {
 
 namespace {
 
-// The last character of a text that is not empty.
+// Returns the last character of a text that is not empty.
 utf8::Character last_character(std::string_view text) {
   size_t start = text.size() - 1;
   while (start > 0 && (static_cast<uint8_t>(text[start]) & 0xC0u) == 0x80u) --start;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Strings as in Python: characters, case, white space, lines.
+// Operations on strings, as in Python: characters, case, white space, lines.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace fovea::jinja {
 
-size_t characters(std::string_view text);  // how many
-// The byte at which a character starts; text.size() for characters beyond the end.
+size_t characters(std::string_view text);  // the number of characters
+// Returns the byte at which a character starts; text.size() for characters beyond the end.
 size_t byte_of(std::string_view text, size_t character);
 
 bool is_space(char32_t c);
@@ -20,21 +20,22 @@ bool is_word(char32_t c);  // \w
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);        // str.title(): words of letters
-std::string title_words(std::string_view text);  // the filter: words between spaces and brackets
+std::string title(std::string_view text);        // str.title(): words consist of letters
+std::string title_words(std::string_view text);  // the filter: words between spaces or brackets
 
 enum class Side { left, right, both };
-std::string_view strip(std::string_view text, Side side = Side::both);  // white space
+std::string_view strip(std::string_view text, Side side = Side::both);  // removes white space
 std::string_view strip(std::string_view text, std::string_view set, Side side);
 
 std::vector<std::string_view> split_lines(std::string_view text);
-// At white space, without empty parts; at most `limit` cuts, all if it is negative.
+// Splits at white space, without empty parts; at most `limit` times, without a limit if it is
+// negative.
 std::vector<std::string_view> split_words(std::string_view text, int64_t limit);
-// At a separator, which must not be empty.
+// Splits at a separator, which must not be empty.
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
                                        int64_t limit, bool from_right);
 
-std::string escape_html(std::string_view text);  // & < > ' "
+std::string escape_html(std::string_view text);  // escapes & < > ' "
 std::string quoted(std::string_view text);       // repr of a string
 
 }  // namespace fovea::jinja

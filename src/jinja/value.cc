@@ -80,7 +80,8 @@ bool is_indexable(const Value& value) {
 
 namespace {
 
-// Equal keys have the same text, as true, 1 and 1.0 do. Empty for a value that cannot be a key.
+// Returns a text that is the same for equal keys, such as true, 1 and 1.0; empty if the value
+// cannot be a key.
 std::string key_text(const Value& key) {
   switch (key.kind()) {
     case Kind::string: return "s" + key.bytes();
@@ -100,7 +101,7 @@ std::string key_text(const Value& key) {
 }  // namespace
 
 const Value* Dict::find(std::string_view key) const {
-  constexpr size_t kFew = 8;  // up to here a comparison with each is as fast as hashing
+  constexpr size_t kFew = 8;  // up to this size, comparing with each key is as fast as hashing
   if (entries_.size() <= kFew) {
     for (const auto& [name, value] : entries_) {
       if (name.is(Kind::string) && name.bytes() == key) return &value;

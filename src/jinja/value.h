@@ -1,7 +1,7 @@
 #pragma once
 
-// The values of a template: Python's, as far as templates can make them. Strings are UTF-8,
-// integers have 64 bits. All values are immutable except namespaces, loops and generators.
+// The values of a template: those of Python that templates can create. Strings are UTF-8, integers
+// have 64 bits. All values are immutable except namespaces, loops and generators.
 
 #include <concepts>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Sequence;
 struct Text {
   std::string bytes;
   size_t length;  // in characters
-  bool escaped;   // the result of |safe or |escape: adding another text escapes that one
+  bool escaped;   // the result of |safe or |escape: a text that is added to it is escaped
 };
 
 // `missing` is an argument that was not given or a name that was not found.
@@ -57,7 +57,7 @@ class Value {
   explicit Value(std::shared_ptr<const Dict> dict) : data_(std::move(dict)) {}
   explicit Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
   static Value none();
-  static Value undefined(std::string message);  // the error of an operation that needs a value
+  static Value undefined(std::string message);  // the error of operations that need a value
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is(Kind kind) const { return this->kind() == kind; }
@@ -65,7 +65,7 @@ class Value {
   bool is_integral() const { return is(Kind::integer) || is(Kind::boolean); }  // Python's int
   bool is_number() const { return is_integral() || is(Kind::real); }
 
-  // Only for values of that kind.
+  // Call these only for values of that kind.
   bool boolean() const { return std::get<bool>(data_); }
   int64_t integer() const {
     return is(Kind::boolean) ? int64_t{boolean()} : std::get<int64_t>(data_);
@@ -80,14 +80,14 @@ class Value {
   const Sequence& sequence() const { return *std::get<std::shared_ptr<const Sequence>>(data_); }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
   Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
-  // The object if it is of that class, else nullptr.
+  // Returns the object if it is of class T, otherwise null.
   template <class T>
   T* as() const {
     return is(Kind::object) ? dynamic_cast<T*>(&object()) : nullptr;
   }
 
-  int depth() const;             // of containers within containers
-  const void* identity() const;  // of what is shared, else nullptr
+  int depth() const;             // nesting of containers
+  const void* identity() const;  // address of shared data, otherwise null
 
  private:
   struct None {};
@@ -108,27 +108,27 @@ struct Sequence {
   SequenceKind kind;
   int depth;
 };
-// Counts the work and refuses nesting that would exhaust the stack.
+// Makes a sequence. Counts the work, and refuses nesting that would exhaust the stack.
 Value new_sequence(Runtime& runtime, Values items, SequenceKind kind = SequenceKind::list);
 bool is_list(const Value& value);
 bool is_tuple(const Value& value);
 bool is_indexable(const Value& value);  // list, tuple or range
 
-// Keeps the order of insertion. Keys are strings, numbers, booleans and none.
+// A dict that keeps the order of insertion. Keys are strings, numbers, booleans and none.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
   const std::vector<Entry>& entries() const { return entries_; }
   size_t size() const { return entries_.size(); }
-  const Value* find(std::string_view key) const;  // nullptr if absent
-  const Value* find(const Value& key) const;      // nullptr also if it cannot be a key
+  const Value* find(std::string_view key) const;  // null if missing
+  const Value* find(const Value& key) const;      // null also if it cannot be a key
   void set(Runtime& runtime, const Value& key, Value value);
   int depth() const { return depth_; }
 
  private:
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> places_;  // of keys, equal keys written alike
+  std::unordered_map<std::string, size_t> places_;  // index in entries_, by key_text()
   int depth_ = 1;
 };
 
@@ -141,14 +141,14 @@ struct Arguments {
 class Object {
  public:
   virtual ~Object() = default;
-  virtual std::string type() const = 0;  // Python's name of its type
+  virtual std::string type() const = 0;  // the name of its type in Python
   virtual Value attribute(Interpreter&, std::string_view) { return Value(); }
   virtual bool callable() const { return false; }
   virtual Value call(Interpreter&, Arguments&&) { return Value(); }
   virtual int depth() const { return 1; }
 };
 
-// The result of map, select and similar filters: each item can be taken once.
+// The result of map, select and similar filters: each item can be read once.
 class Generator : public Object {
  public:
   explicit Generator(Value items) : items_(std::move(items)) {}
@@ -162,13 +162,13 @@ class Generator : public Object {
 };
 Value new_generator(Runtime& runtime, Values items);
 
-// JSON has at most 64 levels; recursion into values is bounded by this.
+// The maximum nesting of values, which bounds recursion; JSON has at most 64 levels.
 constexpr int kValueDepth = 128;
-int checked_depth(Runtime& runtime, int inner);  // 1 + inner; fails beyond kValueDepth
+int checked_depth(Runtime& runtime, int inner);  // returns 1 + inner; fails beyond kValueDepth
 
 // ---- Python's built-in operations: operations.cc. Errors name Python's types.
 
-std::string type_name(const Value& value);                  // int, str, dict
+std::string type_name(const Value& value);                  // such as int, str or dict
 std::string object_type(const Value& value);                // "dict object", as in Jinja's messages
 std::string to_text(Runtime& runtime, const Value& value);  // str(value)
 std::string repr(Runtime& runtime, const Value& value);
@@ -186,16 +186,16 @@ Values to_list(Runtime& runtime, const Value& value);  // fails if it is not ite
 
 // ---- JSON: json.cc.
 
-// As written by Python's json.dumps.
+// The options of Python's json.dumps.
 struct JsonStyle {
-  bool ascii = false;                 // escape other characters
-  bool sorted = false;                // by key
-  std::optional<std::string> indent;  // of a level; unset: all on one line
+  bool ascii = false;                 // escape characters that are not ASCII
+  bool sorted = false;                // sort entries by key
+  std::optional<std::string> indent;  // per level; unset: all on one line
   std::string item_separator = ", ", key_separator = ": ";
 };
 std::string to_json(Runtime& runtime, const Value& value, const JsonStyle& style);
 
-// The value of a JSON text; throws BadFile with `name` if the text is not valid.
+// Returns the value of a JSON text; throws BadFile with `name` if the text is not valid.
 Value from_json(Runtime& runtime, std::string_view text, const std::string& name);
 
 }  // namespace fovea::jinja

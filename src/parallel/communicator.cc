@@ -48,8 +48,9 @@ class SingleProcess : public Communicator {
   std::vector<std::unique_ptr<std::atomic<int>[]>> shared_;
 };
 
-// Beside the program, as in a build folder, or in the library folder of the installation. Never by
-// its bare name: the loader would search folders that others may write to.
+// Returns the path of the module: next to the program, as in a build folder, or in the library
+// folder of the installation. With the bare name, the loader would search folders to which others
+// may write.
 fs::path find_module() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -73,14 +74,14 @@ int started_processes() {
 std::unique_ptr<Communicator> open_communicator() {
   if (started_processes() == 1) return std::make_unique<SingleProcess>();
   const fs::path path = find_module();
-  // Open MPI's own modules use the symbols of libmpi, so they must be visible.
+  // Open MPI's own modules use the symbols of libmpi, so these symbols must be visible.
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr)
     fail(ErrorKind::Unsupported, "mpirun: {}; expected Open MPI's library: install openmpi-bin",
          dlerror());
   const auto open = reinterpret_cast<OpenMpiCommunicator*>(dlsym(module, kOpenMpiCommunicator));
   if (open == nullptr)
-    fail(ErrorKind::Unsupported, "{}: is not of this fovea; expected one built with it",
+    fail(ErrorKind::Unsupported, "{}: belongs to another build of fovea; expected this one",
          path.string());
   return std::unique_ptr<Communicator>(open());
 }

@@ -10,51 +10,51 @@
 
 namespace fovea {
 
-// The processes (ranks) of one job, of which this is one. Collective functions must be called by
-// all ranks, in the same order. One thread at a time may use a Communicator. Every function throws
-// Error Failed if the transport fails.
+// The processes (ranks) of one job, of which this process is one. Collective functions must be
+// called by all ranks, in the same order. One thread at a time may use a Communicator. Every
+// function throws Error Failed if the transport fails.
 class Communicator {
  public:
   struct Message {
     int from = 0;
     std::vector<uint8_t> bytes;
   };
-  static constexpr size_t kMostBytes = 0x7fffffff;  // of one message, of `gather` and `broadcast`
+  static constexpr size_t kMostBytes = 0x7fffffff;  // of a message, gather() and broadcast()
 
   virtual ~Communicator() = default;  // collective
   virtual int rank() const = 0;       // 0 to size() - 1
   virtual int size() const = 0;
 
   // Collective. Replaces `values`, of the same length on every rank, by their sums over the ranks,
-  // added by the tree of kernels/sum_tree.h over the ranks: the same bits everywhere.
+  // added in the order of the tree of kernels/sum_tree.h: every rank gets the same bits.
   virtual void all_reduce(std::span<float> values) = 0;
   // Collective. Replaces `bytes`, of the same length on every rank, by those of `root`.
   virtual void broadcast(std::span<uint8_t> bytes, int root) = 0;
-  // Collective. The bytes of each rank, in the order of the ranks, on every rank.
+  // Collective. Returns on every rank the bytes of all ranks, in the order of the ranks.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
   virtual void barrier() = 0;
 
-  // Messages from one rank to another arrive in the order in which they were sent. A large one may
-  // block until it is received.
+  // Messages from one rank to another arrive in the order in which they were sent. Sending a large
+  // message may block until it is received.
   virtual void send(int to, std::span<const uint8_t> bytes) = 0;
-  virtual std::optional<Message> receive() = 0;  // does not wait
+  virtual std::optional<Message> receive() = 0;  // empty if none has arrived
 
-  // The ranks of this machine, in ascending order.
+  // Returns the ranks on this machine, in ascending order.
   virtual const std::vector<int>& neighbours() const = 0;
-  // Collective. `count` zeros in memory that the ranks of this machine share, valid as long as
-  // this object.
+  // Collective. Returns `count` zeros in memory that the ranks on this machine share, valid during
+  // the lifetime of this object.
   virtual std::atomic<int>* share(int count) = 0;
-  // Ends all other ranks with this exit code, and this one unless it returns.
+  // Ends all other ranks with this exit code. If it returns, the caller must end this rank.
   virtual void abort(int code) = 0;
 };
 
-// The number of processes that mpirun started; 1 without it.
+// Returns the number of processes that mpirun started; 1 without mpirun.
 int started_processes();
-// The communicator of the processes that mpirun started, or of this process alone. Throws Error
-// Unsupported if there are several and fovea's MPI module or Open MPI is not installed.
+// Returns the communicator of the processes that mpirun started, or of this process alone. Throws
+// Error Unsupported if there are several and fovea's MPI module or Open MPI is not installed.
 std::unique_ptr<Communicator> open_communicator();
 
-// What the MPI module exports: a function of this name and type, which initialises MPI.
+// The name and the type of the function that the MPI module exports; it initialises MPI.
 inline constexpr const char* kOpenMpiCommunicator = "fovea_open_mpi_communicator";
 using OpenMpiCommunicator = Communicator*();
 

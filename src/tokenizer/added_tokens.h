@@ -10,33 +10,33 @@
 
 namespace fovea {
 
-// A token that is searched in the text before the model splits it. The flags are those of
-// tokenizer.json: `normalized` tokens are searched in the normalised text.
+// A token that is searched for in the text before the model splits the text. The flags are those of
+// tokenizer.json: `normalized` tokens are searched for in the normalised text.
 struct AddedToken {
   std::string text;
   int32_t id;
   bool special, single_word, strip_left, strip_right, normalized;
 };
 
-// A part of a text: an added token, or the text between two of them.
+// A part of a text: an added token, or the text between two added tokens.
 struct AddedPart {
   Span span;
-  int32_t token;  // or -1
+  int32_t token;  // its id; -1 for text
 };
 
-// Finds the leftmost token, and of those that start together the longest, by walking a tree of
-// bytes from each position where a token may start. Tokens have at most 1024 bytes, so the time is
-// bounded by the text's length.
+// Finds the leftmost token, and the longest of the tokens that start at the same position, by
+// walking a trie of bytes from each position where a token may start. Tokens have at most 1024
+// bytes, so the time is at most proportional to the text's length.
 class AddedTokenFinder {
  public:
   static constexpr size_t length_limit = 1024;
 
-  // Searches for `text`, which normalisation may have changed from the token's text.
+  // Adds a token that is searched for as `text`: the token's own text, or its normalised form.
   void add(const AddedToken& token, std::string_view text);
   bool empty() const { return tokens_.empty(); }
 
-  // Appends the parts of the text. Unless `special`, special tokens remain part of the text around
-  // them.
+  // Appends the parts of the text. Unless `special` is true, special tokens remain part of the text
+  // around them.
   void cut(std::string_view text, bool special, std::vector<AddedPart>& parts) const;
 
  private:

@@ -9,7 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The token that the config names: by its text, or by an object with "content".
+// Returns the id of the token that the config names, by its text or by an object with "content";
+// empty if it names none.
 std::optional<int32_t> named(const TokenizerState& state, const Json& config,
                              const std::string& path, const char* key) {
   Json value = config.value(key, Json());
@@ -23,7 +24,8 @@ std::optional<int32_t> named(const TokenizerState& state, const Json& config,
        brief(value), key);
 }
 
-// {"32000": {"content": ...}, ...}: tokens that are missing in the vocabulary get the next ids.
+// Adds the tokens of added_tokens_decoder, {"32000": {"content": ...}, ...}. Tokens that are
+// missing from the vocabulary must have the next ids.
 void add_tokens(const Json& config, const std::string& path, TokenizerState& state) {
   const auto found = config.find("added_tokens_decoder");
   if (found == config.end() || !found->is_object()) return;
@@ -56,8 +58,8 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
   state.special.resize(state.texts.size());
 }
 
-// Adds the tokens that the classes of older tokenizers put around a text, if tokenizer.json does
-// not.
+// Adds the special tokens that the classes of older tokenizers put before and after a text, if
+// tokenizer.json has no post-processor.
 void surround(const Json& config, const std::string& path, TokenizerState& state) {
   if (!state.post_processors.empty()) return;
   TemplateProcessing around;

@@ -82,7 +82,7 @@ ordered_json TokenizerConfig::from_decoder(std::vector<std::string>& texts,
   for (const auto& [key, value] : decoder.items()) {
     size_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    // At most as far beyond the vocabulary as there are added tokens, otherwise ids would have
+    // An id exceeds the vocabulary by at most the number of added tokens; otherwise ids would have
     // gaps.
     if (error != std::errc() || end != key.data() + key.size() ||
         id >= texts.size() + decoder.size() || !value.is_object()) {

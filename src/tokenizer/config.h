@@ -18,16 +18,17 @@ class TokenizerConfig {
   bool flag(std::string_view key, bool otherwise) const;
   std::optional<bool> find_flag(std::string_view key) const;
   int64_t integer(std::string_view key, int64_t otherwise, int64_t most) const;
-  // The text of a special token ("unk_token"), given as a string or an object with "content".
+  // Returns the text of a special token ("unk_token"), given as a string or an object with
+  // "content".
   std::string token(const char* key, const std::string& otherwise) const;
-  // The entries of added_tokens for the vocabulary: those of added_tokens_decoder if it exists,
-  // otherwise the special tokens of this file or of `defaults` (keys and texts). Tokens that the
-  // vocabulary lacks are appended to it.
+  // Returns the entries of added_tokens for the vocabulary `texts`: those of added_tokens_decoder
+  // if it exists, otherwise the special tokens of this file or of `defaults` (keys and texts).
+  // Tokens that are missing from the vocabulary are appended to it.
   nlohmann::ordered_json added_tokens(
       std::vector<std::string>& texts,
       const std::vector<std::pair<const char*, std::string>>& defaults) const;
 
-  // Throws Unsupported: the class needs another file than `file`.
+  // Throws Unsupported, because a tokenizer of this class cannot be made from `file`.
   [[noreturn]] void refuse_class(const std::string& file, std::string_view expected) const;
 
  private:

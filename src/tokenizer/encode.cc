@@ -41,7 +41,7 @@ PieceCache& piece_cache() {
 struct IdSink {
   static constexpr bool aligned = false;
   std::vector<int32_t>& ids;
-  bool parsed;  // the model may produce special tokens from the text
+  bool parsed;  // whether the model may produce special tokens from the text
 
   void added(int32_t id, Span, std::string_view) { ids.push_back(id); }
 
@@ -116,7 +116,7 @@ std::string without_guards(std::string_view text) {
   return rest += text;
 }
 
-// Guarded special tokens are encoded as part of the text around them.
+// Encodes a text with guards: guarded special tokens are encoded as part of the text around them.
 template <class Sink>
 void encode_guarded(const TokenizerState& state, std::string_view text, GrowthLimit& limit,
                     Sink& sink) {
@@ -226,7 +226,8 @@ void encode_ids(const TokenizerState& state, std::string_view text, SpecialToken
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
                    const OnToken& on_token) {
   check_size(text.size());
-  check(special != SpecialTokens::guarded, "guarded text: has ids only; expected encode()");
+  check(special != SpecialTokens::guarded,
+        "guarded text: its tokens have no positions; expected encode()");
   const bool parsed = special == SpecialTokens::parsed;
   if (utf8::valid_prefix(text) == text.size()) {
     PlacedSink sink{on_token, parsed};

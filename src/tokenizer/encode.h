@@ -11,8 +11,8 @@
 
 namespace fovea {
 
-// A token of a text: its id, the bytes of the text that it covers, and its text if that differs
-// from the vocabulary's (empty otherwise). The text is valid during the call that passes it.
+// A token of a text: its id, the bytes of the text that it covers, and its own text if that differs
+// from the text in the vocabulary (empty otherwise). `text` is valid only during the callback.
 struct PlacedToken {
   int32_t id;
   Span span;
@@ -20,11 +20,11 @@ struct PlacedToken {
 };
 using OnToken = std::function<void(const PlacedToken&)>;
 
-// See Tokenizer::guarded().
+// The mark before a guarded special token; see Tokenizer::guarded().
 inline constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0
 std::string guarded_text(const TokenizerState& state, std::string_view text);
 
-// Appends the ids of the text's tokens, without special tokens around them and without truncation.
+// Appends the ids of the text's tokens, without adding special tokens and without truncation.
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
                 std::vector<int32_t>& ids);
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,

@@ -1,6 +1,6 @@
 #pragma once
 
-// The parts of a tokenizer.json, for code that makes one: trainers and readers of older formats.
+// The parts of a tokenizer.json, for code that creates one: trainers and readers of older formats.
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-// Null is an absent part.
+// The parts of the file; null for a part that the tokenizer does not have.
 struct TokenizerFile {
   nlohmann::ordered_json added_tokens = nlohmann::ordered_json::array();
   nlohmann::ordered_json normalizer, pre_tokenizer, post_processor, decoder, model;
@@ -19,9 +19,9 @@ struct TokenizerFile {
   std::string text() &&;  // moves the parts
 };
 
-// An entry of added_tokens.
+// Returns an entry of added_tokens.
 nlohmann::ordered_json added_token(std::string_view text, size_t id, bool special = true);
-// model.vocab as an object; empty texts are skipped.
+// Returns model.vocab as an object; empty texts are skipped.
 nlohmann::ordered_json vocabulary_object(const std::vector<std::string>& texts);
 
 struct BpeParts {
@@ -42,7 +42,7 @@ nlohmann::ordered_json metaspace(const char* prepend_scheme, bool split);
 nlohmann::ordered_json sequence(const char* parts, nlohmann::ordered_json list);
 nlohmann::ordered_json replace(nlohmann::ordered_json pattern, const char* content);
 
-// TemplateProcessing. A template is a list of "$A", "$B" and texts of special tokens, each with its
+// A template of TemplateProcessing: a list of "$A", "$B" and texts of special tokens, each with its
 // type id.
 using Template = std::vector<std::pair<std::string, int>>;
 nlohmann::ordered_json template_processing(

@@ -1,4 +1,4 @@
-// The layout of tokenizer.json is that of the `tokenizers` library, version "1.0".
+// Reads tokenizer.json in the format of Hugging Face's tokenizers library, version "1.0".
 
 #include <algorithm>
 #include <atomic>
@@ -20,13 +20,13 @@ Json parse_rest(const TokenizerText& text, std::string_view file, const std::str
   try {
     return parse_json(text.rest, path);
   } catch (const Error&) {
-    parse_json(file, path);  // so that the message has the position in the file itself
+    parse_json(file, path);  // reports the position in the file itself
     throw;
   }
 }
 
-// Converts a text in the printable alphabet of byte-level models to its bytes; a text outside that
-// alphabet becomes empty.
+// Converts a string in the printable alphabet of byte-level models to its bytes; a string with
+// other characters becomes empty.
 void make_raw(std::string& text) {
   size_t size = 0;
   for (size_t i = 0; i < text.size();) {
@@ -59,11 +59,11 @@ class TokenizerReader {
     std::vector<AddedToken> tokens = read_added(added);
     for (size_t id = 0; id < state_->texts.size(); ++id) {
       if (state_->texts[id].empty())
-        bad(fmt::format("no token has id {}", id), "model.vocab", "ids without holes");
+        bad(fmt::format("no token has id {}", id), "model.vocab", "ids without gaps");
     }
     if (state_->texts.empty()) bad("contains no tokens", "model.vocab", "at least one");
     state_->ids = PieceTable(state_->texts);
-    // A Unigram list may contain a text twice: the last one counts.
+    // A Unigram vocabulary may contain a string twice; then the last one is used.
     const bool twice = type != "Unigram" && state_->ids.size() < state_->texts.size();
     for (size_t id = 0; twice && id < state_->texts.size(); ++id) {
       if (state_->ids.find(state_->texts[id]) != static_cast<int32_t>(id))
@@ -92,7 +92,7 @@ class TokenizerReader {
     return found == file_.end() ? null : *found;
   }
 
-  // Old files omit the type.
+  // Returns the type of the model; old files omit it.
   std::string model_type(const JsonPart& model) const {
     if (model.json().contains("type")) return model.text("type");
     for (const auto& [key, type] : {std::pair("merges", "BPE"), std::pair("unk_id", "Unigram"),
@@ -103,7 +103,7 @@ class TokenizerReader {
   }
 
   void put(int64_t id, std::string&& text, const std::string& where) {
-    if (text.empty()) bad(fmt::format("token {} is empty", id), where, "a text");
+    if (text.empty()) bad(fmt::format("token {} is empty", id), where, "a non-empty string");
     if (text.size() > token_limit) {
       bad(fmt::format("token {} has {} bytes", id, text.size()), where,
           fmt::format("at most {}", token_limit));
@@ -129,7 +129,7 @@ class TokenizerReader {
       const Json vocab = found == child("model").end() ? Json() : *found;
       if (vocab.is_null() && (text_.has_vocab || !text_.ids.empty() || !text_.scores.empty()))
         bad("contains no such tokens", "model.vocab",
-            unigram ? "texts and scores" : "texts and ids");
+            unigram ? "strings and scores" : "strings and ids");
       bad("is " + brief(vocab), "model.vocab", unigram ? "a list" : "an object");
     }
     if (unigram) {
@@ -178,7 +178,7 @@ class TokenizerReader {
     if (state.truncation &&
         state.truncation->max_length < added_tokens(state.post_processors, false)) {
       bad(fmt::format("is {}", state.truncation->max_length), "truncation.max_length",
-          "room for the tokens that post_processor adds");
+          "at least the number of tokens that post_processor adds");
     }
     const bool may_move = !state.normalizers.empty();
     for (const PreTokenizer& part : state.pre_tokenizers) {
@@ -188,7 +188,7 @@ class TokenizerReader {
     }
   }
 
-  // The texts of the model's own tokens, by id.
+  // Returns the texts of the model's own tokens, by id.
   std::vector<std::string> model_texts() const {
     std::vector<std::string> texts(
         state_->texts.begin(), state_->texts.begin() + static_cast<std::ptrdiff_t>(model_size_));
@@ -196,8 +196,8 @@ class TokenizerReader {
     return texts;
   }
 
-  // The ids of special tokens; the unknown token's text always becomes that token. (A merge of
-  // pairs never makes a special one.)
+  // Returns the ids of special tokens, except the unknown token, whose text always becomes that
+  // token. (Merging pairs never produces a special token.)
   SpecialIds special_ids(const std::string& unknown = {}) const {
     std::vector<bool> special(model_size_);
     for (const size_t id : special_) {
@@ -241,8 +241,9 @@ class TokenizerReader {
     state_->model = UnigramModel(std::move(options));
   }
 
-  // Keys of fovea's own, for a vocabulary that differs from the pieces (translation_files.cc): ids
-  // that known texts never become, and pieces without an id.
+  // Reads the keys that only fovea uses, for a vocabulary that differs from the pieces
+  // (translation_files.cc): "uncut" has the ids that no text is split into, "unlisted" the pieces
+  // without an id.
   void read_foreign_pieces(const JsonPart& model, UnigramOptions& options) const {
     const auto size = static_cast<int64_t>(model_size_);
     const Json none = Json::array();
@@ -255,7 +256,7 @@ class TokenizerReader {
       const bool whole = piece.is_array() && piece.size() == 2 && piece[0].is_string() &&
                          piece[1].is_number() && !piece[0].get_ref<const std::string&>().empty();
       if (!whole || !state_->unknown)
-        bad("contains " + brief(piece), "model.unlisted", "a text and its score, and an unk_id");
+        bad("contains " + brief(piece), "model.unlisted", "a string and its score, and an unk_id");
       options.unlisted.emplace_back(piece[0], piece[1]);
     }
   }
@@ -263,7 +264,7 @@ class TokenizerReader {
   void read_bpe(const JsonPart& model, const std::string& unknown) {
     if (const auto dropout = find_float(model.json(), "dropout", model.name()); dropout > 0.0)
       model.unsupported(fmt::format("a dropout of {}", *dropout), "none");
-    // A valid list was removed before; what remains is not one.
+    // A valid list was already extracted; any remaining value is invalid.
     if (const auto merges = model.json().find("merges");
         merges != model.json().end() && !merges->is_null())
       bad("merges is " + brief(*merges), "model.merges", "a list");
@@ -300,9 +301,9 @@ class TokenizerReader {
     state_->model = BpeModel(std::move(options));
   }
 
-  // A SentencePiece BPE processes the whole text at once. If its tokens have the mark of a word
-  // only at their beginning, nothing is merged across it, so words are processed one by one, most
-  // from a cache.
+  // A BPE model of SentencePiece processes a complete text at once. If its tokens contain the mark
+  // of a word only at their beginning, no merge crosses the mark, so words are processed one by
+  // one, most of them from a cache.
   void cut_at_words(const BpeOptions& options) {
     const std::string mark = "\u2581";
     const PreTokenizers& before = state_->pre_tokenizers;
@@ -342,10 +343,10 @@ class TokenizerReader {
   Json file_;
   std::shared_ptr<TokenizerState> state_ = std::make_shared<TokenizerState>();
   std::vector<double> scores_;
-  // The upper limit of ids. A larger id would leave a gap and must not cause an allocation.
+  // Ids are below this number. A larger id would leave a gap and must not cause an allocation.
   size_t count_ = 0;
   size_t model_size_ = 0;      // size of the model's own vocabulary
-  std::vector<size_t> holes_;  // ids below count_ that only added tokens have
+  std::vector<size_t> holes_;  // ids below model_size_ that only added tokens have
   std::vector<size_t> special_;
 };
 

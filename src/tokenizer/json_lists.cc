@@ -13,8 +13,8 @@
 namespace fovea {
 namespace {
 
-// A position in a JSON text. Each function returns whether it found what its name says; if so, the
-// position is after it.
+// A position in a JSON text. The reading functions return whether they found the element that their
+// name describes; if so, the position is after the element.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -57,8 +57,9 @@ class Cursor {
     return error == std::errc();
   }
 
-  // Parses a number in the same way as serde_json, which is sometimes off by one bit: digits as an
-  // integer, then one multiplication by a power of ten. The last bit of summed scores can decide.
+  // Parses a number in the same way as serde_json, whose result may be wrong in the last bit: the
+  // digits as an integer, then one multiplication by a power of ten. The last bit of a sum of
+  // scores can decide how a text is split.
   bool score(double& value) {
     skip_space();
     const bool negative = take('-');
@@ -114,8 +115,8 @@ class Cursor {
  private:
   static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
   static bool is_plain(char c) { return c != '"' && c != '\\' && static_cast<uint8_t>(c) >= 0x20; }
-  // Reads digits up to the limit of 64 bits; further digits only affect the exponent, differently
-  // before and after the point.
+  // Reads as many digits as fit into 64 bits. Further digits before the decimal point increase the
+  // exponent; those after it are ignored.
   void take_digits(uint64_t& digits, int64_t& exponent, int step) {
     bool all = true;
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
@@ -131,7 +132,7 @@ class Cursor {
   }
 
   static bool scale(double digits, int64_t exponent, double& value) {
-    constexpr int64_t most = 308;  // the largest power of ten that a double holds
+    constexpr int64_t most = 308;  // the largest power of ten that a double can hold
     for (; exponent < -most && digits != 0; exponent += most) digits /= 1e308;
     if (exponent > most && digits != 0) return false;
     const double power = digits == 0 ? 1 : power_of_ten(std::abs(exponent));
@@ -183,7 +184,7 @@ class Cursor {
     const auto unit = four_digits();
     if (!unit) return false;
     char32_t c = *unit;
-    if (c >= 0xDC00 && c < 0xE000) return false;  // the second half of a pair without the first
+    if (c >= 0xDC00 && c < 0xE000) return false;  // the second of two surrogates without the first
     if (c >= 0xD800 && c < 0xDC00) {
       if (text_.substr(at_, 2) != "\\u") return false;
       at_ += 2;
@@ -199,7 +200,7 @@ class Cursor {
   size_t at_ = 0;
 };
 
-// Calls member(key) for each member of an object; it must read or skip the value.
+// Calls member(key) for each member of an object; `member` must read or skip the value.
 template <class Member>
 bool for_each_member(Cursor& cursor, Member&& member) {
   if (!cursor.take('{')) return false;
@@ -265,7 +266,7 @@ bool read_merges(Cursor& cursor, Merges& merges) {
   });
 }
 
-// Reads the members of a file, and of its model.
+// Reads the members of the file's object and of its "model".
 class ListReader {
  public:
   ListReader(std::string_view file, const std::string& path)
@@ -288,18 +289,18 @@ class ListReader {
  private:
   bool member(const std::string& key) {
     if (key == "vocab" && !std::exchange(text_.has_vocab, true)) {
-      if (cursor_.next() == '{') return take_out(key, "a text and its id", text_.ids, read_ids);
+      if (cursor_.next() == '{') return take_out(key, "a string and its id", text_.ids, read_ids);
       if (cursor_.next() == '[')
-        return take_out(key, "a text and its score", text_.scores, read_scores);
+        return take_out(key, "a string and its score", text_.scores, read_scores);
     }
     if (key == "merges" && cursor_.next() == '[' && !std::exchange(has_merges_, true))
-      return take_out(key, "two texts, or one with a space between its parts", text_.merges,
+      return take_out(key, "two strings, or one with a space between its parts", text_.merges,
                       read_merges);
     return cursor_.skip_value();
   }
 
-  // A damaged list is either JSON with other contents, or not JSON at all: parsing the whole file
-  // decides.
+  // A list that cannot be read is either JSON of another form, or not JSON; parsing the complete
+  // file shows which.
   template <class List>
   bool take_out(const std::string& key, const char* expected, List& list,
                 bool (*read_list)(Cursor&, List&)) {
@@ -322,7 +323,7 @@ class ListReader {
   Cursor cursor_;
   TokenizerText text_;
   std::string damage_;
-  size_t done_ = 0;  // the part of the file that `rest` has already
+  size_t done_ = 0;  // bytes of the file already copied to `rest` or parsed
   bool has_merges_ = false;
 };
 

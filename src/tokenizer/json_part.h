@@ -14,7 +14,7 @@
 
 namespace fovea {
 
-// An object of a JSON file with its path, for messages such as "tokenizer.json:
+// An object in a JSON file, with its path in the file, for messages such as "tokenizer.json:
 // pre_tokenizer.pretokenizers[1]: behavior is 3; expected a string".
 class JsonPart {
  public:
@@ -24,7 +24,7 @@ class JsonPart {
   }
 
   const std::string& where() const { return where_; }
-  const std::string& name() const { return name_; }  // name of the file and the path
+  const std::string& name() const { return name_; }  // the file's name and the object's path
   const nlohmann::json& json() const { return json_; }
 
   [[noreturn]] void bad(const std::string& wrong, const std::string& expected) const {
@@ -46,7 +46,7 @@ class JsonPart {
   size_t count(std::string_view key, int64_t min, int64_t max) const {
     return static_cast<size_t>(get_int(json_, key, name_, min, max));
   }
-  // A string of one character.
+  // Returns a string, which must be one character.
   std::string character(std::string_view key) const {
     std::string value = text(key);
     if (value.empty() || utf8::first(value).bytes != value.size())
@@ -69,7 +69,7 @@ class JsonPart {
     return JsonPart(list(key)[index], path_, fmt::format("{}.{}[{}]", where_, key, index));
   }
 
-  // {"String": text} or {"Regex": expression}
+  // Reads {"String": text} or {"Regex": expression}.
   Pattern pattern(std::string_view key, std::string* plain_text = nullptr) const {
     const JsonPart inner = child(key);
     if (const auto text = find_string(inner.json_, "String", inner.name_)) {
@@ -79,7 +79,7 @@ class JsonPart {
     return Pattern::regex(inner.text("Regex"), inner.name_);
   }
 
-  // The index of the value in a list of words.
+  // Returns the index of the value in a list of words; throws Unsupported if it is not in the list.
   template <size_t N>
   size_t choice(std::string_view key, const std::array<std::string_view, N>& words) const {
     const std::string word = text(key);
@@ -115,8 +115,8 @@ void read_parts(const JsonPart& json, const std::array<PartReader<Part>, N>& rea
       read_parts(json.element(members, i), readers, members, parts);
     return;
   }
-  constexpr size_t kMostParts = 256;  // each processes the text; real tokenizers have at most a
-                                      // dozen
+  // Each part processes the text; real tokenizers have at most a dozen parts.
+  constexpr size_t kMostParts = 256;
   if (parts.size() == kMostParts) {
     json.unsupported(fmt::format("a sequence of more than {}", kMostParts),
                      fmt::format("at most {} parts", kMostParts));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads the parts of tokenizer.json around the model. An absent part is null. Throws Unsupported,
+// Reads the parts of tokenizer.json around the model. A missing part is null. Throws Unsupported,
 // with the JSON path, for an unknown part; BadFile for a damaged one.
 
 #include <string>
@@ -26,8 +26,8 @@ AddedToken parse_added_token(const JsonPart& json, int32_t id);
 // Makes a token of the vocabulary an added token. `limit` is shared by all added tokens.
 void add_token(const AddedToken& token, TokenizerState& state, GrowthLimit& limit);
 
-// Applies tokenizer_config.json: additional tokens, which of them start and end a text, and whether
-// they are added.
+// Applies tokenizer_config.json: the additional tokens, the start and end tokens, and whether these
+// are added to a text.
 void apply_config(const std::string& config, const std::string& path, TokenizerState& state);
 
 }  // namespace fovea

@@ -25,18 +25,19 @@ namespace fovea {
 struct TokenizerFiles {
   std::string tokenizer;  // tokenizer.json
   std::string config;     // tokenizer_config.json; may be empty
-  // Names and contents of older files that no tokenizer.json can represent; saved instead of it.
+  // Names and contents of files in older formats that tokenizer.json cannot represent; these files
+  // are saved instead of tokenizer.json.
   std::vector<std::pair<std::string, std::string>> originals = {};
 };
 
 using AnyModel =
     std::variant<CharacterModel, WordLevelModel, BpeModel, WordPieceModel, UnigramModel>;
 
-// The state that Tokenizer handles share.
+// The state that copies of a Tokenizer share.
 struct TokenizerState {
   std::vector<std::string> texts;  // by id
   std::vector<bool> special;       // by id
-  // The decoded text of an added token that normalisation changed, as in Hugging Face.
+  // The texts to which added tokens are decoded if normalisation changed them, as in Hugging Face.
   std::unordered_map<int32_t, std::string> normalized_texts;
   PieceTable ids;  // by text
   AddedTokenFinder raw_added, normalized_added;
@@ -50,13 +51,13 @@ struct TokenizerState {
   std::optional<Padding> padding;
 
   std::optional<int32_t> unknown, bos, eos;
-  bool unknown_as_written = false;  // decode an unknown token as its original text
-  bool needs_origins = false;       // the ids depend on the position of a piece in the text
+  bool unknown_as_written = false;  // unknown tokens have their original text
+  bool needs_origins = false;       // whether ids depend on the position of a piece in the text
   uint64_t number = 0;              // identifies this tokenizer in caches
-  TokenizerFiles files;             // the files as read or made, and as saved
+  TokenizerFiles files;             // as read or created; save() writes them
 };
 
-// The paths are for messages.
+// The paths are for error messages.
 std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, const std::string& path,
                                                       const std::string& config_path);
 

@@ -1,4 +1,4 @@
-// The bytes of one token: the result of each decoder without its neighbours.
+// The bytes of a single token: the result of the decoders without the neighbouring tokens.
 
 #include <charconv>
 
@@ -15,14 +15,14 @@ void print_back(std::string& token) {
   for (size_t i = 0; i < token.size();) {
     const utf8::Character c = utf8::first(std::string_view(token).substr(i));
     const int byte = byte_of_printable(c.code_point);
-    if (byte < 0) return;  // outside the alphabet: the token is its own text
+    if (byte < 0) return;  // outside the alphabet: the token is plain text
     bytes.push_back(static_cast<char>(byte));
     i += c.bytes;
   }
   token = bytes;
 }
 
-// Converts "<0x0A>" to that byte.
+// Converts a token such as "<0x0A>" to its byte.
 void fall_back(std::string& token) {
   if (token.size() != 6 || token.compare(0, 3, "<0x") != 0 || token[5] != '>') return;
   unsigned byte = 0;
@@ -51,7 +51,7 @@ struct OneToken {
   void operator()(const ReplaceDecoder& decoder) const {
     replace_all(token, decoder.text, decoder.content);
   }
-  // These depend on the ends of a text, or on repetitions.
+  // These decoders join tokens, or affect only the ends of a text or repeated tokens.
   void operator()(const Fuse&) const {}
   void operator()(const StripDecoder&) const {}
   void operator()(const CtcDecoder&) const {}

@@ -17,7 +17,7 @@
 namespace fovea {
 namespace {
 
-// Counts the characters of a text. An invalid byte counts as one.
+// Counts the characters of a text. An invalid byte counts as one character.
 class CharacterCount {
  public:
   explicit CharacterCount(std::string_view text) : text_(text) {
@@ -28,7 +28,8 @@ class CharacterCount {
       i += utf8::first(text.substr(i)).bytes;
     }
   }
-  // The number of characters before the one with this byte, or before the end of the text.
+  // Returns the number of characters before the one that contains the byte, or before the end of
+  // the text.
   uint32_t before(size_t byte) const {
     if (blocks_.empty()) return 0;
     size_t block = std::min(byte / kBlock, blocks_.size() - 1);
@@ -48,8 +49,8 @@ class CharacterCount {
   size_t start_of(size_t block) const { return block * kBlock + (blocks_[block] & 3); }
 
   std::string_view text_;
-  // For the first character that starts in each block: the number of characters before it, and in
-  // the last two bits its position in the block.
+  // For the first character that starts in each block: the number of characters before it, and, in
+  // the lowest two bits, its position in the block.
   std::vector<uint32_t> blocks_;
 };
 
@@ -131,8 +132,8 @@ std::string read_config(const std::string& folder) {
   return text;
 }
 
-// The config of a SentencePiece model whose directory does not name its class: the file name
-// determines it, as in transformers.
+// Returns the config of a SentencePiece model. If it does not name the tokenizer's class, the file
+// name determines the class, as in transformers.
 std::string config_by_name(const std::string& name, const std::string& config,
                            const std::string& path) {
   const bool says = config.find("\"tokenizer_class\"") != std::string::npos;
@@ -146,7 +147,8 @@ std::string config_by_name(const std::string& name, const std::string& config,
   return json.dump();
 }
 
-// The file of a folder that contains the vocabulary: tokenizer.json, or one of the older formats.
+// Returns the path of the file in a folder that contains the vocabulary: tokenizer.json, or one of
+// the older formats.
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name : {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary,
                            "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
@@ -166,8 +168,8 @@ std::vector<std::string> TokenTexts::list() const {
 void TokenTexts::append(const TokenTexts& other, size_t begin, size_t end) {
   if (begin == end) return;
   const size_t from = begin == 0 ? 0 : other.ends_[begin - 1];
-  const auto shift = static_cast<uint32_t>(bytes_.size() - from);  // modulo 2^32, like all
-                                                                   // positions
+  // Modulo 2^32, like all positions.
+  const auto shift = static_cast<uint32_t>(bytes_.size() - from);
   bytes_.append(other.bytes_, from, other.ends_[end - 1] - from);
   this->end();
   const size_t before = ends_.size();
@@ -244,7 +246,7 @@ void Tokenizer::save(const std::filesystem::path& folder) const {
     write_file_atomically((folder / name).string(), bytes);
   if (files.originals.empty())
     write_file_atomically((folder / "tokenizer.json").string(), files.tokenizer);
-  // An absent config is written as an empty object, so that no other tokenizer's config remains.
+  // A missing config is written as an empty object, so that no other tokenizer's config remains.
   write_file_atomically((folder / kConfigFile).string(),
                         files.config.empty() ? "{}\n" : files.config);
 }
@@ -309,7 +311,7 @@ std::vector<std::string> Tokenizer::unknown(std::string_view text) const {
     if (seen.insert(stretch).second) missing.push_back(std::move(stretch));
   };
   if (const auto* characters = std::get_if<CharacterModel>(&state_->model)) {
-    // Also without an unknown token.
+    // Finds unknown characters even if there is no unknown token.
     for (std::string_view rest = text; !rest.empty();) {
       const utf8::Character c = utf8::first(rest);
       rest.remove_prefix(c.bytes);

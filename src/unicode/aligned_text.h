@@ -1,8 +1,8 @@
 #pragma once
 
 // A text that a tokenizer rewrites, with the original position of each byte. The alignment follows
-// the rules of Hugging Face's NormalizedString, so that offsets are equal. Without a request for
-// offsets no positions are kept.
+// the rules of Hugging Face's NormalizedString, so that the offsets are the same. Positions are
+// kept only if offsets are requested.
 
 #include <cstdint>
 #include <string>
@@ -17,9 +17,9 @@ namespace fovea {
 class AlignedText {
  public:
   // Starts with this text, which must stay alive until it is rewritten. `origin` is its position in
-  // the original. Growth is charged to the limit, which must stay alive as well.
+  // the original text. Growth is charged to the limit, which must also stay alive.
   void assign(std::string_view text, uint32_t origin, bool aligned, GrowthLimit& limit);
-  // Starts with a span of another text, which must not change until this one is rewritten.
+  // Starts with a span of another text, which must not change until this text is rewritten.
   void assign(const AlignedText& other, Span stretch);
 
   std::string_view text() const { return text_; }
@@ -28,10 +28,10 @@ class AlignedText {
   }
   bool aligned() const { return aligned_; }
   GrowthLimit& limit() const { return *limit_; }
-  // The original span of a span; requires alignment.
+  // Returns the span of the original text that a span came from; requires alignment.
   Span origin(Span stretch) const;
-  // The original position of the beginning of a span. Available without alignment while only the
-  // beginning of the text matters.
+  // Returns the original position of the beginning of a span. Without alignment, it is correct only
+  // for the beginning of the text, or if the text was not rewritten.
   uint32_t start(Span stretch) const;
 
  private:
@@ -43,7 +43,7 @@ class AlignedText {
   std::string_view text_;
   std::string buffers_[2];  // at most one of them holds text_
   Alignment alignments_[2];
-  const Alignment* alignment_ = nullptr;  // text_ begins at its byte offset_
+  const Alignment* alignment_ = nullptr;  // of a text; text_ begins at its byte offset_
   size_t offset_ = 0;
   mutable size_t hint_ = 0;
   GrowthLimit* limit_ = nullptr;
@@ -51,13 +51,13 @@ class AlignedText {
   bool aligned_ = false, current_ = false;
 };
 
-// Builds the rewritten text from the current one, from front to back.
+// Builds the rewritten text from the current one, from beginning to end.
 class Rewriter {
  public:
   explicit Rewriter(AlignedText& text);
 
-  // From here on rewrites another span of the text: text inserted at its beginning does not belong
-  // to the previous span.
+  // Starts another span of the text at `begin`: text inserted there does not belong to the previous
+  // span.
   void enter(size_t begin) { at_ = begin_ = begin; }
   size_t size() const { return out_.size(); }
 
@@ -70,7 +70,7 @@ class Rewriter {
   // Adds one character. `change` describes its relation to the old text: 0 = replaces the next
   // character, 1 = is new, -n = replaces the next character and removes n more.
   void put(char32_t c, int64_t change);
-  void insert(std::string_view text);                     // new characters
+  void insert(std::string_view text);                     // adds new characters
   void put_bytes(std::string_view bytes, size_t length);  // replaces the next character
   void finish();
 

@@ -20,24 +20,23 @@ class Alignment {
  public:
   void clear() { stretches_.clear(); }
 
-  // Appends unchanged bytes whose originals begin at `origin`: each character has as many original
-  // bytes as it has bytes.
+  // Appends unchanged characters of `bytes` bytes in total, whose originals begin at `origin`.
   void append_unchanged(size_t bytes, uint32_t origin);
-  // Appends whole characters that all come from the span.
+  // Appends complete characters that all come from the span.
   void append(std::string_view characters, Span span);
   // Appends bytes with the origins of [begin, begin + bytes) of another text.
   void append_from(const Alignment& other, size_t begin, size_t bytes, size_t& hint);
 
-  // The origin of the character that contains the byte. `hint` is the run found last, or 0; `text`
-  // is the text from byte `offset` on.
+  // Returns the origin of the character that contains `byte`. `hint` is the run that the previous
+  // call found, or 0; `text` is the rewritten text from byte `offset` on.
   Span origin(size_t byte, std::string_view text, size_t offset, size_t& hint) const;
 
  private:
   struct Stretch {
-    uint32_t end;       // end of its bytes; they begin at the end of the previous run
-    uint32_t from, to;  // all of its bytes came from [from, to)
-    static constexpr uint32_t unchanged = UINT32_MAX;  // value of `to`: each character has its own
-                                                       // origin
+    uint32_t end;       // end of the run's bytes, which begin at the end of the previous run
+    uint32_t from, to;  // all bytes of the run came from [from, to)
+    // The value of `to` if each character has its own origin.
+    static constexpr uint32_t unchanged = UINT32_MAX;
   };
   uint32_t size() const { return stretches_.empty() ? 0 : stretches_.back().end; }
   uint32_t begin_of(size_t stretch) const { return stretch == 0 ? 0 : stretches_[stretch - 1].end; }

@@ -21,7 +21,7 @@ size_t count(std::string_view text) {
   return characters;
 }
 
-// The end of the first grapheme cluster.
+// Returns the length of the first grapheme cluster.
 size_t cluster_length(std::string_view text) {
   utf8proc_int32_t state = 0;
   utf8::Character last = utf8::first(text);
@@ -38,8 +38,8 @@ size_t cluster_length(std::string_view text) {
   return length;
 }
 
-// Replaces characters: added characters count as new, and the last one, even if it belongs to the
-// text before, takes the positions of removed characters. So one character is held back.
+// Replaces characters. Added characters count as new; the last character written, even by an
+// earlier replacement, takes the positions of removed characters, so one character is held back.
 class Substitutes {
  public:
   explicit Substitutes(Rewriter& rewriter) : rewriter_(rewriter) {}
@@ -112,7 +112,7 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
 
 template <class Instead>
 void Charsmap::rewrite_cluster(std::string_view cluster, Instead&& instead) const {
-  if (cluster.size() < 6) {  // as in Hugging Face
+  if (cluster.size() < 6) {  // the limit of Hugging Face's library
     if (const auto text = find(cluster)) return instead(cluster, *text);
   }
   while (!cluster.empty()) {
@@ -122,7 +122,7 @@ void Charsmap::rewrite_cluster(std::string_view cluster, Instead&& instead) cons
   }
 }
 
-// The length of the ASCII prefix that no rule changes, whatever follows it.
+// Returns the length of the ASCII prefix that no rule changes, whatever follows it.
 size_t Charsmap::plain_prefix(std::string_view text) const {
   size_t plain = 0;
   while (plain < text.size()) {
@@ -130,7 +130,7 @@ size_t Charsmap::plain_prefix(std::string_view text) const {
     if (byte >= 128 || !plain_[byte]) break;
     ++plain;
   }
-  // The next character may belong to the cluster of the last one.
+  // The next character may belong to the same cluster as the last plain character.
   const bool joined = plain > 0 && plain < text.size() &&
                       (static_cast<uint8_t>(text[plain]) >= 128 || text[plain - 1] == '\r');
   return joined ? plain - 1 : plain;

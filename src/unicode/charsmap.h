@@ -11,9 +11,9 @@
 
 namespace fovea {
 
-// The normalizer of a SentencePiece model ("Precompiled"): rules from characters to replacements in
-// a double-array trie (Darts). Layout: the trie's size in bytes, its units of 32 bits, then the
-// replacements, each terminated by NUL.
+// The normalizer of a SentencePiece model ("Precompiled"): rules that map characters to
+// replacements, in a double-array trie (Darts). Layout: the trie's size in bytes, its units of 32
+// bits, then the replacements, each terminated by NUL.
 class Charsmap {
  public:
   // Throws BadFile, naming the file `where`, if the data is damaged.
@@ -22,7 +22,8 @@ class Charsmap {
   void normalize(AlignedText& text) const;
 
  private:
-  // The replacement of the shortest rule that is a prefix of the text.
+  // Returns the replacement of the shortest rule that is a prefix of the text; empty if there is
+  // none.
   std::optional<std::string_view> find(std::string_view text) const;
   template <class Instead>
   void rewrite_cluster(std::string_view cluster, Instead&& instead) const;

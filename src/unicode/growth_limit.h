@@ -1,9 +1,10 @@
 #pragma once
 
-// Limits the growth of texts: a tokenizer.json defines how a text is rewritten, and a few steps
-// that each double it would exhaust memory. Everything that lengthens a text, or makes more tokens
-// of it, is charged to a limit proportional to the text. Normalisation of real tokenizers lengthens
-// a text at most 13 times (U+FDFA under NFKC, with metaspaces), and printable bytes double that.
+// Limits the growth of texts: a tokenizer.json defines how a text is rewritten, and a few dozen
+// steps that each double its length would exhaust memory. Everything that lengthens a text, or
+// splits it into more tokens, is charged to a limit proportional to its length. The normalizers of
+// real tokenizers make a text at most 13 times as long (U+FDFA under NFKC, with metaspaces); the
+// mapping of bytes to printable characters doubles that.
 
 #include <cstddef>
 
@@ -11,22 +12,23 @@ namespace fovea {
 
 class GrowthLimit {
  public:
-  // `times` the number of added bytes, plus `constant` bytes. `part` is the part of tokenizer.json
-  // that makes the text grow, for errors.
+  // The limit is `times` the number of bytes passed to give(), plus `constant` bytes. `part` is the
+  // part of tokenizer.json that lengthens the text, for errors.
   GrowthLimit(const char* part, size_t times, size_t constant)
       : part_(part), times_(times), constant_(constant), left_(constant) {}
 
-  // For what a normalizer and a pre-tokenizer may add to a text.
+  // Limits what normalizers and pre-tokenizers may add to a text of `bytes` bytes.
   static GrowthLimit of_text(size_t bytes) {
     GrowthLimit limit("normalizer", 32, size_t{64} << 10);
     limit.give(bytes);
     return limit;
   }
-  // For the memory of the tokens of texts, including their own texts; the constant is for padding.
+  // Limits the memory of the tokens of `texts` texts, including the tokens' own strings; the
+  // constant allows for padding.
   static GrowthLimit of_tokens(size_t texts = 1) {
     return {"model", 256, texts * (size_t{4} << 20)};
   }
-  // For what decoders may add to the texts of tokens, which arrive one by one.
+  // Limits what decoders may add to the strings of tokens, which arrive one by one.
   static GrowthLimit of_decoding() { return {"decoder", 32, size_t{64} << 10}; }
 
   void enter(const char* part) { part_ = part; }

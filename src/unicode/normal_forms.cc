@@ -21,7 +21,7 @@ struct Decomposed {
   uint8_t order;  // canonical combining class
 };
 
-// Characters whose decompositions are newer than Hugging Face's tables.
+// Whether the decomposition of a character is newer than Hugging Face's tables.
 bool is_young(char32_t c) {
   const auto within = [c](char32_t first, char32_t last) { return c >= first && c <= last; };
   return c == 0x32FF || within(0xA7F1, 0xA7F4) || c == 0xAB69 || within(0x10781, 0x107BA) ||
@@ -34,13 +34,13 @@ const utf8proc_property_t& property(char32_t c) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
 }
 
-// The canonical combining class; 0 for marks that are newer than the reference's tables.
+// Returns the canonical combining class; 0 for marks that are newer than Hugging Face's tables.
 uint8_t order_of(char32_t c) {
   if (c < 0x300 || !unicode::is(c, unicode::combining)) return 0;
   return static_cast<uint8_t>(property(c).combining_class);
 }
 
-// The characters of class 0 that may compose with the previous character.
+// Whether a character of class 0 may compose with the previous character.
 bool joins(char32_t c) {
   constexpr std::array<char32_t, 24> all = {0x9BE,   0x9D7,   0xB3E,   0xB56,   0xB57,   0xBBE,
                                             0xBD7,   0xCC2,   0xCD5,   0xCD6,   0xD3E,   0xD57,
@@ -64,7 +64,7 @@ class Composer {
     if (form == NormalForm::nfkd) plain_below_ = 0xA0;
   }
 
-  // Whether the character stays unchanged and does not affect earlier ones.
+  // Whether the character stays unchanged and does not affect earlier characters.
   bool is_plain(char32_t c) const {
     if (c < plain_below_) return true;
     if (is_hangul(c)) return compose_;
@@ -107,8 +107,8 @@ class Composer {
   }
 
  private:
-  // Sorts by class, stably. A text may consist of marks only, so large numbers are sorted by
-  // counting, in linear time.
+  // Sorts the unsorted characters by class, stably. A text may consist of marks only, so long runs
+  // are sorted by counting, in linear time.
   void sort() {
     constexpr std::ptrdiff_t kShort = 64;
     const auto begin = pending_.begin() + static_cast<std::ptrdiff_t>(sorted_);
@@ -126,10 +126,10 @@ class Composer {
     sorted_ = pending_.size();
   }
 
-  // The composition of two characters, or 0.
+  // Returns the composition of two characters, or 0 if there is none.
   static char32_t composed(char32_t first, char32_t second) {
     if (order_of(second) == 0 && !joins(second) && !is_jamo(second)) return 0;
-    if (second == 0x11A7) return 0;  // just before the final jamo; utf8proc treats it as one
+    if (second == 0x11A7) return 0;  // precedes the final jamo; utf8proc treats it as one of them
     std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(first),
                                             static_cast<utf8proc_int32_t>(second)};
     const auto length = utf8proc_normalize_utf32(
@@ -138,11 +138,12 @@ class Composer {
     return length == 1 && !is_young(one) ? one : 0;
   }
 
-  // A starter absorbs the following characters unless one of at least their class lies in between.
+  // A starter composes with a following character unless a character of at least the same class
+  // lies between them.
   void compose() {
     constexpr size_t none = SIZE_MAX;
     size_t starter = none, kept = 0;
-    int last_order = -1;                      // class of the last character kept since the starter
+    int last_order = -1;                      // class of the last character kept after the starter
     for (const Decomposed next : pending_) {  // a copy: its slot may be overwritten
       if (starter != none && last_order < static_cast<int>(next.order) + (last_order < 0)) {
         if (const char32_t one = composed(pending_[starter].c, next.c)) {
@@ -186,7 +187,7 @@ void normalize_form(NormalForm form, AlignedText& text) {
   if (at == all.size()) return;
   Rewriter rewriter(text);
   while (true) {
-    // The last plain character may absorb what follows it.
+    // The last plain character may compose with the characters that follow it.
     if (at < all.size()) {
       while (at > done && (static_cast<uint8_t>(all[--at]) & 0xC0) == 0x80) {
       }

@@ -16,16 +16,16 @@ namespace fovea {
 namespace {
 
 constexpr size_t length_limit = 1 << 14;    // bytes of an expression; the longest known has 600
-constexpr uint32_t nesting_limit = 100;     // nesting of brackets
-constexpr uint32_t step_limit = 2'000'000;  // steps of one match; real ones take a few dozen
-constexpr uint32_t heap_limit = 16 << 10;   // KiB for backtracking
-constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;  // bytes of stack for compiled
-                                                                 // matching
+constexpr uint32_t nesting_limit = 100;     // nesting of parentheses
+constexpr uint32_t step_limit = 2'000'000;  // steps of one match; real matches take a few dozen
+constexpr uint32_t heap_limit = 16 << 10;   // KiB of memory for backtracking
+// Bytes of the stack of compiled expressions.
+constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;
 
 // PCRE2's step limit applies to one match from one position, and a run of equal characters is one
 // step, so there is a time limit too. It is CPU time, which does not depend on other processes, and
-// allows about 50 times what expressions without backtracking take. Unused time remains for the
-// thread's next texts, up to a second.
+// allows about 50 times the time that expressions without backtracking take. Unused time remains
+// for the thread's next texts, up to a second.
 class TimeLimit {
  public:
   void begin(size_t bytes) {
@@ -52,8 +52,8 @@ class TimeLimit {
   double left_ = kAtOnce, begin_ = 0;
 };
 
-constexpr size_t matches_between_looks = 64;  // how often to read the clock
-constexpr size_t starts_at_once = 256;        // consecutive positions without a match
+constexpr size_t matches_between_looks = 64;  // matches between two readings of the clock
+constexpr size_t starts_at_once = 256;        // positions that one search tries as starts
 
 std::string message_of(int code) {
   std::array<unsigned char, 256> text{};
@@ -78,11 +78,11 @@ struct Pattern::Expression {
     if (!code) {
       fail(ErrorKind::Unsupported,
            "{}: the regular expression is not supported: {} (at byte {}); "
-           "expected one that PCRE2 takes as well",
+           "expected one that PCRE2 also supports",
            where, message_of(error), at);
     }
-    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // if it fails, the expression is
-                                                        // interpreted
+    // If this fails, the expression is interpreted.
+    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     context.reset(pcre2_match_context_create(nullptr));
     pcre2_set_match_limit(context.get(), step_limit);
     pcre2_set_heap_limit(context.get(), heap_limit);
@@ -94,7 +94,7 @@ struct Pattern::Expression {
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
     void operator()(pcre2_jit_stack* p) const { pcre2_jit_stack_free(p); }
   };
-  // The last position at which the next search may start a match.
+  // Returns the last position at which the next search may start a match.
   size_t last_start(std::string_view text, size_t from) const {
     size_t last = searches_at_once ? text.size() : std::min(from + starts_at_once, text.size());
     while (last < text.size() && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
@@ -141,7 +141,7 @@ void push(std::vector<Stretch>& stretches, size_t begin, size_t end, bool matche
 void find_text(std::string_view wanted, std::string_view text, std::vector<Stretch>& stretches) {
   size_t done = 0;
   while (done < text.size() && !wanted.empty()) {
-    // Unlike find(), linear for any length and repetition.
+    // Unlike find() of string_view, memmem() takes linear time for any string.
     const void* place =
         memmem(text.data() + done, text.size() - done, wanted.data(), wanted.size());
     if (place == nullptr) break;

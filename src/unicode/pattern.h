@@ -12,12 +12,13 @@ namespace fovea {
 
 // The pattern of a part of tokenizer.json: a string, or a regular expression in Oniguruma's dialect
 // (Ruby syntax). The expressions of well-known tokenizers are recognised by their text and have
-// hand-written scanners; others use PCRE2, within limits: an expression that backtracks without end
-// is rejected at run time.
+// hand-written scanners; others use PCRE2, within limits: an expression that backtracks too much is
+// rejected at run time.
 class Pattern {
  public:
   static Pattern text(std::string text);
-  // Throws Unsupported, naming `where`, for what PCRE2 does not support or what is too large.
+  // Throws Unsupported, naming `where`, if PCRE2 does not support the expression or if it is too
+  // long.
   static Pattern regex(const std::string& expression, const std::string& where);
 
   // Appends the matches and the text between them, in order.

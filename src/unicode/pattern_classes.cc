@@ -19,7 +19,7 @@ struct Range {
   uint16_t classes;
 };
 
-// The code points that have classes here but are unassigned in PCRE2.
+// Finds the code points that have classes in unicode.h but are unassigned in PCRE2.
 std::vector<Range> find_younger() {
   const std::string text = R"(\p{Cn}+)";
   std::string all;

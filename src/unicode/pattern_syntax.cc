@@ -20,7 +20,7 @@ constexpr std::string_view word_set =
 constexpr int set_nesting_limit = 16;  // nesting of sets; known expressions have two levels
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
-// The characters of a property that PCRE2 lacks.
+// Returns the characters of a property that PCRE2 does not know yet.
 std::string younger_of(std::string_view property) {
   constexpr std::pair<std::string_view, uint16_t> classes[] = {
       {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
@@ -91,7 +91,7 @@ class Translator {
          where_, what, at_);
   }
 
-  // Continuation bytes belong to the atom of their first byte.
+  // Begins an atom, except at a continuation byte, which belongs to the atom of its first byte.
   void begin_atom() {
     if ((static_cast<unsigned char>(in_[at_]) & 0xC0) != 0x80) atom_ = out_.size();
   }
@@ -124,7 +124,7 @@ class Translator {
       take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
   }
 
-  // \p{L}, \p{^L} or \P{L}
+  // Translates \p{L}, \p{^L} or \P{L}.
   void property(bool negated, bool within_set) {
     const size_t begin = out_.size();
     take(2);
@@ -147,7 +147,7 @@ class Translator {
   // a set within a set becomes an alternative, an intersection ("&&", each side of which is a
   // union) becomes a lookahead.
   std::string set() {
-    if (++depth_ > set_nesting_limit) refuse("such a deep nesting of sets");
+    if (++depth_ > set_nesting_limit) refuse("nesting sets this deeply");
     const std::string outer = std::exchange(out_, "");
     ++at_;
     const bool negated = at_ < in_.size() && in_[at_] == '^';
@@ -193,7 +193,7 @@ class Translator {
     return negated ? fmt::format("(?:(?!{})(?s:.))", all) : all;
   }
 
-  // In Oniguruma (?m) lets the dot match newlines; in PCRE2 that is (?s).
+  // In Oniguruma, (?m) lets the dot match newlines; in PCRE2, (?s) does.
   void group() {
     take(1);
     if (at_ >= in_.size() || in_[at_] != '?') return;
@@ -205,7 +205,7 @@ class Translator {
     for (; at_ < end; ++at_) out_.push_back(in_[at_] == 'm' ? 's' : in_[at_]);
   }
 
-  // X{n,m}+ repeats X{n,m}.
+  // Translates an interval; in Oniguruma, X{n,m}+ repeats X{n,m}.
   void interval() {
     size_t end = at_ + 1;
     while (end < in_.size() && ((in_[end] >= '0' && in_[end] <= '9') || in_[end] == ',')) ++end;
@@ -228,7 +228,7 @@ class Translator {
   const std::string& where_;
   std::string out_;
   size_t at_ = 0, atom_ = 0;
-  std::vector<size_t> open_;  // where the open groups start
+  std::vector<size_t> open_;  // positions of the open groups in out_
   int depth_ = 0;             // nesting of sets
 };
 

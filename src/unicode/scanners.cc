@@ -11,17 +11,19 @@ namespace {
 
 using namespace unicode;
 
-// A character at a position in a text; after the end, an invalid character of no class.
+// A character at a position in a text; after the end of the text, an invalid character of the class
+// `nothing`.
 struct Here {
   char32_t c;
   uint16_t classes;
-  size_t end;  // start of the next one
+  size_t end;  // start of the next character
 
   bool is(uint16_t any) const { return (classes & any) != 0; }
   bool is_newline() const { return c == '\n' || c == '\r'; }
 };
 
-// A character in none of the classes counts as "other"; the position after the end does not.
+// The class of the position after the end. Sets such as [^\s] do not match there, but do match a
+// character without any class.
 constexpr uint16_t nothing = 1 << 15;
 
 inline Here at(std::string_view text, size_t i) {
@@ -32,7 +34,7 @@ inline Here at(std::string_view text, size_t i) {
   return {c.code_point, classes.of(c.code_point), i + c.bytes};
 }
 
-// The end of a run of characters with wanted classes; ASCII has a fast path.
+// Returns the end of a run of characters whose classes are wanted; ASCII has a fast path.
 template <class Wanted>
 size_t run_of(std::string_view text, size_t i, Wanted&& wanted) {
   const std::array<uint16_t, 256>& ascii = classes.pages[0];
@@ -50,12 +52,12 @@ size_t run_of(std::string_view text, size_t i, Wanted&& wanted) {
   }
 }
 
-// The end of a run of characters of these classes.
+// Returns the end of a run of characters of any of these classes.
 size_t run(std::string_view text, size_t i, uint16_t any) {
   return run_of(text, i, [any](uint16_t of) { return (of & any) != 0; });
 }
 
-// The end of a run of characters of none of these classes.
+// Returns the end of a run of characters of none of these classes.
 size_t run_without(std::string_view text, size_t i, uint16_t any) {
   return run_of(text, i, [any](uint16_t of) { return (of & any) == 0; });
 }
@@ -65,7 +67,7 @@ size_t newlines(std::string_view text, size_t i) {
   return i;
 }
 
-// \s+(?!\S)|\s+ : a run of spaces; if it has several, the last one is left for the following word.
+// Matches \s+(?!\S)|\s+ : a run of spaces; the last of several is left for the following word.
 size_t spaces(std::string_view text, size_t i) {
   size_t last = i, end = i;
   for (Here here = at(text, i); here.is(space); here = at(text, end)) {
@@ -75,7 +77,7 @@ size_t spaces(std::string_view text, size_t i) {
   return end == text.size() || last == i ? end : last;
 }
 
-// \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last newline if there is one.
+// Matches \s*[\r\n]+|\s+(?!\S)|\s+ : a run of spaces, up to its last newline if it has one.
 size_t spaces_by_line(std::string_view text, size_t i) {
   size_t after_newline = i, last = i, end = i;
   for (Here here = at(text, i); here.is(space); here = at(text, end)) {
@@ -87,7 +89,8 @@ size_t spaces_by_line(std::string_view text, size_t i) {
   return end == text.size() || last == i ? end : last;
 }
 
-// 's|'t|'re|'ve|'m|'ll|'d , in lower case or in any. Returns i if there is none.
+// Matches 's|'t|'re|'ve|'m|'ll|'d , in lower case or in any case. Returns the end, or i if there is
+// no match.
 size_t contraction(std::string_view text, size_t i, bool any_case) {
   const auto letter_at = [&](size_t place) -> char32_t {
     const char32_t c = at(text, place).c;
@@ -102,7 +105,7 @@ size_t contraction(std::string_view text, size_t i, bool any_case) {
   return letter_at(i + 2) == (first == 'l' ? U'l' : U'e') ? i + 3 : i;
 }
 
-// Each match_... returns the end of the match at a position, or the position itself if there is
+// Each match_ function returns the end of the match that begins at position i, or i if there is
 // none.
 
 size_t match_words(std::string_view text, size_t i) {
@@ -143,13 +146,14 @@ size_t match_words_by_line(std::string_view text, size_t i) {
   return spaces_by_line(text, i);
 }
 
-// The classes of the expression that cuts before capitals: [Lu Lt Lm Lo M] and [Ll Lm Lo M].
+// The two sets of the expression that splits before capitals: [Lu Lt Lm Lo M] and [Ll Lm Lo M].
 bool is_upper(const Here& here) { return here.is(letter | mark) && !here.is(lower); }
 bool is_lower(const Here& here) { return here.is(letter | mark) && !here.is(upper); }
 
-// upper*lower+ , else upper+lower* ; i if neither matches.
+// Matches upper*lower+ if `need_lower`, otherwise upper+lower* . Returns the end, or i if there is
+// no match.
 size_t cased_word(std::string_view text, size_t i, bool need_lower) {
-  size_t end = i, after_both = i;  // after_both: after the last character that is both
+  size_t end = i, after_both = i;  // after_both: after the last character in both sets
   Here here = at(text, end);
   for (; is_upper(here); here = at(text, end)) {
     end = here.end;

@@ -15,13 +15,13 @@ struct Stretch {
 // A hand-written equivalent of a regular expression.
 struct Scanner {
   std::string_view expression;
-  void (*find)(std::string_view text, std::vector<Stretch>& stretches);  // appends
+  void (*find)(std::string_view text, std::vector<Stretch>& stretches);  // appends the parts
 };
 
-// The scanner of an expression, or null. Expressions are compared as text.
+// Returns the scanner of an expression, or null. Expressions are compared as strings.
 const Scanner* find_scanner(std::string_view expression);
 
-// The scanner of the ByteLevel pre-tokenizer.
+// Returns the scanner of the ByteLevel pre-tokenizer.
 const Scanner& byte_level_scanner();
 
 }  // namespace fovea

@@ -1,7 +1,7 @@
 #pragma once
 
-// The classes of characters that Hugging Face tokenizers uses. Its parts take them from several
-// libraries, so there is more than one class of punctuation, of marks and of words.
+// The character classes of Hugging Face's tokenizers library. Its parts take them from several
+// libraries, so there are several classes of punctuation, marks and words.
 
 #include <array>
 #include <cstdint>
@@ -27,7 +27,8 @@ enum Class : uint16_t {
   combining = 1 << 14,   // removed by StripAccents
 };
 
-// Classes by code point in two steps: pages of 256; equal adjacent pages are shared.
+// Maps code points to classes in two steps: pages of 256 code points; equal adjacent pages are
+// shared.
 struct Classes {
   Classes();
   uint16_t of(char32_t c) const { return pages[page_of[c >> 8]][c & 0xFF]; }
@@ -40,11 +41,12 @@ extern const Classes classes;
 inline bool is(char32_t c, uint16_t any) { return (classes.of(c) & any) != 0; }
 bool is_chinese(char32_t c);  // by the definition of BertNormalizer
 
-// The lower-case form, one or two characters long (0 for none).
+// Returns the lower-case form: one or two characters; the second is 0 if there is only one.
 std::array<char32_t, 2> lowercase(char32_t c);
 
-// The script by SentencePiece's rules: Hiragana, Katakana and the long vowel mark count as Han.
-// Values can only be compared for equality; 0 is a space, which matches any script.
+// Returns the script by SentencePiece's rules: Hiragana, Katakana and the long vowel mark count as
+// Han. Values can only be compared for equality; 0 is the value of a space, which matches any
+// script.
 int script(char32_t c);
 
 }  // namespace fovea::unicode

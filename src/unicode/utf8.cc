@@ -13,10 +13,11 @@ bool continues(std::string_view text, size_t i) {
   return i < text.size() && (byte_at(text, i) & 0xC0u) == 0x80u;
 }
 
-// The length of the sequence that a byte starts; 0 if it starts none (Unicode 15, table 3-7).
+// Returns the length of the sequence that starts with this byte; 0 if none does (Unicode 15, table
+// 3-7).
 uint32_t length_from(uint32_t lead) {
   if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;  // a continuation, or an overlong form of ASCII
+  if (lead < 0xC2) return 0;  // a continuation byte, or an overlong form of ASCII
   if (lead < 0xE0) return 2;
   if (lead < 0xF0) return 3;
   return lead < 0xF5 ? 4 : 0;

@@ -1,5 +1,5 @@
-// The MPI module: a shared object that the program loads under mpirun only, since libmpi lengthens
-// every start. It includes headers of fovea that need no code of the library.
+// The MPI module: a shared object that the program loads only under mpirun, since libmpi slows down
+// every start. It includes only headers of fovea that need no code of the library.
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -77,7 +77,7 @@ class MpiCommunicator : public Communicator {
 };
 
 void MpiCommunicator::all_reduce(std::span<float> values) {
-  constexpr size_t kMost = 1 << 20;  // values at a time: bounds the memory of what is received
+  constexpr size_t kMost = 1 << 20;  // values at a time; bounds the memory for received values
   while (!values.empty()) {
     const std::span<float> piece = values.first(std::min(values.size(), kMost));
     add_from_others(piece);
@@ -87,8 +87,8 @@ void MpiCommunicator::all_reduce(std::span<float> values) {
   }
 }
 
-// Leaves the sum of all ranks at rank 0. Level by level, the first rank of the right half of a node
-// sends its sum to the first rank of the left half.
+// Leaves the sum of all ranks at rank 0. At each level of the tree, the first rank of a right
+// subtree sends its sum to the first rank of the left subtree.
 void MpiCommunicator::add_from_others(std::span<float> values) {
   const int count = static_cast<int>(values.size());
   std::vector<float> received;

@@ -48,7 +48,8 @@ constexpr const char* kFirst =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr const char* kUntilPunctuation = " ?[^(\\s|.,!?…。，、।۔،)]+";
 
-// A part without the fields that only affect offsets; a sequence becomes its parts.
+// Returns a part as a string, without the fields that only affect offsets; a sequence becomes the
+// list of its parts.
 std::string canonical(nlohmann::json part) {
   if (!part.is_object()) return "";
   part.erase("trim_offsets");

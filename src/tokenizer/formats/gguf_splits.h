@@ -1,6 +1,6 @@
 #pragma once
 
-// How texts are split before byte-level BPE, by GGUF's names (tokenizer.ggml.pre).
+// The pre-tokenizers of byte-level BPE by their GGUF names (tokenizer.ggml.pre).
 
 #include <optional>
 #include <string_view>
@@ -11,16 +11,17 @@
 namespace fovea {
 
 struct GgufSplit {
-  std::vector<const char*> names;  // the first is the one written
+  std::vector<const char*> names;  // the first one is written to files
   nlohmann::ordered_json pre_tokenizer;
-  bool whole_words = false;  // a word that is a token is not split (ignore_merges)
-  bool start = false;        // texts begin with the start token, unless the file says otherwise
-  bool composed = false;     // normalise to NFC first
+  bool whole_words = false;  // whether a word that is a token is not split (ignore_merges)
+  bool start = false;        // whether texts begin with the start token by default
+  bool composed = false;     // whether texts are normalised to NFC
 };
 
 const std::vector<GgufSplit>& gguf_splits();
 const GgufSplit* find_gguf_split(std::string_view name);  // null if there is none
-// The first entry that splits in the same way, ignoring what only affects offsets.
+// Returns the first entry that splits in the same way, ignoring fields that only affect offsets;
+// null if there is none.
 const GgufSplit* gguf_split_of(const nlohmann::json& pre_tokenizer, bool whole_words);
 
 }  // namespace fovea

@@ -56,7 +56,7 @@ class GgufReader {
   void read_tokens() {
     const auto tokens = file_.texts(kTokens);
     if (!tokens)
-      fail(ErrorKind::BadFile, "{}: {} is missing; expected texts", file_.path(), kTokens);
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected strings", file_.path(), kTokens);
     for (size_t id = 0; id < tokens->size(); ++id)
       texts_.push_back(
           checked_text((*tokens)[id], file_.path(), fmt::format("{}[{}]", kTokens, id)));
@@ -92,7 +92,7 @@ class GgufReader {
     return file_.boolean(fmt::format("tokenizer.ggml.{}", key)).value_or(otherwise);
   }
 
-  // Sets the tokens around a text, in the config and in the post-processor.
+  // Sets whether texts begin with the start token and end with the end token.
   void around(bool start, bool end) {
     start_ = flag("add_bos_token", start) && ids_.contains("bos");
     end_ = flag("add_eos_token", end) && ids_.contains("eos");
@@ -100,7 +100,7 @@ class GgufReader {
     config_["add_eos_token"] = end_;
   }
 
-  // SentencePiece's BPE and unigram.
+  // Converts a BPE or unigram vocabulary of SentencePiece.
   std::string pieces(bool unigram) {
     constexpr const char* kScores = "tokenizer.ggml.scores";
     SentencePieceFile source;
@@ -115,7 +115,7 @@ class GgufReader {
     }
     const size_t unknown = ids_.contains("unknown") ? ids_["unknown"] : unigram ? 2 : 0;
     if (unknown >= texts_.size())
-      fail(ErrorKind::BadFile, "{}: {} is empty; expected texts", file_.path(), kTokens);
+      fail(ErrorKind::BadFile, "{}: {} is empty; expected strings", file_.path(), kTokens);
     source.unk_id = static_cast<int32_t>(unknown);
     source.unk_piece = texts_[unknown];
     source.charsmap = file_.raw("tokenizer.ggml.precompiled_charsmap").value_or("");
@@ -123,7 +123,7 @@ class GgufReader {
     source.remove_extra_whitespaces = flag("remove_extra_whitespaces", unigram);
     around(!unigram, unigram);
     ordered_json said = config_;
-    said["tokenizer_class"] = "";  // not a class that implies another library's pieces
+    said["tokenizer_class"] = "";  // a class could imply other pieces
     said.erase("chat_template");
     return tokenizer_json_from_sentencepiece(source, file_.path(), said.dump(), file_.path());
   }
@@ -161,7 +161,7 @@ class GgufReader {
     for (size_t id = 0; id < texts_.size(); ++id) {
       const auto [duplicate, fresh] = seen.emplace(texts_[id], id);
       if (!fresh && !texts_[id].empty()) {
-        fail(ErrorKind::BadFile, "{}: {} contains {} twice ({} and {}); expected distinct texts",
+        fail(ErrorKind::BadFile, "{}: {} contains {} twice ({} and {}); expected distinct tokens",
              file_.path(), kTokens, brief(nlohmann::json(texts_[id])), duplicate->second, id);
       }
     }
@@ -172,14 +172,14 @@ class GgufReader {
     constexpr const char* kMerges = "tokenizer.ggml.merges";
     const auto pairs = file_.texts(kMerges);
     if (!pairs)
-      fail(ErrorKind::BadFile, "{}: {} is missing; expected texts", file_.path(), kMerges);
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected strings", file_.path(), kMerges);
     ordered_json list = ordered_json::array();
     for (size_t i = 0; i < pairs->size(); ++i) {
       const std::string place = fmt::format("{}[{}]", kMerges, i);
       const std::string pair = checked_text((*pairs)[i], file_.path(), place);
       const size_t space = pair.find(' ', 1);
       if (space == pair.npos) {
-        fail(ErrorKind::BadFile, "{}: {} is {}; expected two tokens and a space between them",
+        fail(ErrorKind::BadFile, "{}: {} is {}; expected two tokens separated by a space",
              file_.path(), place, brief(nlohmann::json(pair)));
       }
       list.push_back(ordered_json::array({pair.substr(0, space), pair.substr(space + 1)}));
@@ -203,7 +203,8 @@ class GgufReader {
     return template_processing(single, pair, tokens);
   }
 
-  // WordPiece marks the continuation of a word, this file the beginning of one.
+  // Converts a WordPiece vocabulary. WordPiece marks tokens that continue a word; GGUF marks tokens
+  // that begin one.
   std::string words() {
     std::string lines;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -234,7 +235,7 @@ class GgufReader {
   std::vector<std::string> texts_;
   std::vector<PieceType> types_;
   std::map<std::string, size_t> ids_;  // ids of special tokens, by their role
-  bool start_ = false, end_ = false;   // whether a text has them around it
+  bool start_ = false, end_ = false;   // whether texts have these tokens
   ordered_json config_;
 };
 

@@ -8,21 +8,22 @@
 
 namespace fovea {
 
-// The complete tokenizer.json. fovea reads this key instead of llama.cpp's keys if it exists, so
-// that saved tokenizers are restored exactly.
+// The key of a complete tokenizer.json. fovea reads this key instead of llama.cpp's keys if it
+// exists, so that saved tokenizers are restored exactly.
 constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 
 // Whether the file has a vocabulary; files for benchmarks have none.
 bool has_tokenizer(const Gguf& file);
 
-// Uses tokenizer.huggingface.json if it exists; otherwise converts the kinds llama (SentencePiece's
-// BPE), gpt2 (byte-level BPE), t5 (unigram) and bert (WordPiece). Throws BadFile, naming the key,
-// for inconsistent data; Unsupported for another kind or way of splitting.
+// Returns the contents of tokenizer.huggingface.json if it exists; otherwise converts the kinds
+// llama (SentencePiece's BPE), gpt2 (byte-level BPE), t5 (unigram) and bert (WordPiece). Throws
+// BadFile, naming the key, for inconsistent data; Unsupported for another kind or an unknown
+// pre-tokenizer.
 TokenizerFiles tokenizer_files(const Gguf& file);
 
-// Writes what llama.cpp reads, if it has a form for the tokenizer; otherwise no vocabulary.
-// `vocabulary` is the number of the model's embeddings: missing tokens are filled with
-// placeholders, since llama.cpp requires one per embedding.
+// Writes the keys that llama.cpp reads, with the kind no_vocab if llama.cpp does not support the
+// tokenizer. `vocabulary` is the number of the model's token embeddings: ids without a token get
+// placeholders, since llama.cpp requires a token per embedding.
 void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary);
 
 }  // namespace fovea

@@ -22,7 +22,7 @@ std::string type_of(const Json& part) {
   return part.is_object() ? find_string(part, "type", kName).value_or("") : "";
 }
 
-// A part, and the parts of a sequence.
+// Returns the parts of a sequence, or the part itself.
 std::vector<Json> parts_of(const Json& part) {
   std::vector<Json> parts;
   for (const char* list : {"normalizers", "pretokenizers", "processors", "decoders"})
@@ -137,8 +137,8 @@ class Writer {
     return merges;
   }
 
-  // SentencePiece merges the pair whose token has the highest score, which is that of the earliest
-  // merge.
+  // Returns a score per token: SentencePiece merges the pair whose token has the highest score, so
+  // the token of an earlier merge gets a higher score.
   std::vector<float> scores_of_merges() const {
     std::vector<float> scores(texts_.size(), 0);
     float rank = 0;
@@ -174,7 +174,7 @@ class Writer {
     }
   }
 
-  // WordPiece marks the continuation of a word, llama.cpp the beginning of one.
+  // WordPiece marks tokens that continue a word; llama.cpp marks tokens that begin one.
   void begin_words() {
     const std::string continues = model_.value("continuing_subword_prefix", "##");
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -189,7 +189,7 @@ class Writer {
                         normalizer->value("lowercase", true));
   }
 
-  // The tokens around a text; "" if there are none.
+  // Returns the tokens before and after a text; "" if there are none.
   std::pair<std::string, std::string> around() const {
     const std::vector<Json> parts = parts_of(tokenizer_.value("post_processor", Json()));
     for (const char* type : {"BertProcessing", "RobertaProcessing"})

@@ -9,11 +9,11 @@
 namespace fovea {
 namespace {
 
-// Well above what trainers produce (16 characters each, 256,000 pieces); limits the time and memory
-// that a hostile file can cause.
+// Limits on the bytes of a piece and on the number of pieces, well above what trainers produce (16
+// characters, 256,000 pieces): they bound the time and memory that a hostile file can take.
 constexpr size_t kMostBytes = 1024, kMostPieces = size_t{4} << 20;
 
-// https://protobuf.dev/programming-guides/encoding
+// Wire types: https://protobuf.dev/programming-guides/encoding
 enum class Wire { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 // Iterates over the fields of a message. Nested messages are parsed from their own bytes.
@@ -52,7 +52,7 @@ class Fields {
     return number;
   }
   std::string text() const {
-    if (utf8::valid_prefix(bytes()) != bytes_.size()) bad("contains a text that is not UTF-8");
+    if (utf8::valid_prefix(bytes()) != bytes_.size()) bad("contains a string that is not UTF-8");
     return std::string(bytes_);
   }
 

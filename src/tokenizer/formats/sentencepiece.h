@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// The fields of a SentencePiece .model that affect the ids: a protocol buffer of
+// The fields of a SentencePiece .model that affect the ids. The file is a protocol buffer:
 // https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
 struct SentencePieceFile {
   enum class Type { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
@@ -28,10 +28,10 @@ struct SentencePieceFile {
   bool remove_extra_whitespaces = true;
 };
 
-// Throws BadFile, with the byte, for damaged data.
+// Throws BadFile, naming the byte, if the data is damaged.
 SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string& path);
 
-// The text of the equivalent tokenizer.json; `config` is the text of tokenizer_config.json.
+// Returns the text of the equivalent tokenizer.json; `config` is the text of tokenizer_config.json.
 std::string tokenizer_json_from_sentencepiece(SentencePieceFile model, const std::string& path,
                                               std::string_view config,
                                               const std::string& config_path);

@@ -28,7 +28,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// The pairs of pieces that form a piece, ordered by the score of the piece.
+// Returns all pairs of pieces that together form a piece, ordered by the score of that piece.
 ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces) {
   std::vector<std::string> texts;
   for (const auto& piece : pieces) texts.push_back(piece.text);
@@ -131,7 +131,8 @@ class Converter {
     file_.post_processor = start_and_end(config_.flag("add_bos_token", true));
   }
 
-  // The start and end tokens that the config requires; null if there are none.
+  // Returns the post-processor for the start and end tokens that the config requires; null if there
+  // are none.
   ordered_json start_and_end(bool start) const {
     const std::string bos = config_.token("bos_token", source_.bos_piece),
                       eos = config_.token("eos_token", source_.eos_piece);
@@ -178,7 +179,7 @@ class Converter {
         sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, std::move(file_.pre_tokenizer)});
   }
 
-  // Sentinels for omitted spans follow the pieces, the last one first.
+  // Adds the sentinels for omitted spans after the pieces, the last sentinel first.
   void with_sentinels() {
     constexpr int64_t kMost = 10000;  // models have 100
     add_marks();
@@ -192,12 +193,13 @@ class Converter {
         {{"$A", 0}, {end, 0}}, {{"$A", 0}, {end, 0}, {"$B", 0}, {end, 0}}, {{end, id_of(end)}});
   }
 
-  // The ids of another library: its four marks, the pieces from the third on, and the mask.
+  // Uses the ids of the original library (fairseq): four special tokens, the pieces without the
+  // first three, and the mask.
   void with_sentence_marks() {
     using Type = SentencePieceFile::Type;
     if (source_.pieces.size() < 3)
-      fail(ErrorKind::BadFile, "{}: contains {} pieces; expected more than its three marks", path_,
-           source_.pieces.size());
+      fail(ErrorKind::BadFile, "{}: contains {} pieces; expected at least its three special tokens",
+           path_, source_.pieces.size());
     auto& pieces = source_.pieces;
     const std::vector<SentencePieceFile::Entry> marks = {{"<s>", 0, Type::control},
                                                          {"<pad>", 0, Type::control},

@@ -5,11 +5,11 @@
 
 namespace fovea {
 
-// The compiled normalisation rules as a normalizer.
+// Returns the compiled normalisation rules as a normalizer.
 nlohmann::ordered_json precompiled(const SentencePieceFile& source);
 
-// Adds the treatment of spaces of a Unigram model: normalizer, pre_tokenizer and decoder. `prefix`:
-// insert a space before the text.
+// Adds the normalizer, pre_tokenizer and decoder that handle spaces for a Unigram model. `prefix`:
+// whether to insert a space before the text.
 void add_spaces(const SentencePieceFile& source, bool prefix, TokenizerFile& file);
 
 }  // namespace fovea

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 using Type = SentencePieceFile::Type;
 
-// The pieces that a text may be split into, without the marks of start and end.
+// Returns the scores of the pieces that a text may be split into, without the special tokens.
 std::map<std::string, double> scores_of(const SentencePieceFile& source) {
   std::map<std::string, double> scores;
   for (const auto& [text, score, type] : source.pieces) {
@@ -77,8 +77,8 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
   for (size_t id = 0; id < texts.size(); ++id) {
     const bool mark = std::any_of(marks.begin(), marks.end(),
                                   [&](const auto& each) { return each.second == id; });
-    // A language code before a text selects the target language. (Within a text it is also a token,
-    // unlike in transformers.)
+    // A language code before a text selects the target language. (Unlike in transformers, it is
+    // also a token within a text.)
     const bool language = texts[id].starts_with(">>") && texts[id].ends_with("<<");
     if (mark || language) file.added_tokens.push_back(added_token(texts[id], id, mark));
   }

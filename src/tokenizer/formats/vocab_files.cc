@@ -22,7 +22,7 @@ void require_utf8(std::string_view text, const std::string& path) {
     fail(ErrorKind::BadFile, "{}: is not UTF-8 (byte {}); expected a text file", path, valid);
 }
 
-// Calls on_line(line, number from 1), without the line ends.
+// Calls on_line(line, number) for each line, without its line end; numbers start at 1.
 template <class OnLine>
 void for_each_line(std::string_view text, OnLine&& on_line) {
   for (size_t begin = 0, number = 1; begin < text.size(); ++number) {
@@ -63,12 +63,12 @@ std::vector<std::string> read_lines(std::string_view vocab_txt, const std::strin
   return texts;
 }
 
-// {"token": id, ...}; read as a stream, since nlohmann's objects would sort it.
+// Reads {"token": id, ...} as a stream, since nlohmann's objects would sort the keys.
 class VocabularyReader : public JsonReader {
  public:
   std::vector<std::string> texts(std::string_view text, const std::string& path) {
     read(text, path);
-    if (entries_.empty()) refuse("contains no tokens", "an object of tokens and ids");
+    if (entries_.empty()) refuse("contains no tokens", "an object that maps tokens to ids");
     std::vector<std::string> by_id(entries_.size());
     for (auto& [token, id] : entries_) {
       if (id < 0 || id >= static_cast<int64_t>(by_id.size()) ||
@@ -83,17 +83,18 @@ class VocabularyReader : public JsonReader {
  private:
   void scalar(Json&& value) override {
     if (!open_ || !value.is_number_integer())
-      refuse(fmt::format("{} is {}", brief(key_), brief(value)), "an object of tokens and ids");
-    if (key_.empty()) refuse("contains an empty token", "a text");
+      refuse(fmt::format("{} is {}", brief(key_), brief(value)),
+             "an object that maps tokens to ids");
+    if (key_.empty()) refuse("contains an empty token", "a non-empty string");
     entries_.emplace_back(std::move(key_), value.get<int64_t>());
   }
   void begin_object() override {
-    if (open_) refuse("contains a nested object", "an object of tokens and ids");
+    if (open_) refuse("contains a nested object", "an object that maps tokens to ids");
     open_ = true;
   }
   void key(std::string&& key) override { key_ = std::move(key); }
   void end_object() override {}
-  void begin_array() override { refuse("contains a list", "an object of tokens and ids"); }
+  void begin_array() override { refuse("contains a list", "an object that maps tokens to ids"); }
   void end_array() override {}
 
   bool open_ = false;
@@ -109,7 +110,7 @@ ordered_json read_merges(std::string_view merges_txt, const std::string& path) {
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
         line.find(' ', space + 1) != std::string_view::npos) {
-      fail(ErrorKind::BadFile, "{}: is {} (line {}); expected two tokens with a space between",
+      fail(ErrorKind::BadFile, "{}: is {} (line {}); expected two tokens separated by a space",
            path, brief(std::string(line)), number);
     }
     merges.push_back(ordered_json::array({line.substr(0, space), line.substr(space + 1)}));
@@ -126,7 +127,7 @@ ordered_json split_pattern(const char* regex, const char* behavior, bool invert)
 
 using Specials = std::vector<std::pair<const char*, std::string>>;
 
-// The parts around a byte-level BPE, in which the classes differ.
+// Sets the parts around a byte-level BPE, which depend on the tokenizer's class.
 struct MergesFile {
   const TokenizerConfig& config;
   const std::string& path;
@@ -166,9 +167,8 @@ struct MergesFile {
                                                     {"pad_token", "<pad>"},
                                                     {"mask_token", "<mask>"}});
     for (ordered_json& token : file.added_tokens) {
-      if (token["content"] == "<mask>")
-        token["lstrip"] = true;  // the mask absorbs the space
-                                 // before it
+      // The mask absorbs the space before it.
+      if (token["content"] == "<mask>") token["lstrip"] = true;
     }
     const bool prefix = config.flag("add_prefix_space", false);
     file.pre_tokenizer = byte_level(prefix, true, true);
@@ -221,7 +221,7 @@ std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std:
   const TokenizerConfig config(config_text, config_path);
   std::vector<std::string> texts = read_lines(vocab_txt, path);
   TokenizerFile file;
-  // This class uses another family's tokens around its sentences.
+  // This class has <s>, </s> and <pad> instead of [CLS], [SEP] and [PAD].
   const bool marks = config.tokenizer_class() == "MPNetTokenizer";
   const std::string unk = config.token("unk_token", "[UNK]");
   const std::string start = config.token("cls_token", marks ? "<s>" : "[CLS]");

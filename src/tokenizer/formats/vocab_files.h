@@ -8,33 +8,33 @@ namespace fovea {
 
 // Converts vocabularies of older formats to the tokenizer.json that Hugging Face's converters would
 // write, so that there is only one reader. `config` is the text of tokenizer_config.json; it may be
-// empty. The paths are for messages. Throws BadFile for damaged files.
+// empty. The paths are for error messages. Throws BadFile for damaged files.
 
-// Whether a folder has a tokenizer's files, of any of these formats or tokenizer.json.
+// Whether a folder has the files of a tokenizer: a tokenizer.json, or one of these formats.
 bool has_vocabulary(const std::string& folder);
 
-// vocab.txt of WordPiece: one token per line. Uses the config's do_lower_case,
-// tokenize_chinese_chars, strip_accents and special tokens.
+// Converts the vocab.txt of WordPiece, which has one token per line. Uses the config's
+// do_lower_case, tokenize_chinese_chars, strip_accents and special tokens.
 std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std::string& path,
                                           std::string_view config, const std::string& config_path);
 
-// vocab.json and merges.txt of byte-level BPE. The config's tokenizer_class determines the parts
-// around the model.
+// Converts the vocab.json and merges.txt of byte-level BPE. The config's tokenizer_class determines
+// the parts around the model.
 std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::string& vocab_path,
                                        std::string_view merges_txt, const std::string& merges_path,
                                        std::string_view config, const std::string& config_path);
 
-// The tokens of a vocab.json, by id.
+// Returns the tokens of a vocab.json, by id.
 std::vector<std::string> texts_of_vocabulary(std::string_view vocab_json, const std::string& path);
 
-// source.spm or target.spm, and the vocabulary with the ids of its pieces: a translation model
-// splits two languages with two SentencePiece models and numbers their pieces in one list.
+// Converts source.spm or target.spm (`model`) and the vocab.json with the ids of its pieces: a
+// translation model has one SentencePiece model per language and one vocabulary for both.
 std::string tokenizer_json_from_translation(std::string_view model, const std::string& path,
                                             std::string_view vocab_json,
                                             const std::string& vocab_path, std::string_view config,
                                             const std::string& config_path);
 
-// A SentencePiece .model (protocol buffer) of the kinds unigram and bpe.
+// Converts a SentencePiece .model (protocol buffer) of kind unigram or bpe.
 std::string tokenizer_json_from_sentencepiece(std::string_view model, const std::string& path,
                                               std::string_view config,
                                               const std::string& config_path);

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// Up to this number of symbols, a linear search finds the lowest rank.
+// The lowest rank of up to this number of symbols is found by a linear search.
 constexpr size_t kFew = 48;
 
 }  // namespace
@@ -73,13 +73,13 @@ int32_t BpeModel::symbol(std::string_view character, bool first, bool last) cons
   return table_.find(text);
 }
 
-// Positions count the symbols' own lengths, as in Hugging Face's library: after an omitted
-// character they are before the text of the symbol.
+// Positions are sums of the symbols' lengths, as in Hugging Face's library: they do not count
+// omitted characters.
 struct BpeModel::Splitter {
   std::vector<Piece>& out;
   uint32_t size;  // size of the stretch
   uint32_t end = 0;
-  Piece unknown = {};  // collects adjacent unknown characters; id and length
+  Piece unknown = {};  // adjacent unknown characters: id, and their length as `end`
   bool waiting = false;
 
   void push(int32_t id, uint32_t bytes) {
@@ -93,7 +93,7 @@ struct BpeModel::Splitter {
   }
 };
 
-// The fast path: returns false, without any change, if there may be an exception.
+// The fast path, if all bytes have a token; otherwise returns false and leaves `out` unchanged.
 bool BpeModel::split_bytes(std::string_view stretch, std::vector<Piece>& out) const {
   if (!bytes_ || !prefix_.empty() || !suffix_.empty()) return false;
   const size_t first = out.size();
@@ -174,7 +174,7 @@ void BpeModel::merge_many(std::vector<Piece>& pieces, size_t first) const {
   const auto count = static_cast<uint32_t>(pieces.size() - first);
   Piece* piece = pieces.data() + first;
   const auto possible = [](uint64_t key) { return key >> 32 != PairMerge::none; };
-  const auto entry_of = [&](uint32_t at, uint32_t next) {  // rank, then place
+  const auto entry_of = [&](uint32_t at, uint32_t next) {  // rank, then position
     return uint64_t{pairs_.find(piece[at].id, piece[next].id).rank} << 32 | at;
   };
   std::vector<uint64_t> entries;

@@ -16,25 +16,25 @@ struct BpeOptions {
   std::vector<std::string> texts = {};                           // by id
   std::vector<std::pair<std::string, std::string>> merges = {};  // in the order of their ranks
   bool bytes = false;    // whether symbols are bytes; otherwise UTF-8 characters
-  std::string unk = {};  // for characters without a piece; empty: omit such characters
+  std::string unk = {};  // token of unknown characters; empty: they are omitted
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
   bool fuse_unk = false;       // adjacent unknown characters become one token
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" pieces if all of them exist
-  bool ignore_merges = false;  // a stretch that is a piece is not split
+  bool ignore_merges = false;  // a stretch that is a token is not split
   SpecialIds special = {};
   std::string name = "tokenizer";  // name of the file, for errors
 };
 
-// Merges the adjacent pair of the lowest rank, the leftmost one first, until there is none
-// (https://arxiv.org/abs/1508.07909). Takes n log n in the length of a stretch.
+// Repeatedly merges the adjacent pair of the lowest rank, the leftmost one first, until no pair can
+// be merged (https://arxiv.org/abs/1508.07909). The time is O(n log n) in the length of a stretch.
 struct BpeModel {
-  // Throws BadFile for a merge whose parts or result are not pieces.
+  // Throws BadFile for a merge whose parts or result are not in the vocabulary.
   explicit BpeModel(BpeOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 
  private:
-  // The state of splitting a stretch into its first symbols.
+  // The state of splitting a stretch into symbols, before any merge.
   struct Splitter;
 
   void read_merges(const std::vector<std::pair<std::string, std::string>>& merges,
@@ -47,7 +47,7 @@ struct BpeModel {
 
   PieceTable table_;
   PairTable pairs_;
-  std::array<int32_t, 256> symbols_;  // symbols of one byte (ASCII only, if symbols are characters)
+  std::array<int32_t, 256> symbols_;  // ids by byte (ASCII only, if symbols are characters)
   std::array<int32_t, 256> byte_ids_;
   std::string prefix_, suffix_;
   int32_t unk_id_;

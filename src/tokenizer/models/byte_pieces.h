@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-// The ids of "<0x00>" to "<0xFF>", which represent the bytes of a character without a piece; -1 for
-// those that a vocabulary lacks. `find` returns the id of a text.
+// Returns the ids of "<0x00>" to "<0xFF>", which represent the bytes of an unknown character; -1
+// for those that are missing from the vocabulary. `find` returns the id of a string.
 template <class Find>
 std::array<int32_t, 256> byte_piece_ids(Find&& find) {
   std::array<int32_t, 256> ids;

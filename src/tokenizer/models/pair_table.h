@@ -7,14 +7,15 @@
 
 namespace fovea {
 
-// The result of merging two adjacent pieces, and its rank: the lowest rank is merged first.
+// The result of merging two adjacent pieces, and the rank of the merge: the lowest rank is merged
+// first.
 struct PairMerge {
   static constexpr uint32_t none = UINT32_MAX;
   uint32_t rank;
   int32_t id;
 };
 
-// From a pair of ids to its merge: open addressing, one probe in most cases.
+// Maps a pair of ids to its merge, by open addressing; most lookups take one probe.
 class PairTable {
  public:
   explicit PairTable(size_t pairs)
@@ -22,7 +23,7 @@ class PairTable {
         mask_(slots_.size() - 1),
         shift_(64 - std::countr_zero(slots_.size())) {}
 
-  // Call it at most as often as announced. The last entry of a pair counts.
+  // Call it at most `pairs` times (see the constructor). The last entry of a pair is used.
   void set(int32_t left, int32_t right, PairMerge merge) {
     const uint64_t key = key_of(left, right);
     Slot& slot = slots_[slot_of(key)];
@@ -36,7 +37,7 @@ class PairTable {
  private:
   struct Slot {
     uint64_t key = 0;
-    PairMerge merge = {PairMerge::none, 0};  // a free slot
+    PairMerge merge = {PairMerge::none, 0};  // rank `none`: a free slot
   };
 
   static uint64_t key_of(int32_t left, int32_t right) {
@@ -50,7 +51,7 @@ class PairTable {
     return at;
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // their number is a power of two; at most half full
   size_t mask_;
   int shift_;
 };

@@ -11,10 +11,9 @@ struct Edge {
   char byte;
 };
 
-// Edges to nodes near the root come first.
+// Returns the edges, ordered by the depth of their target nodes.
 std::vector<Edge> edges_by_depth(const PieceTrie& trie) {
-  std::vector<Edge> edges(trie.nodes() - 1);  // by its target node: one for each node except the
-                                              // root
+  std::vector<Edge> edges(trie.nodes() - 1);  // by target node; no edge leads to the root
   trie.for_each_edge([&](uint32_t from, char byte, uint32_t to) {
     edges[to - 1] = {from, to, byte};
   });

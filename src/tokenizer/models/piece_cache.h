@@ -18,7 +18,7 @@ namespace fovea {
 class PieceCache {
  public:
   // Appends the ids of the pieces of model.encode(stretch, pieces). `owner` identifies the model: a
-  // unique number, not 0. The cache is cleared if `owner` or `parsed` differ from the last call.
+  // unique number, not 0. The cache is cleared if `owner` or `parsed` differs from the last call's.
   template <class Model>
   void ids(uint64_t owner, const Model& model, std::string_view stretch, std::vector<int32_t>& out,
            bool parsed = false) {
@@ -38,9 +38,9 @@ class PieceCache {
   }
 
  private:
-  static constexpr size_t kMostBytes = 24;  // limit of a stretch: nearly every word of natural text
-                                            // is shorter
-  static constexpr size_t kMostIds = 9;     // so that an entry fits one cache line
+  // Longer stretches are not cached; nearly all words of natural text are shorter.
+  static constexpr size_t kMostBytes = 24;
+  static constexpr size_t kMostIds = 9;  // an entry then fits into one cache line
   static constexpr size_t kEntries = size_t{1} << 15;
 
   using Key = std::array<uint64_t, 3>;
@@ -59,8 +59,8 @@ class PieceCache {
     return word;
   }
 
-  // Together with the number of bytes the key is the text: loads overlap if the length is not a
-  // multiple of their size.
+  // Returns a key that contains all bytes of the text: loads overlap if the length is not a
+  // multiple of their size. Texts with equal keys and lengths are equal.
   static Key key_of(std::string_view text) {
     const char* data = text.data();
     const size_t bytes = text.size();
@@ -76,7 +76,7 @@ class PieceCache {
     return one[0] == other[0] && one[1] == other[1] && one[2] == other[2];
   }
 
-  // Odd random constants; the upper bits of a product are the best ones.
+  // Multiplies by odd random constants; the upper bits of a product are mixed best.
   static size_t slot_of(const Key& key, size_t bytes) {
     const uint64_t mixed = key[0] * 0x9E3779B97F4A7C15u ^
                            std::rotl(key[1] * 0xC2B2AE3D27D4EB4Fu, 23) ^

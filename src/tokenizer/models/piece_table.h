@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// Maps the text of a piece to its id: open addressing over one block of bytes. Of equal texts the
-// last one counts; empty texts are ignored.
+// Maps the text of a piece to its id, by open addressing; all texts are in one block of bytes. If
+// texts are equal, the last one is found; empty texts are ignored.
 class PieceTable {
  public:
   static constexpr int32_t absent = -1;
@@ -24,12 +24,12 @@ class PieceTable {
     uint32_t tag = 0;     // the upper half of the text's hash
     int32_t id = absent;  // `absent` marks a free slot
   };
-  // The slot of the text, or the free slot where it would be inserted.
+  // Returns the slot of the text, or the free slot where it would be inserted.
   size_t slot_of(std::string_view text, uint64_t hash) const;
   std::string_view text_of(int32_t id) const;
 
-  std::vector<Slot> slots_;       // a power of two, at most half full
-  std::vector<uint64_t> begins_;  // by id, into bytes_; one more for the end
+  std::vector<Slot> slots_;       // their number is a power of two; at most half full
+  std::vector<uint64_t> begins_;  // by id: offset in bytes_; then the end
   std::string bytes_;
   size_t size_ = 0;
 };

@@ -8,8 +8,8 @@
 namespace fovea {
 
 // Finds the pieces of a vocabulary that a text starts with: a trie of bytes whose edges are in one
-// hash table, so that a step is one lookup. Of equal texts the last one counts; empty texts are
-// ignored.
+// hash table, so that a step is one lookup. If texts are equal, the last one is found; empty texts
+// are ignored.
 class PieceTrie {
  public:
   static constexpr int32_t absent = -1;
@@ -21,14 +21,14 @@ class PieceTrie {
     const uint64_t key = key_of(node, byte);
     for (size_t at = slot_of(key);; at = (at + 1) & mask_) {
       const uint64_t edge = edges_[at];
-      if (edge == kFree) return nowhere;  // a NUL from the root also has this key
+      if (edge == kFree) return nowhere;  // before the keys: a NUL at the root has the key 0
       if (edge >> kNodeBits == key) return static_cast<uint32_t>(edge & (kMostNodes - 1));
     }
   }
   uint32_t walk(uint32_t node, std::string_view text) const;
   int32_t id_at(uint32_t node) const { return ids_[node]; }  // id of the piece that ends here
-  size_t nodes() const { return ids_.size(); }  // each has a larger number than its parent
-  // Calls on(parent, byte, node) for each node but the root.
+  size_t nodes() const { return ids_.size(); }  // a node's number is larger than its parent's
+  // Calls on(parent, byte, node) for each node except the root.
   template <class On>
   void for_each_edge(On&& on) const {
     for (const uint64_t edge : edges_) {
@@ -55,7 +55,7 @@ class PieceTrie {
   size_t slot_of(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
   void insert(std::string_view text, int32_t id);
 
-  std::vector<uint64_t> edges_;  // key | target node; a power of two, at most half full
+  std::vector<uint64_t> edges_;  // key and target node; their number is a power of two
   std::vector<int32_t> ids_;     // by node
   size_t mask_ = 0;
   int shift_ = 0;

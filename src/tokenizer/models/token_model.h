@@ -9,33 +9,33 @@
 
 namespace fovea {
 
-// A token and the bytes [begin, end) of the encoded stretch that it covers.
+// A token and the bytes [begin, end) that it covers in the encoded stretch of text.
 struct Piece {
   int32_t id;
   uint32_t begin, end;
 };
 
-// Marks the ids of special tokens. If special tokens of a text are parsed, a model may produce
-// them, as in Hugging Face; never if the text is plain.
+// The ids of special tokens. A model may produce them only if the special tokens in the text are
+// parsed, as in Hugging Face.
 class SpecialIds {
  public:
   SpecialIds() = default;
   explicit SpecialIds(std::vector<bool> special) : special_(std::move(special)) {}
-  // Whether the text must not become this id.
+  // Whether a text must not become this id.
   bool hides(int32_t id, bool parsed) const {
     return !parsed && static_cast<size_t>(id) < special_.size() &&
            special_[static_cast<size_t>(id)];
   }
 
  private:
-  std::vector<bool> special_;  // by id; ids after its end are not special
+  std::vector<bool> special_;  // by id; ids beyond the end are not special
 };
 
 // Each model is a struct with
 //   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
-// which appends the tokens of a normalised stretch of text between two cuts of the pre-tokenizer.
-// `parsed`: the text may become special tokens. Safe to call from several threads. Code that
-// creates or calls a model includes the header of its name.
+// which appends the tokens of a stretch of normalised text that the pre-tokenizer does not split
+// further. `parsed`: whether the text may become special tokens. Several threads may call encode()
+// at the same time. Code that creates or calls a model includes the model's own header.
 struct WordLevelModel;
 struct BpeModel;
 struct WordPieceModel;

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// Appends the unlisted pieces to the others.
+// Appends the unlisted pieces to the listed ones.
 UnigramOptions joined(UnigramOptions options) {
   check(options.scores.size() == options.texts.size(),
         "scores: has {} scores; expected {}, one per piece", options.scores.size(),
@@ -34,7 +34,7 @@ double lowest_score(const UnigramOptions& options) {
 
 }  // namespace
 
-// Braces, so that the size is evaluated before the move.
+// With braces, the size is evaluated before the move.
 UnigramModel::UnigramModel(UnigramOptions options)
     : UnigramModel{options.texts.size(), joined(std::move(options))} {}
 
@@ -58,7 +58,7 @@ void UnigramModel::find_path(std::string_view stretch, Step* steps, bool parsed)
   for (size_t character = 0; character < stretch.size();) {
     const size_t end = character + utf8::first(stretch.substr(character)).bytes;
     for (size_t i = character; i < end; ++i) state = pieces_.step(state, stretch[i]);
-    bool single = false;  // a piece covers exactly this character
+    bool single = false;  // whether a piece covers exactly this character
     for (uint32_t piece = pieces_.longest(state); piece != PieceAutomaton::root;
          piece = pieces_.shorter(piece)) {
       const int32_t id = pieces_.id_at(piece);
@@ -78,7 +78,7 @@ void UnigramModel::find_path(std::string_view stretch, Step* steps, bool parsed)
 }
 
 void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out, bool parsed) const {
-  constexpr size_t kShort = 128;  // bytes: nearly every word; takes 2 KB of stack
+  constexpr size_t kShort = 128;  // bytes; enough for nearly all words; takes 2 KB of stack
   std::array<Step, kShort + 1> few;
   std::vector<Step> many;
   if (stretch.size() > kShort) many.resize(stretch.size() + 1);
@@ -87,7 +87,7 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out, boo
   steps[0].score = 0;
   find_path(stretch, steps, parsed);
 
-  // From the end to the beginning, then reversed.
+  // Follows the best path from the end to the beginning, then reverses the pieces.
   const size_t first = out.size();
   for (auto end = static_cast<uint32_t>(stretch.size()); end > 0;) {
     const Step& step = steps[end];
@@ -114,7 +114,7 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out, boo
   }
 }
 
-// Several adjacent unknown pieces together may be a text of the vocabulary.
+// Several adjacent unknown pieces may together form a token of the vocabulary.
 void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out,
                            bool parsed) const {
   const std::string_view text = stretch.substr(piece.begin, piece.end - piece.begin);

@@ -18,21 +18,22 @@ namespace fovea {
 constexpr double kUnknownPenalty = 10;
 
 struct UnigramOptions {
-  // A piece with this score is never produced, but an unknown part may have its text.
+  // No text is split into a piece with this score, but an unknown part with its text becomes its
+  // token.
   static constexpr double uncut = -std::numeric_limits<double>::infinity();
 
   std::vector<std::string> texts = {};  // by id; empty texts are ignored
   std::vector<double> scores = {};      // logarithms of probabilities, one per text
   std::optional<int32_t> unk_id = {};
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" tokens if all of them exist
-  // Pieces without an id: texts are split into them too, and each becomes the unknown token.
+  // Pieces without an id: texts may be split into them, and each becomes the unknown token.
   std::vector<std::pair<std::string, double>> unlisted = {};
   SpecialIds special = {};
 };
 
 // Finds the segmentation with the highest total score (https://arxiv.org/abs/1804.10959), from left
-// to right; of equal ones the one with the longest last piece. Adjacent unknown characters become
-// one token. Throws BadFile if there is an unknown character but no unknown token.
+// to right; if scores are equal, the one with the longest last piece. Adjacent unknown characters
+// become one token. Throws BadFile if there is an unknown character but no unknown token.
 struct UnigramModel {
   explicit UnigramModel(UnigramOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
@@ -42,7 +43,7 @@ struct UnigramModel {
 
   struct Step {  // the best path to a position in the text
     double score;
-    uint32_t begin;  // start of its last piece; kNone until a path is found
+    uint32_t begin;  // start of the path's last piece; kNone until a path is found
     int32_t id;
   };
   static constexpr uint32_t kNone = UINT32_MAX;

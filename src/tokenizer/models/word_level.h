@@ -15,8 +15,8 @@ struct WordLevelOptions {
   SpecialIds special = {};
 };
 
-// A stretch is one token: its own, or the unknown token. Throws BadFile if neither is in the
-// vocabulary.
+// Encodes a stretch as one token: the token with its text, or the unknown token. Throws BadFile if
+// neither is in the vocabulary.
 struct WordLevelModel {
   explicit WordLevelModel(WordLevelOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;

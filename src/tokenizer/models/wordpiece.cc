@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Counts the bytes that start a character.
+// Whether a text has more than `limit` characters; counts the bytes that start a character.
 bool more_characters_than(std::string_view text, size_t limit) {
   if (text.size() <= limit) return false;
   size_t count = 0;
@@ -15,7 +15,7 @@ bool more_characters_than(std::string_view text, size_t limit) {
   return count > limit;
 }
 
-// The continuation pieces, without the prefix and reversed.
+// Returns the continuation pieces by id, without the prefix and reversed; empty for other pieces.
 std::vector<std::string> reversed_continuations(const std::vector<std::string>& texts,
                                                 std::string_view prefix) {
   std::vector<std::string> reversed(texts.size());
@@ -61,7 +61,7 @@ void WordPieceModel::encode(std::string_view stretch, std::vector<Piece>& out, b
   if (more_characters_than(stretch, max_characters_)) return unknown(stretch, out);
   const Piece first = first_piece(stretch, parsed);
   if (first.id == PieceTrie::absent) return unknown(stretch, out);
-  constexpr size_t kShort = 128;  // bytes: nearly every word; takes half a kilobyte of stack
+  constexpr size_t kShort = 128;  // bytes; enough for nearly all words; takes 512 bytes of stack
   std::array<uint32_t, kShort> few;
   std::vector<uint32_t> many;
   if (stretch.size() > kShort) many.resize(stretch.size());

@@ -17,9 +17,9 @@ struct WordPieceOptions {
   SpecialIds special = {};
 };
 
-// Takes the longest matching piece repeatedly. If that fails, or the word exceeds the limit of
-// characters, the whole word becomes the unknown token (https://arxiv.org/abs/1609.08144). Throws
-// BadFile if the vocabulary lacks that token.
+// Repeatedly takes the longest matching piece. If none matches, or if the word has too many
+// characters, the complete word becomes the unknown token (https://arxiv.org/abs/1609.08144).
+// Throws BadFile if the vocabulary lacks that token.
 struct WordPieceModel {
   explicit WordPieceModel(WordPieceOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;

@@ -44,7 +44,7 @@ void clean_up(std::string& text) {
   for (const auto& [old, by] : rules) replace_all(text, old, by);
 }
 
-// Whether a byte continues a sequence with this start (Unicode 15, table 3-7).
+// Whether `next` continues a UTF-8 sequence that begins with `start` (Unicode 15, table 3-7).
 bool continues(std::string_view start, uint8_t next) {
   if ((next & 0xC0) != 0x80) return false;
   if (start.size() > 1) return true;
@@ -57,7 +57,7 @@ bool continues(std::string_view start, uint8_t next) {
   }
 }
 
-// U+FFFD for each longest truncated sequence, and for each other invalid byte.
+// Replaces each truncated sequence, as long as possible, and each other invalid byte by U+FFFD.
 std::string with_replacements(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -97,7 +97,7 @@ class ByteLevelStep : public Step {
     for (size_t i = 0; i < token.size();) {
       const utf8::Character c = utf8::first(std::string_view(token).substr(i));
       const int byte = byte_of_printable(c.code_point);
-      if (byte < 0) {  // outside the alphabet: the token is its own text
+      if (byte < 0) {  // outside the alphabet: the token is plain text
         pending_.resize(before);
         pending_ += token;
         break;
@@ -174,7 +174,8 @@ class BpeStep : public Step {
   bool holds_ = false;
 };
 
-// The byte of "<0x0A>", or -1. As in Hugging Face, "+5" is a valid number.
+// Returns the byte that a token such as "<0x0A>" represents, or -1. As in Hugging Face, "<0x+5>"
+// represents the byte 5.
 int byte_of(std::string_view token) {
   if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
   const auto digit = [](char c) {
@@ -219,7 +220,7 @@ class FuseStep : public Step {
   void add(std::string&& token, Tokens& out) override { out.push_back(std::move(token)); }
 };
 
-// Strips the content's character from the start and the end of one token, which may arrive in
+// Strips the character decoder.content from the start and the end of a token, which may arrive in
 // parts.
 class Stripper {
  public:
@@ -251,8 +252,8 @@ class Stripper {
   }
 
   const StripDecoder& decoder_;
-  size_t start_;     // remaining characters to strip
-  size_t held_ = 0;  // characters to strip if nothing follows
+  size_t start_;     // characters still to strip at the start
+  size_t held_ = 0;  // characters to strip if no others follow
 };
 
 class StripStep : public Step {
@@ -299,7 +300,8 @@ class ReplaceStep : public Step {
   GrowthLimit& limit_;
 };
 
-// Replaces a text that may be split over two parts: a possible beginning of it is held back.
+// Replaces a string that may be split over two parts: a possible beginning of the string is held
+// back.
 class FusedReplaceStep : public Step {
  public:
   FusedReplaceStep(const ReplaceDecoder& decoder, GrowthLimit& limit)
@@ -350,7 +352,7 @@ class CtcStep : public Step {
   bool any_ = false;
 };
 
-// Any other decoder of a token that arrives in parts: no output before its end.
+// Applies any other decoder to a token that arrives in parts, when the token is complete.
 class WholeStep : public Step {
  public:
   explicit WholeStep(std::unique_ptr<Step> step) : step_(std::move(step)) {}

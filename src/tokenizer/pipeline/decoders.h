@@ -1,8 +1,8 @@
 #pragma once
 
-// The decoders of tokenizer.json: from tokens to text. Each is a struct with the fields of its
-// JSON. All of them process a stream, so that decoding at once and token by token give the same
-// text.
+// The decoders of tokenizer.json, which convert tokens to text. Each is a struct with the fields of
+// its JSON object. All of them process a stream, so that decoding all tokens at once gives the same
+// text as decoding them one by one.
 
 #include <cstdint>
 #include <memory>
@@ -53,7 +53,7 @@ using Decoders = std::vector<Decoder>;  // applied in order; nested sequences ar
 void replace_all(std::string& text, std::string_view old, std::string_view by);
 
 // Passes tokens through a chain of decoders. After a decoder that joins its tokens into one text
-// (Fuse, ByteLevel), the following ones see the parts of a single token.
+// (Fuse, ByteLevel), the following decoders receive the parts of a single token.
 class DecodingStream {
  public:
   explicit DecodingStream(const Decoders& decoders);
@@ -61,7 +61,7 @@ class DecodingStream {
   DecodingStream& operator=(DecodingStream&&) noexcept;
   ~DecodingStream();
 
-  void add(std::string_view token, std::string& text);  // appends the text that is final
+  void add(std::string_view token, std::string& text);  // appends text that is final
   void finish(std::string& text);
 
   class Step;
@@ -69,7 +69,7 @@ class DecodingStream {
  private:
   void push(size_t step, std::string&& token, std::string& text);
 
-  std::unique_ptr<GrowthLimit> limit_;  // steps keep its address
+  std::unique_ptr<GrowthLimit> limit_;  // at a fixed address, which the steps keep
   std::vector<std::unique_ptr<Step>> steps_;
 };
 

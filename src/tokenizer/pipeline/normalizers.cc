@@ -18,7 +18,8 @@ void for_each_character(std::string_view text, On&& on) {
   }
 }
 
-// Removes characters; the last kept character before them takes over their positions.
+// Removes the characters that `keep` rejects; the last kept character before them takes over their
+// positions.
 template <class Keep>
 void filter(AlignedText& text, Keep&& keep) {
   Rewriter rewriter(text);
@@ -175,7 +176,7 @@ void apply_steps(const BertNormalizer& steps, AlignedText& text) {
   if (steps.lowercase) apply(Lowercase{}, text);
 }
 
-// The results of the steps for an ASCII character: a character, or 0 for none.
+// Returns the results of the steps for all ASCII characters: a character, or 0 if it is removed.
 std::array<char, 128> bert_ascii(const BertNormalizer& steps) {
   std::array<char, 128> table;
   for (char32_t c = 0; c < 128; ++c) {
@@ -193,7 +194,8 @@ size_t run_length(std::string_view text, bool ascii) {
   return i;
 }
 
-// No step looks beyond an ASCII character, so runs of ASCII use a table.
+// The result for an ASCII character does not depend on its neighbours, so runs of ASCII use a
+// table.
 void apply(const BertNormalizer& steps, AlignedText& text) {
   std::string_view rest = text.text();
   if (text.aligned() || (!steps.clean_text && rest.find('\0') != rest.npos))
@@ -222,7 +224,7 @@ void apply(const BertNormalizer& steps, AlignedText& text) {
   rewriter.finish();
 }
 
-// The bytes that are printable themselves; the others become the characters from U+0100 on.
+// Whether a byte is printable; the other bytes become the characters from U+0100 on.
 bool prints_itself(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
 }
@@ -238,7 +240,7 @@ struct PrintableBytes {
     }
   }
   std::array<std::string, 256> texts;
-  std::array<int16_t, 0x144> byte_of;  // 0x100 and the 68 bytes that are not printable
+  std::array<int16_t, 0x144> byte_of;  // 0x100, and 68 bytes that are not printable
 };
 const PrintableBytes printable_bytes;
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // The normalizers of tokenizer.json, which rewrite a text before it is split. Each is a struct with
-// the fields of its JSON; `normalize` behaves like the part of that name in Hugging Face
-// tokenizers.
+// the fields of its JSON object; normalize() behaves like the part of the same name in Hugging
+// Face's tokenizers library.
 
 #include <optional>
 #include <string>
@@ -45,10 +45,10 @@ using Normalizers = std::vector<Normalizer>;  // applied in order; nested sequen
 
 void normalize(const Normalizers& normalizers, AlignedText& text);
 
-// Writes each byte as its printable character of byte-level vocabularies.
+// Writes each byte as the printable character that represents it in byte-level vocabularies.
 void print_bytes(Rewriter& rewriter, std::string_view text);
 std::string_view printable_byte(uint8_t byte);
-// The byte of a printable character, or -1.
+// Returns the byte that a printable character represents, or -1.
 int byte_of_printable(char32_t c);
 
 }  // namespace fovea

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Calls list(list of first, list of second) for each kind of list.
+// Calls list(a, b) with each list `a` of `first` and the same list `b` of `second`.
 template <class First, class Second, class List>
 void for_each_list(First& first, Second& second, List&& list) {
   list(first.ids, second.ids);
@@ -109,7 +109,7 @@ void set_type(Encoding& encoding, int32_t type_id) {
   encoding.type_ids.assign(encoding.ids.size(), type_id);
 }
 
-// The number of characters at the start, and at the end, that are spaces or represent one.
+// Returns the number of characters at the start and at the end that are spaces or represent spaces.
 std::pair<uint32_t, uint32_t> spaces_around(std::string_view token) {
   constexpr char32_t printed_space = 0x120;
   uint32_t leading = 0, trailing = 0;
@@ -131,7 +131,7 @@ std::pair<uint32_t, uint32_t> spaces_around(std::string_view token) {
 void trim(Offsets& offsets, bool first, bool add_prefix_space, uint32_t leading,
           uint32_t trailing) {
   if (leading > 0) {
-    // A single space at the beginning is the added one.
+    // A single space at the beginning is the one that was added.
     if ((first || offsets.begin == 0) && add_prefix_space && leading == 1) leading = 0;
     offsets.begin = std::min(offsets.begin + leading, offsets.end);
   }
@@ -222,7 +222,8 @@ size_t added_by(const TemplateProcessing& processor, bool pair) {
   return count;
 }
 
-// Cuts an encoding to a length; the rest becomes overflowing parts that overlap by `stride`.
+// Truncates an encoding to `length` tokens; the rest becomes overflowing parts that overlap by
+// truncation.stride tokens.
 void cut(Encoding& encoding, size_t length, const Truncation& truncation, GrowthLimit& limit) {
   const size_t size = encoding.ids.size();
   if (length >= size) return;

@@ -1,6 +1,7 @@
 #pragma once
 
-// The post-processors of tokenizer.json, which add tokens around the tokens of a text or a pair.
+// The post-processors of tokenizer.json, which add tokens before and after the tokens of a text or
+// of a pair of texts.
 
 #include <cstdint>
 #include <optional>
@@ -21,18 +22,18 @@ struct AddedId {
 struct TrimOffsets {  // excludes the spaces of byte-level tokens from their offsets
   bool trim, add_prefix_space;
 };
-// Cls and sep around a text, and another sep after a second text.
+// Adds cls before and sep after a text, and another sep after a second text.
 struct BertProcessing {
   AddedId sep, cls;
 };
-// The same with two seps between the texts; all types are 0.
+// Like BertProcessing, but with two seps between the texts; all type ids are 0.
 struct RobertaProcessing {
   AddedId sep, cls;
   TrimOffsets offsets;
 };
 struct TemplateProcessing {
   struct Part {
-    int sequence;  // 0 or 1: that text; -1: the added tokens
+    int sequence;  // 0: the first text; 1: the second; -1: the added tokens
     int32_t type_id;
     std::vector<AddedId> added;
   };
@@ -57,19 +58,19 @@ struct Padding {
   std::string token;
 };
 
-// The memory of a token of an encoding besides its text, as counted by a GrowthLimit.
+// The memory of a token of an encoding, without its text, as counted by a GrowthLimit.
 constexpr size_t kTokenCost = 16;
 
-// The number of tokens that the processors add.
+// Returns the number of tokens that the processors add.
 size_t added_tokens(const PostProcessors& processors, bool pair);
 
-// Combines the encodings of one or two texts. Added memory, here and below, is charged to the limit
-// before it is allocated.
+// Combines the encodings of one or two texts. The memory that this and the following functions add
+// is charged to `limit` before it is allocated.
 Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
                       bool add_special_tokens, GrowthLimit& limit);
 
-// The number of tokens to keep of each of two texts so that they have `most` together: the longer
-// one is cut first.
+// Returns how many tokens to keep of each of two texts, so that they have at most `most` in total:
+// the longer one is truncated first.
 std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most);
 // Truncates the encodings of one or two texts to max_length tokens in total.
 void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length,

@@ -4,13 +4,13 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t longest_sequence = int64_t{1} << 31;  // a sequence, in tokens
+constexpr int64_t longest_sequence = int64_t{1} << 31;  // in tokens
 
 TrimOffsets read_trim(const JsonPart& json) {
   return {json.flag("trim_offsets", true), json.flag("add_prefix_space", true)};
 }
 
-// ["[SEP]", 3]
+// Reads a token and its id, such as ["[SEP]", 3].
 AddedId read_token(const JsonPart& json, const char* key) {
   const auto& list = json.list(key);
   if (list.size() != 2 || !list[0].is_string() || !list[1].is_number_unsigned() ||
@@ -28,7 +28,7 @@ PostProcessor read_roberta(const JsonPart& json) {
   return RobertaProcessing{read_token(json, "sep"), read_token(json, "cls"), read_trim(json)};
 }
 
-// The tokens of a name in a template.
+// Returns the tokens that a name in a template stands for.
 std::vector<AddedId> read_special(const JsonPart& json, const std::string& name) {
   const JsonPart special = json.child("special_tokens").child(name);
   const auto &ids = special.list("ids"), &tokens = special.list("tokens");
@@ -38,7 +38,7 @@ std::vector<AddedId> read_special(const JsonPart& json, const std::string& name)
     if (!tokens[i].is_string() || !ids[i].is_number_unsigned() ||
         ids[i].get<uint64_t>() > INT32_MAX) {
       special.bad(fmt::format("token {} has id {}", brief(tokens[i]), brief(ids[i])),
-                  "a text and an id");
+                  "a string and an id");
     }
     added.push_back({ids[i].get<int32_t>(), tokens[i].get<std::string>()});
   }
@@ -47,7 +47,7 @@ std::vector<AddedId> read_special(const JsonPart& json, const std::string& name)
 
 std::vector<TemplateProcessing::Part> read_template(const JsonPart& json, const char* key) {
   constexpr std::array<std::string_view, 2> sequences = {"A", "B"};
-  constexpr size_t kMostAdded = 4096;  // real ones add at most a dozen
+  constexpr size_t kMostAdded = 4096;  // real templates add at most a dozen
   size_t count = 0;
   std::vector<TemplateProcessing::Part> parts;
   for (size_t i = 0; i < json.list(key).size(); ++i) {

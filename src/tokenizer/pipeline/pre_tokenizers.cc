@@ -16,8 +16,8 @@ utf8::Character character(std::string_view text, size_t i) {
   return byte < 0x80 ? utf8::Character{byte, 1, true} : utf8::first(text.substr(i));
 }
 
-// Replaces each piece by the pieces that cut_piece passes to push(begin, end), relative to the
-// piece.
+// Replaces each piece by the pieces that cut_piece(text, push) passes to push(begin, end), whose
+// positions are relative to the piece.
 template <class CutPiece>
 void cut_each(CutText& cut, CutPiece&& cut_piece) {
   cut.next.clear();
@@ -32,7 +32,7 @@ void cut_each(CutText& cut, CutPiece&& cut_piece) {
   std::swap(cut.pieces, cut.next);
 }
 
-// Joins stretches by the behaviour: a stretch may be joined to the previous one.
+// Pushes the stretches, each joined to the previous one if the behaviour requires it.
 template <class Push>
 void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push) {
   bool open = false;
@@ -49,7 +49,8 @@ void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push)
   if (open) push(last.begin, last.end);
 }
 
-// Joins a match to the stretch after it, unless that is also a match.
+// Pushes the stretches, each match joined to the stretch after it unless that stretch is also a
+// match.
 template <class Push>
 void join_next(const std::vector<Stretch>& stretches, Push&& push) {
   for (size_t i = 0; i < stretches.size(); ++i) {
@@ -94,7 +95,7 @@ void isolate(CutText& cut, Find&& find) {
   std::swap(cut.pieces, cut.next);
 }
 
-// Splits at single characters.
+// Splits at the characters for which matches(character) is true.
 template <class Matches>
 void cut_at(CutText& cut, Behavior behavior, Matches&& matches) {
   cut_each(cut, [&](std::string_view text, auto&& push) {
@@ -256,7 +257,7 @@ void apply(const CharDelimiterSplit& split, CutText& cut) {
   cut_at(cut, Behavior::removed, [&](char32_t c) { return c == split.delimiter; });
 }
 
-// As in Hugging Face, characters that fit any script are dropped before the first one with a
+// As in Hugging Face, characters that fit any script are dropped before the first character with a
 // script.
 void apply(const UnicodeScripts&, CutText& cut) {
   cut_each(cut, [](std::string_view text, auto&& push) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The pre-tokenizers of tokenizer.json, which split a normalised text before the model sees it.
-// Each is a struct with the fields of its JSON.
+// The pre-tokenizers of tokenizer.json, which split a normalised text before the model encodes it.
+// Each is a struct with the fields of its JSON object.
 
 #include <cstdint>
 #include <string>
@@ -13,12 +13,12 @@
 
 namespace fovea {
 
-// The treatment of the matches that split a text.
+// What happens to the matches that split a text.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct ByteLevel {
   bool add_prefix_space, use_regex;
-  bool print;  // bytes as printable characters; false if the model takes raw bytes
+  bool print;  // write bytes as printable characters; false if the model encodes bytes
 };
 enum class PrependScheme { always, first, never };
 struct Metaspace {
@@ -47,8 +47,8 @@ struct UnicodeScripts {};
 struct FixedLength {
   size_t length;
 };
-// Not part of tokenizer.json: splits before each mark that does not follow another one, for a model
-// whose tokens have the mark at their beginning only, so that the split only affects speed.
+// Not part of tokenizer.json: splits before each mark that does not follow another mark, for a
+// model whose tokens have the mark at their beginning only, so that the split only affects speed.
 struct WordStarts {
   std::string mark;
 };
@@ -56,11 +56,11 @@ struct WordStarts {
 using PreTokenizer =
     std::variant<ByteLevel, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, Split, Digits,
                  Punctuation, CharDelimiterSplit, UnicodeScripts, FixedLength, WordStarts>;
-using PreTokenizers = std::vector<PreTokenizer>;  // applied in order; nested sequences are
-                                                  // flattened
+// Applied in order; nested sequences are flattened.
+using PreTokenizers = std::vector<PreTokenizer>;
 
-// A text and the pieces into which it is split, none empty. Reused between texts to avoid
-// allocation.
+// A text and the non-empty pieces into which it is split. One object is used for many texts, to
+// avoid allocations.
 struct CutText {
   AlignedText text;
   std::vector<Span> pieces;

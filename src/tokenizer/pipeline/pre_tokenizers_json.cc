@@ -16,7 +16,7 @@ PreTokenizer read_byte_level(const JsonPart& json) {
   return ByteLevel{json.flag("add_prefix_space"), json.flag("use_regex", true), true};
 }
 
-// Older files have add_prefix_space instead of the scheme.
+// Older files have add_prefix_space instead of prepend_scheme.
 PreTokenizer read_metaspace(const JsonPart& json) {
   constexpr std::array<std::string_view, 3> schemes = {"always", "first", "never"};
   auto scheme = json.flag("add_prefix_space", true) ? PrependScheme::always : PrependScheme::never;

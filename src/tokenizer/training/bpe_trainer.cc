@@ -14,14 +14,14 @@ namespace {
 
 using Pair = std::pair<int32_t, int32_t>;
 
-// Counts of pairs: open addressing with growth.
+// Maps pairs to their counts, by open addressing; the table grows when it is half full.
 class PairCounts {
  public:
   struct Slot {
     Pair pair = {kFree, kFree};
     int64_t count = 0;
-    int64_t step = -1;  // the step that last created the entry
-    size_t entry = 0;   // the entry that collects places of the pair in that step
+    int64_t step = -1;  // the step in which the entry was created
+    size_t entry = 0;   // the entry that collects positions of the pair in that step
   };
 
   PairCounts() : slots_(size_t{1} << 12) {}
@@ -61,7 +61,7 @@ class PairCounts {
   size_t used_ = 0;
 };
 
-// The tokens so far.
+// The tokens found so far.
 class Vocabulary {
  public:
   int32_t add(const std::string& text) {
@@ -101,9 +101,9 @@ std::vector<char32_t> alphabet_of(const WordCounts& words, const BpeTrainerOptio
   return alphabet;
 }
 
-// All words in sequence, with each symbol at the place of its first character. The id and the
-// length of a symbol are stored at its first and last place, so that both neighbours can be found.
-// A boundary separates words.
+// All words in sequence. The id of a symbol is stored at the position of its first character, its
+// length at its first and last positions, so that both neighbours can be found. A boundary
+// separates words.
 class Symbols {
  public:
   static constexpr int32_t kBoundary = -1, kGone = -2;
@@ -165,12 +165,12 @@ class BpeTrainer {
   }
 
  private:
-  // The places where a pair arose in one step. The count is that of the pair when it was last
-  // queued.
+  // The positions at which a pair arose in one step.
   struct Entry {
     Pair pair;
     std::vector<uint32_t> places;
   };
+  // An entry in the queue, with the count of its pair when it was last queued.
   struct Queued {
     int64_t count;
     Pair pair;
@@ -273,7 +273,7 @@ class BpeTrainer {
     queue_new_entries();
   }
 
-  // The merged pair keeps its count, as in Hugging Face's trainer, although its places are gone.
+  // The merged pair keeps its count, as in Hugging Face's trainer, although its positions are gone.
   void join(uint32_t place, uint32_t second, int32_t merged) {
     const int64_t count = count_of(place);
     const uint32_t previous = symbols_.previous(place), next = symbols_.next(second);
@@ -289,8 +289,8 @@ class BpeTrainer {
     symbols_.join(place, second, merged);
   }
 
-  // A text that two pairs can form may have been merged twice; like Hugging Face, keeps the later
-  // rank.
+  // Returns the merges in the order of their ranks. A pair may have been merged twice, since
+  // several pairs can form the same text; like Hugging Face, keeps the later rank.
   std::vector<std::pair<std::string, std::string>> merges() const {
     std::map<Pair, size_t> last;
     for (size_t i = 0; i < merged_.size(); ++i) last[merged_[i]] = i;

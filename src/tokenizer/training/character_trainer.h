@@ -9,23 +9,22 @@
 namespace fovea {
 
 struct CharacterTrainerOptions {
-  int64_t vocabulary = 0;           // the most tokens, including special ones; 0 = all
+  int64_t vocabulary = 0;           // maximum number of tokens, with special ones; 0 = no limit
   bool separate_documents = false;  // add "<|endoftext|>", the end-of-sequence token
   int64_t context = 0;              // model_max_length in tokenizer_config.json; 0 = no limit
 };
 
-// Collects the characters of a text of any size: memory is bounded by Unicode, with one counter per
-// code point.
+// Collects the characters of a text of any size: the memory is one counter per Unicode code point.
 class CharacterTrainer {
  public:
   CharacterTrainer();
-  void add(std::string_view text);  // valid UTF-8
+  void add(std::string_view text);  // must be valid UTF-8
 
-  // Tokens: the characters ordered by code point, then "<unk>", then "<|endoftext|>".
+  // The tokens are the characters ordered by code point, then "<unk>", then "<|endoftext|>".
   Tokenizer train(const CharacterTrainerOptions& options = {}) const;
 
  private:
-  std::vector<char32_t> characters(int64_t limit) const;  // the most frequent ones, sorted
+  std::vector<char32_t> characters(int64_t limit) const;  // the most frequent, sorted
 
   std::vector<int64_t> counts_;  // by code point
 };

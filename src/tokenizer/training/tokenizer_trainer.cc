@@ -20,8 +20,8 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
-const std::string kMadeHere = "tokenizer.json";  // file name in messages about the trained
-                                                 // tokenizer
+// The file name in error messages about the trained tokenizer.
+const std::string kMadeHere = "tokenizer.json";
 
 nlohmann::json plain(const ordered_json& json) { return nlohmann::json::parse(json.dump()); }
 
@@ -50,7 +50,7 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
     file.post_processor = byte_level(false, false, true);
     file.decoder = byte_level(false, true, true);
   } else {
-    // Spaces belong to the word that follows; line ends are separate. Nothing else changes, so that
+    // A space belongs to the following word; line ends are separate. Nothing else changes, so that
     // decoding restores the text.
     const ordered_json lines = {{"type", "Split"},
                                 {"pattern", {{"String", "\n"}}},
@@ -64,20 +64,20 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
   return config;
 }
 
-// The memory of training per byte of the distinct words: places of pairs, or a suffix array and the
-// pieces found in it; and the words themselves.
-uint64_t bytes_a_character(TokenizerKind kind) { return kind == TokenizerKind::unigram ? 64 : 40; }
+// Returns the memory of training per byte of the distinct words, for the words themselves and for
+// positions of pairs, or for a suffix array and the pieces found in it.
+uint64_t memory_per_byte(TokenizerKind kind) { return kind == TokenizerKind::unigram ? 64 : 40; }
 
 }  // namespace
 
-// The parts of a kind of tokenizer other than the model.
+// The parts of a tokenizer other than the model.
 struct TokenizerTrainer::Recipe {
   TokenizerFile file;
   ordered_json config;
   std::vector<std::string> special;
   Normalizers normalizers;
   PreTokenizers pre_tokenizers;
-  bool printed_bytes = false;  // the vocabulary contains bytes as printable characters
+  bool printed_bytes = false;  // whether the vocabulary has printable characters for bytes
 
   explicit Recipe(const TokenizerTraining& options) {
     config = parts_of(options.kind, options, file);
@@ -139,7 +139,7 @@ TokenizerTrainer::TokenizerTrainer(const TokenizerTraining& options)
       recipe_(std::make_unique<Recipe>(options)),
       counter_([this](std::string_view line,
                       const WordCounter::OnWord& on_word) { recipe_->split(line, on_word); },
-               options.memory / bytes_a_character(options.kind)) {}
+               options.memory / memory_per_byte(options.kind)) {}
 
 TokenizerTrainer::~TokenizerTrainer() = default;
 

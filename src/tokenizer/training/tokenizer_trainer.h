@@ -10,19 +10,19 @@
 
 namespace fovea {
 
-// Trains BPE, WordPiece and Unigram on a text that arrives in parts.
+// Trains a BPE, WordPiece or Unigram tokenizer on a text that arrives in parts.
 class TokenizerTrainer {
  public:
   explicit TokenizerTrainer(const TokenizerTraining& options);
   ~TokenizerTrainer();
 
-  void add(std::string_view text);  // valid UTF-8
-  void end_document();              // the text that follows is another line
+  void add(std::string_view text);  // must be valid UTF-8
+  void end_document();              // the following text begins a new line
 
-  // Returns empty if `progress`, which receives the fraction done, returned false.
+  // Returns an empty result if `progress`, which receives the fraction done, returned false.
   std::optional<Tokenizer> train(const std::function<bool(double)>& progress = nullptr);
 
-  int64_t words() const { return words_; }  // distinct words; known after training
+  int64_t words() const { return words_; }  // number of distinct words, after training
   int64_t forgotten() const { return counter_.forgotten(); }
 
  private:

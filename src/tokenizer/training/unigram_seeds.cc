@@ -8,9 +8,9 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kLongest = 16;  // characters of a piece, as in sentencepiece
+constexpr uint32_t kLongest = 16;  // the most characters in a piece, as in sentencepiece
 
-// A suffix array of the words, in which each suffix ends with its word.
+// A suffix array of the words, in which each suffix ends at the end of its word.
 class Suffixes {
  public:
   explicit Suffixes(const WordCounts& words) : words_(words) {
@@ -26,7 +26,8 @@ class Suffixes {
     sort();
   }
 
-  // Calls on_piece(place, length in characters, occurrences) for each substring.
+  // Calls on_piece(position, length in characters, occurrences) for each substring that occurs in
+  // different contexts, and for each other word that occurs more than once.
   template <class OnPiece>
   void for_each(OnPiece&& on_piece) const {
     struct Open {
@@ -64,7 +65,7 @@ class Suffixes {
 
  private:
   struct Suffix {
-    uint64_t start;  // its first three characters, 21 bits each
+    uint64_t start;  // the first three characters of the suffix, 21 bits each
     uint32_t place;
   };
 
@@ -76,8 +77,8 @@ class Suffixes {
       word_.push_back(index);
       i += character.bytes;
     }
-    // Counts up to one more than the longest, to distinguish a word of that length from a longer
-    // one.
+    // Lengths are at most kLongest + 1, which distinguishes a word of kLongest characters from
+    // longer ones.
     for (size_t place = begin; place < characters_.size(); ++place)
       length_.push_back(
           static_cast<uint8_t>(std::min<size_t>(characters_.size() - place, kLongest + 1)));
@@ -118,10 +119,10 @@ class Suffixes {
   }
 
   const WordCounts& words_;
-  // By place, one per character of the words.
+  // By position: one element per character of the words.
   std::vector<char32_t> characters_;
   std::vector<uint32_t> word_;
-  std::vector<uint8_t> length_;  // characters to the end of the word
+  std::vector<uint8_t> length_;  // characters to the end of the word, limited
   std::vector<bool> starts_;     // whether a word starts here
   std::vector<Suffix> order_;
 };

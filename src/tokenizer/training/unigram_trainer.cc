@@ -15,21 +15,22 @@
 namespace fovea {
 namespace {
 
-// The constants of sentencepiece.
+// The constants of sentencepiece's trainer.
 constexpr size_t kSeeds = 1000000;
 constexpr int kRounds = 2;        // rounds of expectation maximisation between prunings
 constexpr double kShrink = 0.75;  // fraction of the pieces that a pruning keeps
-constexpr double kLeast = 0.5;    // least expected occurrences of a kept piece
-constexpr double kSpare = 1.1;    // pruning ends at this multiple of the wanted pieces
+constexpr double kLeast = 0.5;    // minimum expected number of occurrences of a kept piece
+constexpr double kSpare = 1.1;    // pruning ends at this multiple of the requested number
 
-constexpr double kApart = 1e-4;  // between scores of removed characters
+constexpr double kApart = 1e-4;  // difference between scores of removed characters
 
 constexpr double kGone = -std::numeric_limits<double>::infinity();  // score of a removed piece
 
-// Counts are summed as whole numbers of this unit, so that their order does not matter.
+// Counts are summed as integer multiples of this unit, so that the order of the sum does not
+// matter.
 constexpr double kUnit = 0x1p-20;
 
-// The derivative of the logarithm of the gamma function, by its asymptotic series.
+// Returns the derivative of the logarithm of the gamma function, by its asymptotic series.
 double digamma(double x) {
   double result = 0;
   for (; x < 7; ++x) result -= 1 / x;
@@ -39,7 +40,7 @@ double digamma(double x) {
          127.0 / 30720 * xx4 * xx4;
 }
 
-// The pieces of one pruning, and their scores.
+// The pieces between two prunings, and their scores.
 struct Pieces {
   std::vector<std::string> texts;
   std::vector<double> scores;
@@ -67,14 +68,14 @@ class Lattice {
  public:
   static constexpr int32_t kUnknown = -1;
   struct Edge {
-    uint32_t from, to;  // bytes of the word
+    uint32_t from, to;  // positions of bytes in the word
     int32_t id;
     double score;
-    double weight = 0;  // relative to the best path to its end
+    double weight = 0;  // relative to the best path to the edge's end
   };
 
-  // Excludes the piece `but`.
-  void build(const Pieces& pieces, std::string_view word, int32_t but = kUnknown - 1) {
+  // Omits the piece with the id `excluded`.
+  void build(const Pieces& pieces, std::string_view word, int32_t excluded = kUnknown - 1) {
     edges_.clear();
     for (uint32_t from = 0; from < word.size();) {
       const uint32_t character = from + utf8::first(word.substr(from)).bytes;
@@ -84,7 +85,7 @@ class Lattice {
         node = pieces.trie.step(node, word[to++]);
         if (node == PieceTrie::nowhere) break;
         const int32_t id = pieces.trie.id_at(node);
-        if (id == PieceTrie::absent || id == but) continue;
+        if (id == PieceTrie::absent || id == excluded) continue;
         const double score = pieces.scores[static_cast<size_t>(id)];
         if (score == kGone) continue;
         edges_.push_back({from, to, id, score});
@@ -98,15 +99,15 @@ class Lattice {
 
   double best_score() const { return best_.back().score; }
 
-  // The ids of the best path, from its end.
+  // Returns the ids of the best path, from its end to its beginning.
   void best(std::vector<int32_t>& ids) const {
     ids.clear();
     for (size_t at = best_.size() - 1; at > 0; at = edges_[best_[at].edge].from)
       ids.push_back(edges_[best_[at].edge].id);
   }
 
-  // Calls on_piece(id, probability that the word contains it at this position). Sums over paths are
-  // relative to the best one, so they stay near 1.
+  // Calls on_piece(id, probability) for each edge, with the probability that the word contains the
+  // piece at this position. Sums over paths are relative to the best path, so they stay near 1.
   template <class OnPiece>
   void posteriors(OnPiece&& on_piece) {
     const size_t end = best_.size() - 1;
@@ -141,8 +142,8 @@ class Lattice {
     }
   }
 
-  std::vector<Edge> edges_;  // in the order of their starts
-  std::vector<Best> best_;   // by byte
+  std::vector<Edge> edges_;  // ordered by start
+  std::vector<Best> best_;   // by position of a byte
   std::vector<double> forward_, backward_;
 };
 
@@ -170,7 +171,7 @@ class UnigramTrainer {
  private:
   size_t wanted() const { return static_cast<size_t>(options_.pieces); }
 
-  // The number of paths in longer words exceeds the range of a double.
+  // Splits long words, since their number of paths exceeds the range of a double.
   void cut(std::string_view word, int64_t count) {
     constexpr size_t kPieceBytes = 512;
     while (word.size() > kPieceBytes) {
@@ -195,20 +196,21 @@ class UnigramTrainer {
     pieces_.emplace(std::move(texts), std::move(scores));
   }
 
-  // The number of pieces falls by a constant factor per pruning, so its logarithm falls evenly.
+  // Each pruning reduces the number of pieces by a constant factor, so its logarithm falls
+  // linearly.
   bool report(double first, double left, double enough) const {
     if (!options_.progress) return true;
     const double all = first - math::log(enough);
     return options_.progress(all > 0 ? std::min(1.0, (first - math::log(left)) / all) : 1.0);
   }
 
-  // Sums use(lattice, count, counts of the pieces) over all words, independent of the number of
-  // threads.
+  // Calls use(lattice, count, sums) for each word, which adds to the sums of the pieces. Returns
+  // the total sums, which do not depend on the number of threads.
   template <class Use>
   std::vector<int64_t> sum_over_words(Use&& use) const {
     std::vector<int64_t> sums(pieces_->scores.size());
     std::mutex mutex;
-    constexpr int64_t kGrain = 1024;  // words: well above the cost of a thread
+    constexpr int64_t kGrain = 1024;  // words; their work is well above the cost of a thread
     parallel_for(static_cast<int64_t>(words_.size()), kGrain, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> mine(sums.size());
       Lattice lattice;
@@ -222,7 +224,7 @@ class UnigramTrainer {
     return sums;
   }
 
-  // The expected number of occurrences of each piece, in units of kUnit.
+  // Returns the expected number of occurrences of each piece, in units of kUnit.
   std::vector<int64_t> expected() const {
     return sum_over_words([](Lattice& lattice, int64_t count, std::vector<int64_t>& sums) {
       lattice.posteriors([&](int32_t id, double probability) {
@@ -232,8 +234,8 @@ class UnigramTrainer {
     });
   }
 
-  // Uses digamma instead of the logarithm: a prior for few pieces
-  // (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
+  // Sets the scores from expected counts. Uses digamma instead of the logarithm, which is a prior
+  // for few pieces (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
   void maximise(const std::vector<int64_t>& expected) {
     double sum = 0;
     const auto stays = [&](size_t id) {
@@ -250,8 +252,8 @@ class UnigramTrainer {
     pieces_->set_unknown_score();
   }
 
-  // The pieces that replace a removed piece; empty if there are none, or if the best path for its
-  // text is already another one.
+  // Returns the pieces that replace a removed piece; empty if there are none. `best` becomes false,
+  // and the result is empty, if other pieces are already the best path for its text.
   std::vector<int32_t> alternative(size_t id, Lattice& lattice, bool& best) const {
     std::vector<int32_t> ids;
     best = true;
@@ -272,7 +274,7 @@ class UnigramTrainer {
             if (id != Lattice::kUnknown) sums[static_cast<size_t>(id)] += count;
           }
         });
-    // The loss of likelihood for each piece; infinite for those that must be kept.
+    // The loss of likelihood if a piece is removed; infinite for pieces that must be kept.
     std::vector<double> losses(uses.size(), kGone);
     double sum = 0;
     for (const int64_t count : uses) sum += static_cast<double>(count);
@@ -320,7 +322,7 @@ class UnigramTrainer {
     pieces_.emplace(std::move(texts), std::move(scores));
   }
 
-  // All characters, and the best of the other pieces.
+  // Returns all characters, and the best of the other pieces.
   std::vector<ScoredPiece> finish() const {
     double lowest = pieces_->unknown_score + kUnknownPenalty;
     std::vector<ScoredPiece> chosen, others;

@@ -10,14 +10,15 @@
 namespace fovea {
 namespace {
 
-// Large enough that threads have enough work and merging their tables is cheap; small compared with
-// the memory of training.
+// The bytes of a block: large enough that threads have enough work and merging their tables is
+// cheap, but small compared with the memory of training.
 constexpr size_t kBlock = size_t{32} << 20;
 
-// Ends a line without a line end; not a byte of UTF-8.
+// Ends a line that has no newline in the text; this byte does not occur in UTF-8.
 constexpr char kLineEnd = '\xFF';
 
-// The end of the last line that ends before `end`; if there is none, of the last character.
+// Returns the end of the last line that ends before `end`; if there is none, the end of the last
+// complete character.
 size_t cut_before(std::string_view text, size_t end) {
   constexpr char ends[] = {'\n', kLineEnd};
   const size_t newline = text.substr(0, end).find_last_of(std::string_view(ends, 2));
@@ -126,7 +127,7 @@ void WordCounter::count_block(std::string_view block) {
   });
   for (const WordTable& table : tables) table_.add(table);
   if (table_.characters() <= most_characters_) return;
-  // Down to half, so that the next removal is not needed soon.
+  // Removes words down to half of the limit, so that the next removal is not needed soon.
   for (int64_t rare = 1; table_.characters() > most_characters_ / 2; ++rare) {
     table_.remove_rare(rare);
     forgotten_ = std::max(forgotten_, rare);
@@ -135,8 +136,7 @@ void WordCounter::count_block(std::string_view block) {
 
 void WordCounter::count_lines(std::string_view text, WordTable& table) const {
   const OnWord on_word = [&](std::string_view word) { table.add(word, 1); };
-  size_t newline = 0;  // the next newline; searched once, for any number of other line ends before
-                       // it
+  size_t newline = 0;  // the next newline; not searched again at line ends before it
   for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
     if (newline <= begin) newline = std::min(text.find('\n', begin), text.size() - 1);
     end = newline + 1;

@@ -9,10 +9,10 @@
 
 namespace fovea {
 
-// How often each word occurs; sorted by the words' bytes.
+// The number of occurrences of each word, sorted by the words' bytes.
 using WordCounts = std::vector<std::pair<std::string, int64_t>>;
 
-// A growing table of words: open addressing, with the texts in one block.
+// A growing hash table of words, with open addressing; the texts are in one block.
 class WordTable {
  public:
   WordTable() : slots_(kLeast) {}
@@ -41,31 +41,29 @@ class WordTable {
     return std::string_view(texts_).substr(slot.begin, slot.bytes);
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // their number is a power of two; at most half full
   std::string texts_;
   size_t used_ = 0;
 };
 
 // Counts the words of a text of any length in bounded memory: the text is processed in blocks, and
 // threads share the lines of a block. If there are too many words, the rarest so far are removed,
-// so that counts of rare words may be too low; this depends only on the text.
+// so that counts of rare words may be too low; the result depends only on the text.
 class WordCounter {
  public:
   using OnWord = std::function<void(std::string_view)>;
-  // Calls on_word for each word of a line, including its line end (a line longer than a block is
-  // cut). Several threads call it.
+  // Calls on_word for each word of `line`, which includes its newline; a line longer than a block
+  // is split. Several threads call it.
   using Split = std::function<void(std::string_view line, const OnWord& on_word)>;
 
-  // `most_characters`: the most bytes of distinct words to keep.
+  // `most_characters` is the maximum number of bytes of distinct words to keep.
   WordCounter(Split split, size_t most_characters);
 
-  void add(std::string_view text);  // valid UTF-8
-  void end_line();                  // ends a line that has no line end in the text
+  void add(std::string_view text);  // must be valid UTF-8
+  void end_line();                  // ends a line that has no newline in the text
   WordCounts finish();
-  int64_t forgotten() const {
-    return forgotten_;
-  }  // words with at most this number of occurrences
-     // were removed; or 0
+  // Words with at most this number of occurrences were removed; 0 if none were.
+  int64_t forgotten() const { return forgotten_; }
 
  private:
   void count_block(std::string_view block);

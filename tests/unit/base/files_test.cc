@@ -215,8 +215,8 @@ TEST(WriteFile, ReportsWhyAPathIsInvalid) {
   expect_error(ErrorKind::Failed, {"none/f: cannot be written (open: No such file or directory)"},
                [&] { write_file_atomically(folder / "none/f", "x"); });
   expect_error(ErrorKind::Failed,
-               {"/dev/full: cannot be written (write: No space left on device); expected a place "
-                "with room for 1 bytes"},
+               {"/dev/full: cannot be written (write: No space left on device); expected a "
+                "writable location with 1 bytes free"},
                [&] { write_file_atomically("/dev/full", "x"); });
   EXPECT_NO_THROW(write_file_atomically("/dev/null", "x"));
   EXPECT_TRUE(fs::is_character_file("/dev/null"));

@@ -45,12 +45,12 @@ TEST(Gguf, RefusesTheWrongType) {
   refused([&] { file.integer("array.integers"); }, "is an array of 3 i32 (byte ");
   refused([&] { file.number("scalar.text"); }, "scalar.text is text (byte ");
   refused([&] { file.boolean("scalar.u8"); }, "expected true or false");
-  refused([&] { file.text("scalar.bool"); }, "expected a text");
-  refused([&] { file.texts("array.numbers"); }, "expected an array of texts");
-  refused([&] { file.texts("scalar.text"); }, "expected an array of texts");
+  refused([&] { file.text("scalar.bool"); }, "expected a string");
+  refused([&] { file.texts("array.numbers"); }, "expected an array of strings");
+  refused([&] { file.texts("scalar.text"); }, "expected an array of strings");
   refused([&] { file.numbers("array.integers"); }, "expected an array of f32");
-  refused([&] { file.integers("scalar.u8"); }, "expected an array of whole numbers");
-  refused([&] { file.integers("array.numbers"); }, "expected an array of whole numbers");
+  refused([&] { file.integers("scalar.u8"); }, "expected an array of integers");
+  refused([&] { file.integers("array.numbers"); }, "expected an array of integers");
   refused([&] { file.raw("array.texts"); }, "expected an array of bytes");
 }
 
@@ -116,7 +116,7 @@ TEST_F(HostileGguf, BadHeaderIsRefused) {
   refused("", {"model.gguf: ends within the magic that needs 4 bytes (byte 0)"});
   refused("GGML" + bytes_of(3u), {"does not begin with GGUF (byte 0)"});
   refused(header(0, 0, 1), {"version is 1 (byte 4); expected 2 or 3"}, ErrorKind::Unsupported);
-  refused(header(0, 0, 0x03000000), {"as of a big-endian file"}, ErrorKind::Unsupported);
+  refused(header(0, 0, 0x03000000), {"as in a big-endian file"}, ErrorKind::Unsupported);
   accepted(header(0, 0, 2));
   accepted(header(0, 0));
 }
@@ -136,8 +136,9 @@ TEST_F(HostileGguf, HugeSizesAreRefused) {
   refused(header(0, 1) + text_of(std::string(2000, 'a')),
           {"a key of 2000 bytes that is not a name"});
   const std::string array = header(0, 1) + text_of("a") + bytes_of(9u);
-  refused(array + bytes_of(4u) + bytes_of(uint64_t{1} << 62), {"ends within a with its 46116860"});
-  refused(array + bytes_of(8u) + bytes_of(UINT64_MAX), {"ends within a text that needs 8 bytes"});
+  refused(array + bytes_of(4u) + bytes_of(uint64_t{1} << 62),
+          {"ends within a, an array of 46116860"});
+  refused(array + bytes_of(8u) + bytes_of(UINT64_MAX), {"ends within a string that needs 8 bytes"});
   refused(array + bytes_of(9u) + bytes_of(uint64_t{1}), {"a is an array of arrays"},
           ErrorKind::Unsupported);
   refused(header(1, 0) + tensor("w", UINT64_MAX, 0), {"w has a dimension of 1844674407370955"});
@@ -185,7 +186,7 @@ TEST_F(HostileGguf, BadAlignmentIsRefused) {
   refused(with(24), {"general.alignment is 24; expected a power of two"});
   refused(with(UINT32_MAX), {"general.alignment is 4294967295"});
   refused(padded(header(0, 1) + text_of("general.alignment") + bytes_of(8u) + text_of("32"), 64),
-          {"general.alignment is text (byte ", "expected a whole number"});
+          {"general.alignment is text (byte ", "expected an integer"});
 }
 
 // Any damage is refused, or leaves a file whose values can be read or refused.

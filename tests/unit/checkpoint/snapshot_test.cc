@@ -118,7 +118,7 @@ TEST_F(Snapshots, KeepTheEarlierOneOnAnyFailure) {
         expect_error(
             ErrorKind::Failed,
             {snapshot_path(out_, 2) + ": cannot be written (",
-             std::strerror(n % 2 == 0 ? ENOSPC : EIO), "expected a place with room for 20"},
+             std::strerror(n % 2 == 0 ? ENOSPC : EIO), "expected a writable location with 20"},
             [&] { writer.save(2, contents_at(2)); });
         failed = faulty.failed();
       }

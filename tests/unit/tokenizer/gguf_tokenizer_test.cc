@@ -121,7 +121,7 @@ TEST_F(GgufTokenizer, RefusesInvalidVocabularies) {
   merges.texts("tokenizer.ggml.tokens", {"a"});
   refused(merges, {"tokenizer.ggml.merges is missing"});
   merges.texts("tokenizer.ggml.merges", {"aa"});
-  refused(merges, {"tokenizer.ggml.merges[0] is \"aa\"; expected two tokens and a space"});
+  refused(merges, {"tokenizer.ggml.merges[0] is \"aa\"; expected two tokens separated by a space"});
 }
 
 // Only with the keys that llama.cpp reads.

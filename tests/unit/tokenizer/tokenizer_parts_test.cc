@@ -127,7 +127,7 @@ TEST(TokenizerParts, NameTheDamagedToken) {
       {"/model/vocab/a", -1, bad, "\"a\" has id -1 (model.vocab); expected an id below 5"},
       {"/model/vocab/a", 2147483648, bad, "\"a\" has id 2147483648 (model.vocab)"},
       {"/model/vocab/a", 1, bad, "both have id 1 (model.vocab)"},
-      {"/model/vocab/a", 1.5, bad, "is damaged (model.vocab); expected a text and its id"},
+      {"/model/vocab/a", 1.5, bad, "is damaged (model.vocab); expected a string and its id"},
       {"/model/vocab/a", "x", bad, "is damaged (model.vocab)"},
       {"/model/vocab", json::object(), bad, "(model.vocab)"},
       {"/model/vocab", json::array({json::array({"a", -1.0})}), bad, "(model.vocab)"},

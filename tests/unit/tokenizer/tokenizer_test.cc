@@ -198,7 +198,7 @@ TEST_F(TokenizerFile, NamesTheDamagedPart) {
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"]["a"] = 1; }),
             "\"a\" and \"b\" both have id 1 (model.vocab); expected distinct ids");
   EXPECT_EQ(refused([](auto& file) { file["model"]["vocab"].erase("a"); }),
-            "no token has id 0 (model.vocab); expected ids without holes");
+            "no token has id 0 (model.vocab); expected ids without gaps");
   EXPECT_EQ(refused([](auto& file) { file["model"]["unk_token"] = "[UNK]"; }),
             "\"[UNK]\" is not in the vocabulary (model.unk_token); expected one of its tokens");
 }

@@ -66,7 +66,7 @@ TEST(TranslationTokenizersTest, NameMissingEntries) {
   write_file_atomically(folder / "vocab.json", R"({"</s>": 0, "<unk>": 1, "▁": 2})");
   expect_error(ErrorKind::BadFile, {"vocab.json: lacks", "<pad>", "pad_token"}, open);
   write_file_atomically(folder / "vocab.json", "[]");
-  expect_error(ErrorKind::BadFile, {"vocab.json", "an object of tokens and ids"}, open);
+  expect_error(ErrorKind::BadFile, {"vocab.json", "an object that maps tokens to ids"}, open);
   std::filesystem::remove(folder / "target.spm");
   expect_error(ErrorKind::BadFile, {"target.spm"}, open);
 }
