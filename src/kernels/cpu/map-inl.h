@@ -18,7 +18,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 constexpr int64_t kBlock = 1024;
 
 struct FloatBlock {
-  FloatBlock() {}  // NOLINT: a defaulted one would zero a temporary
+  FloatBlock() {}  // NOLINT: a defaulted constructor would zero a temporary
   float values[kBlock];
 };
 

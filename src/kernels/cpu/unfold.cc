@@ -31,7 +31,7 @@ void unfold_rows(Out y, In x, const Windows& w) {
   });
 }
 
-// Each token collects from the windows that contain it, the last one first.
+// Each token sums the gradients of the windows that contain it, the last window first.
 void fold_rows(Out dx, In dy, const Windows& w) {
   const int64_t width = w.width * w.kernel, count = w.batch * w.tokens;
   parallel_for(count, grain_of({count, width}), [&](int64_t first, int64_t last) HWY_ATTR {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The implementations of cpu::gemm, for cpu::gemm itself and for the tests. Shapes are not empty;
-// see GemmShape for the rest.
+// The implementations of cpu::gemm, which the tests also call. m and n are positive; GemmShape
+// documents the rest.
 
 #include "kernels/kernels.h"
 
