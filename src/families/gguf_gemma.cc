@@ -20,7 +20,7 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   const auto scalar = static_cast<float>(largest ? s.width / a.heads : head_width);
   const float scale = 1 / std::sqrt(scalar);
   if (!io.reading() && std::fabs(a.scale - scale) > 1e-6f * scale)
-    fail(ErrorKind::Unsupported, "attention.scale is {}; GGUF has {} for this model", a.scale,
+    fail(ErrorKind::Unsupported, "attention.scale is {}; GGUF implies {} for this model", a.scale,
          scale);
   a.scale = scale;
 }

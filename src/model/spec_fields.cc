@@ -70,12 +70,12 @@ void visit(PositionSpec& s, SpecVisitor& v, const Place& p) {
   v.boolean(p.at("stored"), p.option("stored-waves"), "the checkpoint stores the sinusoids",
             s.stored);
   visit(s.rotary, v, {p.at("rotary"), p.flag});
-  choose(v, p.at("bias"), p.option("distance-bias"), "bias of the scores by distance", s.bias,
+  choose(v, p.at("bias"), p.option("distance-bias"), "position bias of the scores", s.bias,
          {"none", "alibi", "relative"});
   v.integer(p.at("buckets"), p.option("position-buckets"), "buckets of relative distances",
             s.buckets, 4, 65536);
-  v.integer(p.at("distance"), p.option("position-distance"),
-            "distance from which on all share a bucket", s.distance, 4, kMost);
+  v.integer(p.at("distance"), p.option("position-distance"), "distances from N on share a bucket",
+            s.distance, 4, kMost);
 }
 
 void visit(NormSpec& n, SpecVisitor& v, const Place& p) {
@@ -200,7 +200,7 @@ void visit(HeadSpec& h, SpecVisitor& v) {
 void visit(Spec& s, SpecVisitor& v) {
   v.integer("vocabulary", "--vocabulary", "tokens that the model knows; 0 = the tokenizer's",
             s.vocabulary, 0, kMost);
-  v.integer("source_vocabulary", "--source-vocabulary", "vocabulary of the encoder; 0 = the same",
+  v.integer("source_vocabulary", "--source-vocabulary", "vocabulary of the encoder; 0 = shared",
             s.source_vocabulary, 0, kMost);
   v.integer("context", "--context", "maximum tokens in one sequence", s.context, 1, kMost);
   v.integer("width", "--width", "width of the residual stream", s.width, 1, kMost);

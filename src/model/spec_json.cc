@@ -25,14 +25,14 @@ class Reader : public SpecVisitor {
     const auto* found = find(path);
     if (found == nullptr) return;
     if (!is_whole(*found, least, most)) {
-      refuse(path, *found, fmt::format("a whole number from {} to {}", least, most));
+      refuse(path, *found, fmt::format("an integer from {} to {}", least, most));
     }
     value = found->get<int64_t>();
   }
   void number(Text path, Text, Text, float& value, float least, float most) override {
     const auto* found = find(path);
     if (found == nullptr) return;
-    // Compared as a float, since the double 0.95 is less than the nearest float.
+    // Compared as a float, since the double 0.95 is greater than the nearest float.
     if (!found->is_number() || !(found->get<float>() >= least && found->get<float>() <= most)) {
       refuse(path, *found, fmt::format("a number from {} to {}", least, most));
     }
@@ -45,7 +45,7 @@ class Reader : public SpecVisitor {
     values.clear();
     for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
       if (!is_whole(value, least, most))
-        refuse(path, *found, fmt::format("whole numbers from {} to {}", least, most));
+        refuse(path, *found, fmt::format("integers from {} to {}", least, most));
       values.push_back(value.get<int64_t>());
     }
   }
@@ -134,7 +134,7 @@ class Reader : public SpecVisitor {
 
   const nlohmann::json& json_;
   std::string name_;
-  std::vector<std::string> known_, groups_;  // groups: those that may be absent
+  std::vector<std::string> known_, groups_;  // groups: those that may be missing
 };
 
 class Writer : public SpecVisitor {

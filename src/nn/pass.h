@@ -33,7 +33,7 @@ struct Probe {
       attend_paged = {};
 };
 
-// The rotation angles of queries and keys: cos and sin f32 [T or B*T, R/2]; absent = no rotation.
+// The rotation angles of queries and keys: cos and sin f32 [T or B*T, R/2]; empty = no rotation.
 struct Angles {
   Tensor cosines, sines;
 };
@@ -61,7 +61,7 @@ struct Pass {
   int64_t bias_zero = 0;
   const char* stack = "";  // prefix of a probe's names: "", "encoder_" or "decoder_"
 
-  // The dropout of one place in the model.
+  // Returns the dropout of one place in the model.
   Dropout dropout_at(float probability, uint32_t place) const {
     Dropout here = dropout;
     here.probability = training ? probability : 0;
@@ -71,7 +71,7 @@ struct Pass {
 };
 
 // Places of dropout. In each stack, place 0 is the embedding's, and each layer has three: its
-// attention weights and its two sublayers. The two of cross-attention have a separate range.
+// attention weights and its two sublayers. The two places of cross-attention have a separate range.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
 inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer which) {
   return first_place + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);

@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// cos and sin of position * frequency, rounded at the same places as in Hugging Face; otherwise
-// long texts would differ.
+// cos and sin of position * frequency, rounded in the same steps as in Hugging Face; otherwise the
+// results of long texts would differ.
 struct Turns {
   std::vector<float> cosines, sines;  // [rows, pairs]
 
@@ -34,7 +34,7 @@ struct Turns {
 };
 
 // Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
-// the factor, short ones are kept, and those in between are interpolated.
+// the factor, short waves are kept, and those in between are interpolated.
 float llama3_scaled(const RotarySpec& s, float frequency) {
   const auto original = static_cast<float>(s.original_context);
   const float turns = original * frequency / (2 * std::numbers::pi_v<float>);
@@ -232,7 +232,7 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     Tensor slopes = empty({H, distances});
     for (int64_t h = 0; h < H; ++h) {
       const float slope = alibi_slope(h, H);
-      // If the mask shows both directions, the slope is symmetric.
+      // The bias is symmetric, for masks that show keys in both directions.
       for (int64_t n = 0; n < distances; ++n)
         slopes.data_as<float>()[h * distances + n] =
             -slope * static_cast<float>(std::abs(n - (N - 1)));
