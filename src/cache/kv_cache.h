@@ -58,9 +58,9 @@ class KvCache {
 
   std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention
   std::vector<PagedText> memory_spans(int64_t layer);             // cross-attention
+  bool has_memory(int64_t layer) const;
   // Stores k and v [B, S, G, D] of the encoder's output, for each text; `valid` is
   // Pass::memory_valid.
-  bool has_memory(int64_t layer) const;
   void set_memory(int64_t layer, const Tensor& k, const Tensor& v,
                   const std::vector<Interval>& valid);
   const PagePool::Layout& layout() const { return pool_->layout(); }

@@ -53,7 +53,7 @@ class Config {
   void layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern);
   // Accepts only this value: any other would change the arithmetic. Throws Unsupported for others.
   void only(const char* key, const nlohmann::json& value);
-  // Writes a key for other readers; it has no effect here.
+  // Writes a key for other readers; fovea does not read it.
   void write(const char* key, const nlohmann::ordered_json& value);
 
   // Returns whether the file has the key, even if it is null.

@@ -19,8 +19,7 @@ Names bert_encoder_names(const std::string& prefix);
 
 HeadSpec masked_language_model();
 HeadSpec labels_of_first(ActivationKind activation);  // with an extra layer
-HeadSpec pooled_first();                              // pools the first token through an extra
-                                                      // layer
+HeadSpec pooled_first();                              // the first token, with an extra layer
 HeadSpec labels_of_each();
 HeadSpec answer_span();
 

@@ -45,7 +45,7 @@ bool is_buffer(const Family& family, const std::string& name) {
 }
 
 // Returns the default packed format of a tensor. Two kinds of GGUF blocks convert to our formats
-// without loss; for the other kinds, bf16 is the closest.
+// without loss; the others become bf16.
 WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
   if (stored.type == "Q8_0") return WeightFormat::int8;
   if (stored.type == "Q4_0") return WeightFormat::int4;

@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// The largest model of each generation, recognised by its number of layers, is scaled by width /
-// heads.
+// The scores' scale is 1 / sqrt(head width); for the largest model of each generation, recognised
+// by its number of layers, it is 1 / sqrt(width / heads).
 void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   AttentionSpec& a = s.decoder->attention;
   const int64_t head_width = gguf_head_width(s);
@@ -25,7 +25,7 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   a.scale = scale;
 }
 
-// Every `period`-th layer is global.
+// Reads or writes the windows: every `period`-th layer is global.
 void windows(Config& io, Spec& s, int64_t period) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   StackSpec& d = *s.decoder;

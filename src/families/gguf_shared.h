@@ -17,9 +17,9 @@ Names gguf_fused_attention();
 
 // Reads or writes the sizes and the head, for every architecture.
 void gguf_sizes(Config& io, Spec& s);
-// The shape of LLaMA: RMSNorm, gated SiLU, no biases, rotary positions.
+// Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, no biases, rotary positions.
 void gguf_llama_shape(Config& io, Spec& s);
-// The shape of GPT: LayerNorm, one setting of biases for all layers.
+// Reads or writes the shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);
 // Returns the width of a decoder's head. Throws Unsupported if the number of heads is 0.

@@ -26,7 +26,7 @@ struct LlamaDefaults {
 };
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
 Names llama_names();
-// The names of attention, for families with another kind of feed-forward or norms.
+// The names of attention, for families with different feed-forward layers or norms.
 Names llama_attention_names();
 
 // Reads or writes sliding_window, for all layers: `absent` if the file has no such key; null =

@@ -94,7 +94,7 @@ std::string cap_of_environment() {
   return cap;
 }
 
-// What the environment allows, and the choice of use_isa() and use_kernels().
+// What the environment allows, and what use_isa() and use_kernels() chose.
 class Choice {
  public:
   const std::vector<const Level*>& levels() const { return levels_; }

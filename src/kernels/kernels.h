@@ -181,7 +181,7 @@ struct PagedAttention {
   int64_t bias_stride = 0, bias_zero = 0;
 };
 
-// The attention of one sequence of a ragged batch.
+// Returns the shape of the attention of one sequence of a ragged batch.
 inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& span) {
   return {.batch = 1,
           .queries = span.queries,
@@ -206,8 +206,8 @@ struct AdamW {
   float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
 };
 
-// Keeps LayerNorm's scale finite: the scale is 1 / sqrt(variance + value), or 1 / (sqrt(variance) +
-// value) if `outside` (the root).
+// Keeps LayerNorm's scale finite: the scale is 1 / sqrt(variance + value) or, if `outside`, 1 /
+// (sqrt(variance) + value).
 struct NormEpsilon {
   float value;
   bool outside;
@@ -256,8 +256,8 @@ struct Kernels {
   // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over its blocks
   // in order, then over the units by their tree.
   void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
-  // y = (x - mean) * scale * weight + bias; bias may be null.
-  // mean [R] and scale [R] are kept for the backward and are always float (double in an f64 call).
+  // y = (x - mean) * scale * weight + bias; bias may be null. mean [R] and scale [R] are kept for
+  // the backward pass and are always float (double in an f64 call).
   void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
                      Rows rows) = nullptr;
   void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
@@ -306,7 +306,7 @@ struct Kernels {
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 
   // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
-  // 0 if the target is negative (ignored); lse[R] is for the backward.
+  // 0 if the target is negative (ignored); lse[R] is kept for the backward pass.
   void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                         Rows rows) = nullptr;
   // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], the factor
@@ -327,8 +327,8 @@ struct Kernels {
 const Kernels& reference_kernels();
 const Kernels& cpu_kernels();  // vectors and tiles; f32 and bf16
 
-// The table in use for a dtype: f64 always uses the reference kernels; with FOVEA_ISA=reference all
-// dtypes do.
+// Returns the table in use for a dtype: f64 always uses the reference kernels; with
+// FOVEA_ISA=reference, all dtypes do.
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // for tests; null = the default
 

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Applies the limits of a Spec from a file to one that a program made.
+// Applies the limits of Specs in files to a Spec that a program made.
 class Limits : public SpecVisitor {
  public:
   void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
@@ -139,7 +139,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   check(a.head_width <= 256, "spec: heads are {} wide; expected at most 256", a.head_width);
   check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
         a.kv_heads, a.heads);
-  if (!a.bias) a.key_bias = true;  // without effect then
+  if (!a.bias) a.key_bias = true;  // has no effect then
   if (s.ffn.width == 0) s.ffn.width = 4 * whole.width;
   complete_windows(name, s);
   complete_experts(name, s.ffn, s.layers);

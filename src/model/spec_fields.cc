@@ -3,8 +3,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 24;  // a limit above any axis of a model that fits into
-                                             // memory
+constexpr int64_t kMost = int64_t{1} << 24;  // a limit above any axis of a real model
 constexpr float kAnyFactor = 1e9f;           // limit of thetas, scales and caps
 
 template <class Enum>

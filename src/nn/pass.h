@@ -23,7 +23,7 @@ struct AttentionInputs {
 // Callbacks for inspection. Null by default; without a probe they cost nothing.
 struct Probe {
   std::function<void(const std::string& name, const Tensor& value)> see;
-  // Whether to compute attention weights for this name.
+  // Returns whether to compute attention weights for this name.
   std::function<bool(const std::string& name)> wants_weights = {};
   // Called before the heads are joined; may overwrite `heads`, for example to switch heads off.
   std::function<void(const std::string& name, const AttentionInputs& inputs)> attend = {};
@@ -51,7 +51,7 @@ struct Pass {
   // row the interval that is not padding (empty = all).
   Tensor memory;
   std::vector<Interval> memory_valid;
-  // Collects the losses that layers add to the model's; may be null.
+  // Collects the losses that layers add to the model's loss; may be null.
   std::vector<Tensor>* side_losses = nullptr;
 
   // Set by the stack for its layers.

@@ -61,7 +61,7 @@ float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t tu
 }
 
 // The base grows with the text once the text is longer than the original context, so that the
-// slowest pair turns as far as it did there ("NTK-aware"; Peng et al. 2023, 3.3).
+// slowest pair turns as far as over the original context ("NTK-aware"; Peng et al. 2023, 3.3).
 float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
   const auto original = static_cast<float>(s.original_context);
   const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
@@ -177,8 +177,8 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
   const Tensor places = indices(x, positions);
   if (table.present()) return add(x, embedding(places, table.value));
-  // Only the rows that are read: a table of the whole context would be computed again for each
-  // token.
+  // Computes only the rows that are needed: a table of the entire context would be computed again
+  // for each token.
   int32_t* place = places.data_as<int32_t>();
   const auto [least, most] = std::minmax_element(place, place + places.size());
   const int32_t lowest = *least;

@@ -151,9 +151,8 @@ Tensor patches(const Tensor& image, int64_t size);
 //   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), places, weights)
 
 // Chooses the k largest logits of each row [R, E]. weights f32 (f64 for f64) [R, k]: the softmax
-// over all experts, or with `normalise` over the chosen ones (the former divided by their sum).
-// experts i32 [R, k], by descending logit; of equal logits, the lower expert comes first
-// (torch.topk leaves their order open).
+// over all experts, or with `normalise` over the chosen ones. experts i32 [R, k], by descending
+// logit; of equal logits, the lower expert comes first (torch.topk does not define their order).
 struct Routing {
   Tensor weights, experts;
 };

@@ -10,7 +10,7 @@ inline DType working_type(const Tensor& x) {
   return x.dtype() == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Returns room for one number per row that the forward pass keeps for the backward pass.
+// Allocates one number per row, which the forward pass keeps for the backward pass.
 inline Tensor statistics(const Tensor& x, Rows rows) {
   return empty({rows.count}, working_type(x));
 }

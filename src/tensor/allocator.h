@@ -38,7 +38,7 @@ class Allocator {
  public:
   static Allocator& all();  // never destroyed: tensors may outlive main
 
-  // Sets `bytes` to the block's actual size. Throws OutOfMemory.
+  // Allocates at least `bytes` and sets `bytes` to the block's actual size. Throws OutOfMemory.
   void* allocate(size_t& bytes);
   void free(void* block, size_t bytes);
   MemoryUse use();

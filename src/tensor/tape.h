@@ -41,7 +41,7 @@ class Gradients {
 using Backward = std::function<void(const Tensor& dy, Gradients& d)>;
 
 // Records how dy becomes the gradients of `inputs`. Returns y, which wants a gradient if one of the
-// inputs does and recording is on. A backward must capture its inputs as `Saved`, or capture only
+// inputs does and recording is on. `backward` must capture its inputs as `Saved`, or capture only
 // values computed from them.
 Tensor record(Tensor y, const std::vector<Tensor>& inputs, Backward backward);
 
@@ -70,8 +70,7 @@ void backward(const Tensor& loss, float factor = 1.0f);
 class PassGradients {
  public:
   void backward(const Tensor& loss, int64_t pass);  // passes must ascend
-  void finish();                                    // moves the sums to where gradient() returns
-                                                    // them
+  void finish();                                    // moves the sums to the leaves' gradients
 
  private:
   friend class Gradients;

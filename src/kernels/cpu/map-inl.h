@@ -1,4 +1,4 @@
-// Elementwise kernels: one vector function over whole arrays, in blocks, on all threads.
+// Elementwise kernels: one vector function over entire arrays, in blocks, on all threads.
 
 #if defined(FOVEA_KERNELS_CPU_MAP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_MAP_INL_H_

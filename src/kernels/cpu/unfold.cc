@@ -39,8 +39,7 @@ void fold_rows(Out dx, In dy, const Windows& w) {
     for (int64_t row = first; row < last; ++row) {
       std::fill(sum.begin(), sum.end(), 0.0f);
       for (int64_t j = 0; j < w.kernel; ++j) {
-        const int64_t begin = row % w.tokens + w.padding - j;  // start of the window, including
-                                                               // padding
+        const int64_t begin = row % w.tokens + w.padding - j;  // start of the window, with padding
         if (begin < 0 || begin % w.stride != 0 || begin / w.stride >= w.count) continue;
         const int64_t from = (row / w.tokens * w.count + begin / w.stride) * width;
         const float* values = widened(dy, from, width, window.data());

@@ -58,8 +58,7 @@ struct Buffers {
   float* q;         // [rows of the walk, padded], times scale / ln 2
   float* dy;        // [rows of the walk, padded]
   float* dq;        // [rows of the walk, padded]; empty if not requested
-  float* log_sums;  // [rows of the walk], to base 2; +inf if a row sees no key, so its weights are
-                    // 0
+  float* log_sums;  // [rows of the walk], to base 2; +inf (weights of 0) if no key is seen
   float* deltas;    // [rows of the walk]
   float* weights;   // [kRows, kTile]; first holds the scores
   float* dscores;   // [kRows, kTile]; first holds dw

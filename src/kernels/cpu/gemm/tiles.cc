@@ -104,7 +104,7 @@ class TileShare {
     return reinterpret_cast<char*>(scratch(use, bytes / 4));
   }
 
-  // [tile of 16 columns][step][16 pairs][16 columns][2]
+  // Packs B as [tile of 16 columns][step][16 pairs][16 columns][2].
   void pack_b(const std::vector<Segment>& block, Range columns, char* to) {
     const auto* b = static_cast<const bf16*>(p_.b.data);
     for (int64_t column = columns.begin; column < columns.end; column += kTileSide) {
@@ -169,7 +169,8 @@ class TileShare {
     }
   }
 
-  // Packs from [k, rows]: makes pairs along k as for B, then transposes the words within each tile.
+  // Packs `from` [k, rows]: makes pairs along k as for B, then transposes the words within each
+  // tile.
   void pack_transposed_tiles(const bf16* from, int64_t k, int64_t rows, char* to) {
     alignas(64) float pairs[kTileBytes / 4];
     for (int64_t begin = 0; begin < k; begin += kTileDepth, to += kTileBytes) {

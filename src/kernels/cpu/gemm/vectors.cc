@@ -25,7 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 namespace {
 
-// In words. One panel of B, kTileColumns x kBlockK (36 KB), stays in an L1 of 48 KB while all rows
+// In words: one panel of B, kTileColumns x kBlockK (36 KB), stays in an L1 of 48 KB while all rows
 // of A are processed.
 constexpr int64_t kBlockK = 192;
 // If k is summed by units, the sums of a tile's units stay in L1, and a panel of B in L2.
@@ -117,7 +117,7 @@ class Block {
     std::fill(to + columns_.size(), to + round_up(columns_.size(), kLanes), 0.0f);
   }
 
-  // Packs the columns [columns) of B for a block of k into one panel [word][width].
+  // Packs `columns` of B for a block of k into one panel [word][width].
   void pack_panel(const std::vector<Segment>& block, Range columns, float* panel) {
     const int64_t width = round_up(columns.size(), kLanes);
     with_words<kPairs>(p_.b, [&](auto kind, const auto* data) HWY_ATTR {
@@ -214,8 +214,8 @@ class Block {
   // them unrounded.
   void multiply(const Segment& segment, const BlockA& a, Range rows, Range columns,
                 const float* panel) {
-    // c can hold the sums if it consists of complete vectors and, with c.add, receives all sums at
-    // once.
+    // c can hold the sums if the tile consists of complete vectors; with c.add, it must receive all
+    // sums at once.
     const bool adds = p_.c.add && segment.first && segment.last;
     const bool in_place =
         p_.c.dtype == DType::f32 && (!p_.c.add || adds) && columns.size() % kLanes == 0;

@@ -46,7 +46,7 @@ struct PackedJob {
   }
 };
 
-// cpu::packed_linear with a given kind of bf16 products.
+// Like cpu::packed_linear, with a given kind of bf16 products.
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows);
 

@@ -349,8 +349,7 @@ int most_rows_of(Bf16Products how, WeightFormat format) {
 
 void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products, In x,
                       int64_t rows) {
-  const PackedMatrix& weight = products.front().weight;  // all have the same format, width and
-                                                         // group
+  const PackedMatrix& weight = products.front().weight;  // all share format, width and group
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;

@@ -106,8 +106,7 @@ struct QuantizedTiles : WholeTiles {
     const Bytes bytes;
     const hn::Repartition<uint16_t, Floats> pairs;
     constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // lines per 32 numbers; a group has 32 or 64
-    const int64_t upper = group / 2 * kRows;         // distance between a byte's lower and upper
-                                                     // number
+    const int64_t upper = group / 2 * kRows;         // distance from lower to upper numbers
     for (int64_t rest = group; rest > 0; rest -= 32) {
 #pragma GCC unroll 8
       for (int line = 0; line < kLines; ++line) {
@@ -200,8 +199,8 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
   Vector part[kVectors];
-  // Magnitudes compare like their bits, with infinity and NaN last. A number that is not finite has
-  // no integer; the scale, which multiplies the entire group, propagates it.
+  // Magnitudes compare like their bits, with infinity and NaN last. Infinity and NaN have no
+  // integer; the scale, which multiplies the entire group, propagates them.
   WholeVector largest = hn::Zero(Wholes());
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
