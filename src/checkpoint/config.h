@@ -31,12 +31,12 @@ class Config {
   void operator()(const char* key, float& field, float absent, float most = 1);
   void operator()(const char* key, bool& field, bool absent);
   void operator()(const char* key, ActivationKind& field, const char* absent);
-  // A list of integers; empty if the key is missing.
+  // Reads or writes a list of integers; empty if the key is missing.
   void operator()(const char* key, std::vector<int64_t>& field);
-  // pad_token_id, in families where transformers gives the embedding a padding row.
+  // Reads or writes pad_token_id, in families where transformers gives the embedding a padding row.
   void padding(Spec& spec, int64_t absent = -1);
   void spec(const char* key, Spec& field);  // a complete Spec, in the form of spec.json
-  // max_position_embeddings, and rotary positions in both spellings: rope_theta,
+  // Reads or writes max_position_embeddings, and rotary positions in both spellings: rope_theta,
   // partial_rotary_factor and rope_scaling at the root (before transformers 5), or all in
   // rope_parameters. With by_layer_type, rope_parameters has one entry for full_attention and one
   // for sliding_attention. The initial values of share and local_theta in the field are the

@@ -14,8 +14,8 @@ struct Architecture {
 // A two-way table between a kind of Hugging Face directory and a Spec.
 struct Family {
   const char* model_type;
-  // The first is the language model, or the family's main use. Its head is set before `config`
-  // runs; `config` may change it.
+  // The first is the language model, or the class for the family's main use. Its head is set before
+  // `config` runs; `config` may change it.
   std::vector<Architecture> architectures;
   void (*config)(Config& io, Spec& spec);
   Names names;

@@ -44,7 +44,8 @@ Alternatives items_of(const std::string& group) {
   return items;
 }
 
-// A pair of names without groups; it has several names of ours if the file's tensor is fused.
+// The file's name and ours, without groups; there are several of ours if the file's tensor is
+// fused.
 struct Expanded {
   std::string theirs;
   std::vector<std::string> ours;

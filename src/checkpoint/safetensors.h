@@ -22,7 +22,7 @@ namespace fovea {
 // The tensors of one file, or of all shards of a model.
 class SafeTensors : public TensorSource {
  public:
-  // Mapped tensors are read-only memory. They keep the mapping alive.
+  // Mapped tensors are read-only memory and keep the mapping alive.
   explicit SafeTensors(const std::string& path, Links links = Links::follow);
 
   // Opens model.safetensors of a folder, the shards that its model.safetensors.index.json lists, or

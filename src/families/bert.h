@@ -1,7 +1,7 @@
 #pragma once
 
-// The shared parts of families like BERT: an encoder with norms on the sums, learned positions, and
-// a head with an extra layer.
+// The shared parts of families like BERT: an encoder with norms after the residual sums, learned
+// positions, and a head with an extra layer.
 
 #include "families/shared.h"
 

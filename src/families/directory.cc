@@ -422,7 +422,7 @@ std::string config_json(const Transformer& model, const Origin& origin,
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
     return pretty(written);
   }
-  // Always written: the defaults of transformers belong to the original vocabulary.
+  // Always written, because the defaults of transformers belong to the original vocabulary.
   const nlohmann::ordered_json none;
   const auto first = first_id(spec, origin, end_id);
   written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;

@@ -39,7 +39,7 @@ bool has_avx2() { return true; }  // the baseline
 struct Level {
   const char* name;
   bool (*has)();     // whether the CPU and the operating system support it
-  bool (*agrees)();  // whether its bf16 products equal their model; null = it has none
+  bool (*agrees)();  // whether its bf16 products equal their model; null = no such products
   int64_t targets;   // Highway's targets: the widest vectors that the kernels may use
   Bf16Products bf16;
 };

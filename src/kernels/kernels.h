@@ -253,8 +253,8 @@ struct Kernels {
   // y (+)= drop(x); also its own backward
   void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
-  // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over its blocks
-  // in order, then over the units by their tree.
+  // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over the unit's
+  // blocks in order, then over the units by their tree.
   void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
   // y = (x - mean) * scale * weight + bias; bias may be null. mean [R] and scale [R] are kept for
   // the backward pass and are always float (double in an f64 call).

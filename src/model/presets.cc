@@ -226,7 +226,7 @@ Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   return s;
 }
 
-// The functions above with their default arguments.
+// Wraps the functions that take more than a size, for the table below.
 Spec original_base(const Size& size) { return original(size, 0.1f); }
 Spec original_big(const Size& size) { return original(size, 0.3f); }
 Spec translate(const Size& size) { return translator(size, 0.3f); }

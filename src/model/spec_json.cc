@@ -76,7 +76,7 @@ class Reader : public SpecVisitor {
     value = static_cast<int>(at - names.begin());
   }
 
-  // A file that names one stack has only that one; a file that names none has the default.
+  // A file that contains one stack has only that stack; a file without stacks has the default ones.
   void group(Text path, Text, Text, bool& present) override {
     groups_.push_back(path);
     if (json_.is_object() && json_.contains(path))

@@ -3,8 +3,8 @@
 // caches.
 //
 // The order of sums: k is taken in steps of 32 from the beginning of each unit, the last step
-// padded with zeros; a step adds (chain of its 16 even products + chain of its 16 odd ones) to the
-// running sum. Shapes, threads and blocks do not affect this order.
+// padded with zeros; a step adds (chain of its 16 products of even k + chain of its 16 products of
+// odd k) to the running sum. Shapes, threads and blocks do not affect this order.
 
 #include <cmath>
 
