@@ -26,8 +26,8 @@ struct CachedText {
 };
 
 // The texts of one pass: the pass's rows are the new tokens of the first text, then those of the
-// second, and so on. Attention appends their keys and values to those of each text and reads all of
-// them.
+// second, and so on. Attention appends the keys and values of these tokens to their texts, and
+// reads all keys and values.
 class KvCache {
  public:
   struct Member {
@@ -58,8 +58,9 @@ class KvCache {
 
   std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention
   std::vector<PagedText> memory_spans(int64_t layer);             // cross-attention
-  // Stores k and v [B, S, G, D] of the encoder's output, for each text; `valid` as in Pass.
   bool has_memory(int64_t layer) const;
+  // Stores k and v [B, S, G, D] of the encoder's output, for each text; `valid` is
+  // Pass::memory_valid.
   void set_memory(int64_t layer, const Tensor& k, const Tensor& v,
                   const std::vector<Interval>& valid);
   const PagePool::Layout& layout() const { return pool_->layout(); }
@@ -80,7 +81,7 @@ class KvCache {
 bool make_room(PagePool& pool, CachedText& text, int64_t length);
 // Releases the pages after the first `length` tokens.
 void shorten(PagePool& pool, CachedText& text, int64_t length);
-// A copy of the text that shares its pages.
+// Returns a copy of the text that shares its pages.
 CachedText forked(PagePool& pool, const CachedText& text);
 
 }  // namespace fovea

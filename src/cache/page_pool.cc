@@ -9,7 +9,7 @@ PagePool::PagePool(const Layout& layout, int64_t pages)
       plane_bytes_(layout.of_layer().page_bytes()),
       memory_(empty({pages, 2 * layout.layers, plane_bytes_}, DType::u8)),
       users_(static_cast<size_t>(pages)) {
-  // The lowest pages are taken first, so that the used memory of a rarely full pool stays small.
+  // The lowest pages are taken first, so that a pool that is rarely full uses little memory.
   for (int64_t page = pages; page-- > 0;) free_.push_back(static_cast<int32_t>(page));
 }
 

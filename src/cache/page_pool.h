@@ -9,8 +9,8 @@
 namespace fovea {
 
 // Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens for every
-// layer of a decoder, in the layout of kernels/kv_page.h, and may have several users: texts that
-// begin alike. Pages that were never written take no memory.
+// layer of a decoder, in the layout of kernels/kv_page.h, and may have several users: texts with a
+// common prefix. Pages that were never written take no memory.
 class PagePool {
  public:
   struct Layout {

@@ -8,16 +8,16 @@
 
 namespace fovea {
 
-// Full pages of earlier texts, shared with texts that begin alike. A page is found by the pages
-// before it and its tokens, never by a hash alone.
+// Full pages of earlier texts, shared with texts that have the same prefix. A page is found by its
+// tokens and the pages before it, never by a hash alone.
 class PrefixCache {
  public:
   explicit PrefixCache(PagePool& pool) : pool_(pool) {}
 
-  // Gives a text without pages the pages of the longest known prefix of ids. The last token is
-  // excluded, because its output must be computed.
+  // Gives `text`, which has no pages, the pages of the longest known prefix of `ids`. The last
+  // token is excluded, because its output must be computed.
   void begin(CachedText& text, const std::vector<int32_t>& ids);
-  // Stores the full pages of a text that holds ids.
+  // Stores the full pages of `text`, whose tokens are `ids`.
   void keep(const CachedText& text, const std::vector<int32_t>& ids);
   // Removes the least recently used page that has no other user; returns false if there is none.
   bool evict();
@@ -25,7 +25,7 @@ class PrefixCache {
 
  private:
   struct Key {
-    uint64_t before;  // the id of the previous entry; 0 = this is the first
+    uint64_t before;  // the number of the previous entry; 0 = none
     std::vector<int32_t> tokens;
     auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Transformers' names for an activation; the first name of each is the one written.
+// The names that transformers uses for an activation; the first name of each is the one written.
 struct ActivationName {
   const char* name;
   ActivationKind kind;
@@ -111,9 +111,9 @@ void Config::operator()(const char* key, int64_t& field) {
   if (!reading_) return write(key, field);
   const auto* value = find(key);
   if (value == nullptr)
-    fail(ErrorKind::BadFile, "{}: {} is missing; expected a whole number", name_, key);
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected an integer", name_, key);
   if (!value->is_number_integer() || *value < 1 || *value > kMost) {
-    refuse(key, *value, fmt::format("a whole number from 1 to {}", kMost));
+    refuse(key, *value, fmt::format("an integer from 1 to {}", kMost));
   }
   field = value->get<int64_t>();
 }
@@ -146,10 +146,10 @@ void Config::operator()(const char* key, std::vector<int64_t>& field) {
   field.clear();
   const auto* value = find(key);
   if (value == nullptr) return;
-  if (!value->is_array()) refuse(key, *value, "a list of whole numbers");
+  if (!value->is_array()) refuse(key, *value, "a list of integers");
   for (const auto& item : *value) {
     if (!item.is_number_integer() || item.get<int64_t>() < 0 || item > kMost)
-      refuse(key, *value, fmt::format("whole numbers from 0 to {}", kMost));
+      refuse(key, *value, fmt::format("integers from 0 to {}", kMost));
     field.push_back(item.get<int64_t>());
   }
 }

@@ -12,36 +12,35 @@
 
 namespace fovea {
 
-// A config.json in one direction. A family's function names each key once with its field, and the
-// same lines either read a file into a Spec or write a Spec into a file. A key without default is
-// mandatory. Errors (BadFile, Unsupported) name file and key.
+// Reads or writes a config.json. A family's function names each key once with its field, and the
+// same lines either read a file into a Spec or write a Spec into a file. A key without a default is
+// mandatory. Errors (BadFile, Unsupported) name the file and the key.
 class Config {
  public:
   // Reads from `json`; `name` is the file's name, for errors.
   Config(const nlohmann::json& json, std::string name);
-  // Writes.
+  // Writes a new config.json.
   Config() = default;
 
   bool reading() const { return reading_; }
   const std::string& name() const { return name_; }  // name of the file
 
   void operator()(const char* key, int64_t& field);
-  // A null in the file counts as absent.
+  // `absent` is the value of a key that is missing or null in the file.
   void operator()(const char* key, int64_t& field, int64_t absent);
   void operator()(const char* key, float& field, float absent, float most = 1);
   void operator()(const char* key, bool& field, bool absent);
   void operator()(const char* key, ActivationKind& field, const char* absent);
-  // A list of whole numbers; absent = empty.
+  // Reads or writes a list of integers; empty if the key is missing.
   void operator()(const char* key, std::vector<int64_t>& field);
-  // pad_token_id, in families where transformers gives the embedding a padding row.
+  // Reads or writes pad_token_id, in families where transformers gives the embedding a padding row.
   void padding(Spec& spec, int64_t absent = -1);
-  void spec(const char* key, Spec& field);  // a whole Spec, in the form of spec.json
-  // max_position_embeddings, and rotary positions in both spellings: rope_theta,
+  void spec(const char* key, Spec& field);  // a complete Spec, in the form of spec.json
+  // Reads or writes max_position_embeddings, and rotary positions in both spellings: rope_theta,
   // partial_rotary_factor and rope_scaling at the root (before transformers 5), or all in
-  // rope_parameters. By layer type there may be one of these for full_attention and one for
-  // sliding_attention (or, in an old spelling, the default in field.local_theta). The initial
-  // values of share and local_theta in the field are the family's defaults. Throws for an unknown
-  // scaling.
+  // rope_parameters. With by_layer_type, rope_parameters has one entry for full_attention and one
+  // for sliding_attention. The initial values of share and local_theta in the field are the
+  // family's defaults; the old spelling does not change local_theta. Throws for an unknown scaling.
   struct RopeDefaults {
     int64_t context = 2048;
     float theta = 10000;
@@ -49,17 +48,17 @@ class Config {
     int64_t original_context = 0;  // for longrope, if the file has it elsewhere
   };
   void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
-  // Which layers have a window of `window` keys: layer_types, or the family's pattern if the file
-  // has no layer_types.
+  // Reads or writes which layers have a window of `window` keys: layer_types, or the family's
+  // pattern if the file has no layer_types.
   void layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern);
   // Accepts only this value: any other would change the arithmetic. Throws Unsupported for others.
   void only(const char* key, const nlohmann::json& value);
-  // Writes a key for other readers; it has no effect here.
+  // Writes a key for other readers; fovea does not read it.
   void write(const char* key, const nlohmann::ordered_json& value);
 
-  // Whether the file has the key, even if it is null.
+  // Returns whether the file has the key, even if it is null.
   bool says(const char* key) const { return reading_ && json_->contains(key); }
-  // The value of a key; null if it is absent, and when writing.
+  // Returns the value of a key; null if it is missing, and when writing.
   nlohmann::json value(const char* key);
 
   // Call it after a family's function: throws if the file has a key that the function did not read
@@ -67,7 +66,7 @@ class Config {
   void refuse_unknown(std::initializer_list<const char*> harmless) const;
 
   const nlohmann::ordered_json& written() const { return written_; }
-  // The keys that were not read and do not affect the arithmetic, to be written again.
+  // Returns the keys that were not read and do not affect the arithmetic, to be written again.
   nlohmann::ordered_json carried() const;
 
  private:

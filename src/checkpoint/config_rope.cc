@@ -1,4 +1,4 @@
-// Rotary positions and windows in config.json, in the spelling of transformers before and since
+// Rotary positions and windows in config.json, in the spellings of transformers before and since
 // version 5.
 
 #include <algorithm>
@@ -164,8 +164,8 @@ void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
       rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local, share).theta;
 }
 
-// If the base grows with the text, the file contains the original context, and the model's context
-// is that times the factor.
+// With dynamic scaling, max_position_embeddings is the original context, and the model's context is
+// the original context times the factor.
 void Config::rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults) {
   constexpr const char* kContext = "max_position_embeddings";
   if (!reading_) {

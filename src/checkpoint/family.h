@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-// A class of transformers and the head that it has.
+// A class of the transformers library and the head that it has.
 struct Architecture {
   std::string name;
   HeadSpec head;
@@ -14,8 +14,8 @@ struct Architecture {
 // A two-way table between a kind of Hugging Face directory and a Spec.
 struct Family {
   const char* model_type;
-  // The first is the language model, or the family's main use. Its head is set before `config`
-  // runs, which may refine it.
+  // The first is the language model, or the class for the family's main use. Its head is set before
+  // `config` runs; `config` may change it.
   std::vector<Architecture> architectures;
   void (*config)(Config& io, Spec& spec);
   Names names;
@@ -28,8 +28,8 @@ struct Family {
   bool reports_unnormed = false;
 };
 
-// The file's tensors for a model of this family, by `names`, or by names_in_memory if those have a
-// rule for a parameter. A model without a head is stored without the prefix.
+// Returns the file's tensors for a model of this family, named by `names`; with `in_memory`, the
+// rules of names_in_memory take precedence. A model without a head is stored without the prefix.
 inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& model,
                                             bool in_memory = false) {
   Names names = in_memory ? family.names_in_memory : Names();

@@ -21,8 +21,8 @@ float half_at(Bytes block, size_t place) {
   return widen_half(bits);
 }
 
-// Blocks of 32: the low 4 bits of an element. The first 16 elements use the lower halves of the
-// bytes.
+// Returns the low 4 bits of element i in a block of 32. The first 16 elements use the lower halves
+// of the bytes, the others the upper halves.
 int low_bits(Bytes quants, int i) { return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4; }
 
 int fifth_bit(Bytes bits, int i) { return (bits[i / 8] >> (i % 8) & 1) << 4; }
@@ -56,8 +56,8 @@ void q8_0(Bytes b, float* y) {
 }
 
 // Blocks of 256, eight groups of 32. The 6-bit scales and minimums are in twelve bytes. Groups 0-3:
-// the low six bits of bytes 0-3 and 4-7. Groups 4-7: the low four bits in bytes 8-11, the high two
-// bits above those of the other groups.
+// the low six bits of bytes 0-3 (scales) and 4-7 (minimums). Groups 4-7: the low four bits are in
+// bytes 8-11, the high two bits in the top bits of bytes 0-7.
 struct Group {
   float scale, minimum;
 };
@@ -75,7 +75,7 @@ Group group_of(Bytes b, int group) {
   return {half_at(b, 0) * static_cast<float>(scale), half_at(b, 2) * static_cast<float>(minimum)};
 }
 
-// Two groups share 32 bytes; the first uses the lower halves.
+// Returns element i of a group. Two groups share 32 bytes; the first uses the lower halves.
 int group_quant(Bytes quants, int group, int i) {
   return quants[group / 2 * 32 + i] >> (group % 2 * 4) & 15;
 }
@@ -98,8 +98,8 @@ void q5_k(Bytes b, float* y) {
   }
 }
 
-// Every four groups of 32 elements share 64 bytes of low bits and 32 of high bits; a scale per 16
-// elements.
+// Every four groups of 32 elements share 64 bytes of low bits and 32 bytes of high bits; there is a
+// scale per 16 elements.
 void q6_k(Bytes b, float* y) {
   const float whole = half_at(b, 208);
   for (int i = 0; i < 256; ++i) {
@@ -145,7 +145,8 @@ void put_half(float value, char* to) {
   std::memcpy(to, &half, sizeof half);
 }
 
-// The scale is the element of largest magnitude divided by -8, so that it becomes exactly -8.
+// The scale is the element of largest magnitude divided by -8, so that this element becomes exactly
+// -8.
 void encode_q4_0(const float* x, char* to) {
   float most = 0;
   for (int i = 0; i < 32; ++i)

@@ -11,12 +11,13 @@ namespace {
 
 using Alternatives = std::vector<std::string>;
 
-// Whether the pattern has the placeholder of a layer ({i}) or an expert ({e}) at `at`.
+// Returns whether the pattern has a placeholder for a layer ({i}) or an expert ({e}) at `at`.
 bool is_number_place(const std::string& pattern, size_t at) {
   return pattern.compare(at, 3, "{i}") == 0 || pattern.compare(at, 3, "{e}") == 0;
 }
 
-// "a.{x,y}.b" -> {"a.", "{x,y}", ".b"}; {i} and {e} stay part of the text around them.
+// Splits a pattern: "a.{x,y}.b" -> {"a.", "{x,y}", ".b"}; {i} and {e} stay part of the text around
+// them.
 std::vector<std::string> pieces_of(const std::string& pattern) {
   std::vector<std::string> pieces(1);
   for (size_t at = 0; at < pattern.size();) {
@@ -43,7 +44,8 @@ Alternatives items_of(const std::string& group) {
   return items;
 }
 
-// A pair of names without groups; several names of ours if the file's tensor is fused.
+// The file's name and ours, without groups; there are several of ours if the file's tensor is
+// fused.
 struct Expanded {
   std::string theirs;
   std::vector<std::string> ours;
@@ -78,7 +80,7 @@ std::vector<Expanded> expand(const NameRule& rule) {
   return all;
 }
 
-// The numbers for which `pattern` becomes `name`, in the order i, e.
+// The numbers in place of {i} and {e}, as digits; empty if the pattern lacks the placeholder.
 struct Numbers {
   std::string layer, expert;
 };
@@ -116,7 +118,8 @@ Tensor transpose(const Tensor& x) {  // [R, C] -> [C, R]
   return y;
 }
 
-// The rows of fused parts in the file's order: for each head, part by part.
+// Calls move(part, row, row in the file) for fused parts in the file's order: for each head, part
+// by part.
 template <class Move>
 void each_head(const std::vector<int64_t>& rows, int64_t group, Move&& move) {
   int64_t in_file = 0;

@@ -47,19 +47,20 @@ struct FileTensor {
                       // number of experts
 };
 
-// The file's tensors for a model's parameters, by the rules. Throws Internal if a parameter has no
-// rule.
+// Returns the file's tensors for a model's parameters, by the rules. Throws Internal if a parameter
+// has no rule.
 std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 
-// Makes the file's tensor from its parts' values: fused and transposed according to the rule.
+// Makes the file's tensor from the values of its parts: fused and transposed according to the rule.
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
-// The inverse: the parts, in f32, of these shapes. A tensor that needs no change is not copied.
-// With `keep_dtype` they keep the file's dtype; not for a transposed tensor.
+// The inverse of to_file(): returns the parts, in f32, of these shapes. A tensor that needs no
+// change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed tensors do
+// not support this.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);
 
-// The shape in the file for parts of these shapes.
+// Returns the shape in the file for parts of these shapes.
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);
 
 }  // namespace fovea

@@ -8,13 +8,13 @@ namespace {
 
 constexpr const char* kKey = "quantization_config";
 
-// The tensor with the outputs as the first axis.
+// Returns the tensor with the outputs as the first axis.
 FileTensor untransposed(FileTensor tensor) {
   if (tensor.stored == Stored::transposed) tensor.stored = Stored::plain;
   return tensor;
 }
 
-// Replaces the width of each shape.
+// Replaces the last extent of each shape.
 std::vector<Shape> with_width(std::vector<Shape> shapes, int64_t width) {
   for (Shape& shape : shapes) shape.back() = width;
   return shapes;

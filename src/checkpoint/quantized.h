@@ -1,8 +1,8 @@
 #pragma once
 
 // Quantised weights in safetensors: a matrix [N, K] is I8 [N, K], or U8 [N, K/2] with two weights
-// per byte (packed.h), under its usual name; NAME_scale is F16 [N, K/group]. The outputs are the
-// first axis, even where the family transposes. config.json has "quantization_config":
+// per byte (see kernels/packed.h), under its usual name; NAME_scale is F16 [N, K/group]. The
+// outputs are the first axis, even if the family transposes. config.json has "quantization_config":
 // {"quant_method": "fovea", "bits": 8 or 4, "group_size": 32 or 64}.
 
 #include <nlohmann/json.hpp>
@@ -23,25 +23,24 @@ struct Quantization {
 std::optional<Quantization> take_quantization(nlohmann::json& config, const std::string& path);
 nlohmann::ordered_json quantization_json(const Quantization& quantization);
 
-// Throws BadFile if an element is not finite: whole numbers with a scale cannot represent NaN, and
-// one infinite element would change its whole group. `model` is the model of the tensor, for
-// errors.
+// Throws BadFile if an element is not finite: integers with a scale cannot represent NaN, and one
+// infinite element would change its entire group. `model` is the model of the tensor, for errors.
 void check_quantizable(const std::string& model, const std::string& name, const Tensor& values);
 
 std::string scale_name(const std::string& tensor);
 
-// The parts of a tensor, of these shapes. `stored` is its I8 or U8 tensor. Throws BadFile naming
-// `folder` if the tensor does not fit the shapes, or its scales are missing or do not fit.
+// Returns the parts of a tensor, of these shapes. `stored` is its I8 or U8 tensor. Throws BadFile
+// naming `folder` if the tensor does not fit the shapes, or its scales are missing or do not fit.
 std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,
                                               const StoredTensor& stored,
                                               const std::vector<Shape>& shapes, int64_t group,
                                               const std::string& folder);
 
-// The inverse: adds a tensor and its scales to a file's tensors.
+// The inverse of quantized_from_file(): adds a tensor and its scales to a file's tensors.
 void quantized_to_file(const FileTensor& tensor, const std::vector<PackedWeight>& parts,
                        std::map<std::string, Tensor>& tensors);
 
-// Whether a tensor's parts can be quantised; convolutions cannot, because of their shape.
+// Returns whether a tensor's parts can be quantised; convolutions cannot, because of their shape.
 bool can_be_quantized(const FileTensor& tensor);
 
 }  // namespace fovea

@@ -51,7 +51,7 @@ std::string shard_path(const std::string& folder, const std::string& name) {
   return folder + "/" + (cached ? target : name);
 }
 
-// weight_map: tensor -> shard; shards are plain names.
+// Reads the weight_map of an index: tensor -> shard; shards are plain file names.
 std::map<std::string, std::string> read_weight_map(const std::string& index) {
   const nlohmann::json json = read_json(index);
   const auto found = json.is_object() ? json.find("weight_map") : json.end();

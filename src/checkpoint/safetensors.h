@@ -22,12 +22,12 @@ namespace fovea {
 // The tensors of one file, or of all shards of a model.
 class SafeTensors : public TensorSource {
  public:
-  // Mapped tensors are read-only memory. They keep the mapping alive.
+  // Mapped tensors are read-only memory and keep the mapping alive.
   explicit SafeTensors(const std::string& path, Links links = Links::follow);
 
-  // model.safetensors of a folder, the shards that its model.safetensors.index.json lists, or a
-  // single file. A shard is a plain name in the folder; links that leave the folder are rejected,
-  // except Hugging Face's own into ../../blobs.
+  // Opens model.safetensors of a folder, the shards that its model.safetensors.index.json lists, or
+  // a single file. A shard must be a plain file name in the folder; links that leave the folder are
+  // rejected, except Hugging Face's own links into ../../blobs.
   static SafeTensors open_model(const std::string& path);
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }
@@ -55,7 +55,7 @@ class SafeTensors : public TensorSource {
 class SafeTensorsImage {
  public:
   using Metadata = std::map<std::string, std::string>;
-  // "format" names the framework of the tensors; transformers reads no file without it.
+  // "format" names the framework of the tensors; transformers does not read files without it.
   explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
                             const Metadata& metadata = {{"format", "pt"}});
   SafeTensorsImage(const SafeTensorsImage&) = delete;

@@ -13,9 +13,9 @@ namespace fovea {
 namespace {
 
 constexpr uint64_t kHeaderLimit = 100'000'000;           // the limit of the reference reader
-constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // larger integers differ between JSON
-                                                         // readers
-// Each takes about 200 bytes here. The largest models have 100,000 tensors, spread over many files.
+constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // JSON readers differ beyond this
+// Each tensor takes about 200 bytes here. The largest models have 100,000 tensors, spread over many
+// files.
 constexpr size_t kTensorLimit = 250'000;
 
 constexpr std::array kTypes = {
@@ -212,7 +212,7 @@ class HeaderReader : public JsonReader {
   std::vector<uint64_t> integers_;
 };
 
-// The JSON text between the length and the elements.
+// Returns the JSON text between the header length and the elements.
 std::string_view header_text(const MappedFile& file) {
   const std::string& path = file.path();
   if (file.size() < 8) {
@@ -225,7 +225,7 @@ std::string_view header_text(const MappedFile& file) {
   std::memcpy(&length, file.data(), 8);  // little-endian, like every machine that fovea runs on
   if (length > file.size() - 8) {
     fail(ErrorKind::BadFile,
-         "{}: header length {} exceeds the file (file size {}); expected a whole safetensors "
+         "{}: header length {} exceeds the file (file size {}); expected a complete safetensors "
          "file",
          path, length, file.size());
   }
@@ -289,7 +289,7 @@ void check_cover(const std::string& path, const std::vector<Entry>& entries, uin
     }
     if (entry->end > data_bytes) {
       fail(ErrorKind::BadFile,
-           "{}: tensor {} ends after the file (data byte {} of {}); expected a whole file", path,
+           "{}: tensor {} ends after the file (data byte {} of {}); expected a complete file", path,
            name(), entry->end, data_bytes);
     }
     position = entry->end;

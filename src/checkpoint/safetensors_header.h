@@ -24,8 +24,8 @@ struct SafeTensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Reads the header and checks all that can be known without the elements: they cover the file
-// exactly once, and each size fits its shape.
+// Reads the header and checks everything that does not depend on the elements: the tensors cover
+// the file exactly once, and each size fits its shape.
 SafeTensorsHeader read_safetensors_header(const MappedFile& file);
 
 }  // namespace fovea

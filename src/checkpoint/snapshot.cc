@@ -84,7 +84,7 @@ void verify_snapshot(const std::string& path) {
   }
   for (const auto& [name, entry] : files->items()) {
     if (name.find('/') != name.npos) {
-      fail(ErrorKind::BadFile, "{}: files names {}; expected plain names", manifest_path,
+      fail(ErrorKind::BadFile, "{}: files: the name {} is not a plain file name", manifest_path,
            brief(name));
     }
     verify_file(path + "/" + name, entry, manifest_path);

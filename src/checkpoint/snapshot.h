@@ -37,17 +37,18 @@ struct Snapshot {
   SafeTensors tensors;
 };
 
-// The steps of the folder's snapshots, newest first, including damaged ones.
+// Returns the steps of the folder's snapshots, newest first, including damaged ones.
 std::vector<int64_t> find_snapshots(const std::string& folder);
 std::string snapshot_path(const std::string& folder, int64_t step);
 
-// Compares every file with the manifest. Throws BadFile naming the file that differs, and how.
+// Compares every file with the manifest. Throws BadFile naming the file that differs and how it
+// differs.
 void verify_snapshot(const std::string& path);
 Snapshot load_snapshot(const std::string& folder, int64_t step);
 
-// The newest intact snapshot; empty if the folder has no snapshot. Calls `say` with a message for
-// each damaged snapshot that is skipped. Throws BadFile if all are damaged, so that a new run does
-// not overwrite what could be recovered.
+// Loads the newest intact snapshot; empty if the folder has no snapshot. Calls `say` with a message
+// for each damaged snapshot that is skipped. Throws BadFile if all are damaged, so that a new run
+// does not overwrite what could be recovered.
 std::optional<Snapshot> load_latest_snapshot(const std::string& folder,
                                              const std::function<void(const std::string&)>& say);
 
@@ -56,8 +57,9 @@ class SnapshotFolder {
  public:
   explicit SnapshotFolder(const std::string& folder);
 
-  // If it fails, throws naming path and bytes needed; the earlier snapshots are unchanged and
-  // nothing of this one remains. Replaces a snapshot of the same step.
+  // Writes a snapshot, replacing one of the same step. On failure, throws an error that names the
+  // path and the bytes needed; the earlier snapshots are unchanged and nothing of the new one
+  // remains.
   void save(int64_t step, const SnapshotContents& contents);
 
   // Removes all but the `keep` newest intact snapshots, so never the only intact one.

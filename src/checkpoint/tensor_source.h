@@ -14,7 +14,7 @@ namespace fovea {
 struct StoredTensor {
   std::string name;
   std::string_view type;       // the format's name: "F32", "BF16", "F8_E4M3", "Q4_K", ...
-  std::optional<DType> dtype;  // absent: a valid type that fovea does not compute with
+  std::optional<DType> dtype;  // empty: a valid type that fovea does not compute with
   Shape shape;
   const char* data = nullptr;  // in the mapping, at any alignment
   size_t bytes = 0;
@@ -26,14 +26,14 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
   virtual const std::vector<StoredTensor>& stored() const = 0;  // sorted by name
-  // Borrowed from the file if the elements need no conversion. Throws BadFile if the tensor is
-  // missing, Unsupported for its type.
+  // Returns a tensor, borrowed from the file if the elements need no conversion. Throws BadFile if
+  // the tensor is missing, Unsupported for its type.
   virtual Tensor tensor(std::string_view name) const = 0;
 
   // Call it after the last use of a tensor: its pages may stop counting as this process's memory.
   virtual void release(const StoredTensor&) const {}
 
-  // Null if there is no such tensor.
+  // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const {
     const auto& all = stored();
     const auto found =

@@ -7,7 +7,7 @@
 namespace fovea {
 
 // Reads or writes the sizes of both stacks. Set the other shared fields in the decoder first; the
-// encoder is then made from it.
+// encoder is then copied from the decoder.
 void bart_sizes(Config& io, Spec& s);
 Names bart_stack_names(const std::string& stack);
 

@@ -1,26 +1,25 @@
 #pragma once
 
-// The shared parts of families like BERT: an encoder with norms on the sums, learned positions, and
-// a head with an extra layer.
+// The shared parts of families like BERT: an encoder with norms after the residual sums, learned
+// positions, and a head with an extra layer.
 
 #include "families/shared.h"
 
 namespace fovea {
 
-// Sets the fields that are the same in all of them.
+// Sets the fields that are the same in all of these families.
 void bert_shape(Spec& s);
-// Sizes and dropouts under BERT's keys.
+// Reads or writes the sizes and the dropout probabilities under BERT's keys.
 void bert_sizes(Config& io, Spec& s, float epsilon);
-// Learned positions that start after the padding token's row (RoBERTa): the table has `rows` rows.
+// Reads or writes the context, with positions that start after the row of `padding` (RoBERTa).
 void positions_after_padding(Config& io, Spec& s, int64_t padding);
 
-// The tensors of the stack and of the heads that have the same names in all of these families.
+// The names of the stack's tensors and of the heads' tensors that all of these families share.
 Names bert_encoder_names(const std::string& prefix);
 
 HeadSpec masked_language_model();
 HeadSpec labels_of_first(ActivationKind activation);  // with an extra layer
-HeadSpec pooled_first();                              // pools the first token through an extra
-                                                      // layer
+HeadSpec pooled_first();                              // the first token, with an extra layer
 HeadSpec labels_of_each();
 HeadSpec answer_span();
 

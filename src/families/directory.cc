@@ -44,8 +44,8 @@ bool is_buffer(const Family& family, const std::string& name) {
                      [&](auto& end) { return name.ends_with(end); });
 }
 
-// The default packed format of a tensor. Two kinds of GGUF blocks convert to our formats without
-// loss; for the others bf16 holds all of their bits.
+// Returns the default packed format of a tensor. Two kinds of GGUF blocks convert to our formats
+// without loss; the others become bf16.
 WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
   if (stored.type == "Q8_0") return WeightFormat::int8;
   if (stored.type == "Q4_0") return WeightFormat::int4;
@@ -53,7 +53,7 @@ WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
                                                               : WeightFormat::f32;
 }
 
-// Whether the parameter may stay bf16 in inference: its reader widens it.
+// Returns whether the parameter may stay bf16 in inference, because its reader widens it.
 bool reads_bf16(const Parameter& p) {
   return p.role == Role::matrix || p.role == Role::residual_matrix ||
          p.role == Role::token_embedding;
@@ -107,10 +107,10 @@ class Loader {
     }
   }
 
-  // Ignores a tensor: a copy of a tied weight.
+  // Ignores a tensor that is a copy of a tied weight.
   void pass_over(const std::string& name) { passed_over_ = name; }
 
-  // Throws one message for all problems.
+  // Throws one error that lists all problems.
   void report(std::vector<std::string>& warnings) const {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
@@ -136,7 +136,7 @@ class Loader {
 
   std::vector<std::string> lacking;  // parameters of a new head
 
-  // By its name, with or without the family's prefix, or by the old names of norms.
+  // Finds a tensor by its name, with or without the family's prefix, or by the old names of norms.
   const StoredTensor* find(const std::string& name) const {
     const std::string prefix = family_.prefix;
     std::vector<std::string> spellings = {name, prefix + name};
@@ -152,7 +152,7 @@ class Loader {
   }
 
  private:
-  // Whether the file uses the names that transformers has in memory, if they differ.
+  // Returns whether the file uses the names that transformers has in memory, if they differ.
   bool uses_names_in_memory(Transformer& model) const {
     if (family_.names_in_memory.empty()) return false;
     const auto tensors = file_tensors(family_, model, true);
@@ -224,8 +224,8 @@ class Loader {
   std::vector<std::string> missing_, misshapen_;
 };
 
-// A file may contain a separate head although config.json ties it to the embedding: then the file
-// is right. Returns the name of such a head's tensor.
+// A file may contain a separate head although config.json ties it to the embedding; then the file's
+// head is used. Returns the name of such a head's tensor.
 std::string name_of_head(const Spec& spec, const Family& family) {
   Spec untied = spec;
   untied.head.tied = false;
@@ -235,8 +235,8 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
-// Whether the file has the layer that some classes apply to the first token: models for the vectors
-// of all tokens may lack it.
+// Returns whether the file has the layer that some classes apply to the first token; models for
+// token vectors may lack it.
 bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
   Transformer model(spec);
   const auto tensors = file_tensors(family, model);
@@ -251,7 +251,8 @@ bool is_another(const TensorSource& file, const std::string& head, const StoredT
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
 }
 
-// id2label by number; empty if a number is missing or a value is not a string.
+// Returns the labels of id2label, ordered by id; empty if an id is missing or a value is not a
+// string.
 std::vector<std::string> labels_of(const nlohmann::json& config) {
   const auto names = config.find("id2label");
   std::vector<std::string> labels;
@@ -393,8 +394,8 @@ const Family& family_to_save(const Spec& spec, const Origin& origin) {
 
 namespace {
 
-// The token that texts begin with: from the checkpoint, or else, for a decoder alone, the end token
-// of the previous text.
+// Returns the token that texts begin with: the checkpoint's, or else, for a model with only a
+// decoder, the end token of the previous text.
 std::optional<int32_t> first_id(const Spec& spec, const Origin& origin,
                                 std::optional<int32_t> end_id) {
   if (const auto told = configured_id(origin, "bos_token_id")) return told;
@@ -421,7 +422,7 @@ std::string config_json(const Transformer& model, const Origin& origin,
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
     return pretty(written);
   }
-  // Always written: the defaults of transformers belong to the original vocabulary.
+  // Always written, because the defaults of transformers belong to the original vocabulary.
   const nlohmann::ordered_json none;
   const auto first = first_id(spec, origin, end_id);
   written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
@@ -442,7 +443,7 @@ std::string generation_config_json(const Spec& spec, const Origin& origin,
 
 namespace {
 
-// Full tensors in the dtype of the origin.
+// Converts f32 tensors to the dtypes of the origin.
 std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, const Origin& origin,
                                        const std::string& folder) {
   for (auto& [name, tensor] : tensors) {

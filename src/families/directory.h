@@ -18,8 +18,8 @@ struct Origin {
   const Family* family = nullptr;
   nlohmann::ordered_json carried;     // keys of config.json that do not affect the arithmetic
   nlohmann::ordered_json generation;  // generation_config.json, if there was one
-  // The dtype for saving tensors that are not quantised; exceptions by the file's tensor name. A
-  // model that was read for training is saved as f32.
+  // The dtype for saving tensors that are not quantised; `dtypes` has exceptions by the file's
+  // tensor name. A model that was read for training is saved as f32.
   DType dtype = DType::f32;
   std::map<std::string, DType> dtypes;
   std::optional<Quantization> quantization;  // quantisation of the other tensors; empty: all are
@@ -32,8 +32,9 @@ struct Origin {
   }
 };
 
-// A token id from generation_config.json or config.json. Generation uses the first of the two files
-// that has it; shifting and padding of labels use config.json, as in transformers.
+// Return a token id of the checkpoint. special_id(), for generation, prefers generation_config.json
+// to config.json; configured_id(), for shifting and padding labels, prefers config.json, as in
+// transformers.
 std::optional<int32_t> special_id(const Origin& origin, const char* key);
 std::optional<int32_t> configured_id(const Origin& origin, const char* key);
 
@@ -60,10 +61,11 @@ struct Packing {
 // if the files are inconsistent; one message lists all missing, unknown and misshapen tensors.
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {});
 
-// The same with another head than that of config.json; its tensors are read if the file has them.
+// Like open_model_files(), with `head` instead of the head of config.json; the tensors of `head`
+// are read if the file has them.
 ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head);
 
-// How to turn the tensors of a file into parameters; `quantization` is the file's.
+// How to turn the tensors of a file into parameters; `quantization` is that of the file.
 struct Loading {
   Weights weights = Weights::mapped;
   Packing packing = {};
@@ -72,12 +74,11 @@ struct Loading {
                                        // file has them
 };
 
-// Makes the model of a config and its tensors. In errors, `name` is the config's name, `path` that
-// of the whole model.
+// Makes a model from its config and tensors. Errors name the config `name` and the model `path`.
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
                       const TensorSource& file, const Loading& loading, const std::string& path);
 
-// The files of the model's directory, by name, except the tokenizer. Quantised weights keep their
+// Return the contents of the model's files, except the tokenizer. Quantised weights keep their
 // form, or become f32 like all others if `keep_quantized` is false.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
                                                  bool keep_quantized = true);
@@ -86,10 +87,10 @@ std::string config_json(const Transformer& model, const Origin& origin,
 std::string generation_config_json(const Spec& spec, const Origin& origin,
                                    std::optional<int32_t> end_id);
 
-// The origin's family if it can express the Spec, else the first family that can.
+// Returns the origin's family if it can express the Spec, else the first family that can.
 const Family& family_to_save(const Spec& spec, const Origin& origin);
 
-// Writes all of these files into an existing folder, each atomically.
+// Writes the model's files, except the tokenizer, into an existing folder, each atomically.
 void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
                       const Origin& origin = {});
 

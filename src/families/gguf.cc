@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kLongestList = 65'536;  // limit for a config: one number per layer or per pair of
                                          // dimensions
-                                         // dimensions
 
 // An architecture of GGUF and the family with the same models.
 struct Pair {
@@ -24,8 +23,8 @@ struct Pair {
   const Family* family;
 };
 
-// The first that can express a Spec is written, unless the model was read from another one's
-// family.
+// A Spec is written in the first architecture that can express it, unless the model was read from
+// the family of another one.
 constexpr std::array kPairs = {
     Pair{&gguf_llama, &llama},         Pair{&gguf_qwen2, &qwen2},      Pair{&gguf_qwen3, &qwen3},
     Pair{&gguf_qwen3_moe, &qwen3_moe}, Pair{&gguf_phi3, &phi3},        Pair{&gguf_olmo2, &olmo2},
@@ -38,7 +37,7 @@ std::string all_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// A string of the metadata that becomes part of a config, and so of messages.
+// Returns a string of the metadata that becomes part of a config and of messages.
 std::string plain_text(const Gguf& file, std::string_view key) {
   const std::string_view text = *file.text(key);
   if (text.size() > 256 || std::any_of(text.begin(), text.end(), [](char c) { return c < ' '; }))
@@ -49,7 +48,7 @@ std::string plain_text(const Gguf& file, std::string_view key) {
 const Pair& pair_of(const Gguf& file) {
   constexpr const char* kArchitecture = "general.architecture";
   if (!file.text(kArchitecture))
-    fail(ErrorKind::BadFile, "{}: {} is missing; expected a text", file.path(), kArchitecture);
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected a string", file.path(), kArchitecture);
   const std::string name = plain_text(file, kArchitecture);
   for (const Pair& pair : kPairs)
     if (name == pair.architecture->model_type) return pair;
@@ -57,8 +56,8 @@ const Pair& pair_of(const Gguf& file) {
        name, all_names());
 }
 
-// A value of the metadata as JSON; null for values that no config has. A whole number of 0 means
-// none. A list of equal numbers, one per layer, becomes one number.
+// Returns a metadata value as JSON; null for values that no config has and for the integer 0, which
+// means none. A list of equal numbers, one per layer, becomes one number.
 nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
   if (value.type == GgufType::boolean) {
     if (!value.is_array) return *file.boolean(value.key);
@@ -90,8 +89,8 @@ void add_tensors(nlohmann::json& config, const Gguf& file) {
     if (tensor == nullptr) continue;
     if (tensor->block->name != std::string_view("F32") || tensor->shape.size() != 1 ||
         tensor->bytes > kLongestList * sizeof(float)) {
-      fail(ErrorKind::BadFile, "{}: {} is {} {}; expected a list of F32", file.path(), name,
-           tensor->block->name, tensor->shape);
+      fail(ErrorKind::BadFile, "{}: {} is {} {}; expected a one-dimensional F32 tensor",
+           file.path(), name, tensor->block->name, tensor->shape);
     }
     std::vector<float> numbers(tensor->bytes / sizeof(float));
     std::copy_n(tensor->data, tensor->bytes, reinterpret_cast<char*>(numbers.data()));
@@ -165,7 +164,7 @@ const Family& architecture_for(const Spec& spec, const Family* family) {
        all_names());
 }
 
-// llama.cpp's number for the type of most matrices of a file (general.file_type).
+// Returns llama.cpp's number for the type of most matrices of a file (general.file_type).
 uint32_t file_type_of(const std::string& block) {
   if (block == "F32") return 0;
   if (block == "F16") return 1;
@@ -180,7 +179,7 @@ const GgufBlock& block_named(std::string_view name) {
   fail(ErrorKind::Internal, "{}: no such block", name);
 }
 
-// The quantisation that packs the file's blocks without loss; empty if there is none.
+// Returns the quantisation that packs the file's blocks without loss; empty if there is none.
 std::optional<Quantization> quantization_of(Transformer& model) {
   std::optional<Quantization> found;
   model.each([&](const std::string&, const Parameter& p) {

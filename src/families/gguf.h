@@ -22,8 +22,8 @@ extern const Family gguf_gpt2;
 extern const Family gguf_bloom;
 extern const Family gguf_gpt_neox;
 
-// Like open_model_files() for a folder. The origin is the corresponding family of Hugging Face
-// files.
+// Like open_model_files() for a folder. The origin's family is the corresponding family of Hugging
+// Face files.
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 
 Spec read_gguf_spec(const std::string& path);

@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// The largest model of each generation, recognised by its number of layers, is scaled by width /
-// heads.
+// The scores' scale is 1 / sqrt(head width); for the largest model of each generation, recognised
+// by its number of layers, it is 1 / sqrt(width / heads).
 void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   AttentionSpec& a = s.decoder->attention;
   const int64_t head_width = gguf_head_width(s);
@@ -20,12 +20,12 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   const auto scalar = static_cast<float>(largest ? s.width / a.heads : head_width);
   const float scale = 1 / std::sqrt(scalar);
   if (!io.reading() && std::fabs(a.scale - scale) > 1e-6f * scale)
-    fail(ErrorKind::Unsupported, "attention.scale is {}; GGUF has {} for this model", a.scale,
+    fail(ErrorKind::Unsupported, "attention.scale is {}; GGUF implies {} for this model", a.scale,
          scale);
   a.scale = scale;
 }
 
-// Every `period`-th layer is global.
+// Reads or writes the windows: every `period`-th layer is global.
 void windows(Config& io, Spec& s, int64_t period) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   StackSpec& d = *s.decoder;

@@ -13,7 +13,7 @@ void gguf_gpt2_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// ALiBi, and a norm on the embeddings.
+// BLOOM: ALiBi, and a norm on the embeddings.
 void gguf_bloom_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
@@ -22,7 +22,7 @@ void gguf_bloom_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// Rotary positions of a part of each head, parallel sublayers.
+// GPT-NeoX: rotary positions of a part of each head, parallel sublayers.
 void gguf_gpt_neox_config(Config& io, Spec& s) {
   s.decoder->ffn.activation = ActivationKind::gelu;
   gguf_gpt_shape(io, s);

@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// LLaMA, and Mistral and Mixtral, which have the same name here. llama.cpp has no window for this
+// LLaMA, Mistral and Mixtral, which have the same name in GGUF. llama.cpp has no window for this
 // architecture; the key is an addition of fovea.
 void gguf_llama_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;

@@ -1,5 +1,5 @@
-// Rotary positions in GGUF: a kind of scaling by key, or factors for each pair's frequency in a
-// tensor.
+// Rotary positions in GGUF: a key names the kind of scaling, or a tensor contains factors for each
+// pair's frequency.
 
 #include <cmath>
 
@@ -18,7 +18,7 @@ std::vector<float> floats_under(Config& io, const char* key) {
   return list.is_array() ? list.get<std::vector<float>>() : std::vector<float>();
 }
 
-// The divisors of each pair's frequency.
+// Returns the divisors of each pair's frequency.
 std::vector<float> factors_of(const RotarySpec& scaled, int64_t turned) {
   RotarySpec plain;
   plain.theta = scaled.theta;
@@ -56,7 +56,7 @@ void one_set_of_factors(Config& io, RotarySpec& r, int64_t turned, int64_t conte
   r.short_factors = r.long_factors = factors;
 }
 
-// Short and long factors, and the factor of cos and sin.
+// Reads or writes the short and long factors, and the factor of cos and sin.
 void two_sets_of_factors(Config& io, RotarySpec& r, int64_t context) {
   constexpr const char* kShort = "rope_factors_short.weight";
   constexpr const char* kLong = "rope_factors_long.weight";
@@ -118,7 +118,7 @@ void gguf_rope(Config& io, Spec& s) {
   two_sets_of_factors(io, r, s.context);
   if (r.scaling == RotaryScaling::none || !io.reading())
     one_set_of_factors(io, r, turned, s.context);
-  // Without scaling the file's values of these have no effect.
+  // Without scaling, the file's values of these fields have no effect.
   if (r.scaling == RotaryScaling::none) r.factor = 1;
   if (r.scaling == RotaryScaling::none || r.scaling == RotaryScaling::linear)
     r.original_context = 0;

@@ -9,20 +9,20 @@
 
 namespace fovea {
 
-// An architecture. All share one list of names; `exceptions` take precedence.
+// Returns an architecture. All architectures share one list of names; `exceptions` take precedence.
 Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
                          const Names& exceptions = {});
-// Query, key and value in one tensor.
+// The names for query, key and value in one tensor.
 Names gguf_fused_attention();
 
-// Sizes and head, for every architecture.
+// Reads or writes the sizes and the head, for every architecture.
 void gguf_sizes(Config& io, Spec& s);
-// The shape of LLaMA: RMSNorm, gated SiLU, no biases, rotary positions.
+// Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, no biases, rotary positions.
 void gguf_llama_shape(Config& io, Spec& s);
-// The shape of GPT: LayerNorm, one setting of biases for all layers.
+// Reads or writes the shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
 void gguf_rope(Config& io, Spec& s);
-// The width of a decoder's head. Throws Unsupported if the number of heads is 0.
+// Returns the width of a decoder's head. Throws Unsupported if the number of heads is 0.
 int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
 

@@ -17,7 +17,7 @@ void marian_config(Config& io, Spec& s) {
   io("share_encoder_decoder_embeddings", shared, true);
   int64_t source = s.source_vocabulary == 0 ? s.vocabulary : s.source_vocabulary;
   if (!io.reading()) {
-    io.write("vocab_size", source);  // the encoder's, if they differ
+    io.write("vocab_size", source);  // the encoder's, if the vocabularies differ
     io.write("decoder_vocab_size", s.vocabulary);
   } else if (!shared) {
     source = s.vocabulary;

@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // ModernBERT (Warner et al. 2024): rotary positions, local layers between global ones, GEGLU, norms
-// on the inputs.
+// on the sublayers' inputs.
 void modernbert_config(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
   s.decoder.reset();

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// MPNet (Song et al. 2020): BERT without token types, with relative positions in addition to the
-// learned ones, which start after row 1.
+// MPNet (Song et al. 2020): BERT without token types, with relative position biases in addition to
+// the learned positions, which start after row 1.
 void mpnet_config(Config& io, Spec& s) {
   bert_shape(s);
   PositionSpec& position = s.encoder->position;

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// The window is used only if use_sliding_window is true; then for the layers from max_window_layers
-// on, or for those in layer_types.
+// The window is used only if use_sliding_window is true: in the layers from max_window_layers on,
+// or in those that layer_types lists.
 void windows(Config& io, StackSpec& d) {
   const bool local = !d.attention.windows.empty();
   bool used = local;

@@ -20,8 +20,8 @@ const Architecture& architecture_named(const Family& family, const std::string& 
        excerpt(name), fmt::join(names, " or "));
 }
 
-// The number of outputs of a head that is not a language model: num_labels, or the number of label
-// names.
+// Returns the number of outputs of a head that is not a language model: num_labels, or the number
+// of label names.
 int64_t labels_of(Config& io, int64_t absent) {
   const nlohmann::json count = io.value("num_labels"), names = io.value("id2label");
   if (names.is_object() && !names.empty()) return std::ssize(names);
@@ -105,7 +105,8 @@ bool can_express(const Family& family, const Spec& spec) {
   try {
     Config writer;
     Spec copy = spec, back;
-    // Most tables assume a decoder; reading creates one, so that the Specs differ.
+    // Most tables assume a decoder; reading creates one if the Spec has none, so that the Specs
+    // differ.
     if (!copy.decoder && &family != &fovea_format) copy.decoder.emplace();
     describe(writer, family, copy);
     const nlohmann::json json = writer.written();

@@ -37,22 +37,22 @@ extern const Family fovea_format;
 // Every family, in the order in which saving tries them: the last one can express any Spec.
 const std::vector<const Family*>& families();
 
-// The family of a config.json's model_type. Throws Unsupported, naming the nearest and all
+// Returns the family of a config.json's model_type. Throws Unsupported, naming the nearest and all
 // families.
 const Family& family_named(const std::string& model_type, const std::string& file);
 
-// Runs a family's table in the direction of `io`: config.json to Spec or back, with the head of the
-// class in `architectures`. A Spec that was read is validated.
+// Runs a family's table in the direction of `io`: from config.json to a Spec or back, with the head
+// of the class in `architectures`. A Spec that was read is validated.
 void describe(Config& io, const Family& family, Spec& spec);
 
-// The head of this kind in the family's checkpoints, with `labels` labels; a plain head if the
-// family has none.
+// Returns the head of this kind in the family's checkpoints, with `labels` labels; a plain head if
+// the family has none.
 HeadSpec head_of(const Family& family, const Spec& spec, HeadKind kind, int64_t labels);
 
-// Whether writing and reading the family's config reproduces this Spec.
+// Returns whether writing and reading the family's config reproduces this Spec.
 bool can_express(const Family& family, const Spec& spec);
 
-// The first family that can express this Spec.
+// Returns the first family that can express this Spec.
 const Family& family_for(const Spec& spec);
 
 }  // namespace fovea

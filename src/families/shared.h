@@ -1,16 +1,16 @@
 #pragma once
 
-// What several families share.
+// Shared by several families.
 
 #include "checkpoint/family.h"
 
 namespace fovea {
 
-// The classes of decoders: a language model, classifiers of the last token and of each token, and
-// the bare model.
+// Returns the classes of decoders: a language model, classifiers of the last token and of each
+// token, and the bare model.
 std::vector<Architecture> decoder_architectures(const std::string& stem,
                                                 const std::string& language_model);
-// Adds the tensors of these other heads to the language model's.
+// Adds the tensors of the classifiers' heads to those of the language model.
 Names with_decoder_heads(Names names);
 
 // The keys that LLaMA and all families like it share.
@@ -26,10 +26,11 @@ struct LlamaDefaults {
 };
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
 Names llama_names();
-// The names of attention, for families with another kind of feed-forward or norms.
+// The names of attention, for families with different feed-forward layers or norms.
 Names llama_attention_names();
 
-// sliding_window for all layers; `absent` if the file has no such key, null = none.
+// Reads or writes sliding_window, for all layers: `absent` if the file has no such key; null =
+// none.
 void window_of_all(Config& io, StackSpec& stack, int64_t absent);
 
 Names operator+(Names a, const Names& b);

@@ -5,7 +5,7 @@ namespace fovea {
 namespace {
 
 // Whisper (Radford et al. 2022): a spectrogram through two convolutions, sinusoids in the encoder,
-// norms on the inputs, keys without biases.
+// norms on the sublayers' inputs, keys without biases.
 void whisper_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::learned;

@@ -14,7 +14,7 @@
 namespace fovea {
 namespace {
 
-// AMX tiles are 8 KB of state that Linux grants on request only (since 5.16). The constants are the
+// AMX tiles are 8 KB of state that Linux grants only on request (since 5.16). The constants are the
 // kernel's ARCH_REQ_XCOMP_PERM and the number of the XTILEDATA component.
 bool system_grants_tiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
@@ -46,7 +46,7 @@ struct Level {
 
 constexpr int64_t kAvx2 = HWY_AVX2, kAvx512 = HWY_AVX3 | HWY_AVX2;
 
-// Best first; each includes those after it. The models are chosen by name only.
+// Best first; each level includes those after it. The models are chosen only by name.
 constexpr Level kLevels[] = {
     {"amx", has_amx, cpu::native_tiles_agree, kAvx512, Bf16Products::tiles},
     {"avx512-bf16", has_avx512_bf16, cpu::native_pairs_agree, kAvx512, Bf16Products::pairs},
@@ -65,12 +65,13 @@ const Level* model_named(const std::string& name) {
   return nullptr;
 }
 
-// Whether the CPU has a level whose products differ from their model.
+// Returns whether the CPU has a level whose products differ from their model.
 bool is_rejected(const Level& level) {
   return level.has() && level.agrees != nullptr && !level.agrees();
 }
 
-// The levels that both the CPU and `cap` allow; a cap above what the CPU has changes nothing.
+// Returns the levels that both the CPU and `cap` allow; a cap above the CPU's best level has no
+// effect.
 std::vector<const Level*> levels_up_to(const std::string& cap) {
   std::vector<const Level*> levels;
   bool below_cap = cap == "auto" || cap == kReference || model_named(cap) != nullptr;
@@ -93,7 +94,7 @@ std::string cap_of_environment() {
   return cap;
 }
 
-// What the environment allows, and the choice of use_isa() and use_kernels().
+// What the environment allows, and what use_isa() and use_kernels() chose.
 class Choice {
  public:
   const std::vector<const Level*>& levels() const { return levels_; }

@@ -10,13 +10,14 @@
 
 namespace fovea {
 
-// The instruction sets that this process may use, best first: those of "amx", "avx512-bf16",
-// "avx512" and "avx2" that the CPU has and FOVEA_ISA allows.
+// Returns the instruction sets that this process may use, best first: those of "amx",
+// "avx512-bf16", "avx512" and "avx2" that the CPU has and FOVEA_ISA allows.
 std::vector<std::string> available_isas();
-// The same, plus "amx-model" and "avx512-bf16-model": these kernels with software models of their
-// instructions, for CPUs that lack them. FOVEA_ISA and use_isa() accept the models' names too.
+// Returns available_isas() plus "amx-model" and "avx512-bf16-model": the kernels for those
+// instruction sets, on software models of the instructions, for CPUs that lack them. FOVEA_ISA and
+// use_isa() also accept the names of the models.
 std::vector<std::string> testable_isas();
-std::string active_isa();  // one of them, or "reference"
+std::string active_isa();  // one of testable_isas(), or "reference"
 // Takes "auto", one of testable_isas() or "reference". Throws InvalidArgument for any other name.
 void use_isa(const std::string& name);
 
@@ -26,12 +27,12 @@ enum class Bf16Products : uint8_t { widened, pairs, model_pairs, tiles, model_ti
 Bf16Products bf16_products();
 bool native_bf16();  // whether bf16 products are faster than fp32 ones
 
-// The class of CPUs that compute the same bits with products in `compute`: "amx" for bf16 on AMX,
-// else "common".
+// Returns the class of CPUs that compute the same bits with products in `compute`: "amx" for bf16
+// on AMX, else "common".
 std::string numeric_class(DType compute);
 
-// One line for each instruction set that the CPU has but that is not used, because one of its
-// products differs from its model.
+// Returns one line for each instruction set that the CPU has but that is not used because its
+// products differ from their model.
 std::vector<std::string> rejected_isas();
 
 }  // namespace fovea

@@ -24,12 +24,12 @@
 namespace fovea {
 
 struct In {
-  const void* data = nullptr;  // null if an optional input is absent
+  const void* data = nullptr;  // null if an optional input is not given
   DType dtype = DType::f32;
 };
 
 struct Out {
-  void* data = nullptr;  // null if the result is not wanted
+  void* data = nullptr;  // null if the result is not requested
   DType dtype = DType::f32;
   bool add = false;  // += instead of =
 };
@@ -51,8 +51,8 @@ struct Units {
 };
 
 // c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. The sum is over ascending k for all
-// m, n and threads; for two bf16 operands AMX takes 32 k at a time. a is stored [m, k], or [k, m]
-// if transpose_a; b is [k, n], or [n, k] if transpose_b. If k counts rows, they may be summed by
+// m, n and threads; for two bf16 operands, AMX takes 32 k at a time. a is stored as [m, k], or [k,
+// m] if transpose_a; b as [k, n], or [n, k] if transpose_b. If k counts rows, they may be summed by
 // units, but only with transpose_a, without transpose_b and without bias.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
@@ -60,8 +60,8 @@ struct GemmShape {
   Units units = {};
 };
 
-// The storage format of weights for inference. int8 and int4 are whole numbers with a scale for
-// each group along k.
+// The storage format of weights for inference. int8 and int4 are integers with a scale for each
+// group along k.
 enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
 
 // A matrix W [N, K], packed once for many products; packed.h describes the layouts.
@@ -136,25 +136,26 @@ struct Dropout {
 
 // q [B, T, H, D], k and v [B, capacity, G, D], of which the first S keys are used; head h reads kv
 // head h / (H / G). Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s, where
-// b is the batch row within the step: the rows of this pass follow those of the units before it.
+// b is the batch row within the step: the rows of this pass follow those of the step's earlier
+// units.
 struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0, width = 0;
   float scale = 1;
   Mask mask;
   Dropout dropout;
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
-  // A row of `bias_stride` per head, of the working type, or null: entry s - t + bias_origin is
-  // added to the score of query row t and key s. There may be several such tables, one for each of
-  // equal parts of the batch, so that each unit has its own gradient.
+  // Null, or a table of the working type with a row of `bias_stride` entries per head: entry s - t
+  // + bias_origin is added to the score of query row t and key s. Equal parts of the batch may have
+  // a table each, so that each unit has its own gradient.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
 
   int64_t bias_row(int64_t row_of_batch, int64_t head) const {
     return row_of_batch * bias_tables / batch * heads + head;
   }
-  int64_t first_dropped_row() const {  // index in the step, for dropout's count of batch rows
-    return dropout.first_unit * (batch / dropout.units);
-  }
+
+  // The index, within the step, of this pass's first batch row; dropout counts rows from it.
+  int64_t first_dropped_row() const { return dropout.first_unit * (batch / dropout.units); }
 };
 
 // Tokens per page of cached keys or values (see kv_page.h): one tile of the attention kernels, so
@@ -174,13 +175,13 @@ struct PagedAttention {
   int64_t heads = 0, kv_heads = 0, width = 0;
   DType pages = DType::f32;  // the stored type of the pages' numbers
   float scale = 1, softcap = 0;
-  // Like AttentionShape's bias, but by positions: entry s - p + bias_zero is added for a query at
-  // position p and key s.
+  // Like AttentionShape's bias, but indexed by positions: entry s - p + bias_zero is added for a
+  // query at position p and key s.
   In bias = {};
   int64_t bias_stride = 0, bias_zero = 0;
 };
 
-// The attention of one sequence of a ragged batch.
+// Returns the shape of the attention of one sequence of a ragged batch.
 inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& span) {
   return {.batch = 1,
           .queries = span.queries,
@@ -205,7 +206,7 @@ struct AdamW {
   float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
 };
 
-// Keeps LayerNorm's scale finite: 1 / sqrt(variance + value), or if it is outside the root 1 /
+// Keeps LayerNorm's scale finite: the scale is 1 / sqrt(variance + value) or, if `outside`, 1 /
 // (sqrt(variance) + value).
 struct NormEpsilon {
   float value;
@@ -217,11 +218,11 @@ struct Kernels {
   const char* device = "";
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
-  // Products of the same x [rows, K] with weights of one format, width and group; computing them
-  // together changes no bit. f32: the sums of gemm. bf16: the sums of gemm, with x rounded to bf16.
-  // int8 and int4: each group of a row of x is rounded to whole numbers q of -127 to 127 times a
-  // scale, largest magnitude / 127; the sum of q times weights within a group is exact, and the
-  // products (weight scale * scale) * sum are one chain over ascending groups.
+  // Products of the same x [rows, K] with weights of the same format, width and group; computing
+  // them together gives the same bits. f32: the sums of gemm. bf16: the sums of gemm, with x
+  // rounded to bf16. int8 and int4: each group of a row of x is rounded to integers q from -127 to
+  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
+  // and the products (weight scale * scale) * sum are one chain over ascending groups.
   void (*packed_linear)(std::span<const PackedProduct> products, In x, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
@@ -252,11 +253,11 @@ struct Kernels {
   // y (+)= drop(x); also its own backward
   void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
-  // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over its blocks
-  // in order, then over the units by their tree.
+  // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over the unit's
+  // blocks in order, then over the units by their tree.
   void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
-  // y = (x - mean) * scale * weight + bias; bias may be null.
-  // mean [R] and scale [R] are kept for the backward and are always float (double in an f64 call).
+  // y = (x - mean) * scale * weight + bias; bias may be null. mean [R] and scale [R] are kept for
+  // the backward pass and are always float (double in an f64 call).
   void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
                      Rows rows) = nullptr;
   void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
@@ -279,11 +280,11 @@ struct Kernels {
   void (*combine)(Out y, In z, const int32_t* places, In weights, int64_t choices,
                   Rows rows) = nullptr;
   // dz[places[r, j]] (+)= weights[r, j] * dy[r];  dweights[r, j] (+)= dy[r] . z[places[r, j]].
-  // No place occurs twice.
+  // No index occurs twice in `places`.
   void (*combine_backward)(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
                            int64_t choices, Rows rows) = nullptr;
 
-  // y[i] (+)= table[ids[i]], rows of `width`; every id is inside the table (the ops check it).
+  // y[i] (+)= table[ids[i]]; every id is inside the table (the ops check it).
   void (*embedding)(Out y, In table, const int32_t* ids, Rows rows) = nullptr;
   // dtable[id] (+)= the sum of the rows of dy with this id: in ascending order within a unit, then
   // over the units by their tree. dtable has `entries` rows.
@@ -295,8 +296,8 @@ struct Kernels {
   // tiles anchored at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
   // Like `attention`, without lse, for sequences whose keys and values lie in pages of f32, bf16 or
-  // i8. With pages of f32 or bf16, each sequence's rows of y have the bits of `attention` on that
-  // sequence alone.
+  // i8. With pages of f32 or bf16, each sequence's rows of y have the same bits as `attention` on
+  // that sequence alone.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
                           const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
@@ -305,11 +306,11 @@ struct Kernels {
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 
   // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
-  // 0 if the target is negative (ignored); lse[R] is for the backward.
+  // 0 if the target is negative (ignored); lse[R] is kept for the backward pass.
   void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                         Rows rows) = nullptr;
-  // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], each row's
-  // factor is multiplied by its own.
+  // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], the factor
+  // of row r is factor * factors[r].
   void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
                                  float factor, float smoothing, Rows rows) = nullptr;
 
@@ -317,7 +318,7 @@ struct Kernels {
   // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).
   void (*adamw)(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
                 int64_t size) = nullptr;
-  // In double, in a fixed order: blocks of 4096, then the blocks in order.
+  // Sum in double, in a fixed order: within blocks of 4096, then over the blocks.
   double (*sum)(In x, int64_t size) = nullptr;
   double (*sum_of_squares)(In x, int64_t size) = nullptr;
 };
@@ -326,8 +327,8 @@ struct Kernels {
 const Kernels& reference_kernels();
 const Kernels& cpu_kernels();  // vectors and tiles; f32 and bf16
 
-// The table in use for a dtype: f64 always uses the reference kernels; with FOVEA_ISA=reference all
-// dtypes do.
+// Returns the table in use for a dtype: f64 always uses the reference kernels; with
+// FOVEA_ISA=reference, all dtypes do.
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // for tests; null = the default
 

@@ -22,14 +22,14 @@ To rounded(From x) {
     return static_cast<To>(work(x));
 }
 
-// Rounds x to whole numbers q with one scale; returns the scale.
+// Rounds x to integers q with one scale; returns the scale.
 template <class From>
 float quantize(const From* x, int64_t count, int8_t* q) {
   float largest = 0, bad = 0;
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(work(x[i]));
     largest = std::max(largest, std::abs(value));
-    bad += value * 0.0f;  // a non-finite number has no whole number: the scale propagates it
+    bad += value * 0.0f;  // the scale propagates NaN and infinity
   }
   const float scale = largest / 127 + bad;
   const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;

@@ -6,8 +6,9 @@
 //                                      keys, and a query's scores need no transposing
 //   values  [kPageTokens][D']          D' = D rounded up to 16, with zeros
 //
-// of a stored type. i8 numbers are whole numbers of -127 to 127 times a scale, the largest
-// magnitude of a token's head / 127. The scales, f32 [kPageTokens], follow the head's numbers.
+// The elements have one stored type. i8 elements are integers from -127 to 127 times a scale: the
+// largest magnitude of a token's head / 127. The scales, f32 [kPageTokens], follow the head's
+// numbers.
 
 #include "kernels/kernels.h"
 

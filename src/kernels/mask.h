@@ -10,8 +10,8 @@ struct Interval {
   int64_t begin = 0, end = 0;  // [begin, end)
 };
 
-// Which keys a query sees; never a matrix. It maps a query row to a few key intervals, ascending
-// and disjoint, which the tiled attention kernels walk, forward and backward.
+// Which keys a query sees, without a matrix: maps a query row to a few key intervals, ascending and
+// disjoint, which the tiled attention kernels walk, forward and backward.
 struct Mask {
   static constexpr int kMostIntervals = 2;
 
@@ -28,8 +28,8 @@ struct Mask {
   // Per batch row, the keys that are not padding; queries see only these. Empty = all are valid.
   std::vector<Interval> valid;
 
-  // Writes the intervals of the `keys` keys that query row `query` of batch row `batch` sees, and
-  // returns their number; adjacent intervals are merged.
+  // Writes the intervals of keys, of the `keys` keys in all, that query row `query` of batch row
+  // `batch` sees; returns their number. Adjacent intervals are merged.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
     const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;

@@ -15,14 +15,14 @@ constexpr int64_t kOut = kPanelOutputs;
 
 int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
-// Rounds to the nearest whole number, ties to even, for |x| < 2^22: above 1.5 * 2^23 floats have no
+// Rounds to the nearest integer, ties to even, for |x| < 2^22: from 2^23 on, floats have no
 // fraction. Loops over it vectorise.
 float nearest_whole(float x) {
   constexpr float kNoFraction = 12582912.0f;
   return (x + kNoFraction) - kNoFraction;
 }
 
-// The position of number k of output `lane` in a panel of int8 or int4.
+// The position of the k-th number of output `lane` in a panel of int8 or int4.
 struct Place {
   int64_t byte;
   int shift;
@@ -36,7 +36,7 @@ Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
 
 constexpr int64_t kMostGroup = 64;
 
-// The stored value of 0.
+// Returns the offset of stored numbers, which is also the stored value of 0.
 constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
 
 // Stores a group of an output's numbers, including their offset, in its panel, four at a time.
@@ -76,7 +76,7 @@ void read_group(const PackedMatrix& w, const uint8_t* row, int64_t k, int64_t co
   if (count % 2 != 0) numbers[count - 1] = pairs[count / 2] & 15;
 }
 
-// The squared error of x rounded to multiples of `scale` between least and most.
+// Returns the squared error of x rounded to multiples of `scale` between least and most.
 float error_of(const float* x, int64_t count, float scale, float least, float most) {
   const float inverse = 1 / scale;
   float error = 0;
@@ -88,10 +88,10 @@ float error_of(const float* x, int64_t count, float scale, float least, float mo
   return error;
 }
 
-// A scale rounded to f16 for which x / scale does not overflow.
+// Rounds a scale to f16.
 float as_half(float scale) { return widen_half(narrow_to_half(scale)); }
 
-// Sixteen at a time, so that the loop vectorises.
+// Returns the largest magnitude; takes sixteen numbers at a time, so that the loop vectorises.
 float largest_magnitude(const float* x, int64_t count) {
   float most[16] = {};
   int64_t i = 0;
@@ -106,8 +106,9 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   float extreme = 0;  // the number of largest magnitude, with its sign
   for (int64_t i = 0; i < count; ++i)
     if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
-  // Either sign of scale: -8 has a larger magnitude than 7. Divisors above 8 leave the ends of the
-  // range unused, those below clip the largest number for finer steps among the rest.
+  // The scale may have either sign: -8 has a larger magnitude than 7. Divisors above 8 leave the
+  // ends of the range unused; those below 8 clip the largest number and give the others finer
+  // steps.
   const float first = as_half(extreme / -8);
   if (first == 0 || !std::isfinite(first)) return first;
   float best = first, least = error_of(x, count, first, -8, 7);
@@ -121,7 +122,7 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   return best;
 }
 
-// Rows [begin, end) of a panel, at most 16, with their groups of numbers and scales.
+// The rows of the matrix that form a panel: `count` rows, at most 16, from `begin`.
 struct PanelRows {
   int64_t begin, count;
 };
@@ -141,7 +142,7 @@ void clear_panel(const PackedMatrix& w, uint8_t* panel) {
 void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel) {
   auto* floats = reinterpret_cast<float*>(panel);
   auto* halves = reinterpret_cast<bf16*>(panel);
-  // One cache line of each row at a time.
+  // Takes one cache line of each row at a time.
   for (int64_t block = 0; block < w.width; block += 16) {
     const int64_t end = std::min(w.width, block + 16);
     for (int64_t lane = 0; lane < count; ++lane) {

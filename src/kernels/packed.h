@@ -1,9 +1,9 @@
 #pragma once
 
-// Weights in the layout of products for inference. A panel is 16 outputs of a matrix W [N, K], side
-// by side, with consecutive k following each other: the lanes of a vector are outputs, no sum
-// crosses lanes, and a token's product reads memory once, front to back. In units of one or half a
-// cache line, for each panel, with k and N padded with zeros:
+// The layout of weights for inference. A panel is 16 outputs of a matrix W [N, K], side by side,
+// with consecutive k following each other: the lanes of a vector are outputs, no sum crosses lanes,
+// and a token's product reads memory once, front to back. For each panel, in units of a cache line
+// or half of one, with k and N padded with zeros:
 //
 //   f32   [K][16]            weights
 //   bf16  [K/2][16]          words of two weights, the earlier k in the upper half; K is rounded
@@ -39,8 +39,8 @@ int64_t scale_bytes(const PackedMatrix& w);  // bytes of all scales
 // Rounds a matrix [N, K] of f32 or bf16 to w's format, into its panels and scales.
 void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales);
 
-// Quantised weights as files store them: rows [N, K] of I8, or [N, K/2] with two per byte, numbers
-// w + 8, the even k in the low half; scales f16 [N, K/G].
+// Convert between panels and quantised weights as files store them: rows [N, K] of I8, or [N, K/2]
+// with two per byte, numbers w + 8, the even k in the low half; scales f16 [N, K/G].
 void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* row_scales,
                     void* panels, uint16_t* scales);
 void unpack_quantized(const PackedMatrix& w, uint8_t* rows, uint16_t* row_scales);
@@ -48,11 +48,11 @@ inline int64_t quantized_row_bytes(const PackedMatrix& w) {
   return w.format == WeightFormat::int4 ? (w.width + 1) / 2 : w.width;
 }
 
-// Row n of the matrix that w represents, as floats [K].
+// Writes row n of the matrix that w represents to row [K].
 void unpack_row(const PackedMatrix& w, int64_t n, float* row);
 
-// Rounds `count` numbers to whole numbers from -127 (int8) or -8 (int4) to 127 or 7 with one scale,
-// and returns the scale: the one of several candidates with the least sum of squared errors. One
+// Rounds `count` numbers to integers, -127 to 127 for int8 or -8 to 7 for int4, with one scale, and
+// returns the scale: the one of several candidates with the least sum of squared errors. One
 // candidate maps the largest magnitude to the end of the range, as ggml's Q8_0 and Q4_0 do.
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q);
 

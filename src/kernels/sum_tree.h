@@ -13,14 +13,14 @@ namespace fovea {
 
 // Sums arrive in ascending order of index and are held on a stack. Whenever the top two are the
 // complete halves of a node, the upper one is added to the lower one: merge(place) must add the sum
-// at `place` to that at `place - 1`. An index may be missing: its sum counts as 0, and its node has
-// one child.
+// at stack position `place` to the one at `place - 1`. An index may be missing: its sum counts as
+// 0, and its node has one child.
 class SumTree {
  public:
-  // The most sums held at a time.
+  // Returns the largest number of sums held at a time, for indices below `count`.
   static constexpr int places(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
 
-  // The place for the sum of `index`, after the merges that come before it.
+  // Performs the merges that precede the sum of `index`, and returns that sum's stack position.
   template <class Merge>
   int next(int64_t index, const Merge& merge) {
     while (held_ > 1 && level(held_ - 2, indices_[held_ - 1]) < level(held_ - 1, index)) pop(merge);
@@ -28,11 +28,12 @@ class SumTree {
     return held_++;
   }
 
-  // The place of the sum that arrived last.
+  // Returns the stack position of the sum that arrived last.
   int last() const { return held_ - 1; }
 
-  // The number of merges before a sum of `index`, which must be greater than the last index: this
-  // many places down from last() are merged. A caller that has merged them itself calls merged().
+  // Returns the number of merges before a sum of `index`, which must be greater than the last
+  // index: the top sum is merged this many times. A caller that has merged them itself calls
+  // merged().
   int merges_before(int64_t index) const {
     int64_t top = indices_[held_ - 1];
     int merges = 0;
@@ -47,7 +48,7 @@ class SumTree {
     indices_[held_ - 1] = indices_[held_ - 1 + merges];
   }
 
-  // Leaves the total at place 0; returns false if no sum has arrived.
+  // Leaves the total at stack position 0; returns false if no sum has arrived.
   template <class Merge>
   bool finish(const Merge& merge) {
     while (held_ > 1) pop(merge);
@@ -60,7 +61,7 @@ class SumTree {
   static constexpr int width(int64_t number) {
     return 64 - std::countl_zero(static_cast<uint64_t>(number));
   }
-  // The level of the smallest node that contains both the sum at a place and an index.
+  // Returns the level of the smallest node that contains both the sum at `place` and `index`.
   int level(int place, int64_t index) const { return width(indices_[place] ^ index); }
   template <class Merge>
   void pop(const Merge& merge) {

@@ -6,9 +6,9 @@
 
 namespace fovea {
 
-// The format of the parameter of this name if a model's weights are packed as `wanted`. Covers all
-// weights that linear() multiplies, also a token embedding used as the head. A router is small and
-// sensitive, so it stays f32; the head's matrix has at least 8 bits. Empty: not packed.
+// Returns the format of the parameter `name` if a model's weights are packed as `wanted`; empty =
+// not packed. Covers all weights that linear() multiplies, including a token embedding used as the
+// head. A router is small and sensitive, so it stays f32; the head's matrix has at least 8 bits.
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
                                           const Parameter& parameter, WeightFormat wanted);
 

@@ -3,8 +3,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 24;  // a limit above any axis of a model that fits into
-                                             // memory
+constexpr int64_t kMost = int64_t{1} << 24;  // a limit above any axis of a real model
 constexpr double kAnyFactor = 1e9;           // limit of thetas, scales and caps
 
 const std::vector<std::string>& activations() {
@@ -68,11 +67,11 @@ void visit(PositionSpec& s, OptionVisitor& v, const Place& p) {
            {"neighbours", "halves", "spread"});
   v.boolean(p.field("stored", "stored_waves", "the checkpoint stores the sinusoids"), s.stored);
   visit(s.rotary, v, {p.at("rotary"), p.prefix});
-  v.choice(p.field("bias", "distance_bias", "bias of the scores by distance"), s.bias,
+  v.choice(p.field("bias", "distance_bias", "position bias of the scores"), s.bias,
            {"none", "alibi", "relative"});
   v.integer(p.field("buckets", "position_buckets", "buckets of relative distances"), s.buckets, 4,
             65536);
-  v.integer(p.field("distance", "position_distance", "distance from which on all share a bucket"),
+  v.integer(p.field("distance", "position_distance", "distances from N on share a bucket"),
             s.distance, 4, kMost);
 }
 
@@ -197,7 +196,7 @@ void visit(Spec& s, OptionVisitor& v) {
   v.integer(field("vocabulary", "vocabulary", "tokens that the model knows; 0 = the tokenizer's"),
             s.vocabulary, 0, kMost);
   v.integer(
-      field("source_vocabulary", "source_vocabulary", "vocabulary of the encoder; 0 = the same"),
+      field("source_vocabulary", "source_vocabulary", "vocabulary of the encoder; 0 = shared"),
       s.source_vocabulary, 0, kMost);
   v.integer(field("context", "context", "maximum tokens in one sequence"), s.context, 1, kMost);
   v.integer(field("width", "width", "width of the residual stream"), s.width, 1, kMost);

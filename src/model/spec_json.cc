@@ -25,7 +25,7 @@ class Reader : public OptionVisitor {
     const auto* found = find(field.path);
     if (found == nullptr) return;
     if (!is_whole(*found, least, most)) {
-      refuse(field.path, *found, fmt::format("a whole number from {} to {}", least, most));
+      refuse(field.path, *found, fmt::format("an integer from {} to {}", least, most));
     }
     value = found->get<int64_t>();
   }
@@ -44,7 +44,7 @@ class Reader : public OptionVisitor {
     values.clear();
     for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
       if (!is_whole(value, least, most))
-        refuse(field.path, *found, fmt::format("whole numbers from {} to {}", least, most));
+        refuse(field.path, *found, fmt::format("integers from {} to {}", least, most));
       values.push_back(value.get<int64_t>());
     }
   }
@@ -76,7 +76,7 @@ class Reader : public OptionVisitor {
     value = static_cast<int>(at - names.begin());
   }
 
-  // A file that names one stack has only that one; a file that names none has the default.
+  // A file that contains one stack has only that stack; a file without stacks has the default ones.
   void group(const Field& field, bool& present) override {
     groups_.push_back(field.path);
     if (json_.is_object() && json_.contains(field.path))
@@ -134,7 +134,7 @@ class Reader : public OptionVisitor {
 
   const nlohmann::json& json_;
   std::string name_;
-  std::vector<std::string> known_, groups_;  // groups: those that may be absent
+  std::vector<std::string> known_, groups_;  // groups: those that may be missing
 };
 
 class Writer : public OptionVisitor {

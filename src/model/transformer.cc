@@ -87,8 +87,8 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
   return head(hidden, token_embedding, valid);
 }
 
-// Radford et al. 2019: normal weights; those that write into the residual stream are divided by the
-// square root of their number.
+// Radford et al. 2019: normally distributed weights; the matrices that write into the residual
+// stream are divided by the square root of the number of these matrices.
 void initialise(Transformer& model, uint64_t seed) {
   const Spec& spec = model.spec;
   const float deviation = spec.init_deviation;

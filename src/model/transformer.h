@@ -10,8 +10,8 @@ namespace fovea {
 // The input of a stack: token ids, or `signal` for an encoder of images or audio.
 struct Sequence {
   Tensor ids;     // i32 [B, T]
-  Tensor places;  // i32 [B, T]; absent = 0, 1, ... starting at the cache's length
-  Tensor types;   // i32 [B, T]; absent = all 0; for models with token types
+  Tensor places;  // i32 [B, T]; empty = 0, 1, ... starting at the cache's length
+  Tensor types;   // i32 [B, T]; empty = all 0; for models with token types
   Tensor signal;  // f32, as Input takes it
 };
 
@@ -60,8 +60,8 @@ struct Transformer {
 
 void initialise(Transformer& model, uint64_t seed);
 int64_t parameter_count(Transformer& model);  // counts tied weights once
-// In the order of each(). The pointers are valid as long as the model is neither moved nor
-// assigned.
+// Returns the parameters in the order of each(). The pointers are valid as long as the model is
+// neither moved nor assigned.
 std::vector<NamedParameter> parameters_of(Transformer& model);
 
 }  // namespace fovea

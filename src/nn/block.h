@@ -12,7 +12,7 @@ struct Block {
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
   bool parallel = false;
-  Dropout attention_place, cross_place, ffn_place;  // the last two are for the sublayers' outputs
+  Dropout attention_place, cross_place, ffn_place;  // dropout of the sublayers' outputs
 
   Block() = default;
   // `places` is the stack's first place of dropout (see pass.h).

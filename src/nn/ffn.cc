@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// The public enum and the kernels' have the same order.
+// The public enum and the enum of the kernels have the same order.
 static_assert(
     static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
     static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&

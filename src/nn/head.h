@@ -10,15 +10,15 @@ namespace fovea {
 // Turns hidden states into outputs: output(norm(activation(transform(pool(hidden))))).
 struct Head {
   HeadSpec spec;
-  Linear transform, output;  // output.weight is absent if it is the token embedding
+  Linear transform, output;  // output.weight is empty if it is the token embedding
   Norm norm;
 
   Head() = default;
   Head(const Spec& spec, const NormSpec& norm);
 
-  // hidden [B, T, C] -> f32 (f64 for f64): [B, T, V] of a language model; [B, T, labels] of token
-  // and span; [B, labels] of sequence; [B, C] of pooled. `valid`: the tokens of each batch row that
-  // are not padding; empty = all. Heads that do not pool also accept rows [R, C].
+  // hidden [B, T, C] -> f32 (f64 for f64): [B, T, V] for a language model; [B, T, labels] for token
+  // and span; [B, labels] for sequence; [B, C] for pooled. `valid`: the tokens of each batch row
+  // that are not padding; empty = all. Heads that do not pool also accept rows [R, C].
   Tensor operator()(const Tensor& hidden, const Parameter& token_embedding,
                     const std::vector<Interval>& valid) const;
 
@@ -30,7 +30,7 @@ struct Head {
   }
 };
 
-// One vector for each batch row, of its valid tokens.   hidden [B, T, C] -> [B, C]
+// Pools the valid tokens of each batch row into one vector.   hidden [B, T, C] -> [B, C]
 Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& valid);
 
 }  // namespace fovea

@@ -16,7 +16,7 @@ inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& 
 
 // A low-rank addition to a matrix (Hu et al. 2021): W + (alpha / rank) up down.
 struct LowRankAdapter {
-  Parameter down, up;  // [rank, in], [out, rank]; absent = no addition
+  Parameter down, up;  // [rank, in], [out, rank]; empty = no addition
   float scale = 1;     // alpha / rank
 
   bool present() const { return down.present(); }
@@ -48,8 +48,8 @@ struct Linear {
   }
 };
 
-// Gives the layer an adapter that changes nothing yet: `down` is random, `up` zero. The layer keeps
-// its own parameters as trainable as they are.
+// Gives the layer an adapter that changes nothing yet: `down` is random, `up` zero. Does not change
+// which of the layer's own parameters are trainable.
 void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
 
 // Applies several layers to the same x, in one product if they are packed.

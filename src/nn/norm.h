@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// LayerNorm or RMSNorm; an absent norm is the identity.   x [..., C] -> [..., C] of dtype `out`
+// LayerNorm or RMSNorm; the identity if it has no weight.   x [..., C] -> [..., C] of dtype `out`
 struct Norm {
   NormSpec spec;
   Parameter weight, bias;
@@ -35,7 +35,7 @@ struct Norm {
   }
 };
 
-// The three places around a sublayer that may have a norm.
+// The three norms that a sublayer may have: of its input, of its output, and of the sum after it.
 struct Norms {
   Norm input, output, sum;
 

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// The kind of a parameter: decides its initialisation, whether weight decay applies, and whether it
-// is trained by default (sinusoids are not).
+// The kind of a parameter: determines its initialisation, whether weight decay applies, and whether
+// it is trained by default (sinusoids are not).
 enum class Role {
   matrix,
   residual_matrix,
@@ -19,8 +19,8 @@ enum class Role {
   sinusoids
 };
 
-// A weight as its layer declares it; the shape is known before the elements exist. An empty shape =
-// absent.
+// A parameter as its layer declares it; the shape is known before the elements exist. An empty
+// shape means that the layer has no such parameter.
 struct Parameter {
   Shape shape;
   Role role = Role::matrix;
@@ -42,7 +42,7 @@ struct NamedParameter {
   Parameter* parameter;
 };
 
-// For the each(f) members of the layers: calls f(name, parameter) unless the parameter is absent.
+// For the each(f) members of the layers: calls f(name, parameter) if the layer has the parameter.
 template <class Visitor>
 void visit(Visitor& f, const std::string& name, Parameter& parameter) {
   if (parameter.present()) f(name, parameter);

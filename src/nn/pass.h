@@ -23,7 +23,7 @@ struct AttentionInputs {
 // Callbacks for inspection. Null by default; without a probe they cost nothing.
 struct Probe {
   std::function<void(const std::string& name, const Tensor& value)> see;
-  // Whether to compute attention weights for this name.
+  // Returns whether to compute attention weights for this name.
   std::function<bool(const std::string& name)> wants_weights = {};
   // Called before the heads are joined; may overwrite `heads`, for example to switch heads off.
   std::function<void(const std::string& name, const AttentionInputs& inputs)> attend = {};
@@ -33,7 +33,7 @@ struct Probe {
       attend_paged = {};
 };
 
-// The rotation angles of queries and keys: cos and sin f32 [T or B*T, R/2]; absent = no rotation.
+// The rotation angles of queries and keys: cos and sin f32 [T or B*T, R/2]; empty = no rotation.
 struct Angles {
   Tensor cosines, sines;
 };
@@ -51,7 +51,7 @@ struct Pass {
   // row the interval that is not padding (empty = all).
   Tensor memory;
   std::vector<Interval> memory_valid;
-  // Collects the losses that layers add to the model's; may be null.
+  // Collects the losses that layers add to the model's loss; may be null.
   std::vector<Tensor>* side_losses = nullptr;
 
   // Set by the stack for its layers.
@@ -61,7 +61,7 @@ struct Pass {
   int64_t bias_zero = 0;
   const char* stack = "";  // prefix of a probe's names: "", "encoder_" or "decoder_"
 
-  // The dropout of one place in the model.
+  // Returns the dropout of one place in the model.
   Dropout dropout_at(float probability, uint32_t place) const {
     Dropout here = dropout;
     here.probability = training ? probability : 0;
@@ -71,7 +71,7 @@ struct Pass {
 };
 
 // Places of dropout. In each stack, place 0 is the embedding's, and each layer has three: its
-// attention weights and its two sublayers. The two of cross-attention have a separate range.
+// attention weights and its two sublayers. The two places of cross-attention have a separate range.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
 inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer which) {
   return first_place + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);

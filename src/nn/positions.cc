@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// cos and sin of position * frequency, rounded at the same places as in Hugging Face; otherwise
-// long texts would differ.
+// cos and sin of position * frequency, rounded in the same steps as in Hugging Face; otherwise the
+// results of long texts would differ.
 struct Turns {
   std::vector<float> cosines, sines;  // [rows, pairs]
 
@@ -34,7 +34,7 @@ struct Turns {
 };
 
 // Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
-// the factor, short ones are kept, and those in between are interpolated.
+// the factor, short waves are kept, and those in between are interpolated.
 float llama3_scaled(const RotarySpec& s, float frequency) {
   const auto original = static_cast<float>(s.original_context);
   const float turns = original * frequency / (2 * std::numbers::pi_v<float>);
@@ -61,7 +61,7 @@ float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t tu
 }
 
 // The base grows with the text once the text is longer than the original context, so that the
-// slowest pair turns as far as it did there ("NTK-aware"; Peng et al. 2023, 3.3).
+// slowest pair turns as far as over the original context ("NTK-aware"; Peng et al. 2023, 3.3).
 float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
   const auto original = static_cast<float>(s.original_context);
   const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
@@ -177,8 +177,8 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   if (spec.kind != PositionKind::learned && spec.kind != PositionKind::sinusoidal) return x;
   const Tensor places = indices(x, positions);
   if (table.present()) return add(x, embedding(places, table.value));
-  // Only the rows that are read: a table of the whole context would be computed again for each
-  // token.
+  // Computes only the rows that are needed: a table of the entire context would be computed again
+  // for each token.
   int32_t* place = places.data_as<int32_t>();
   const auto [least, most] = std::minmax_element(place, place + places.size());
   const int32_t lowest = *least;
@@ -232,7 +232,7 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     Tensor slopes = empty({H, distances});
     for (int64_t h = 0; h < H; ++h) {
       const float slope = alibi_slope(h, H);
-      // If the mask shows both directions, the slope is symmetric.
+      // The bias is symmetric, for masks that show keys in both directions.
       for (int64_t n = 0; n < distances; ++n)
         slopes.data_as<float>()[h * distances + n] =
             -slope * static_cast<float>(std::abs(n - (N - 1)));

@@ -7,7 +7,7 @@
 namespace fovea {
 
 // The positions of a stack's tokens. Learned tables and sinusoids are added to the embeddings;
-// rotations and biases by distance act inside attention.
+// rotations and relative position biases act inside attention.
 struct Positions {
   PositionSpec spec;
   AttentionSpec attention;
@@ -19,7 +19,7 @@ struct Positions {
   Positions() = default;
   Positions(const StackSpec& stack, int64_t context, int64_t width, bool causal);
 
-  // positions i32 [B, T]; absent = 0, 1, ... in every row.  x [B, T, C] -> [B, T, C]
+  // positions i32 [B, T]; empty = 0, 1, ... in every row.  x [B, T, C] -> [B, T, C]
   Tensor add_to(const Tensor& x, const Tensor& positions) const;
   // Sets what attention needs, for T tokens or for the texts in the cache.
   void prepare(Pass& pass, int64_t T, const Tensor& positions) const;
@@ -33,24 +33,26 @@ struct Positions {
  private:
   Tensor indices(const Tensor& x, const Tensor& positions) const;
   void prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const;
-  // [H, 2N - 1], for the distances key - query from -(N - 1) on
+  // Returns the biases [H, 2N - 1] for the distances key - query from -(N - 1) to N - 1.
   Tensor bias_by_distance(int64_t N) const;
 };
 
-// Sinusoids of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017, 3.5): sin and
-// cos of p * f_i with f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) for Waves::spread.
+// Returns the sinusoids of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017,
+// 3.5): sin and cos of p * f_i with f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) for
+// Waves::spread.
 Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first = 0);
 
-// The frequencies of the D/2 rotated pairs, scaled for `length` tokens as the Spec requires.
+// Returns the frequencies of the D/2 rotated pairs, scaled for `length` tokens as the Spec
+// requires.
 std::vector<float> rotary_frequencies(const RotarySpec& spec, int64_t turned, int64_t length);
 float rotary_attention_factor(const RotarySpec& spec);
 
-// The bucket of key - query (Raffel et al. 2020): half of the buckets (of each sign, unless causal)
-// hold single distances, the others logarithmic ranges up to the largest.
+// Returns the bucket of distance = key - query (Raffel et al. 2020): half of the buckets (of each
+// sign, unless causal) hold single distances, the others logarithmic ranges up to `largest`.
 int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest);
 
-// The slope of head h of H: 2^(-8 (h+1) / H) if H is a power of two (Press et al. 2022), else
-// interleaved as in the authors' code.
+// Returns the slope of head h of H: 2^(-8 (h+1) / H) if H is a power of two (Press et al. 2022),
+// else interleaved as in the authors' code.
 float alibi_slope(int64_t head, int64_t heads);
 
 }  // namespace fovea

@@ -21,8 +21,8 @@ struct Stack {
   Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
         Kind kind);
 
-  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; absent = 0, 1, ... starting at the
-  // cache's length. -> [B, T, C] in pass.compute
+  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = 0, 1, ... starting at the cache's
+  // length. -> [B, T, C] in pass.compute
   Tensor operator()(Tensor x, const Pass& pass, const Tensor& places) const;
 
   template <class Visitor>

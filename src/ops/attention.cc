@@ -68,7 +68,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
     kernels(q).attention(y, {}, q, k, v, s);
     return y;
   }
-  // log of each softmax's sum: with it the backward computes the weights again, tile by tile.
+  // The log of each softmax's sum, from which the backward pass recomputes the weights tile by
+  // tile.
   Tensor lse =
       empty({s.batch, s.heads, s.queries}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
   kernels(q).attention(y, lse, q, k, v, s);
@@ -88,7 +89,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                        const PagedOptions& options) {
   check(q.rank() >= 2 && options.kv_heads > 0 && q.dim(-2) % options.kv_heads == 0,
-        "attention: q is {} with {} key-value heads; expected [..., H, D] with H a multiple",
+        "attention: q is {} with {} key-value heads; expected [..., H, D] with H a "
+        "multiple of these",
         q.shape(), options.kv_heads);
   const int64_t rows = q.size() / (q.dim(-2) * q.dim(-1));
   for (const PagedText& span : spans) {

@@ -6,8 +6,8 @@
 namespace fovea {
 namespace {
 
-// The factors of a row's probabilities in the loss: E * (choices of each expert / rows) / rows; 0
-// in rows that do not count.
+// Returns the factors of the probabilities in the loss: E * (choices of the expert / rows) / rows;
+// 0 in rows that are not valid.
 Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) {
   const auto counts = [&](int64_t row) { return !valid || valid.data_as<int32_t>()[row] != 0; };
   const int64_t k = experts.dim(1);
@@ -18,7 +18,7 @@ Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) 
     for (int64_t j = row * k; j < (row + 1) * k; ++j) {
       const int32_t expert = experts.data_as<int32_t>()[j];
       check(expert >= 0 && expert < r.width,
-            "balance_loss: expert {} at place {}; expected 0 to {}", expert, j, r.width - 1);
+            "balance_loss: expert {} at position {}; expected 0 to {}", expert, j, r.width - 1);
       chosen[static_cast<size_t>(expert)] += counts(row) ? 1 : 0;
     }
   }

@@ -11,7 +11,7 @@ void check_places(const Tensor& places, int64_t count) {
   for (int64_t i = 0; i < places.size(); ++i) {
     const int32_t place = places.data_as<int32_t>()[i];
     check(place >= 0 && place < count && !seen[static_cast<size_t>(place)],
-          "combine: place {} at {}; expected 0 to {}, each once", place, i, count - 1);
+          "combine: places[{}] is {}; expected 0 to {}, each once", i, place, count - 1);
     seen[static_cast<size_t>(place)] = true;
   }
 }

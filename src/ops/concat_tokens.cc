@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Elements [begin, begin + count) of each batch row.
+// Returns elements [begin, begin + count) of each batch row.
 Tensor part(const Tensor& x, int64_t batch, int64_t begin, int64_t count) {
   Tensor y = empty({batch, count}, x.dtype());
   const int64_t total = x.size() / std::max<int64_t>(1, batch);

@@ -17,7 +17,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
   const int32_t* target = targets.data_as<int32_t>();
   int64_t counted = 0;
   for (int64_t i = 0; i < r.count; ++i) {
-    check(target[i] < r.width, "cross_entropy: target {} at place {}; expected less than {}",
+    check(target[i] < r.width, "cross_entropy: target {} at position {}; expected less than {}",
           target[i], i, r.width);
     counted += target[i] >= 0;
   }

@@ -12,7 +12,7 @@ Tensor dropout(const Tensor& x, const Dropout& options) {
   Tensor y = empty_like(x);
   kernels(x).dropout(y, x, options, x.size());
   return record(y, {x}, [options, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
-    // Makes the same decisions again, so nothing is kept.
+    // Makes the same decisions again, so nothing needs to be kept.
     kernels(dy).dropout(d[x], dy, options, dy.size());
   });
 }

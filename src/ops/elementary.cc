@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// In f32 whatever x's dtype: differences of logarithms need its precision.
+// Computes in f32 (f64 for f64): differences of logarithms need this precision.
 Tensor elementary(const Tensor& x, Elementary kind) {
   const int64_t size = x.size();
   Tensor y = empty(x.shape(), working_type(x));

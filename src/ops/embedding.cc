@@ -10,7 +10,7 @@ namespace fovea {
 
 namespace {
 
-// dy with zeros in the rows of id `id`.
+// Returns dy with zeros in the rows whose id is `id`.
 Tensor without_rows_of(const Tensor& dy, const int32_t* ids, Rows rows, int64_t id) {
   if (id < 0 || std::find(ids, ids + rows.count, static_cast<int32_t>(id)) == ids + rows.count)
     return dy;
@@ -30,7 +30,7 @@ Tensor rows_of_table(const char* op, const Tensor& ids, const Tensor& table, int
   const Rows rows{ids.size(), table.dim(1)};
   const int32_t* id = ids.data_as<int32_t>();
   for (int64_t i = 0; i < rows.count; ++i) {
-    check(id[i] >= 0 && id[i] < entries, "{}: id {} at place {}; expected 0 to {}", op, id[i], i,
+    check(id[i] >= 0 && id[i] < entries, "{}: id {} at position {}; expected 0 to {}", op, id[i], i,
           entries - 1);
   }
   Shape shape = ids.shape();

@@ -17,7 +17,7 @@ Groups group_by_expert(const Tensor& experts, int64_t expert_count) {
                 std::vector<int64_t>(static_cast<size_t>(expert_count))};
   for (int64_t i = 0; i < choices; ++i) {
     check(expert[i] >= 0 && expert[i] < expert_count,
-          "group_by_expert: expert {} at place {}; expected 0 to {}", expert[i], i,
+          "group_by_expert: expert {} at position {}; expected 0 to {}", expert[i], i,
           expert_count - 1);
     ++groups.counts[static_cast<size_t>(expert[i])];
   }

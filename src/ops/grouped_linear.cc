@@ -12,7 +12,7 @@ struct Group {
   int64_t begin, count;  // rows
 };
 
-// The groups that have rows.
+// Returns the groups that have rows.
 std::vector<Group> groups_of(const std::vector<int64_t>& counts) {
   std::vector<Group> groups;
   int64_t begin = 0;
@@ -67,8 +67,7 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
   inputs.insert(inputs.end(), biases.begin(), biases.end());
 
   return record(y, inputs, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy, over the rows of each
-    // group
+    // For each group: dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
     const Kernels& k = kernels(dy);
     const Tensor elements = x.elements();
     const Out dx = d[x];

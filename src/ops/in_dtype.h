@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-// The elements of x in a dtype, for a product; without gradient.
+// Returns the elements of x in a dtype, for a product, without a gradient.
 inline Tensor in_dtype(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x.detach() : convert(x, dtype);
 }

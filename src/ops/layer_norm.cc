@@ -17,7 +17,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
   }
-  // scale = 1 / deviation, including epsilon; both are kept for the backward.
+  // scale = 1 / deviation, including epsilon; mean and scale are kept for the backward pass.
   Tensor mean = statistics(x, r), scale = statistics(x, r);
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {

@@ -8,11 +8,11 @@ namespace fovea {
 Tensor log_probability(const Tensor& logits, const Tensor& targets) {
   const Rows r = rows_of(logits);
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
-        "log_probability: targets are {} {}, logits {}; expected one int32 a row",
+        "log_probability: targets are {} {}, logits {}; expected one int32 per row",
         name_of(targets.dtype()), targets.shape(), logits.shape());
   const int32_t* target = targets.data_as<int32_t>();
   for (int64_t i = 0; i < r.count; ++i)
-    check(target[i] < r.width, "log_probability: target {} at place {}; expected less than {}",
+    check(target[i] < r.width, "log_probability: target {} at position {}; expected less than {}",
           target[i], i, r.width);
   const Tensor losses = statistics(logits, r), lse = statistics(logits, r);
   kernels(logits).cross_entropy(losses, lse, logits, target, 0, r);

@@ -10,7 +10,7 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
   Tensor y = empty_like(a);
   kernels(a).minimum(y, a, b, size);
   return record(y, {a, b}, [=, a = Saved(a), b = Saved(b)](const Tensor& dy, Gradients& d) {
-    // The gradient goes to the smaller element; equal ones share it.
+    // The gradient goes to the smaller element; equal elements share it.
     kernels(dy).minimum_backward(d[a], dy, a.elements(), b.elements(), size);
     kernels(dy).minimum_backward(d[b], dy, b.elements(), a.elements(), size);
   });

@@ -1,16 +1,16 @@
 #pragma once
 
-// Every differentiable op of fovea, with its formula. Each has a file of its name: the forward,
-// followed by its backward. All support f32, bf16 (computed in float) and f64 (reference kernels
-// only, for gradient checks), and check shapes. Letters: B batch, T query tokens, S keys, H heads,
-// G key-value heads, D head width, C width, V vocabulary.
+// Every differentiable op of fovea, with its formula. Each has a file of its name: the forward
+// computation, followed by the gradient. All support f32, bf16 (computed in float) and f64
+// (reference kernels only, for gradient checks), and check shapes. Letters: B batch, T query
+// tokens, S keys, H heads, G key-value heads, D head width, C width, V vocabulary.
 
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
-// y = x weight^T + bias.   x [..., C], weight [N, C], bias [N] or absent -> [..., N]
+// y = x weight^T + bias.   x [..., C], weight [N, C], bias [N] or empty -> [..., N]
 // The product is computed in x's dtype (weights are rounded to it); y has dtype `out`.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType out);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
@@ -41,20 +41,20 @@ struct AttentionOptions {
   Dropout dropout;    // applies to the softmax's weights
   int64_t keys = -1;  // -1 = all of k
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
-  // Bias by distance [H, T + S - 1] of the working type, or absent: entry s - t + T - 1 is added to
-  // the score of query row t and key s. Or [N, H, T + S - 1], one table for each of N equal parts
-  // of the batch.
+  // Relative position bias [H, T + S - 1] of the working type, or empty: entry s - t + T - 1 is
+  // added to the score of query row t and key s. Or [N, H, T + S - 1], one table for each of N
+  // equal parts of the batch.
   Tensor bias = {};
 };
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
 // Attention for the sequences of a ragged batch, with keys and values in pages, as in decoding. q
-// [..., H, D] holds the rows of all spans -> the same shape. Not differentiable.
+// [..., H, D] holds the rows of all spans -> [..., H, D]. Not differentiable.
 struct PagedOptions {
   int64_t kv_heads = 0;
   DType pages = DType::f32;
   float scale = 1, softcap = 0;
-  // [H, N] of the working type, or absent: entry s - p + bias_zero is added to the score of a query
+  // [H, N] of the working type, or empty: entry s - p + bias_zero is added to the score of a query
   // at position p and key s.
   Tensor bias = {};
   int64_t bias_zero = 0;
@@ -83,11 +83,11 @@ Tensor add(const Tensor& a, const Tensor& b);
 // y = a - b, elementwise, of a's dtype.
 Tensor subtract(const Tensor& a, const Tensor& b);
 
-// The sum and the mean of all elements, as f32 (f64 of f64).   x [...] -> [1]
+// The sum and the mean of all elements, as f32 (f64 for f64).   x [...] -> [1]
 Tensor sum(const Tensor& x);
 Tensor mean(const Tensor& x);
 
-// y = exp(x), log(x) and log sigmoid(x) = -log(1 + exp(-x)), elementwise, as f32 (f64 of f64).
+// y = exp(x), log(x) and log sigmoid(x) = -log(1 + exp(-x)), elementwise, as f32 (f64 for f64).
 // x [...] -> [...]
 Tensor exp(const Tensor& x);
 Tensor log(const Tensor& x);
@@ -127,7 +127,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
                      float smoothing = 0);
 
 // y[r] = log softmax(logits[r])[targets[r]]; 0 where targets[r] < 0.
-// logits [..., V], targets i32 [...] -> f32 (f64 of f64) [...]
+// logits [..., V], targets i32 [...] -> f32 (f64 for f64) [...]
 Tensor log_probability(const Tensor& logits, const Tensor& targets);
 
 // Concatenates along the tokens, first before second, in second's dtype.
@@ -139,9 +139,9 @@ Tensor concat_tokens(const Tensor& first, const Tensor& second);
 // x [B, T, C] -> [B, (T + 2 * padding - kernel) / stride + 1, C * kernel]
 Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding);
 
-// Squares of an image, row by row, in the order of a weight [out, channels, size, size]. For
-// inputs: not differentiable. image [B, channels, H, W] -> [B, (H / size) * (W / size), channels *
-// size * size]
+// The squares of an image, row by row, each in the order of a weight [out, channels, size, size].
+// Not differentiable: images are inputs. image [B, channels, H, W] -> [B, (H / size) * (W / size),
+// channels * size * size]
 Tensor patches(const Tensor& image, int64_t size);
 
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
@@ -150,10 +150,9 @@ Tensor patches(const Tensor& image, int64_t size);
 //   auto [rows, places, counts] = group_by_expert(experts, E);
 //   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), places, weights)
 
-// The k largest of each row of logits [R, E]. weights f32 (f64 for f64) [R, k]: their softmax over
-// all experts, or with `normalise` over those k (the same divided by their sum). experts i32 [R,
-// k], by descending logit; of equal ones the lower expert comes first (torch.topk leaves their
-// order open).
+// Chooses the k largest logits of each row [R, E]. weights f32 (f64 for f64) [R, k]: the softmax
+// over all experts, or with `normalise` over the chosen ones. experts i32 [R, k], by descending
+// logit; of equal logits, the lower expert comes first (torch.topk does not define their order).
 struct Routing {
   Tensor weights, experts;
 };
@@ -177,9 +176,9 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 // z [R*k, C], places i32 [R, k], all different, weights [R, k] -> f32 (f64 for f64) [R, C]
 Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights);
 
-// E * sum over experts of (its choices / rows) * (mean of its softmax) (Fedus et al. 2021, eq. 4,
-// where k = 1), over the rows whose `valid` is not 0.
-// logits [R, E], experts i32 [R, k], valid i32 [R] or absent -> [1]
+// E * sum over experts of (its number of choices / rows) * (mean of its softmax) (Fedus et al.
+// 2021, eq. 4, where k = 1), over the rows whose `valid` is not 0.
+// logits [R, E], experts i32 [R, k], valid i32 [R] or empty -> [1]
 Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& valid = {});
 
 // y[r, j] = x[r, columns[r, j]].   x [R, C], columns i32 [R, k], different within a row -> [R, k]

@@ -18,7 +18,7 @@ void refuse_gradient(const Tensor& x) {
         "opened with full weights");
 }
 
-// dx = dy W and dbias, with the numbers that the packed weight stands for.
+// Records dx = dy W and dbias; W are the numbers that the packed weight represents.
 Tensor recorded(const Tensor& y, const Tensor& x, const PackedWeight& weight, const Tensor& bias) {
   if (!recording() || !(x.wants_gradient() || bias.wants_gradient())) return y;
   return record(y, {x, bias},
@@ -134,8 +134,8 @@ Tensor embedding(const Tensor& ids, const PackedWeight& table) {
   const PackedMatrix& w = table.matrix();
   const int32_t* id = ids.data_as<int32_t>();
   for (int64_t i = 0; i < ids.size(); ++i) {
-    check(id[i] >= 0 && id[i] < w.outputs, "embedding: id {} at place {}; expected 0 to {}", id[i],
-          i, w.outputs - 1);
+    check(id[i] >= 0 && id[i] < w.outputs, "embedding: id {} at position {}; expected 0 to {}",
+          id[i], i, w.outputs - 1);
   }
   Shape shape = ids.shape();
   shape.push_back(w.width);

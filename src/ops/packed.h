@@ -1,8 +1,8 @@
 #pragma once
 
 // Weights packed for inference (kernels/packed.h), and the ops that take them. A packed weight gets
-// no gradient; linear() passes gradients on to x and bias, the other ops throw InvalidArgument
-// if one is wanted.
+// no gradient; linear() passes gradients to x and bias, the other ops throw InvalidArgument if a
+// gradient is wanted.
 
 #include "kernels/packed.h"
 #include "tensor/tensor.h"
@@ -15,7 +15,7 @@ class PackedWeight {
   PackedWeight() = default;  // empty: converts to false
   // Rounds f32 or bf16 to the format; `group` is the group size of int8 and int4.
   PackedWeight(const Tensor& weight, WeightFormat format, int64_t group);
-  // From a file's form: i8 [N, C], or u8 [N, C/2] with two weights per byte; scales f16 [N,
+  // Takes the layout of files: i8 [N, C], or u8 [N, C/2] with two weights per byte; scales f16 [N,
   // C/group].
   PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group);
 
@@ -23,7 +23,7 @@ class PackedWeight {
   const PackedMatrix& matrix() const { return matrix_; }
   size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
 
-  // Converts back: i8 or u8 with f16 scales as above, or the represented numbers, f32 [N, C].
+  // Converts back to i8 or u8 with f16 scales as above, or to the represented numbers, f32 [N, C].
   struct Quantized {
     Tensor rows, scales;
   };
@@ -37,16 +37,16 @@ class PackedWeight {
   Tensor panels_, scales_;  // u8, f16
 };
 
-// y = x weight^T + bias.   x [..., C], bias [N] or absent -> [..., N] of dtype `out`
+// y = x weight^T + bias.   x [..., C], bias [N] or empty -> [..., N] of dtype `out`
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
-// Several layers applied to the same x, in one product if their weights are packed alike.
+// Several layers applied to the same x, in one product if their weights have the same packed form.
 struct PackedLayer {
   const PackedWeight& weight;
   const Tensor& bias;
 };
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out);
 
-// The next counts[e] rows of x through weights[e] and biases[e]: see ops.h.
+// Applies weights[e] and biases[e] to the next counts[e] rows of x; see ops.h.
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases);
 

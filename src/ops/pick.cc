@@ -7,13 +7,13 @@
 namespace fovea {
 namespace {
 
-// The index in x [R, C] of each column [R, k].
+// Returns the index in x [R, C] of each element that columns [R, k] selects.
 Tensor places_in_rows(const Tensor& columns, int64_t width) {
   Tensor places = empty_like(columns);
   const int64_t k = columns.dim(1);
   const int32_t* column = columns.data_as<int32_t>();
   for (int64_t i = 0; i < columns.size(); ++i) {
-    check(column[i] >= 0 && column[i] < width, "pick: column {} at place {}; expected 0 to {}",
+    check(column[i] >= 0 && column[i] < width, "pick: column {} at position {}; expected 0 to {}",
           column[i], i, width - 1);
     for (int64_t j = i / k * k; j < i; ++j)
       check(column[j] != column[i], "pick: column {} occurs twice in row {}; expected each once",

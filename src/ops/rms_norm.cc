@@ -15,7 +15,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
     kernels(x).rms_norm(y, {}, x, weight, epsilon, r);
     return y;
   }
-  Tensor scale = statistics(x, r);  // scale = 1 / rms, kept for the backward
+  Tensor scale = statistics(x, r);  // scale = 1 / rms, kept for the backward pass
   kernels(x).rms_norm(y, scale, x, weight, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
     Tensor again = empty(shape, out);

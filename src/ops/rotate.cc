@@ -21,7 +21,7 @@ Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairi
   if (!recording()) return y;
   rotation.inverse = true;
   return record(y, {x}, [=, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
-    kernels(dy).rotate(d[x], dy, cosines, sines, rotation);  // turned back
+    kernels(dy).rotate(d[x], dy, cosines, sines, rotation);  // rotated back
   });
 }
 

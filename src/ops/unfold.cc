@@ -5,7 +5,7 @@
 namespace fovea {
 
 Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
-  // Larger than any use, and sums of these do not overflow.
+  // Larger than any practical value, and sums of such values do not overflow.
   constexpr int64_t kMost = int64_t{1} << 40;
   check(x.rank() == 3 && kernel > 0 && stride > 0 && padding >= 0 && kernel < kMost &&
             stride < kMost && padding < kMost && x.dim(1) + 2 * padding >= kernel,

@@ -11,7 +11,7 @@ namespace fovea {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
-// Smaller blocks are many and are reused at their size; larger ones take most of the memory.
+// Smaller blocks are numerous and are reused by size; larger ones take most of the memory.
 constexpr size_t kLarge = size_t{1} << 20;
 constexpr size_t kLargeUnit = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;

@@ -10,12 +10,13 @@
 
 namespace fovea {
 
-// Large blocks of memory, cut from segments of the system. A freed block is merged with the free
-// ranges around it, so that batches of varying shapes take no more memory than the largest of them:
-// a backward frees the blocks of its forward in reverse order.
+// Large blocks of memory, cut from segments that the system provides. A freed block is merged with
+// the free ranges around it, so that batches of varying shapes take no more memory than the largest
+// of them: a backward pass frees the blocks of its forward pass in reverse order.
 class FreeList {
  public:
-  // Best fit, at the lowest address among equal sizes. Returns null if the system has no memory.
+  // Takes the best fit, at the lowest address among equal sizes. Returns null if the system has no
+  // memory.
   void* allocate(size_t bytes);
   void free(void* block, size_t bytes);
   void release();  // returns unused segments to the system
@@ -37,7 +38,7 @@ class Allocator {
  public:
   static Allocator& all();  // never destroyed: tensors may outlive main
 
-  // Sets `bytes` to the block's actual size. Throws OutOfMemory.
+  // Allocates at least `bytes` and sets `bytes` to the block's actual size. Throws OutOfMemory.
   void* allocate(size_t& bytes);
   void free(void* block, size_t bytes);
   MemoryUse use();

@@ -10,7 +10,8 @@
 namespace fovea {
 
 // The extents of a tensor's axes, outermost first; {} is a scalar. Stored inside the tensor: every
-// op makes several, and in decoding an allocation would take longer than a small op's arithmetic.
+// op makes several shapes, and in decoding an allocation would take longer than a small op's
+// arithmetic.
 class Shape {
  public:
   static constexpr size_t kMostAxes = 8;

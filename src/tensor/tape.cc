@@ -44,7 +44,7 @@ class Tape {
     while (!tape.empty()) {
       Entry entry = std::move(tape.back());
       tape.pop_back();
-      if (!entry.output->value) continue;  // nothing after it used it
+      if (!entry.output->value) continue;  // no recorded op used this output
       const Tensor dy = std::move(entry.output->value);
       entry.output->value = Tensor();
       entry.backward(dy.view(entry.shape), d);
@@ -174,7 +174,7 @@ Saved Saved::slot(const Tensor& x) {
 
 Tensor Saved::elements() const {
   if (!x_.recipe_) return x_.detach();
-  // Query, key and value need the same norm in succession: the last result is cached.
+  // Query, key and value need the same norm one after the other: the last result is cached.
   if (last_made.recipe != x_.recipe_) last_made = {x_.recipe_, (*x_.recipe_)().detach()};
   return last_made.elements;
 }

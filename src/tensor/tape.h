@@ -15,13 +15,13 @@ namespace fovea {
 
 class PassGradients;
 
-// The destinations of an op's backward: d[x] is where x's gradient goes, with `add` set if it
-// already holds one, and null if x wants none.
+// The destinations of an op's gradients: x's gradient is written to d[x], which has `add` set if x
+// already has a gradient, and is null if x wants none.
 class Gradients {
  public:
   Out operator[](const Tensor& x);
   bool wants(const Tensor& x) const { return x.wants_gradient(); }
-  // Adds `dx` to x's gradient; may share dx's memory until one of the two is written.
+  // Adds `dx` to x's gradient, which may share dx's memory until one of them is written.
   void pass(const Tensor& x, const Tensor& dx);
 
  private:
@@ -41,7 +41,7 @@ class Gradients {
 using Backward = std::function<void(const Tensor& dy, Gradients& d)>;
 
 // Records how dy becomes the gradients of `inputs`. Returns y, which wants a gradient if one of the
-// inputs does and recording is on. A backward must capture its inputs as `Saved`, or capture only
+// inputs does and recording is on. `backward` must capture its inputs as `Saved`, or capture only
 // values computed from them.
 Tensor record(Tensor y, const std::vector<Tensor>& inputs, Backward backward);
 
@@ -59,8 +59,8 @@ class NoGradient {
   bool before_;
 };
 
-// Runs the tape backward from `loss` (one element), times `factor`, and clears it. Gradients of
-// leaves accumulate over calls.
+// Runs the tape backward from `factor` times `loss` (one element), and clears the tape. Gradients
+// of leaves accumulate over calls.
 void backward(const Tensor& loss, float factor = 1.0f);
 
 // Sums the gradients of leaves over the passes of a step by the tree of sum_tree.h. A leaf that is
@@ -70,8 +70,7 @@ void backward(const Tensor& loss, float factor = 1.0f);
 class PassGradients {
  public:
   void backward(const Tensor& loss, int64_t pass);  // passes must ascend
-  void finish();                                    // moves the sums to where gradient() returns
-                                                    // them
+  void finish();                                    // moves the sums to the leaves' gradients
 
  private:
   friend class Gradients;
@@ -85,7 +84,7 @@ class PassGradients {
   struct Leaf {
     std::vector<Use> uses;
     int64_t pass = -1;
-    size_t met = 0;  // uses in that pass
+    size_t met = 0;  // uses in this pass
   };
   Out place(const std::shared_ptr<Gradient>& slot, const Tensor& x);
 
@@ -96,12 +95,14 @@ class PassGradients {
 // Discards the recorded ops (after an error, or a forward pass without backward).
 void clear_tape();
 
-// A tensor kept for a backward: its elements, or only a recipe if its op has one (a norm: cheap to
-// compute, large to hold). Shape and gradient slot are kept in both cases.
+// A tensor kept for the backward pass: its elements, or only a recipe if its op has one (such as a
+// norm, cheap to compute and large to store). The shape and the gradient slot are kept in both
+// cases.
 class Saved {
  public:
   Saved(const Tensor& x);  // NOLINT: implicit, so that a lambda can capture `x = Saved(x)`
-  // Keeps only x's gradient slot, for a backward that needs no elements: an addition, a dropout.
+  // Keeps only x's gradient slot, for ops whose gradient needs no elements, such as addition and
+  // dropout.
   static Saved slot(const Tensor& x);
   Tensor elements() const;                       // recomputed if necessary
   operator const Tensor&() const { return x_; }  // NOLINT: for d[x]; its elements may be freed

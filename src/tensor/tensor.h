@@ -1,7 +1,7 @@
 #pragma once
 
-// One type of tensor: contiguous, row-major, storage shared by copies and views. A tensor may want
-// a gradient; then the ops that it enters are recorded on the tape (tape.h). Letters: B batch, T
+// The only type of tensor: contiguous and row-major; copies and views share storage. A tensor may
+// want a gradient; then the ops that use it are recorded on the tape (tape.h). Letters: B batch, T
 // tokens, H heads, D head width, C width.
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace fovea {
 class Storage {
  public:
   explicit Storage(size_t bytes);
-  // Memory of another owner, which is kept alive.
+  // Refers to memory of `owner`, which is kept alive.
   Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -41,7 +41,7 @@ class Storage {
 struct MemoryUse {
   size_t live = 0;  // bytes in tensors now
   size_t peak = 0;  // the most since the last reset
-  size_t held = 0;  // live + what the cache keeps for reuse
+  size_t held = 0;  // live, and what the cache keeps for reuse
 };
 MemoryUse tensor_memory();
 void reset_peak_memory();
@@ -79,7 +79,7 @@ class Tensor {
 
   bool wants_gradient() const { return gradient_ != nullptr; }
   Tensor& want_gradient();  // makes this a leaf whose gradient stays after backward()
-  Tensor gradient() const;  // absent until backward() has reached it
+  Tensor gradient() const;  // empty until backward() has reached this tensor
   void clear_gradient() const;
 
   // How to recompute the elements from other saved tensors; see Saved in tape.h.
@@ -104,7 +104,7 @@ class Tensor {
 };
 
 struct Gradient {
-  Tensor value;       // absent = zero
+  Tensor value;       // empty = zero
   bool leaf = false;  // kept after backward()
 };
 
@@ -118,10 +118,10 @@ Tensor convert(const Tensor& x, DType dtype);  // a copy in another dtype; no gr
 Tensor copy(const Tensor& x);
 std::vector<float> to_floats(const Tensor& x);
 
-// The last axis as width, all others as rows.
+// Returns the last axis of x as width and all others as rows.
 Rows rows_of(const Tensor& x);
 
-// The kernels that work on x.
+// Returns the kernels for x's dtype.
 const Kernels& kernels(const Tensor& x);
 
 }  // namespace fovea

@@ -85,7 +85,8 @@ struct Gelu {
   }
 };
 
-// GPT-2's: x / 2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+// GPT-2's approximation of GELU: x / 2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2 / pi) (x +
+// 0.044715 x^3).
 struct GeluTanh {
   static constexpr float kTwoSlope = 1.59576912f, kCubic = 0.044715f;  // 2 sqrt(2 / pi)
 
@@ -95,8 +96,8 @@ struct GeluTanh {
   static HWY_INLINE Vector value(Vector x) {
     return hn::Div(x, hn::Add(all(1), exp_of(hn::Neg(twice_u(x)))));
   }
-  // s + x s' (2u)' with s = sigmoid(2u). s' is exactly 0 from 12 on; the limit keeps (2u)' of a
-  // larger x finite.
+  // s + x s' (2u)' with s = sigmoid(2u). s' is exactly 0 for |x| >= 12; clamping x keeps (2u)'
+  // finite.
   static HWY_INLINE Vector derivative(Vector x) {
     const Vector near = hn::Max(all(-12), hn::Min(all(12), x));
     const Sigmoid s(twice_u(near));
@@ -124,7 +125,7 @@ void backward_with(Out dx, In dy, In x, int64_t size) {
       dx, size, [](Vector g, Vector v) HWY_ATTR { return hn::Mul(g, F::derivative(v)); }, dy, x);
 }
 
-// Calls use(std::type_identity of the function).
+// Calls use() with the std::type_identity of the struct that implements `kind`.
 template <class Use>
 void with_function(Activation kind, Use&& use) {
   switch (kind) {

@@ -24,8 +24,8 @@ struct Sample {
   alignas(64) float c[kWordCount];
 };
 
-// Exponents of A and B start at `exponent`, those of C are about those of the products. Large
-// exponents reveal the order of sums, small ones the treatment of denormal numbers.
+// Returns tiles whose exponents start at `exponent` in A and B and are about those of the products
+// in C. Large exponents reveal the order of sums, small ones the treatment of denormal numbers.
 Sample sample(uint32_t exponent) {
   Sample s;
   uint32_t counter = 0;

@@ -2,8 +2,9 @@
 
 namespace fovea::cpu {
 
-// Whether the CPU's own bf16 products give the bits of their software models on a few tiles of
-// ordinary, tiny and denormal numbers. Takes microseconds. The CPU must have the instructions.
+// Return whether the CPU's own bf16 products give the same bits as their software models on a few
+// tiles of ordinary, tiny and denormal numbers. They take microseconds and require a CPU with these
+// instructions.
 bool native_pairs_agree();
 bool native_tiles_agree();
 

@@ -13,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Calls visit(logits, begin, count) for the blocks of row i: a row of the vocabulary is too long to
-// widen at once.
+// Calls visit(logits, begin, count) for each block of row i: a row over the vocabulary is too long
+// to widen at once.
 template <class Visit>
 HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& visit) {
   FloatBlock scratch;
@@ -24,7 +24,7 @@ HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& vis
   }
 }
 
-// The largest number of a row, ignoring NaN; the sum that follows propagates NaN.
+// Returns the largest number of a row, ignoring NaN, which the sum that follows propagates.
 HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
   Vector most[kParts];
   std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));
@@ -38,7 +38,7 @@ HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), most[0]));
 }
 
-// In double by blocks, as in log_sum_exp.
+// Returns the mean of a row; adds the sums of blocks in double, as log_sum_exp() does.
 double row_mean(In logits, int64_t i, int64_t width) {
   double sum = 0;
   each_block(logits, i, width, [&](const float* x, int64_t, int64_t count) HWY_ATTR {
@@ -50,7 +50,7 @@ double row_mean(In logits, int64_t i, int64_t width) {
   return sum / static_cast<double>(width);
 }
 
-// log(sum(exp(row))); the sums of blocks are added in double, since a vocabulary has many.
+// Returns log(sum(exp(row))); adds the sums of blocks in double, since a row has many blocks.
 double log_sum_exp(In logits, int64_t i, int64_t width) {
   const float most = row_maximum(logits, i, width);
   double sum = 0;

@@ -10,8 +10,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// 0 or 1 / (1 - probability) for kBlock elements, of which the first has index `number`, a multiple
-// of 4.
+// Sets factors [kBlock] to 0 or 1 / (1 - probability). `number`, a multiple of 4, is the index of
+// the first element in the random stream.
 HWY_INLINE void block_factors(const Dropout& dropout, int64_t number, float* factors) {
   const hn::RebindToSigned<Floats> integers;
   // uniform(word) = (word >> 8) / 2^24; comparing the numerator avoids the division and is exact.
@@ -30,7 +30,8 @@ HWY_INLINE void block_factors(const Dropout& dropout, int64_t number, float* fac
   }
 }
 
-// Drops `size` elements from `from` on, of which the first has index `number`.
+// Applies dropout to `size` elements, starting at `from`. `number` is the index of the first one in
+// the random stream.
 void drop(Out y, In x, const Dropout& dropout, int64_t from, int64_t size, int64_t number) {
   const auto blocks = [&](int64_t first, int64_t last) HWY_ATTR {
     FloatBlock factors, input, output;

@@ -27,8 +27,8 @@ void gather(Out y, In table, const int32_t* ids, Rows rows) {
   });
 }
 
-// The rows of dy sorted by id, ascending within an id: those of `id` are order[starts[id]] to
-// order[starts[id + 1] - 1].
+// The rows of dy sorted by id, in ascending order within an id: those of `id` are order[starts[id]]
+// to order[starts[id + 1] - 1].
 struct Groups {
   std::vector<int64_t> starts, order;
 

@@ -1,4 +1,4 @@
-// The exponential function of a vector, for every kernel that needs one.
+// The exponential function of a vector, shared by all kernels.
 
 #if defined(FOVEA_KERNELS_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_EXP_INL_H_
@@ -12,9 +12,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// exp(x) within 2 units in the last place, from denormals to overflow; NaN stays NaN. The method of
-// Cephes' expf (Moshier 1992): x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for exp(r), then
-// times 2^n.
+// exp(x) within 2 units in the last place, from denormals to overflow; NaN stays NaN. Uses the
+// method of Cephes' expf (Moshier 1992): x = n ln 2 + r with |r| <= ln 2 / 2; a polynomial for
+// exp(r) is multiplied by 2^n.
 HWY_INLINE Vector exp_of(Vector x) {
   const hn::RebindToSigned<Floats> words;
   // Outside these limits the result is infinity or 0. The limit is the first operand: if one

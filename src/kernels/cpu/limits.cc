@@ -9,7 +9,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Comparisons instead of hn::Min and hn::Max, whose result for NaN depends on the instruction set.
+// These functions compare instead of calling hn::Min and hn::Max, whose result for NaN depends on
+// the instruction set.
 
 void minimum_all(Out y, In a, In b, int64_t size) {
   const auto smaller = [](Vector v, Vector w) HWY_ATTR {

@@ -14,8 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// log(x) within 2 units in the last place; -infinity at 0, NaN below 0. The method of Cephes' logf
-// (Moshier 1992): x = m 2^n with m from sqrt(1/2) to sqrt(2), a polynomial for log(m), plus n ln 2.
+// log(x) within 2 units in the last place; -infinity at 0, NaN below 0. Uses the method of Cephes'
+// logf (Moshier 1992): x = m 2^n with m from sqrt(1/2) to sqrt(2); n ln 2 is added to a polynomial
+// for log(m).
 HWY_INLINE Vector log_of(Vector x) {
   const hn::RebindToSigned<Floats> words;
   const float infinity = std::numeric_limits<float>::infinity();

@@ -1,4 +1,4 @@
-// Elementwise kernels: one vector function over whole arrays, in blocks, on all threads.
+// Elementwise kernels: one vector function over entire arrays, in blocks, on all threads.
 
 #if defined(FOVEA_KERNELS_CPU_MAP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_MAP_INL_H_
@@ -18,7 +18,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 constexpr int64_t kBlock = 1024;
 
 struct FloatBlock {
-  FloatBlock() {}  // NOLINT: a defaulted one would zero a temporary
+  FloatBlock() {}  // NOLINT: a defaulted constructor would zero a temporary
   float values[kBlock];
 };
 

@@ -19,7 +19,7 @@ HWY_INLINE float row_mean(const float* x, int64_t width) {
   return sum.total() / static_cast<float>(width);
 }
 
-// 1 / deviation of x from the centre, with epsilon.
+// Returns the reciprocal of the deviation of x from `centre`, with epsilon.
 HWY_INLINE float row_scale(const float* x, float centre, NormEpsilon epsilon, int64_t width) {
   Sum squares;
   each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
@@ -31,7 +31,7 @@ HWY_INLINE float row_scale(const float* x, float centre, NormEpsilon epsilon, in
   return 1 / std::sqrt(variance + epsilon.value);
 }
 
-// y = (x - mean) * scale * weight + bias; RMSNorm is not centred, its mean is taken as 0.
+// y = (x - mean) * scale * weight + bias; RMSNorm is not centred: it uses a mean of 0.
 void norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon, bool centred,
           Rows rows) {
   const int64_t width = rows.width;
@@ -74,8 +74,8 @@ HWY_INLINE void collect(Sum& sum_g, Sum& sum_g_x_hat, float* dweight, float* dbi
   });
 }
 
-// (deviation + epsilon) / deviation where epsilon is outside the root. A row of equal numbers has
-// slope 0.
+// Returns (deviation + epsilon) / deviation if epsilon is outside the root, else 1; 0 for a row of
+// equal numbers.
 HWY_INLINE float steepness(float scale, NormEpsilon epsilon) {
   if (!epsilon.outside) return 1;
   const float share = 1 - epsilon.value * scale;  // deviation / (deviation + epsilon)
@@ -83,7 +83,7 @@ HWY_INLINE float steepness(float scale, NormEpsilon epsilon) {
 }
 
 // dx = factor * (g - mean(g) - x_hat * mean(g * x_hat) * steepness); RMSNorm, which subtracts no
-// mean, leaves mean(g) out.
+// mean, omits mean(g).
 void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
                    NormEpsilon epsilon, bool centred, Rows rows) {
   const RowBlocks blocks(rows);

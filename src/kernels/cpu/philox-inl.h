@@ -1,4 +1,4 @@
-// Random words by the vector: philox() of base/random.h for consecutive counters.
+// Random words, a vector at a time: philox() of base/random.h for consecutive counters.
 
 #if defined(FOVEA_KERNELS_CPU_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_PHILOX_INL_H_

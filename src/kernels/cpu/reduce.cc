@@ -30,7 +30,7 @@ using Doubles = hn::ScalableTag<double>;
 using DoubleVector = hn::Vec<Doubles>;
 using HalfFloats = hn::Rebind<float, Doubles>;
 
-// The sum of f(x) over a block, in 16 partial sums on every target.
+// Returns the sum of f(x) over a block, in 16 partial sums on every target.
 template <class F>
 HWY_INLINE double block_sum(const float* x, int64_t count, const F& f) {
   constexpr int64_t kDoubleLanes = HWY_LANES(double), kDoubleParts = 16 / kDoubleLanes;

@@ -35,7 +35,7 @@ HWY_INLINE void rotate_neighbours(float* y, const float* x, const float* cosines
   });
 }
 
-// One row's angles in the layout that the loops above read: [rotated] each.
+// Writes one row's angles in the layout that the loops above read, [rotated] cosines and sines.
 void spread(float* cosines, float* sines, In cosines_in, In sines_in, int64_t row,
             const Rotation& r, float* room) {
   const int64_t half = r.rotated / 2;

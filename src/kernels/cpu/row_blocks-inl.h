@@ -41,7 +41,7 @@ struct RowBlocks {
   int64_t end(int64_t block) const { return rows[static_cast<size_t>(block) + 1]; }
 };
 
-// y[width] (+)= the sum over blocks of partial[block * stride + j].
+// y[j] (+)= the sum over blocks of partial[block * stride + j], for j < width.
 inline void add_blocks(Out y, const float* partial, const RowBlocks& blocks, int64_t stride,
                        int64_t width) {
   if (y.data == nullptr) return;

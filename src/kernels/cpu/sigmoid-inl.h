@@ -1,4 +1,4 @@
-// The logistic function and the hyperbolic tangent of a vector, with their slopes.
+// The logistic function and the hyperbolic tangent of a vector, and their slopes.
 
 #if defined(FOVEA_KERNELS_CPU_SIGMOID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_SIGMOID_INL_H_
@@ -25,8 +25,8 @@ struct Sigmoid {
   }
 };
 
-// Within 3 units in the last place. Below 0.625, where 1 - 2 / (exp(2|x|) + 1) would cancel, uses
-// the polynomial of Cephes' tanhf (Moshier 1992).
+// tanh(x) within 3 units in the last place. For |x| below 0.625, where 1 - 2 / (exp(2|x|) + 1)
+// would cancel, uses the polynomial of Cephes' tanhf (Moshier 1992).
 HWY_INLINE Vector tanh_of(Vector x) {
   const Vector size = hn::Abs(x), square = hn::Mul(x, x);
   Vector p = hn::MulAdd(all(-5.70498872745e-3f), square, all(2.06390887954e-2f));

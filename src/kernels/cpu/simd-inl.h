@@ -1,4 +1,4 @@
-// What the kernels of one instruction set share: vectors of floats from any stored type, and loops
+// Shared by the kernels of one instruction set: vectors of floats from any stored type, and loops
 // whose sums have the same bits for every vector width. Included once per target, hence the toggled
 // guard.
 
@@ -81,7 +81,7 @@ HWY_INLINE hn::TFromD<D> sum_of_lanes(D d, hn::Vec<D> v) {
 class Sum {
  public:
   HWY_INLINE Sum() { std::fill_n(parts_, kParts, all(0)); }
-  // sum += x, or sum += a * b, in the lanes of `access`.
+  // Adds x, or a * b, in the lanes of `access`.
   template <class Access>
   HWY_INLINE void add(Vector x, int64_t part, Access access) {
     parts_[part] = access.keep(hn::Add(parts_[part], x), parts_[part]);
@@ -135,17 +135,17 @@ inline void narrow_all(bf16* y, const float* x, int64_t count) {
   for (; i < count; ++i) y[i] = narrow(x[i]);
 }
 
-// Elements [begin, begin + count) of x as floats: in place if they are floats, else widened into
-// `scratch`. A few KB at a time stay in the first-level cache, so bf16 costs little and a kernel
-// needs no separate body per stored type.
+// Returns elements [begin, begin + count) of x as floats: in place if they are floats, else widened
+// into `scratch`. A few KB at a time stay in the first-level cache, so bf16 costs little and a
+// kernel needs no separate body per stored type.
 HWY_INLINE const float* widened(In x, int64_t begin, int64_t count, float* scratch) {
   if (x.dtype == DType::f32) return static_cast<const float*>(x.data) + begin;
   widen_all(scratch, static_cast<const bf16*>(x.data) + begin, count);
   return scratch;
 }
 
-// Where to write results for elements from `begin` on: into y itself if it takes plain floats, else
-// into `scratch`; narrow_into() then moves them to y.
+// Returns where to write results for elements from `begin` on: y itself if it takes plain floats,
+// else `scratch`, from which narrow_into() then copies them to y.
 HWY_INLINE float* room_for(Out y, int64_t begin, float* scratch) {
   return y.data != nullptr && y.dtype == DType::f32 && !y.add ? static_cast<float*>(y.data) + begin
                                                               : scratch;

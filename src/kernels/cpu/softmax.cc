@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// For rows of a router or of a classification head, which are short enough to widen at once.
+// The rows come from a router or a classification head, and are short enough to widen at once.
 
 HWY_INLINE float largest(const float* x, int64_t width) {
   Vector most[kParts];

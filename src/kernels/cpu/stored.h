@@ -5,8 +5,7 @@
 
 namespace fovea::cpu {
 
-// The stored types of the CPU's table. Checked on entry to a kernel; inside, every type is one of
-// the two.
+// Checks, on entry to a kernel, that the dtype is one of the two stored types of the CPU's table.
 inline void check_stored(DType dtype) {
   if (dtype != DType::f32 && dtype != DType::bf16) {
     fail(ErrorKind::Internal, "cpu kernel: the dtype is {}; expected fp32 or bf16", name_of(dtype));
@@ -18,11 +17,11 @@ void check_stored_types(const Arguments&... arguments) {
   (check_stored(arguments.dtype), ...);
 }
 
-// The elements (about 32 KB of floats) that are worth a second thread: below, waking it costs more
-// than it saves.
+// The number of elements (about 32 KB of floats) that is worth a second thread: for fewer, waking
+// the thread costs more than it saves.
 constexpr int64_t kGrainElements = 8192;
 
-// The fewest rows that are worth a second thread.
+// Returns the fewest rows that are worth a second thread.
 inline int64_t grain_of(Rows rows) { return kGrainElements / (rows.width + 1) + 1; }
 
 }  // namespace fovea::cpu

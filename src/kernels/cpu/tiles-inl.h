@@ -3,9 +3,9 @@
 //
 // Eight registers hold up to 16 rows of 64 bytes. A product reads A [rows][16 pairs of bf16] and B
 // [16 pairs along k][16 columns][2], and adds to C [rows][16] float32 (Intel, Software Developer's
-// Manual, TDPBF16PS): for each element the products of even k are one chain of fused multiply-adds
-// that starts at 0, those of odd k another; the two are added, and their sum is added to C.
-// Denormal numbers count as zero and denormal results become zero.
+// Manual, TDPBF16PS): for each element, the products of even k form one chain of fused
+// multiply-adds that starts at 0, and those of odd k another; the sum of the two chains is added to
+// C. Denormal numbers count as zero and denormal results become zero.
 
 #if defined(FOVEA_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_TILES_INL_H_
@@ -48,7 +48,7 @@ struct NativeTiles {
   HWY_INLINE void zero() {
     __asm__ volatile("tilezero %%tmm%c0" ::"i"(kTile));
   }
-  // Rows `stride` bytes apart.
+  // Loads rows that are `stride` bytes apart.
   template <int kTile>
   HWY_INLINE void load(const void* from, size_t stride) {
     __asm__ volatile("tileloadd (%1,%2,1), %%tmm%c0" ::"i"(kTile), "r"(from), "r"(stride)
@@ -59,7 +59,7 @@ struct NativeTiles {
     __asm__ volatile("tilestored %%tmm%c0, (%1,%2,1)" ::"i"(kTile), "r"(to), "r"(stride)
                      : "memory");
   }
-  // Rounds to bf16. A CPU with AMX has an instruction for it, which treats denormal numbers as
+  // Rounds to bf16. CPUs with AMX have an instruction for this, which treats denormal numbers as
   // zero.
   static HWY_INLINE void narrow_to(bf16* to, Vector v) {
 #if HWY_TARGET == HWY_AVX2
@@ -123,8 +123,9 @@ class ModelTiles {
   alignas(64) uint32_t at_[8][kTileSide * kWords];
 };
 
-// The registers for up to 32 rows of A: the first 16 in register 4, with sums in 0 and 1, the
-// others in register 5, with sums in 2 and 3. With up to 16 rows all four may be sums.
+// The registers for up to 32 rows of A: the first 16 rows in register 4, with sums in 0 and 1, the
+// others in register 5, with sums in 2 and 3. With up to 16 rows, all four sums can belong to
+// register 4.
 template <class Tiles>
 struct TileRegisters : Tiles {
   void configure_rows(int64_t rows) {

@@ -31,7 +31,7 @@ void unfold_rows(Out y, In x, const Windows& w) {
   });
 }
 
-// Each token collects from the windows that contain it, the last one first.
+// Each token sums the gradients of the windows that contain it, the last window first.
 void fold_rows(Out dx, In dy, const Windows& w) {
   const int64_t width = w.width * w.kernel, count = w.batch * w.tokens;
   parallel_for(count, grain_of({count, width}), [&](int64_t first, int64_t last) HWY_ATTR {
@@ -39,8 +39,7 @@ void fold_rows(Out dx, In dy, const Windows& w) {
     for (int64_t row = first; row < last; ++row) {
       std::fill(sum.begin(), sum.end(), 0.0f);
       for (int64_t j = 0; j < w.kernel; ++j) {
-        const int64_t begin = row % w.tokens + w.padding - j;  // start of the window, including
-                                                               // padding
+        const int64_t begin = row % w.tokens + w.padding - j;  // start of the window, with padding
         if (begin < 0 || begin % w.stride != 0 || begin / w.stride >= w.count) continue;
         const int64_t from = (row / w.tokens * w.count + begin / w.stride) * width;
         const float* values = widened(dy, from, width, window.data());

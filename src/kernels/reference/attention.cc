@@ -17,7 +17,7 @@ struct Query {
   int64_t batch, head, position;
 };
 
-// The index at which the vector of a query, or of a key that it sees, begins.
+// Returns the index at which the vector of a query, or of a key that it sees, begins.
 int64_t query_at(const AttentionShape& shape, const Query& query) {
   return ((query.batch * shape.queries + query.position) * shape.heads + query.head) * shape.width;
 }
@@ -58,7 +58,7 @@ int64_t bias_at(const AttentionShape& shape, const Query& query, int64_t key) {
          shape.bias_origin;
 }
 
-// tanh(score / softcap), before the bias.
+// Returns tanh(score / softcap), before the bias.
 double capped(const AttentionShape& shape, const Query& query, int64_t key, const In& q,
               const In& k) {
   const double score =
@@ -74,7 +74,7 @@ double score_of(const AttentionShape& shape, const Query& query, int64_t key, co
          bias;
 }
 
-// The log of the softmax's sum; -inf where the query sees no key.
+// Returns the log of the softmax's sum; -inf if the query sees no key.
 double log_sum(const AttentionShape& shape, const Query& query, const In& q, const In& k) {
   const auto score = [&](int64_t key) { return score_of(shape, query, key, q, k); };
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -88,7 +88,7 @@ double weight(const AttentionShape& shape, const Query& query, int64_t key, cons
   return std::exp(score_of(shape, query, key, q, k) - log_sum);
 }
 
-// The factor by which dropout multiplies a weight.
+// Returns the factor by which dropout multiplies a weight.
 double kept(const AttentionShape& shape, const Query& query, int64_t key) {
   const Dropout& dropout = shape.dropout;
   if (dropout.probability == 0) return 1;
@@ -119,7 +119,7 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   });
 }
 
-// The keys or values of one sequence, copied from its pages.
+// Returns the keys or values of one sequence, copied from its pages.
 std::vector<double> gathered(const void* const* pages, PagePart part, const PagedAttention& paged,
                              int64_t keys) {
   const PageLayout layout = pages_of(paged);

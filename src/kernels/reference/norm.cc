@@ -12,9 +12,9 @@ struct Statistics {
   double mean = 0, scale = 0;
 };
 
-// Row i's backward: with g = dy * weight, dx = scale * (g - centre - x_hat * slope), where centre =
-// mean(g) if the mean was subtracted, else 0, and slope = mean(g * x_hat) * steepness. Adds dy *
-// x_hat to dweight and dy to dbias.
+// Computes row i's gradient: with g = dy * weight, dx = scale * (g - centre - x_hat * slope), where
+// centre = mean(g) if the mean was subtracted, else 0, and slope = mean(g * x_hat) * steepness.
+// Adds dy * x_hat to dweight and dy to dbias.
 void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbias, In dy, In x,
                   In weight, Statistics saved, bool centred, double steepness, int64_t i,
                   int64_t width) {
@@ -35,8 +35,8 @@ void row_backward(Out dx, std::vector<double>& dweight, std::vector<double>& dbi
   }
 }
 
-// (deviation + epsilon) / deviation where epsilon is outside the root. A row of equal numbers has
-// slope 0.
+// Returns (deviation + epsilon) / deviation if epsilon is outside the root, else 1; 0 for a row of
+// equal numbers.
 double steepness(double scale, NormEpsilon epsilon) {
   if (!epsilon.outside) return 1;
   const double share = 1 - epsilon.value * scale;  // deviation / (deviation + epsilon)

@@ -10,9 +10,9 @@
 namespace fovea::reference {
 namespace {
 
-// A row of x as the product reads it: whole numbers times scales where weights are quantised. The
-// scales are floats, as in the fast kernels: in another precision, values near a rounding boundary
-// would round differently.
+// Returns a row of x as the product reads it: integers times scales if the weights are quantised.
+// The scales are floats, as in the fast kernels: in another precision, values near a rounding
+// boundary would round differently.
 std::vector<double> rounded_row(In x, int64_t row, const PackedMatrix& w) {
   std::vector<double> values(static_cast<size_t>(w.width));
   for (int64_t k = 0; k < w.width; ++k) values[static_cast<size_t>(k)] = get(x, row * w.width + k);

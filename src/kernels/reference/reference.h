@@ -1,7 +1,7 @@
 #pragma once
 
 // The entries of the reference table: naive loops, one template over the stored types, every sum in
-// double. Sums of units are not kept apart: in double their order does not matter.
+// double. Units are not summed separately: in double, the order of sums does not matter.
 
 #include "kernels/kernels.h"
 

@@ -46,7 +46,7 @@ TEST(Config, NamesInvalidValues) {
   float x = 0;
   bool b = false;
   ActivationKind f{};
-  expect_error(ErrorKind::BadFile, {"config.json: n is 1.5; expected a whole number"},
+  expect_error(ErrorKind::BadFile, {"config.json: n is 1.5; expected an integer"},
                [&] { io("n", n); });
   expect_error(ErrorKind::BadFile, {"config.json: m is missing"}, [&] { io("m", n); });
   expect_error(ErrorKind::Unsupported, {"config.json: f is \"mish\""}, [&] { io("f", f, "relu"); });

@@ -237,7 +237,7 @@ TEST_F(Snapshots, CheckTheManifest) {
   refused(bad, "files is incomplete; expected state.safetensors and state.json");
   bad = good;
   bad["files"]["../x"] = good["files"]["state.json"];
-  refused(bad, "files names \"../x\"; expected plain names");
+  refused(bad, "files: the name \"../x\" is not a plain file name");
   bad = good;
   bad["files"]["state.json"]["bytes"] = -1;
   refused(bad, "bytes is -1; expected an integer of at least 0");

@@ -313,7 +313,7 @@ TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
   refused([](GgufMetadata& m) { m.boolean("llama.attention.causal", false); },
           {"attention.causal is false"}, ErrorKind::Unsupported);
   refused([](GgufMetadata& m) { m.number("llama.expert_count", 2); },
-          {"expert_count is 2.0; expected a whole number"});
+          {"expert_count is 2.0; expected an integer"});
   refused([](GgufMetadata& m) { m.integer("split.count", 2); },
           {"it is one of 2 files of a model (split.count)"}, ErrorKind::Unsupported);
   refused(
@@ -341,7 +341,8 @@ TEST_F(GgufModelFiles, MissingAndUnknownTensorsAreRefused) {
   tensors.back().name = "rope_freqs.weight";
   tensors.back().shape = {1, 1};
   write_file_atomically(path, GgufImage(file.metadata, tensors).pieces());
-  expect_error(ErrorKind::BadFile, {"rope_freqs.weight is F32 [1, 1]; expected a list of F32"},
+  expect_error(ErrorKind::BadFile,
+               {"rope_freqs.weight is F32 [1, 1]; expected a one-dimensional F32 tensor"},
                [&] { open_model_files(path, Weights::mapped); });
 }
 

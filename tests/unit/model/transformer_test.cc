@@ -168,7 +168,7 @@ TEST(Transformers, RefuseIdsAndLengthsOutOfRange) {
   });
   Tensor ids = zeros({1, 2}, DType::i32);
   ids.data_as<int32_t>()[1] = 7;
-  expect_error(ErrorKind::InvalidArgument, {"id 7 at place 1", "0 to 6"},
+  expect_error(ErrorKind::InvalidArgument, {"id 7 at position 1", "0 to 6"},
                [&] { model.hidden(ids, causal_pass()); });
   ids.data_as<int32_t>()[1] = -1;
   expect_error(ErrorKind::InvalidArgument, {"id -1"}, [&] { model.hidden(ids, causal_pass()); });

@@ -39,7 +39,7 @@ TEST(OpArguments, LossOpsRefuseInvalidInputs) {
   refused({"log_probability", "[2, 3]", "int32"}, [] {
     log_probability(zeros({2, 3}), integers({0}));
   });
-  refused({"log_probability", "target 3 at place 1", "less than 3"}, [] {
+  refused({"log_probability", "target 3 at position 1", "less than 3"}, [] {
     log_probability(zeros({2, 3}), integers({0, 3}));
   });
 }
@@ -48,8 +48,10 @@ TEST(OpArguments, EmbeddingRefusesIdsOutOfRange) {
   const Tensor table = zeros({5, 3});
   refused({"embedding", "fp32", "int32"}, [&] { embedding(zeros({2}), table); });
   refused({"embedding", "[5]", "[V, C]"}, [&] { embedding(integers({0}), zeros({5})); });
-  refused({"embedding", "id 5 at place 1", "0 to 4"}, [&] { embedding(integers({0, 5}), table); });
-  refused({"embedding", "id -1 at place 0"}, [&] { embedding(integers({-1}), table); });
+  refused({"embedding", "id 5 at position 1", "0 to 4"}, [&] {
+    embedding(integers({0, 5}), table);
+  });
+  refused({"embedding", "id -1 at position 0"}, [&] { embedding(integers({-1}), table); });
 }
 
 TEST(OpArguments, NormsRefuseMismatchedWeights) {
@@ -125,7 +127,7 @@ TEST(OpArguments, CrossEntropyRefusesInvalidTargets) {
   const Tensor logits = zeros({2, 3});
   refused({"cross_entropy", "int32 [1]", "[2, 3]"}, [&] { cross_entropy(logits, integers({0})); });
   refused({"cross_entropy", "fp32 [2]"}, [&] { cross_entropy(logits, zeros({2})); });
-  refused({"cross_entropy", "target 3 at place 1", "less than 3"}, [&] {
+  refused({"cross_entropy", "target 3 at position 1", "less than 3"}, [&] {
     cross_entropy(logits, integers({-100, 3}));
   });
 }
@@ -187,14 +189,16 @@ TEST(OpArguments, RoutingOpsRefuseInvalidChoices) {
   refused({"route", "0 choices"}, [&] { route(logits, 0, false); });
   refused({"route", "[3]"}, [&] { route(zeros({3}), 1, false); });
   refused({"pick", "[2, 3]", "fp32 [2, 1]"}, [&] { pick(logits, zeros({2, 1})); });
-  refused({"pick", "column 3 at place 1", "0 to 2"}, [&] {
+  refused({"pick", "column 3 at position 1", "0 to 2"}, [&] {
     pick(logits, integers({0, 3}).view({2, 1}));
   });
   refused({"pick", "column 1 occurs twice in row 1"}, [&] { pick(logits, choices); });
-  refused({"group_by_expert", "expert 2 at place 1", "0 to 1"},
+  refused({"group_by_expert", "expert 2 at position 1", "0 to 1"},
           [&] { group_by_expert(choices, 2); });
   refused({"group_by_expert", "int32 [4]"}, [&] { group_by_expert(choices.view({4}), 3); });
-  refused({"balance_loss", "expert 2 at place 1"}, [&] { balance_loss(zeros({2, 2}), choices); });
+  refused({"balance_loss", "expert 2 at position 1"}, [&] {
+    balance_loss(zeros({2, 2}), choices);
+  });
   refused({"balance_loss", "int32 [2, 2]"}, [&] { balance_loss(zeros({3, 3}), choices); });
   refused({"balance_loss", "int32 [3]"}, [&] {
     balance_loss(logits, choices, integers({1, 1, 1}));
@@ -225,8 +229,8 @@ TEST(OpArguments, CombineRefusesInvalidPlaces) {
   const auto combined = [&](std::vector<int32_t> places) {
     combine(z, integers(std::move(places)).view({2, 2}), weights);
   };
-  refused({"combine", "place 1 at 3", "each once"}, [&] { combined({0, 2, 1, 1}); });
-  refused({"combine", "place 4 at 0", "0 to 3"}, [&] { combined({4, 2, 1, 0}); });
+  refused({"combine", "places[3] is 1", "each once"}, [&] { combined({0, 2, 1, 1}); });
+  refused({"combine", "places[0] is 4", "0 to 3"}, [&] { combined({4, 2, 1, 0}); });
   refused({"combine", "[4, 1]"}, [&] { combine(z, integers({0, 1, 2, 3}).view({4, 1}), weights); });
 }
 

@@ -1,16 +1,16 @@
-// The backward of tiled attention (Dao et al. 2022; Dao 2023): the weights are computed again from
-// q, k and the log of their sum, tile by tile. With w the weights, f dropout's factors and delta =
-// sum over d of dy * y:
+// The backward pass of tiled attention (Dao et al. 2022; Dao 2023), which recomputes the weights
+// tile by tile from q, k and the log of the softmax's sum. With the weights w, the dropout factors
+// f and delta = sum over d of dy * y:
 //   dv = (w f)^T dy,  dw = f (dy v^T),  ds = w (dw - delta),  dq = scale ds k,  dk = scale ds^T q.
 //
-// With a soft cap, ds is then multiplied by the cap's derivative. The gradient of a bias by
-// distance is the sum of ds along diagonals: it takes one walk for each kv head and table, over the
-// batch rows of the table in order.
+// With a soft cap, ds is then multiplied by the cap's derivative. The gradient of a relative
+// position bias is the sum of ds along diagonals: it takes one walk for each kv head and bias
+// table, over the table's batch rows in order.
 //
-// dk and dv of a key are chains over ascending rows, dq of a row is a chain over ascending keys. So
-// two ways give the same bits: one walk that computes all three (if there are enough heads for all
-// threads), or one walk per tile of keys for dk and dv and one per block of rows for dq, which
-// computes the weights twice.
+// dk and dv of a key are chains of additions over ascending rows, and dq of a row is a chain over
+// ascending keys. So two ways give the same bits: one walk that computes all three (if there are
+// enough heads for all threads), or separate walks, one per tile of keys for dk and dv and one per
+// block of rows for dq, which compute the weights twice.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/backward.cc"
@@ -33,7 +33,7 @@ struct AttentionGradients {
   In dy, q, k, v, y, lse;
 };
 
-// What one task computes: the wanted gradients of `rows` and of `keys`, both whole blocks.
+// One task: the requested gradients of `rows` and of `keys`; both ranges are complete blocks.
 struct AttentionWalk {
   QueryRows queries;
   Interval rows, keys;
@@ -49,22 +49,21 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows of q and dy that are multiplied with a tile at a time; L2 holds all of their data.
+// Rows of q and dy that are multiplied with a tile at a time; all their data fits in L2.
 constexpr int64_t kRows = 64;
 
-// The scratch of a walk.
+// Scratch buffers of a walk.
 struct Buffers {
   int64_t padded;
   float* q;         // [rows of the walk, padded], times scale / ln 2
   float* dy;        // [rows of the walk, padded]
-  float* dq;        // [rows of the walk, padded]; empty if not wanted
-  float* log_sums;  // [rows of the walk], to base 2; +inf for a row that sees no key, so that its
-                    // weights are 0
+  float* dq;        // [rows of the walk, padded]; empty if not requested
+  float* log_sums;  // [rows of the walk], to base 2; +inf (weights of 0) if no key is seen
   float* deltas;    // [rows of the walk]
-  float* weights;   // [kRows, kTile]; the scores at first
-  float* dscores;   // [kRows, kTile]; dw at first
+  float* weights;   // [kRows, kTile]; first holds the scores
+  float* dscores;   // [kRows, kTile]; first holds dw
   float* slopes;    // [kRows, kTile], the soft cap's derivatives
-  float* factors;   // [kTile], of dropout; ones without dropout
+  float* factors;   // [kTile], dropout factors; ones without dropout
   float* k;         // [kTile, padded]; the next two are transposed
   float* k_transposed;
   float* v_transposed;
@@ -105,7 +104,7 @@ void add_to_dbias(const AttentionWalk& walk, const float* dscores, int64_t row, 
   for (int64_t c = columns.begin; c < end; ++c) sums[c] += dscores[c];
 }
 
-// Adds the gradients between `rows` rows (counted from the walk's first) and a tile.
+// Adds the gradients from `rows` rows, the first of which is row `row` of the walk, and a tile.
 void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, int64_t rows,
               const Sight& sight, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
@@ -184,7 +183,8 @@ void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const
   }
 }
 
-// The visible keys of each strip of the walk; loads the strips that see any of the walk's keys.
+// Returns the visible keys of each strip of the walk; loads the strips that see any of the walk's
+// keys.
 std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk& walk,
                              const Buffers& buffers) {
   const int64_t rows = walk.rows.end - walk.rows.begin;
@@ -278,7 +278,7 @@ namespace fovea::cpu {
 HWY_EXPORT(attention_walk);
 namespace {
 
-// Slots of a cache after the last key have a gradient of zero.
+// Sets the gradient of the cache slots after the last key to zero.
 void zero_unused_keys(Out dk, const AttentionShape& shape) {
   if (dk.data == nullptr || dk.add) return;
   const size_t row = static_cast<size_t>(shape.kv_heads * shape.width) * size_of(dk.dtype);
@@ -289,17 +289,17 @@ void zero_unused_keys(Out dk, const AttentionShape& shape) {
   }
 }
 
-// Whether one walk per kv head, with all its gradients, takes less time than the split walks.
+// Returns whether one walk per kv head for all gradients takes less time than separate walks.
 bool heads_suffice(int64_t heads) {
   constexpr double kSplitCost = 1.4;  // 7 products instead of 5
   const int64_t turns = round_up(heads, thread_count());
   return static_cast<double>(turns) <= kSplitCost * static_cast<double>(heads);
 }
 
-// The length of the pieces, in whole blocks, into which each of `heads` sequences is split to give
-// each thread a few.
+// Returns the length of the pieces, a multiple of kTile, into which each of `heads` sequences is
+// split so that each thread has several.
 int64_t piece_length(int64_t length, int64_t heads) {
-  constexpr int64_t kPiecesPerThread = 4;  // under a causal mask their work is unequal
+  constexpr int64_t kPiecesPerThread = 4;  // under a causal mask, pieces take unequal time
   const int64_t pieces = (kPiecesPerThread * thread_count() + heads - 1) / heads;
   return std::max(kTile, round_up((length + pieces - 1) / pieces, kTile));
 }

@@ -33,8 +33,8 @@ struct Block {
   float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
   float* pivots;   // [rows], the base of the weights: about the largest score so far
   float* sums;     // [rows, kLanes], sums of weights
-  float* factors;  // [kTile], of dropout; ones without dropout
-  float* scores;   // [kStrip, kTile], then the weights
+  float* factors;  // [kTile], dropout factors; ones without dropout
+  float* scores;   // [kStrip, kTile]; later holds the weights
   float* k;        // [padded, kTile]
   float* rows;     // [kTile, padded], a copy of rows of k or v if one is needed
 };
@@ -61,8 +61,8 @@ HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores
     hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
 }
 
-// Turns a row of scores into weights relative to 2^pivot and adds them to the row's sums; then
-// applies the factors of dropout.
+// Turns a row of scores into weights relative to 2^pivot, adds them to the row's sums, and then
+// multiplies them by the dropout factors.
 HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
                           Columns columns, const float* HWY_RESTRICT factors) {
   const Floats tag;
@@ -81,7 +81,7 @@ HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT s
   }
 }
 
-// scores [rows, kTile] *= scales [kTile]
+// Multiplies scores [rows, kTile] by scales [kTile].
 HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns columns,
                              const float* HWY_RESTRICT scales) {
   const Floats tag;
@@ -94,14 +94,14 @@ HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns c
   }
 }
 
-// A tile of keys and values as the products read them.
+// A tile of keys and values in the form that the products read.
 template <class Element>
 struct Tile {
   const Element* keys;  // transposed, [D, kLanes] in panels
   int64_t key_inner, key_panel;
   const Element* values;  // [count, stride]
   int64_t value_stride, count;
-  // Scales of whole numbers [kTile]; null for floating-point elements.
+  // Scales [kTile] of int8 keys and values; null for floating-point elements.
   const float* key_scales = nullptr;
   const float* value_scales = nullptr;
 };
@@ -113,7 +113,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
-  // the other weights are 0
+  // the other columns have weight 0
   const int64_t values = std::min(columns.end, here.count) - columns.begin;
   float* scores = block.scores + columns.begin;
   multiply<Element>({block.q + row * padded, padded, 1,
@@ -183,7 +183,7 @@ struct RowTiles {
   const Block& block;
   In k, v;
 
-  // The first `columns` columns of a tile.
+  // Returns the first `columns` columns of the tile that begins at key `tile`.
   Tile<float> at(int64_t tile, int64_t columns) const {
     const QueryRows& queries = block.queries;
     const int64_t padded = block.padded, count = std::min(kTile, queries.shape.keys - tile);
@@ -197,7 +197,7 @@ struct RowTiles {
     }
     return {block.k, kTile, kLanes, values.data, values.stride, values.count};
   }
-  // Prefetches the keys and values that come next.
+  // Prefetches the given keys and their values.
   void prefetch(Interval keys) const {
     prefetch_keys(k, block.queries, keys);
     prefetch_keys(v, block.queries, keys);
@@ -227,7 +227,7 @@ struct PageTiles {
   void prefetch(Interval) const {}  // a head's part of a page is contiguous
 };
 
-// The same tiles converted to floats, for many queries.
+// Tiles of pages, converted to floats once for many queries.
 template <class Element>
 struct WidenedTiles {
   const Block& block;
@@ -283,8 +283,8 @@ void attend(Out y, Out lse, In q, const QueryRows& queries, const Sources&... so
   finish(block, y, lse);
 }
 
-// Queries per task: as many as keep q and y in L2, since they share the loading of tiles, but at
-// least one task per thread.
+// Returns the number of queries per task: as many as fit in L2 with their results, since they share
+// loaded tiles, but fewer if there are too few tasks for the threads.
 int64_t queries_per_task(const AttentionShape& shape) {
   constexpr int64_t kMost = 256, kFewest = 32, kTasksPerThread = 3;
   const int64_t group = shape.heads / shape.kv_heads, heads = shape.batch * shape.kv_heads;
@@ -298,7 +298,7 @@ int64_t queries_per_task(const AttentionShape& shape) {
 void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
   share_out(work_of(shape), shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
-    // In reverse order: under a causal mask the last blocks take longest.
+    // In reverse order: under a causal mask, the last blocks take longest.
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
@@ -313,7 +313,7 @@ struct PagedTask {
   int64_t kv_head, begin, count;
 };
 
-// As work_of(), but at least the time of reading the keys and values from memory, which dominates
+// Like work_of(), but at least the time of reading the keys and values from memory, which dominates
 // when few queries share them (decoding).
 int64_t paged_work_of(const AttentionShape& shape) {
   constexpr int64_t kReading = 24;  // multiply-adds in the time that reading one number takes

@@ -1,5 +1,6 @@
-// The arithmetic that the forward and the backward of the tiled attention share, compiled once per
-// instruction set. All scratch is aligned and padded to whole vectors, so that there are no tails.
+// Arithmetic shared by the forward and the backward pass of tiled attention, compiled once per
+// instruction set. All scratch is aligned and padded to complete vectors, so loops have no
+// remainder.
 
 #if defined(FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
@@ -41,9 +42,10 @@ HWY_INLINE Vector load_floats(const int8_t* from) {
 }
 
 // c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
-// `inner`, for all sizes. a is read one number at a time, so any strides cost the same, also those
-// of a transpose. b (f32, bf16 or i8, any alignment) and c are read by vectors, and `columns` is a
-// multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` elements apart.
+// `inner`, for all sizes. a is read one number at a time, so all strides cost the same, including
+// those of a transposed matrix. b (f32, bf16 or i8, any alignment) and c are read as vectors;
+// `columns` is a multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` elements
+// apart.
 template <class Element>
 struct TileProduct {
   const float* a;
@@ -54,7 +56,7 @@ struct TileProduct {
   int64_t c_row;
   int64_t rows, columns, inner;
   bool accumulate;
-  int64_t b_panel = kLanes;  // the distance in plain rows
+  int64_t b_panel = kLanes;  // the default is for plain rows
 };
 
 // One block of c, held in registers.
@@ -93,7 +95,8 @@ HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row,
   }
 }
 
-// All rows of kVectors vectors of columns; a remainder of few rows, as in decoding, is one block.
+// Multiplies all rows by kVectors vectors of columns; a remainder of few rows, as in decoding, is
+// one block.
 template <int kRows, int kVectors, class Element>
 HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
@@ -104,9 +107,9 @@ HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t ro
   }
 }
 
-// Two fused multiply-adds start per cycle and take four: at least eight sums must be in flight.
-// AVX-512 has 32 registers (4 x 4 or 8 x 2 sums, and the factors), AVX2 16 (4 x 2, or 2 x 4 for the
-// few rows of decoding).
+// Two fused multiply-adds start per cycle and each takes four cycles, so at least eight sums must
+// be in flight. AVX-512 has 32 registers (for 4 x 4 or 8 x 2 sums and the factors), AVX2 has 16
+// (for 4 x 2 sums, or 2 x 4 with the few rows of decoding).
 template <class Element = float>
 void multiply(const TileProduct<Element>& product) {
   int64_t column = 0;
@@ -131,7 +134,7 @@ HWY_INLINE Vector exp2(Vector x) {
   // At 1.5 * 2^23 the spacing of floats is 1: adding rounds x and leaves x + 127, the exponent's
   // bits, in the lowest bits.
   const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
-  // This order of operands: Max returns its second operand if one is NaN.
+  // x is the second operand: Max returns its second operand if one is NaN.
   x = hn::Max(hn::Set(tag, -127.0f), x);
   const Vector biased = hn::Add(x, bias);
   const Vector f = hn::Sub(x, hn::Sub(biased, bias));
@@ -146,7 +149,7 @@ HWY_INLINE Vector exp2(Vector x) {
   return hn::Mul(sum, hn::BitCast(tag, exponent));
 }
 
-// tanh with a relative error under 2e-7; small x use a series, since 1 - exp(-2x) would lose their
+// tanh with a relative error under 2e-7; a small x uses a series, since 1 - exp(-2x) would lose its
 // digits.
 HWY_INLINE Vector tanh_of(Vector x) {
   const Floats tag;
@@ -161,8 +164,8 @@ HWY_INLINE Vector tanh_of(Vector x) {
   return hn::IfThenElse(hn::Lt(square, hn::Set(tag, 0.04f)), hn::Mul(series, x), large);
 }
 
-// Applies the soft cap and the bias by distance to scores [rows, kTile] (to base 2) of rows from
-// `first_row`. slopes [rows, kTile], if wanted, receives the cap's derivatives.
+// Applies the soft cap and the relative position bias to scores [rows, kTile], in units of ln 2, of
+// the rows from `first_row`. slopes [rows, kTile], if not null, receives the cap's derivatives.
 inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, int64_t first_row,
                         int64_t rows, int64_t tile, Columns columns, float* HWY_RESTRICT slopes) {
   const AttentionShape& shape = queries.shape;
@@ -193,7 +196,8 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   }
 }
 
-// The sum of kLanes numbers by a fixed tree: adds those eight apart, then four, two and one.
+// Returns the sum of kLanes numbers in a fixed order: adds those eight lanes apart, then four, two
+// and one.
 HWY_INLINE float sum_of_lanes(const float* lanes) {
   const hn::CappedTag<float, 8> eight;
   const hn::Full128<float> four;
@@ -203,7 +207,7 @@ HWY_INLINE float sum_of_lanes(const float* lanes) {
   return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
 }
 
-// sum over i of a[i] * b[i], in kLanes chains.
+// Returns the sum over i of a[i] * b[i], in kLanes chains.
 HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
   const Floats tag;
   HWY_ALIGN float lanes[kLanes];
@@ -216,7 +220,7 @@ HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
   return sum_of_lanes(lanes);
 }
 
-// Loads four numbers each of the rows 0, 4, 8 ... of `from`, side by side.
+// Loads four numbers from each of the rows 0, 4, 8 ... of `from`, one group after the other.
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t stride) {
   if constexpr (hn::MaxLanes(Tag()) == 4) {
@@ -230,7 +234,7 @@ HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t st
 }
 
 // out [padded, kTile] = the transpose of the first `keys` rows (a multiple of the vector length),
-// in squares of four.
+// in blocks of 4 x 4.
 HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
                                float* HWY_RESTRICT out) {
   const Floats tag;
@@ -268,7 +272,7 @@ inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float
   transpose_rows({copy, padded, kLanes}, kLanes, padded, out + whole);
 }
 
-// factors [kTile] = the factors of dropout for row `index` of [B, H, T] and the keys of a tile.
+// factors [kTile] = the dropout factors for row `index` of [B, H, T] and the keys of a tile.
 HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int64_t tile,
                                 float* HWY_RESTRICT factors) {
   const Dropout& dropout = shape.dropout;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the forward and the backward of the tiled attention share besides arithmetic: the layout of
-// the queries and keys of one kv head, and which keys of a tile a strip of queries sees.
+// Shared by the forward and the backward pass of tiled attention: the layout of the queries and
+// keys of one kv head, and which keys of a tile a strip of queries sees.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace fovea::cpu {
 inline constexpr int64_t kLanes = 16;
 // Keys per tile, anchored at key 0; with D = 64 a tile of K is 16 KB of L1.
 inline constexpr int64_t kTile = kPageTokens;
-// Queries that share one range of columns where the mask cuts a tile.
+// Queries that share one range of columns if the mask hides part of a tile.
 inline constexpr int64_t kStrip = 16;
 // The score of a hidden key.
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
@@ -26,7 +26,8 @@ inline int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Vectors of the head width, padded with zeros to whole lanes: kernels over scratch have no tails.
+// Returns the head width, padded to a multiple of kLanes: loops over vectors in scratch have no
+// remainder.
 inline int64_t padded_width(const AttentionShape& shape) { return round_up(shape.width, kLanes); }
 
 // The queries [begin, begin + count) of the heads that read one kv head. All rows of the first head
@@ -64,7 +65,7 @@ struct Sight {
 
 Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows);
 
-// The columns [begin, end) of a tile, a multiple of kLanes, outside which a strip sees no key.
+// The columns [begin, end) of a tile, multiples of kLanes, outside which a strip sees no key.
 // `whole`: every row sees all keys inside.
 struct Columns {
   int64_t begin = 0, end = 0;
@@ -86,23 +87,23 @@ void store_row(Out y, int64_t offset, const float* row, int64_t width, float fac
 // out [rows, padded] = the first `rows` of a tile of keys or values; zeros past the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows = kTile);
 
-// The rows of a tile, `stride` elements apart; `count` rows may be read. Contents as in load_tile.
+// The rows of a tile as load_tile() fills them, `stride` elements apart; `count` rows may be read.
 struct TileRows {
   const float* data;
   int64_t stride, count;
 };
 
-// Points into x where the rows can be read in place (perhaps fewer than a tile), else into `copy`
-// [kTile, padded].
+// Returns rows of x if they can be read in place (perhaps fewer than a tile), else rows copied to
+// `copy` [kTile, padded].
 TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
-// The same, but always a whole tile, padded with zeros after the last key.
+// Like rows_of_tile(), but always a complete tile, padded with zeros after the last key.
 TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
 
 // Prefetches keys or values during other computations; the hardware prefetcher does not follow
-// steps of H vectors.
+// strides of several vectors.
 void prefetch_keys(In x, const QueryRows& queries, Interval keys);
 
-// Multiply-adds of one product of all queries and keys.
+// Returns the number of multiply-adds in one product of all queries and keys.
 inline int64_t work_of(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.queries * shape.keys * shape.width;
 }

@@ -1,4 +1,4 @@
-// The attention weights themselves, for inspection: one strip of queries and all keys at a time.
+// Computes the attention weights for inspection: one strip of queries and all keys at a time.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/weights.cc"
@@ -24,8 +24,8 @@ struct Strip {
   float* q;        // [kStrip, padded], times scale / ln 2
   float* k;        // [padded, kTile]
   float* copy;     // [kTile, padded], a copy of k's rows if one is needed
-  float* scores;   // [kStrip, kTile], to base 2
-  float* weights;  // [kStrip, stride]; the scores at first
+  float* scores;   // [kStrip, kTile], in units of ln 2: the weights are 2^score
+  float* weights;  // [kStrip, stride]; first holds the scores
 };
 
 void score_tile(const Strip& strip, In k, const Sight& sight, int64_t tile) {

@@ -14,10 +14,10 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 // A fused multiply-add takes 4 cycles and two start per cycle, so at least 8 independent ones must
-// be in flight; larger tiles need fewer loads. 8 x 3 vectors use 24 accumulators, 3 registers for B
-// and 1 for a broadcast of A, of 32 registers, with 11 loads for 24 multiply-adds, well under two
-// loads per cycle; 8 row addresses still fit into the general registers. With AVX2's 16 registers:
-// 4 x 3, so 12 accumulators + 3 + 1.
+// be in flight; larger tiles need fewer loads. Of 32 registers, 8 x 3 vectors use 24 as
+// accumulators, 3 for B and 1 for a broadcast of A, with 11 loads for 24 multiply-adds, well under
+// two loads per cycle; 8 row addresses still fit into the general registers. AVX2's 16 registers
+// hold 4 x 3 = 12 accumulators, 3 for B and 1 for A.
 constexpr int64_t kTileRows = kLanes == 16 ? 8 : 4;
 constexpr int64_t kTileVectors = 3;
 constexpr int64_t kTileColumns = kTileVectors * kLanes;
@@ -35,14 +35,15 @@ struct PairProducts {
   }
 };
 
-// The start of A's rows and their distance; or a packed tile [k][kTileRows].
+// The start of A's rows and the distance between them; or a packed tile [k][kTileRows].
 struct TileA {
   const float* data;
   int64_t row_stride;
 };
 
-// Prefetches kPrefetchStep words of A: of a packed tile the words that follow; of rows in place the
-// same columns of the next tile, since no hardware prefetcher predicts the start of a row.
+// Prefetches kPrefetchStep words of A: for a packed tile, the words that follow; for rows read in
+// place, the same columns of the next tile, since no hardware prefetcher predicts the start of a
+// row.
 constexpr int64_t kPrefetchStep = 16;  // words in a cache line
 template <int64_t kRows, bool kPackedA>
 HWY_INLINE void prefetch_a(TileA a, int64_t i) {
@@ -64,13 +65,13 @@ HWY_INLINE void each_of_tile(Body&& body) {
   }
 }
 
-// Where the chains of a tile are stored: rows of whole vectors, `stride` floats apart.
+// Where the chains of a tile are stored: rows of complete vectors, `stride` floats apart.
 struct TileSums {
   float* at;
   int64_t stride;
   bool first;  // the chains start at 0; nothing is read
-  // At the end this many other tiles are added, each `apart` floats before the previous one. The
-  // sum is stored in place of the last of them.
+  // At the end, `adds` other tiles are added, each `apart` floats before the previous one. The sum
+  // overwrites the last of them.
   int adds = 0;
   int64_t apart = 0;
 };

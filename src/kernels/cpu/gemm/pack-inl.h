@@ -46,8 +46,8 @@ struct WidenedWords {
   static HWY_INLINE float word(const bf16* from, int64_t, bool) { return widen(*from); }
 };
 
-// Pairs as in bf16_pairs-inl.h, with the earlier k in the upper half; or in memory order, with the
-// earlier k in the lower half.
+// Pairs of bf16: as in bf16_pairs-inl.h, with the earlier k in the upper half, or in memory order,
+// with the earlier k in the lower half.
 template <bool kEarlierUpper>
 struct PairWords {
   using T = bf16;
@@ -68,7 +68,7 @@ struct PairWords {
                                      : hn::Or(hn::ShiftLeft<16>(later), earlier);
     return hn::BitCast(Floats(), pairs);
   }
-  // Elements `stride` apart.
+  // Returns a word whose elements are `stride` apart.
   static HWY_INLINE float word(const bf16* from, int64_t stride, bool second) {
     const uint32_t earlier = from->bits, later = second ? from[stride].bits : 0;
     return std::bit_cast<float>(kEarlierUpper ? earlier << 16 | later : later << 16 | earlier);
@@ -77,7 +77,7 @@ struct PairWords {
 using ChainPairs = PairWords<true>;
 using NaturalPairs = PairWords<false>;
 
-// One vector; its block i of four lanes holds four consecutive words of row 4 i.
+// Loads a vector whose block i of four lanes holds four consecutive words of row 4 i.
 template <class W, class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const typename W::T* from, int64_t stride) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -90,7 +90,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const typename W::T* from, int64_t stride
   }
 }
 
-// Stores four consecutive words of each of kLanes rows to four vectors `to_stride` apart: a 4 x 4
+// Stores four consecutive words from each of kLanes rows to four vectors `to_stride` apart: a 4 x 4
 // transpose inside each block of four lanes. Each block is loaded into its final position, so no
 // lane moves between blocks.
 template <class W>
@@ -112,8 +112,8 @@ HWY_INLINE void transpose_four(const typename W::T* from, int64_t stride, float*
   hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * to_stride);
 }
 
-// to[i][column] = word i of from[column][0, k), for i < words and column < width, a multiple of
-// kLanes; zeros beyond k and `columns`.
+// Sets to[i][column] to word i of from[column][0, k), for i < words and column < width (a multiple
+// of kLanes), and to zero beyond k and `columns`.
 template <class W>
 void pack_transposed(const typename W::T* from, int64_t stride, int64_t k, int64_t columns,
                      float* HWY_RESTRICT to, int64_t words, int64_t width) {
@@ -136,7 +136,7 @@ void pack_transposed(const typename W::T* from, int64_t stride, int64_t k, int64
   }
 }
 
-// Word i of the columns [column, column + kLanes) of from [k, columns]; zeros outside.
+// Returns word i of the columns [column, column + kLanes) of from [k, columns]; zeros outside.
 template <class W>
 HWY_INLINE Vector words_across(const typename W::T* from, int64_t stride, int64_t k,
                                int64_t columns, int64_t i, int64_t column) {
@@ -150,8 +150,8 @@ HWY_INLINE Vector words_across(const typename W::T* from, int64_t stride, int64_
   return hn::Load(Floats(), words);
 }
 
-// to[i][column] = word i of column `column` of from [k, columns], for i < words and column < width,
-// a multiple of kLanes; zeros beyond k and `columns`.
+// Sets to[i][column] to word i of column `column` of from [k, columns], for i < words and column <
+// width (a multiple of kLanes), and to zero beyond k and `columns`.
 template <class W>
 void pack_across(const typename W::T* from, int64_t stride, int64_t k, int64_t columns,
                  float* HWY_RESTRICT to, int64_t words, int64_t width) {
@@ -161,7 +161,7 @@ void pack_across(const typename W::T* from, int64_t stride, int64_t k, int64_t c
   }
 }
 
-// to[row][i] = word i of from[row][0, k), for i < words; zeros beyond k.
+// Sets to[row][i] to word i of from[row][0, k), for i < words, and to zero beyond k.
 template <class W>
 void pack_along(const typename W::T* from, int64_t stride, int64_t k, int64_t rows,
                 float* HWY_RESTRICT to, int64_t words) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernels of a matrix product share: the operands, and how k and the threads are divided.
+// Shared by the kernels of matrix products: the operands, and the division of k and of the threads.
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +19,13 @@ struct Range {
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// The size of blocks of at most `most` that divide `size` as equally as multiples of `step` allow,
-// so that the last block is not thin.
+// Returns the size of blocks, at most `most`, that divide `size` as equally as multiples of `step`
+// allow, so that the last block is not much smaller than the others.
 inline int64_t even_block(int64_t size, int64_t most, int64_t step) {
   return size == 0 ? step : round_up(ceil_div(size, ceil_div(size, most)), step);
 }
 
-// Part `index` of `count` of [0, size), at multiples of `step`.
+// Returns part `index` of the `count` parts into which [0, size) is divided at multiples of `step`.
 inline Range share_of(int64_t size, int64_t index, int64_t count, int64_t step) {
   const int64_t parts = ceil_div(size, step);
   return {std::min(size, parts * index / count * step),
@@ -60,7 +60,7 @@ struct Product {
         bf16_pairs(in_a.dtype == DType::bf16 && in_b.dtype == DType::bf16) {}
 };
 
-// A piece of k that lies within one unit.
+// A range of k that lies within one unit.
 struct Segment {
   Range k;
   int64_t unit;
@@ -68,8 +68,9 @@ struct Segment {
   int64_t next = -1;  // the next unit that has rows
 };
 
-// k in blocks: whole units if they have at most `most` rows, else parts of one unit at multiples of
-// `step`. Returns at least one block with one segment, so that c is set even if k is 0.
+// Divides k into blocks of about `most` rows: several complete units, or a part of one unit that
+// begins at a multiple of `step`. Returns at least one block with one segment, so that c is set
+// even if k is 0.
 inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
   std::vector<std::vector<Segment>> blocks(1);
   int64_t held = 0;
@@ -96,13 +97,13 @@ inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t m
   return blocks;
 }
 
-// How many threads share the rows of c and how many its columns.
+// The numbers of threads that share the rows and the columns of c.
 struct ThreadGrid {
   int64_t rows, columns;
 };
 
-// The grid whose largest share takes the least time(grid). Another thread is taken for every
-// `grain` multiply-adds.
+// Returns the grid with the least time(grid), the time of its largest share. It has at most one
+// thread per `grain` multiply-adds.
 template <class Time>
 ThreadGrid fastest_grid(const Product& p, double grain, const Time& time) {
   const double products =

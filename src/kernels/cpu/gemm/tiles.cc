@@ -1,10 +1,10 @@
 // bf16 products on the tile registers of AMX, or on their software model (tiles-inl.h). A thread
-// computes its share of C in pieces of 32 x 32 (four registers), over as much of k as fits the
+// computes its share of C in pieces of 32 x 32 (four registers), over as much of k as fits in the
 // caches.
 //
-// The order of sums: k in steps of 32 from the beginning of its unit, the last one padded with
-// zeros; a step adds (chain of its 16 even products + chain of its 16 odd ones) to the running sum.
-// Shapes, threads and blocks do not affect it.
+// The order of sums: k is taken in steps of 32 from the beginning of each unit, the last step
+// padded with zeros; a step adds (chain of its 16 products of even k + chain of its 16 products of
+// odd k) to the running sum. Shapes, threads and blocks do not affect this order.
 
 #include <cmath>
 
@@ -28,14 +28,15 @@ namespace {
 
 constexpr int64_t kPiece = 2 * kTileSide;  // rows and columns of a piece of C
 constexpr int64_t kPieceFloats = kPiece * kPiece;
-// Rows of A and columns of B of a piece, over this length of k, take 128 KB: both fit into a
-// second-level cache of 1 MB or more, which can be read at about the rate of the products. A
-// transposed A is packed once for each block of columns; a shorter block of k allows wider blocks.
+// The rows of A and the columns of B of a piece, over this length of k, take 128 KB each: both fit
+// into a second-level cache of 1 MB or more, which delivers them about as fast as they are
+// multiplied. A transposed A is packed once for each block of columns; a shorter block of k allows
+// wider blocks.
 constexpr int64_t kBlockK = 2048, kBlockKPacked = 1024;
 constexpr int64_t kPackedBytes = 1 << 20;  // size of a packed block of B
-constexpr double kThreadGrain = 1 << 20;   // multiply-adds worth a second thread: 2 microseconds
+constexpr double kThreadGrain = 1 << 20;   // multiply-adds worth a second thread: 2 us
 
-// Tiles of an operand as the registers read them.
+// Tiles of an operand in the form that the registers read.
 struct TileRows {
   const char* data;
   int64_t next_tile, next_step, stride;  // bytes
@@ -57,7 +58,7 @@ class TileShare {
   TileShare(const Product& p, Range rows, Range columns) : p_(p), rows_(rows), columns_(columns) {
     reads_a_in_place_ = !p.a.transposed && p.units.count == 1 && p.k % kTileDepth == 0;
     blocks_ = blocks_of_k(p, reads_a_in_place_ ? kBlockK : kBlockKPacked, kTileDepth);
-    // Each element of c is one sum, stored as it is: registers are stored directly to c.
+    // Registers are stored directly to c if they hold its final values.
     stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.c.dtype == DType::f32 &&
                        !p.c.add && p.bias.data == nullptr;
     for (const auto& block : blocks_) most_steps_ = std::max(most_steps_, steps_of(block));
@@ -103,7 +104,7 @@ class TileShare {
     return reinterpret_cast<char*>(scratch(use, bytes / 4));
   }
 
-  // [tile of 16 columns][step][16 pairs][16 columns][2]
+  // Packs B as [tile of 16 columns][step][16 pairs][16 columns][2].
   void pack_b(const std::vector<Segment>& block, Range columns, char* to) {
     const auto* b = static_cast<const bf16*>(p_.b.data);
     for (int64_t column = columns.begin; column < columns.end; column += kTileSide) {
@@ -126,7 +127,7 @@ class TileShare {
       std::memset(to, 0, static_cast<size_t>(steps_of(block) * kTileBytes));
   }
 
-  // In place, or a copy [tile of 16 rows][step][16 rows][32].
+  // Returns the rows of A in place, or as a copy [tile of 16 rows][step][16 rows][32].
   TileRows prepare_a(const std::vector<Segment>& block, Range rows) {
     const auto* a = static_cast<const bf16*>(p_.a.data);
     const int64_t element = sizeof(bf16);
@@ -168,7 +169,8 @@ class TileShare {
     }
   }
 
-  // from [k, rows]: makes pairs along k as for B, then transposes words within each tile.
+  // Packs `from` [k, rows]: makes pairs along k as for B, then transposes the words within each
+  // tile.
   void pack_transposed_tiles(const bf16* from, int64_t k, int64_t rows, char* to) {
     alignas(64) float pairs[kTileBytes / 4];
     for (int64_t begin = 0; begin < k; begin += kTileDepth, to += kTileBytes) {
@@ -179,7 +181,7 @@ class TileShare {
     }
   }
 
-  // One piece of C over a block of k.
+  // Multiplies one piece of C over a block of k.
   void multiply(const std::vector<Segment>& block, const TileRows& a, const char* b, Range rows,
                 Range columns, float* sums, SumTree& tree) {
     const bool two = rows.size() > kTileSide;
@@ -196,7 +198,7 @@ class TileShare {
       return multiply_into(block.front(), 0, c, p_.n);
     }
     int64_t step = 0;
-    const auto nothing = [](int) {};  // nothing left to merge: the end of each unit has merged
+    const auto nothing = [](int) {};  // each unit's sums were merged when it ended
     for (const Segment& segment : block) {
       if (segment.first) tree.next(segment.unit, nothing);
       float* sum = sums + tree.last() * kPieceFloats;
@@ -255,8 +257,8 @@ class TileShare {
     }
   }
 
-  // Adds the sums of the last `adds` places before `last` to it; the result goes to the first of
-  // these places.
+  // Adds the sums of the `adds` pieces before `last` to `last`; the result overwrites the first of
+  // these pieces.
   static HWY_INLINE void add_pieces(float* last, int adds) {
     for (int64_t i = 0; i < kPieceFloats; i += kLanes) {
       float* at = last + i;
@@ -294,13 +296,14 @@ class TileShare {
   TileRegisters<Tiles> tiles_;
 };
 
-// Nearly square shares: each thread packs the columns of B that it reads, and A where it is
-// transposed.
+// Nearly square shares are fastest: each thread packs the columns of B that it reads, and its rows
+// of A if A is transposed.
 ThreadGrid split_tiles(const Product& p) {
   return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
     const auto row_pieces = static_cast<double>(ceil_div(ceil_div(p.m, kPiece), grid.rows));
     const auto column_pieces = static_cast<double>(ceil_div(ceil_div(p.n, kPiece), grid.columns));
-    // In units of one piece's products; packing costs a quarter of that, half for a transposed A.
+    // In units of one piece's products; packing costs a quarter of that, or half for a transposed
+    // A.
     return row_pieces * column_pieces + 0.25 * column_pieces +
            (p.a.transposed ? 0.5 : 0) * row_pieces;
   });

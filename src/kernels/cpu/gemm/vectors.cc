@@ -25,26 +25,26 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 namespace {
 
-// In words. One panel of B, kTileColumns x kBlockK (36 KB), stays in a 48 KB L1 while all rows of A
-// are processed.
+// In words: one panel of B, kTileColumns x kBlockK (36 KB), stays in an L1 of 48 KB while all rows
+// of A are processed.
 constexpr int64_t kBlockK = 192;
-// If k is summed by units, the sums of a tile's units stay in L1 instead, and a panel of B in L2.
+// If k is summed by units, the sums of a tile's units stay in L1, and a panel of B in L2.
 constexpr int64_t kBlockKOfUnits = 2048;
 // The words of a block of A (576 KB) and the current panels of B stay in an L2 of 1 to 2 MB.
 constexpr int64_t kBlockA = 768 * kBlockK;
-// Limits of what a thread keeps besides the operands, for any shape: the packed B, kBlockColumns x
+// Limits of what a thread stores besides the operands, for any shape: the packed B, kBlockColumns x
 // kBlockK words (576 KB), and the sums that c cannot hold between blocks of k, kCarriedRows x
 // kBlockColumns floats (9 MB).
 constexpr int64_t kBlockColumns = 768;
 constexpr int64_t kCarriedRows = 3072;
-// Up to this number of rows B is streamed through one panel that stays in L1: so few rows reuse B
-// too little to keep more of it.
-// it.
+// Up to this number of rows, B is streamed through one panel that stays in L1: so few rows reuse B
+// too little to store more of it.
 constexpr int64_t kFewRows = 16;
 // Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
 constexpr double kThreadGrain = 65536;
 
-// The words of the operands: floats, to which bf16 is widened, or pairs of bf16.
+// Calls body with the type of the words, floats (to which bf16 is widened) or pairs of bf16, and
+// the data.
 template <bool kPairs, class Body>
 void with_words(const Matrix& matrix, Body&& body) {
   const auto* halves = static_cast<const bf16*>(matrix.data);
@@ -53,14 +53,14 @@ void with_words(const Matrix& matrix, Body&& body) {
   body(FloatWords(), static_cast<const float*>(matrix.data));
 }
 
-// Rows of A for a block of k as the tiles read them: in place or packed.
+// Rows of A for a block of k in the form that the tiles read: in place or packed.
 struct BlockA {
   const float* data;
   int64_t row_stride;
   bool tiles;  // [tile][word][kTileRows] rather than rows
 };
 
-// One thread's block of C, rows x columns, over the whole of k.
+// One thread's block of C, rows x columns, over all of k.
 template <class Products, bool kPairs>
 class Block {
  public:
@@ -117,7 +117,7 @@ class Block {
     std::fill(to + columns_.size(), to + round_up(columns_.size(), kLanes), 0.0f);
   }
 
-  // Packs the columns [columns) of B for a block of k into one panel [word][width].
+  // Packs `columns` of B for a block of k into one panel [word][width].
   void pack_panel(const std::vector<Segment>& block, Range columns, float* panel) {
     const int64_t width = round_up(columns.size(), kLanes);
     with_words<kPairs>(p_.b, [&](auto kind, const auto* data) HWY_ATTR {
@@ -202,7 +202,7 @@ class Block {
                    : tile_function_of<Products, false>(rows.size(), vectors);
   }
 
-  // Where the sums of a tile are stored between blocks, for each place of the tree.
+  // Returns the index of a tile's sums, which are stored between blocks of k.
   int64_t slot_of(Range rows, Range columns) const {
     if (!carried_) return 0;
     const int64_t row = (rows.begin - rows_.begin) / kTileRows;
@@ -210,12 +210,12 @@ class Block {
     return panel * tiles_ + row;
   }
 
-  // One tile over one block of k. c itself stores the sums between blocks if it can hold them
-  // unrounded.
+  // Multiplies one tile over one block of k. c itself stores the sums between blocks if it can hold
+  // them unrounded.
   void multiply(const Segment& segment, const BlockA& a, Range rows, Range columns,
                 const float* panel) {
-    // c itself holds the sums if it can hold whole tiles of them and, if c.add, receives them all
-    // at once.
+    // c can hold the sums if the tile consists of complete vectors; with c.add, it must receive all
+    // sums at once.
     const bool adds = p_.c.add && segment.first && segment.last;
     const bool in_place =
         p_.c.dtype == DType::f32 && (!p_.c.add || adds) && columns.size() % kLanes == 0;
@@ -228,13 +228,13 @@ class Block {
     if (segment.last && !in_place) store(tile, rows, columns);
   }
 
-  // One tile over the units of a block; each unit has its own sum.
+  // Multiplies one tile over the units of a block; each unit has its own sum.
   void multiply_units(const std::vector<Segment>& block, const BlockA& a, Range rows, Range columns,
                       const float* panel) {
     const int64_t slot = slot_of(rows, columns), width = round_up(columns.size(), kLanes);
     SumTree& tree = trees_[static_cast<size_t>(slot)];
     float* sums = carry_ + slot * places_ * kTileFloats;
-    const auto nothing = [](int) {};  // nothing left to merge: the end of each unit has merged
+    const auto nothing = [](int) {};  // each unit's sums were merged when it ended
     const TileFunction tile_function = function_of(a, rows, columns);
     TileA tile_a = {a.data, a.row_stride};
     for (const Segment& segment : block) {
@@ -274,7 +274,7 @@ class Block {
   Range rows_, columns_;
   int64_t tiles_;
   bool by_units_;
-  bool whole_;  // c is f32 and assigned, so it holds whole tiles from the first block of k on
+  bool whole_;  // c is f32 and assigned, so it holds complete tiles from the first block of k
   int places_;
   std::vector<std::vector<Segment>> blocks_;
   int64_t most_words_ = 1, block_rows_;
@@ -283,8 +283,8 @@ class Block {
   float *packed_a_, *packed_b_, *carry_, *bias_ = nullptr;
 };
 
-// Cycles per k of one row of tiles over `columns`: two multiply-adds start per cycle; a panel of
-// one vector is limited by its loads.
+// Returns the cycles per k of one row of tiles over `columns` columns: two multiply-adds start per
+// cycle; a panel of one vector is limited by its loads.
 double cycles_of_tiles(int64_t columns) {
   const int64_t vectors = ceil_div(columns, kLanes);
   const int64_t whole = vectors / kTileVectors, rest = vectors % kTileVectors;
@@ -292,8 +292,8 @@ double cycles_of_tiles(int64_t columns) {
          (rest == 1 ? kTileRows * 0.75 : kTileRows * static_cast<double>(rest) / 2);
 }
 
-// Each thread packs what it reads, at about half a cycle per element, so nearly square shares pack
-// less.
+// Each thread packs what it reads, at about half a cycle per element, so nearly square shares have
+// less to pack.
 ThreadGrid split_vectors(const Product& p) {
   const bool packs_a = p.a.transposed || p.a.dtype != DType::f32;
   return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {

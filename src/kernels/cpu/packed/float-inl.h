@@ -18,8 +18,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 constexpr int kPanelVectors = static_cast<int>(kPanelOutputs / kLanes);
 
 constexpr int64_t kLineBytes = 64;
-// Addresses that a tile prefetches during its computation: for each panel, `step` bytes further
-// with each line of weights used. See ahead_of() in packed/linear.cc.
+// Addresses that a tile prefetches during its computation: one per panel, which advances by `step`
+// bytes with each line of weights used. See ahead_of() in packed/linear.cc.
 struct Ahead {
   const uint8_t* at[4];  // at most 4 panels
   int64_t step;
@@ -27,8 +27,7 @@ struct Ahead {
   HWY_INLINE void ask(int panel, int64_t line) const { hwy::Prefetch(at[panel] + line * step); }
 };
 
-// The first kRows rows of the tile and kPanels panels: kRows * kPanels * kPanelVectors running sums
-// in registers.
+// The running sums of a tile, in registers: kRows rows times kVectors vectors of outputs.
 template <int kRows, int kVectors>
 struct Sums {
   Vector at[kRows][kVectors];
@@ -50,8 +49,7 @@ struct Sums {
 };
 
 // Rows of tiles: a fused multiply-add takes 4 cycles and two start per cycle, so 8 or more sums
-// must be in flight, and as many as fit into the registers beside the weights. See
-// gemm/micro-inl.h.
+// must be in flight: as many as fit into the registers beside the weights. See gemm/micro-inl.h.
 struct FloatTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
@@ -141,8 +139,8 @@ struct Bf16Tiles : FloatTiles {
   }
 };
 
-// to [k.size()][16] = a panel's weights for these k, of which there is an even number, as F32Tiles
-// reads them.
+// Sets to [k.size()][16] to a panel's weights for these k, in the layout that F32Tiles reads.
+// k.size() is even.
 HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
   const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
   for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
@@ -154,7 +152,7 @@ HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
   }
 }
 
-// bf16 weights times activations in bf16, two k at a time.
+// bf16 weights times bf16 activations, two k at a time.
 template <class Pairs>
 struct Bf16PairTiles : FloatTiles {
   static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // elements have half the size

@@ -6,8 +6,8 @@
 
 namespace fovea::cpu {
 
-// One product as its tiles see it: activations in the form that the format needs, and weights. Rows
-// are divided into tiles of nearly equal size, independent of the number of threads.
+// One product: weights, and activations in the form that the weights' format requires. Rows are
+// divided into tiles of nearly equal size, independent of the number of threads.
 struct PackedJob {
   PackedMatrix weight;
   int64_t panel_size, groups;
@@ -19,17 +19,17 @@ struct PackedJob {
 
   int64_t stride;       // elements of a row of activations
   const float* floats;  // activations for f32 weights and widened bf16 ones: [rows][depth]
-  // Activations for other bf16 weights: words of two, for each tile of R rows [depth/2][R], or
+  // Activations for other bf16 weights, as words of two: [depth/2][R] for each tile of R rows, or
   // [rows][depth/2] for AMX's tiles.
   const uint32_t* pairs;
-  // Activations for int8 and int4 weights: whole numbers q, for each tile of R rows [K/4][R][4],
-  // and for each of its groups [K/G][R] the scale, and minus the sum of q times the weights'
-  // offset.
+  // Activations for int8 and int4 weights. For each tile of R rows: integers q [K/4][R][4]; for
+  // each of its groups, scales and corrections [K/G][R]. A correction is minus the sum of q times
+  // the weights' offset.
   const int8_t* bytes;
   const float* scales;
   const int32_t* corrections;
 
-  // The same activations with other weights.
+  // Returns this job with the weights, bias and output of `product`, and the same activations.
   PackedJob of(const PackedProduct& product) const {
     PackedJob job = *this;
     job.weight = product.weight;
@@ -46,7 +46,7 @@ struct PackedJob {
   }
 };
 
-// cpu::packed_linear with a given kind of bf16 products.
+// Like cpu::packed_linear, with a given kind of bf16 products.
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,
                         int64_t rows);
 

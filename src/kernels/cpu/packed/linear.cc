@@ -1,6 +1,6 @@
-// Products with weights that were packed once. Threads share the panels. Each thread takes a block
-// of panels, a block of k, then all rows, so that weights are read from memory once for any number
-// of rows. Blocking does not affect results: sums are kept unrounded between blocks.
+// Products with weights that were packed once. Threads share the panels. Each thread loops over
+// blocks of panels, then blocks of k, then all rows, so that weights are read from memory once for
+// any number of rows. Blocking does not affect results: sums are kept unrounded between blocks.
 
 #include <algorithm>
 #include <cstring>
@@ -26,8 +26,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 // Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
 constexpr int64_t kThreadGrain = 65536;
-// Threads are never equally fast: with more work than this per thread, the work is split into
-// several pieces per thread, and a free thread takes the next piece.
+// Threads are never equally fast: if each has more work than this, the work is split into several
+// pieces per thread, and a free thread takes the next piece.
 constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
 // Sums kept between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) per
 // thread.
@@ -36,8 +36,8 @@ constexpr int64_t kCarriedTiles = 512;
 using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, float* sums,
                       const Ahead&);
 
-// The tile of `rows` rows and `panels` panels: 1, or the most that this number of rows or one more
-// allows.
+// Returns the function for a tile of `rows` rows and `panels` panels. `panels` is 1 or the largest
+// number for `rows` or rows + 1 rows.
 template <class Tiles, int kRows = Tiles::kMostRows>
 Tile tile_of(int64_t rows, int64_t panels) {
   if constexpr (requires { Tiles::function_of(rows, panels); }) {
@@ -73,11 +73,10 @@ void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
   }
 }
 
-// What a tile of Running prefetches during its computation. A tile that uses the weights alone
-// prefetches its own, as far ahead as a core that shares the bandwidth reads in the 100 ns of
-// memory latency. Tiles that share a block of weights, of which only the first waits for memory,
-// each prefetch a part of the next block, a little with each line, so that memory stays busy but is
-// never asked for more than it can deliver.
+// Returns what a tile of Running prefetches during its computation. If one tile alone uses the
+// weights, it prefetches its own, as far ahead as a core reads in the memory latency of 100 ns.
+// Tiles that share a block of weights each prefetch a part of the next block, a little with each
+// line, so that memory stays busy but not overloaded.
 template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile) {
@@ -96,11 +95,11 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
   return ahead;
 }
 
-// From this number of tiles that share a block of bf16 weights, the block is widened once for all
-// of them.
+// If at least this many tiles share a block of bf16 weights, the block is widened once for all of
+// them.
 constexpr int64_t kManyTiles = 4;
 
-// A job whose panels are the widened blocks [panels][Tiles::kBlock][16] of another job.
+// Returns a job whose panels are the widened blocks [panels][Tiles::kBlock][16] of `job`.
 template <class Tiles>
 PackedJob widened_job(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
   constexpr int64_t kBlockFloats = Tiles::kBlock * kPanelOutputs;
@@ -120,7 +119,7 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
   const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
   float* blocks =
       widens ? scratch(ScratchUse::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
-  // Blocks of nearly equal size, in whole groups.
+  // Blocks have nearly equal sizes and consist of complete groups.
   constexpr int64_t kUnit = 64;
   const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
@@ -145,7 +144,7 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
 
 template <class Tiles>
 void multiply_share(const PackedJob& job, Range tiles, Range panels) {
-  // All tiles take the same number of panels, the one for the largest tile.
+  // All tiles take the same number of panels: that of the largest tile.
   const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
   for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
     const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
@@ -158,8 +157,8 @@ void multiply_share(const PackedJob& job, Range tiles, Range panels) {
   }
 }
 
-// Shares out the panels of all products, which count as one list; with many pieces, the panels of a
-// tile stay together.
+// Divides the panels of all products, as one list, among the threads; if there are many pieces, the
+// panels of a tile stay together.
 template <class Tiles>
 void multiply_packed(const PackedJob& job, std::span<const PackedProduct> products) {
   int64_t panels = 0, outputs = 0;
@@ -222,7 +221,7 @@ void quantize_rows(PackedJob& job, In x) {
   job.corrections = corrections;
 }
 
-// A row of x in bf16, padded with zeros to job.depth.
+// Sets `row` to row r of x in bf16, padded with zeros to job.depth.
 HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   const int64_t K = job.weight.width;
   if (x.dtype == DType::f32)
@@ -242,16 +241,16 @@ uint32_t* room_for_pairs(const PackedJob& job) {
   return reinterpret_cast<uint32_t*>(scratch(ScratchUse::packed_a, words));
 }
 
-// Copying 4096 numbers takes about a microsecond.
+// Returns the rows worth a thread: copying 4096 numbers takes about a microsecond.
 HWY_INLINE int64_t rows_worth_a_thread(const PackedJob& job) { return 4096 / (job.depth + 1) + 1; }
 
-// Words of two bf16, the earlier k in the upper half.
+// Loads words of two bf16, the earlier k in the upper half.
 HWY_INLINE WordVector load_pairs(const bf16* row, int64_t word) {
   const hn::Repartition<uint16_t, Floats> halves;
   return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &row[2 * word].bits)));
 }
 
-// Stores pairs for each tile of R rows [depth/2][R].
+// Stores x as pairs: [depth/2][R] for each tile of R rows.
 void pair_rows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, 32);
   job.stride = job.depth / 2;
@@ -271,7 +270,7 @@ void pair_rows(PackedJob& job, In x) {
   job.pairs = pairs;
 }
 
-// Stores pairs [rows][depth/2], as AMX's tiles read them.
+// Stores x as pairs [rows][depth/2], as AMX's tiles read them.
 void pair_whole_rows(PackedJob& job, In x) {
   job.depth = round_up(job.weight.width, kTileDepth);
   job.stride = job.depth / 2;
@@ -287,7 +286,7 @@ void pair_whole_rows(PackedJob& job, In x) {
   job.pairs = pairs;
 }
 
-// x for f32 weights.
+// Prepares x for f32 weights: widens bf16 rows to fp32.
 void widen_rows(PackedJob& job, In x) {
   const int64_t K = job.weight.width;
   job.depth = job.stride = K;
@@ -300,7 +299,8 @@ void widen_rows(PackedJob& job, In x) {
   job.floats = floats;
 }
 
-// x for bf16 weights that are widened: rounded to bf16, as in the CPUs' own products.
+// Prepares x for bf16 weights that are widened to fp32: rounds it to bf16, as the bf16 instructions
+// of CPUs do.
 void round_rows(PackedJob& job, In x) {
   job.depth = job.stride = round_up(job.weight.width, 32);
   const int64_t size = job.rows * job.stride;
@@ -339,7 +339,7 @@ void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduc
   }
 }
 
-// The most rows of a tile.
+// Returns the largest number of rows of a tile.
 int most_rows_of(Bf16Products how, WeightFormat format) {
   if (is_quantized(format)) return WholeTiles::kMostRows;
   const bool tiles = how == Bf16Products::tiles || how == Bf16Products::model_tiles;
@@ -349,8 +349,7 @@ int most_rows_of(Bf16Products how, WeightFormat format) {
 
 void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products, In x,
                       int64_t rows) {
-  const PackedMatrix& weight = products.front().weight;  // all have the same format, width and
-                                                         // group
+  const PackedMatrix& weight = products.front().weight;  // all share format, width and group
   PackedJob job = {};
   job.weight = weight;
   job.rows = rows;
@@ -390,7 +389,7 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
   if (rows == 0 || outputs == 0) return;
   const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
-  // Without VNNI, whole numbers are multiplied 256 bits at a time, even with AVX-512.
+  // Without VNNI, integers are multiplied 256 bits at a time, even with AVX-512.
   if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
     return N_AVX2::packed_linear_on(how, products, x, rows);
   HWY_DYNAMIC_DISPATCH(packed_linear_on)(how, products, x, rows);

@@ -1,5 +1,5 @@
-// Tiles of a product with panels of bf16 on AMX's registers (tiles-inl.h); included once per
-// target.
+// Matrix products with panels of bf16 weights in AMX tile registers (see kernels/cpu/tiles-inl.h);
+// included once per target.
 
 #if defined(FOVEA_PACKED_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_PACKED_TILES_INL_H_
@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// 16 rows times four panels, or 32 rows times two. Each product waits for the previous product of
-// its sum; four sums in flight hide that latency. A panel's 32 k are 1 KB of weights.
+// Multiplies 16 rows by four panels, or 32 rows by two. Each product waits for the previous product
+// of its sum; four sums in flight hide that latency. The weights of a panel for 32 k take 1 KB.
 template <class Tiles>
 struct Bf16MatrixTiles {
   static constexpr int kMostRows = 2 * static_cast<int>(kTileSide);
@@ -30,7 +30,7 @@ struct Bf16MatrixTiles {
   }
   static void finish() { registers().release(); }
 
-  // The function for this number of rows and panels: 1, or the most that the rows allow.
+  // Returns the function for this number of rows and panels: 1, or the most that the rows allow.
   static auto function_of(int64_t rows, int64_t panels) {
     if (rows > kTileSide) return panels == 1 ? multiply<true, 1> : multiply<true, 2>;
     return panels == 1 ? multiply<false, 1> : panels == 2 ? multiply<false, 2> : multiply<false, 4>;
@@ -86,8 +86,8 @@ struct Bf16MatrixTiles {
   }
 };
 
-// The same sums for few rows, without AMX's registers: loading them costs more than it saves. The
-// weights are widened.
+// Computes the sums of Bf16MatrixTiles for few rows, without AMX's registers: loading those costs
+// more than it saves. Widens the weights.
 struct Bf16FewRowTiles {
   static constexpr int kMostRows = 2;
   static constexpr int panels(int) { return kLanes == 16 ? 4 : 1; }

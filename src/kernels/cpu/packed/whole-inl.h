@@ -22,10 +22,10 @@ using WholeVector = hn::Vec<Wholes>;
 using ByteVector = hn::Vec<Bytes>;
 
 // Adds each lane's four weights (bytes with an offset) times four signed bytes q to 32-bit sums,
-// exactly. `start` is the initial value of a sum; `prepared` is made once for several rows.
+// exactly. start() returns the initial value of a sum; prepared() is called once for several rows.
 #if HWY_TARGET == HWY_AVX2
 // The byte instruction adds two products in 16 bits. |w| <= 128 and |q| <= 127 cannot overflow, but
-// bytes up to 255 can: so int8 weights lose their offset, and their sign moves to q.
+// bytes up to 255 can, so the offset of int8 weights is removed and their sign is applied to q.
 template <WeightFormat kFormat>
 struct Dot {
   static constexpr bool kSigned = kFormat == WeightFormat::int8;
@@ -45,7 +45,7 @@ struct Dot {
   }
 };
 #else
-// AVX512-VNNI, for which Highway has no name; packed/linear.cc checks that the CPU has it.
+// Uses an AVX512-VNNI instruction that Highway lacks; packed/linear.cc checks that the CPU has it.
 template <WeightFormat>
 struct Dot {
   using Prepared = ByteVector;
@@ -58,9 +58,8 @@ struct Dot {
 };
 #endif
 
-// All registers hold the whole-number sums of a group: products take 5 cycles and two start per
-// cycle, so 10 sums must be in flight, and more hide the work between groups. The float sums are in
-// L1.
+// All registers hold the integer sums of a group: products take 5 cycles and two start per cycle,
+// so 10 sums must be in flight, and more hide the work between groups. The float sums are in L1.
 struct WholeTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
@@ -78,7 +77,7 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kVectors>
   using WholeSums = WholeVector[kRows][kVectors];
 
-  // sums += weights of four k times the activations of each row, [kRows][4] at q.
+  // Adds the weights of four k times the activations of each row, [kRows][4] at q, to the sums.
   template <int kRows, int kVectors>
   static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
                              const int8_t* q) {
@@ -95,8 +94,8 @@ struct QuantizedTiles : WholeTiles {
     }
   }
 
-  // The sums of one group, whose bytes begin at `panels` and whose activations begin at q. Moves
-  // both and the prefetch addresses to the next group.
+  // Adds the products of one group, whose weights begin at `panels` and whose activations begin at
+  // q. Advances these pointers and the prefetch addresses to the next group.
   template <int kRows, int kPanels>
   static HWY_INLINE void add_group(WholeSums<kRows, kPanels * kPanelVectors>& sums,
                                    const uint8_t* (&panels)[kPanels],
@@ -106,9 +105,8 @@ struct QuantizedTiles : WholeTiles {
     constexpr int kVectors = kPanels * kPanelVectors, kLine = kPanelOutputs * 4;
     const Bytes bytes;
     const hn::Repartition<uint16_t, Floats> pairs;
-    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // groups of 32 numbers: a group has one or two
-    const int64_t upper = group / 2 * kRows;         // distance between a byte's lower and upper
-                                                     // number
+    constexpr int kLines = 32 / (kNibbles ? 8 : 4);  // lines per 32 numbers; a group has 32 or 64
+    const int64_t upper = group / 2 * kRows;         // distance from lower to upper numbers
     for (int64_t rest = group; rest > 0; rest -= 32) {
 #pragma GCC unroll 8
       for (int line = 0; line < kLines; ++line) {
@@ -194,15 +192,15 @@ struct QuantizedTiles : WholeTiles {
   }
 };
 
-// Rounds a group of x to whole numbers (see packed_linear in kernels.h), and sets their sum.
-// Returns the scale.
+// Rounds a group of x to integers q (see packed_linear in kernels.h), sets `sum` to their sum and
+// returns the scale.
 template <int64_t kGroup>
 HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
   Vector part[kVectors];
-  // Magnitudes compare like their bits, with infinity and NaN last. A non-finite number has no
-  // whole number; it is propagated by the scale, which multiplies the whole group.
+  // Magnitudes compare like their bits, with infinity and NaN last. Infinity and NaN have no
+  // integer; the scale, which multiplies the entire group, propagates them.
   WholeVector largest = hn::Zero(Wholes());
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
@@ -211,7 +209,7 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   }
   const float most = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), largest)));
   const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
-  // Floats from 2^23 to 2^24 are the whole numbers: adding 1.5 * 2^23 rounds to the nearest, which
+  // Floats from 2^23 to 2^24 are integers: adding 1.5 * 2^23 rounds to the nearest integer, which
   // is then in the lowest bits.
   constexpr float kRound = 12582912;
   WholeVector sums = hn::Zero(Wholes());
@@ -231,8 +229,8 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
 }
 
 // Rounds the groups `groups` of row `row` of a tile of `rows` rows into the tile's q, scales and
-// corrections (see PackedJob). x begins with the first of these groups and ends with the row.
-// `offset` is the offset of the weights.
+// corrections (see PackedJob). x begins with the first of these groups and ends at the end of the
+// row. `offset` is the offset of the weights.
 template <int64_t kGroup>
 HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t offset, int64_t row,
                           int64_t rows, int8_t* q, float* scales, int32_t* corrections) {
