@@ -20,7 +20,7 @@ bool holds_json(const std::string& path) {
   return ending == ".jsonl" || ending == ".json";
 }
 
-// A row of two or three columns.
+// Parses a row of two or three columns; returns nothing if its text is blank.
 std::optional<LabelledText> row_of(const std::string& line, const std::string& name) {
   const size_t last = line.rfind('\t'), first = line.find('\t');
   if (last == line.npos || std::count(line.begin(), line.end(), '\t') > 2) {
@@ -57,7 +57,7 @@ void read_table(const std::string& path, LabelledTexts& texts) {
 std::string label_of(const nlohmann::json& value, const std::string& name) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) return value;
   if (value.is_number_integer()) return value.dump();
-  fail(ErrorKind::BadFile, "{}: a label is {}; expected a text or a whole number", name,
+  fail(ErrorKind::BadFile, "{}: a label is {}; expected a string or an integer", name,
        brief(value));
 }
 
@@ -69,7 +69,7 @@ std::vector<std::string> list_of(const nlohmann::json& json, const char* key, co
   std::vector<std::string> texts;
   for (const auto& value : list) {
     if (!labels && !value.is_string())
-      fail(ErrorKind::BadFile, "{}: a word is {}; expected a text", name, brief(value));
+      fail(ErrorKind::BadFile, "{}: a word is {}; expected a string", name, brief(value));
     texts.push_back(labels ? label_of(value, name) : value.get<std::string>());
   }
   return texts;

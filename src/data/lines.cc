@@ -70,7 +70,7 @@ std::vector<std::string> read_lines(const std::string& path) {
       if (end < piece.text.size()) lines.emplace_back();
     }
   });
-  if (lines.back().empty()) lines.pop_back();  // after the last line's end
+  if (lines.back().empty()) lines.pop_back();  // after the end of the last line
   for (std::string& line : lines)
     if (line.ends_with('\r')) line.pop_back();
   return lines;

@@ -91,10 +91,10 @@ void add(const Record& record, TextExamples& examples) {
     const ScoredPair pair = scored_pair(record);
     examples.scores.push_back(static_cast<float>(pair.score));
   } else if (examples.kind == ExampleKind::triplets) {
-    if (record.fields.size() != 3) refuse(record, "three texts, as in the first");
+    if (record.fields.size() != 3) refuse(record, "three texts, as in the first record");
     examples.negatives.push_back(record.fields[2]);
   } else if (record.fields.size() != 2) {
-    refuse(record, "two texts, as in the first");
+    refuse(record, "two texts, as in the first record");
   }
   examples.anchors.push_back(record.fields[0]);
   examples.positives.push_back(record.fields[1]);

@@ -128,8 +128,8 @@ Grammar::Calls Grammar::first_calls() const {
   return calls;
 }
 
-// Strongly connected components (Tarjan 1972), with an explicit stack, since a schema can produce
-// long chains of rules.
+// Finds strongly connected components (Tarjan 1972) with an explicit stack, since a schema can
+// produce long chains of rules.
 void Grammar::order_rules() {
   const Calls calls = first_calls();
   struct Visit {

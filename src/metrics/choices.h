@@ -9,7 +9,7 @@ namespace fovea {
 // Labels, each with the chosen output.
 using Choices = std::vector<std::pair<int32_t, int32_t>>;
 
-double accuracy(const Choices& choices);  // 0 if there are none
+double accuracy(const Choices& choices);  // 0 if `choices` is empty
 // Macro F1: the mean, over the labels that occur, of the harmonic mean of precision and recall.
 double mean_f1(const Choices& choices);
 

@@ -14,7 +14,7 @@ struct Cost {
   uint64_t activation_bytes = 0;  // tensors kept for the backward, and the largest temporary
 };
 
-// tokens = batch * context in one forward pass; passes = accumulation.
+// A forward pass reads batch * context tokens; a step has `passes` passes.
 Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes,
                    DType compute);
 

@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// The memory that this process may still use: the least of the machine's free memory, the cgroup's
-// limit and the address space's limit.
+// The memory that this process may still use: the least of the machine's available memory and what
+// the limits of the cgroup and of the address space leave.
 uint64_t available_memory();  // bytes
 uint64_t resident_memory();   // memory that this process uses
 uint64_t private_memory();    // the part that is not mapped from files

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr double kMost = 1e18;  // far below the limit of 64 bits, far above any machine
+constexpr double kMost = 1e18;  // far below the limit of int64_t, far above any real model
 
 enum PartIndex {
   kTokens,
@@ -89,7 +89,7 @@ class Counter {
  private:
   // The number of tokens of a sequence that the matrix of this name processes.
   int64_t readers(const std::string& name) const {
-    if (name.starts_with("input.patch.")) return lengths_.source - 1;  // the first has no pixels
+    if (name.starts_with("input.patch.")) return lengths_.source - 1;  // token 0 has no pixels
     if (name.starts_with("input.convolution.0.")) return 2 * lengths_.source;
     if (name.starts_with("encoder.") || name.starts_with("input.")) return lengths_.source;
     if (!name.starts_with("decoder.")) return outputs();
@@ -102,7 +102,8 @@ class Counter {
   std::vector<Part> parts_;
 };
 
-// Layers differ only in being the first and in having experts: one of each kind is created.
+// Layers differ only in whether they are the first and whether they have experts: one layer of each
+// kind is created.
 void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
   struct Alike {
     int64_t layer = 0, count = 0;
@@ -128,14 +129,14 @@ void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::s
   }
 }
 
-// The model without its layers, whose number may be large.
+// Returns the model without its layers, whose number may be large.
 Transformer without_layers(Spec spec) {
   if (spec.encoder) spec.encoder->layers = 0;
   if (spec.decoder) spec.decoder->layers = 0;
   return Transformer(spec);
 }
 
-double pair_flops(const AttentionSpec& a) {  // a product with the key, one with the value
+double pair_flops(const AttentionSpec& a) {  // one product with the key, and one with the value
   return 4 * static_cast<double>(a.heads * a.head_width);
 }
 

@@ -29,14 +29,15 @@ class TrainingTask {
 
   virtual double steps_per_epoch() const = 0;
 
-  // How the held-out part is evaluated, and a model's predictions for it. By default there is none.
+  // How the held-out part is evaluated, whether there is one, and a model's predictions for it. By
+  // default, there is none.
   virtual EvaluationTask evaluation() const { return {}; }
   virtual bool evaluates() const { return false; }
   virtual Predictions predict(const Transformer&) const { return {}; }
   // Whether the weights before the first step are evaluated too.
   virtual bool evaluates_start() const { return false; }
 
-  // A sample that the model generates after `step` steps; empty = none.
+  // Returns a sample that the model generates after the given number of steps; empty = none.
   virtual std::string sample(const Transformer&, int64_t) const { return {}; }
 
   // Writes the files that do not change during the run, before the first step.
