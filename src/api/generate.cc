@@ -42,7 +42,7 @@ void check_same(const Tokenizer& model, const Tokenizer& draft) {
 void check_draft(const Model& model, const Model& draft) {
   const Spec &mine = model.spec(), &its = draft.spec();
   check(its.decoder && its.head.kind == HeadKind::language_model,
-        "--draft: the model generates no text; expected a decoder with a language model's head");
+        "--draft: the model generates no text; expected a decoder with a language-model head");
   check(mine.encoder.has_value() == its.encoder.has_value(),
         "--draft: {} an encoder; expected the model's kind, {} one",
         its.encoder ? "with" : "without", mine.encoder ? "with" : "without");
@@ -98,7 +98,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
         ids.size(), spec.context);
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
-  constexpr int64_t kChunk = 256;  // the logits of a whole text may take more memory than the model
+  constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model
   KvCache cache(PagePool::layout_for(*spec.decoder, model.parts().cache), 1, std::ssize(ids));
   Pass pass;
   pass.cache = &cache;

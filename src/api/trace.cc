@@ -37,7 +37,7 @@ Tensor heard(const Tensor& waveform, const InputSpec& input) {
               {1, input.bins, 2 * input.frames});
 }
 
-// Includes the special tokens that the tokenizer puts around a text, as in inspect.
+// Returns the ids of a text with the special tokens that the tokenizer adds, as Inspector does.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
 }

@@ -22,10 +22,9 @@ struct AttentionMap {
 struct StackRun {
   const Stack* stack = nullptr;
   std::vector<int32_t> ids;
-  std::vector<Tensor>
-      stream;     // [1, T, C]: the residual stream before each layer and after the last
-  Tensor output;  // [1, T, C]: after the final norm
-  Pass pass;      // the pass with which its blocks run
+  std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer and at the end
+  Tensor output;               // [1, T, C]: after the final norm
+  Pass pass;                   // the pass with which its blocks run
 
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };

@@ -10,10 +10,11 @@
 namespace fovea {
 namespace {
 
-// Estimates of tokens per sentence, for the plan before they are counted.
+// Estimated tokens per sentence, for the plan.
 constexpr int64_t kUsualSentence = 32;
 
-// As the tokenizer's post-processor does, and always with the end token at which a decoder stops.
+// Returns the ids with the special tokens of the post-processor, and always with the end token at
+// which a decoder stops.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
   const auto end = end_id(tokenizer);
@@ -49,11 +50,10 @@ class PairsTask : public ExamplesTask {
   }
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
-    check(
-        spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
-            spec.head.kind == HeadKind::language_model,
-        "--pairs: the model is not an encoder-decoder of text with a language-model head; expected "
-        "one, such as --preset translate");
+    check(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+              spec.head.kind == HeadKind::language_model,
+          "--pairs: the model is not a text encoder-decoder with a language-model head; expected "
+          "one, such as --preset translate");
     if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
 
@@ -115,7 +115,7 @@ class PairsTask : public ExamplesTask {
     return task;
   }
 
-  // With greedy translations of the first held-out sources.
+  // Adds greedy translations of the first held-out sources to the predictions.
   Predictions predict(const Transformer& model) const override {
     Predictions found = ExamplesTask::predict(model);
     const size_t count =

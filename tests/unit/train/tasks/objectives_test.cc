@@ -173,7 +173,7 @@ TEST_F(Objectives, MustSuitTheModel) {
   TrainOptions o = options("out");
   o.tokenizer = "bpe:400";
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "encoder of text"},
+  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "text encoder"},
                [&] { train(small_spec(), o); });
   o.objective = Objective::spans;
   expect_error(ErrorKind::InvalidArgument, {"--objective spans", "encoder-decoder"},
