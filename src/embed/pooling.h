@@ -26,7 +26,7 @@ Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<In
 // Concatenation: x[i] [B, C] each -> [B, count * C]
 Tensor concat_width(const std::vector<Tensor>& x);
 
-// y = x / sqrt(|x|^2 + 1e-24) for each row, so that zero stays zero. x [B, C] -> [B, C]
+// y = x / sqrt(|x|^2 + 1e-24) for each row, so that zero stays zero.   x [B, C] -> [B, C]
 Tensor unit_length(const Tensor& x);
 
 }  // namespace fovea

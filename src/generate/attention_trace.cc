@@ -11,7 +11,7 @@ namespace {
 
 Tensor in_f32(const Tensor& x) { return x.dtype() == DType::f32 ? x : cast(x, DType::f32); }
 
-// Returns the query of one head and row. q [1, R, H, D] -> f32 [1, 1, 1, D]
+// Returns the query of one head and row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
 Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
   const int64_t H = q.dim(-2), D = q.dim(-1);
   const Tensor heads = q.view({q.size() / D, D});

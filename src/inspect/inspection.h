@@ -61,9 +61,9 @@ class Inspection {
 
   // Returns the attention inputs and outputs of a layer; recent ones are cached.
   const AttentionMap& attended(Look look, int64_t layer) const;
-  // Returns the attention weights of one head for some query rows. -> f32 [R, S]
+  // Returns the attention weights of one head for some query rows.   -> f32 [R, S]
   Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
-  // Applies the model's head to rows of a stack's output. [R, C] -> f32 [R, V]
+  // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kQueryRows = 256;                 // query rows computed at a time
 constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of a map: 64 MiB
 
-// Copies rows of one head to a tensor of one head. x [1, T, H, D] -> [1, R, 1, D]
+// Copies rows of one head to a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
 Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
   const int64_t H = x.dim(2), D = x.dim(3), R = rows.end - rows.begin;
   const Tensor y = empty({1, R, 1, D});

@@ -50,7 +50,7 @@ Tensor row_of(const Tensor& x, int64_t t) {
   return x.view({T, rest}).rows(t, t + 1).view({1, 1, rest});
 }
 
-// Returns the part of one head. row [1, 1, H D] -> [D]
+// Returns the part of one head.   row [1, 1, H D] -> [D]
 std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
   const float* from = row.data_as<float>() + head * width;
   return {from, from + width};
