@@ -18,7 +18,7 @@ Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float tempe
 // length: a, b [B, C]; scores from -1 to 1 -> [1]
 Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores);
 
-// Returns the first `count` elements of each row, normalised to unit length.   x [B, C] -> [B, count]
+// Returns the first `count` elements of each row, scaled to unit length.   x [B, C] -> [B, count]
 Tensor first_dimensions(const Tensor& x, int64_t count);
 
 // sum of a * b over all elements -> [1]
