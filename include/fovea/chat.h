@@ -103,7 +103,7 @@ class ModelChat {
 struct ChatFormat {
   // Returns the text of a conversation. Errors name a line of the template, but not its path.
   std::function<std::string(const ChatRequest&)> render;
-  bool knows_developer = false;  // accepts the role "developer"; else use "system"
+  bool knows_developer = false;  // accepts the role "developer"; if not, use "system"
   bool knows_tools = true, knows_documents = true;
 };
 

@@ -46,8 +46,8 @@ TokenSums compare_row(const float* logits, const float* full_logits, int64_t siz
   return sums;
 }
 
-// Reads a text as generation reads a prompt: keys and values pass through a cache. ids [1, T] ->
-// [1, T, C]
+// Reads a text as generation reads a prompt: keys and values pass through a cache.
+// ids [1, T] -> [1, T, C]
 Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   KvCache cache(PagePool::layout_for(*model.spec.decoder, cache_type), 1, ids.size());
   Pass pass;

@@ -40,8 +40,8 @@ void check_finite(const Tensor& vectors, const EmbedOptions& options);
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options);
-// Returns the scores, with the model's activation unless the options request raw scores, of logits
-// [B, 1]. Throws Failed if one is not finite.
+// Returns the scores of logits [B, 1], with the model's activation unless the options request raw
+// scores. Throws Failed if one is not finite.
 std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
                              const RerankOptions& options);
 

@@ -24,7 +24,7 @@ struct Model::Parts {
 // checkpoint.
 std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
-// Throws InvalidArgument if the draft cannot propose tokens for the model, such as if its
+// Throws InvalidArgument if the draft cannot propose tokens for the model, for example because its
 // vocabulary differs.
 void check_draft(const Model& model, const Model& draft);
 

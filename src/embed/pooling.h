@@ -19,8 +19,8 @@ enum class TokenPooling { cls, max, mean, mean_sqrt_len, weighted_mean, last };
 // it is unknown.
 TokenPooling token_pooling_named(const std::string& name, const std::string& file);
 
-// `pooled`: the tokens of each batch row that are pooled, at least one. hidden [B, T, C] -> f32
-// (f64 if hidden is f64) [B, C]; differentiable
+// `pooled`: the tokens of each batch row that are pooled, at least one.
+// hidden [B, T, C] -> f32 (f64 if hidden is f64) [B, C]; differentiable
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled);
 
 // Concatenation: x[i] [B, C] each -> [B, count * C]

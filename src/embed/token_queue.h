@@ -44,7 +44,7 @@ class TokenQueue {
     size_t left = 0, next = 0;  // number of texts without a result; no text before `next` waits
     Done done;
   };
-  // A waiting text; in their order, texts of similar length are adjacent.
+  // A waiting text. Waiting texts are sorted, so that texts of similar length are adjacent.
   struct Place {
     int64_t group, length;
     uint64_t job;

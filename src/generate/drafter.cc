@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kStepTokens = 512;
 
 // Returns the index of the first token that the draft reads. If a text exceeds the draft's context,
-// it reads only the newer part, whose start moves by half a context at a time, so that most steps
-// continue from the cache.
+// the draft reads only the newer part, whose start moves by half a context at a time, so that most
+// steps continue from the cache.
 int64_t first_read(int64_t context, int64_t length) {
   if (length <= context) return 0;
   const int64_t half = std::max<int64_t>(1, context / 2);

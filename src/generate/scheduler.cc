@@ -76,7 +76,7 @@ void Scheduler::cancel(uint64_t number) {
   running_.remove_if(is);
 }
 
-// Admits waiting requests while the limit of sequences and the pages allow it.
+// Admits waiting requests while the limit of sequences and the free pages allow it.
 void Scheduler::admit() {
   int64_t places = options_.most_sequences;
   for (const auto& request : running_) places -= request->most_branches();

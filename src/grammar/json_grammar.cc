@@ -16,7 +16,7 @@ namespace fovea {
 struct JsonVocabulary::Tokens {
   int64_t size = 0;
   std::vector<int32_t> ends;
-  Grammar::Bytes usable;  // bytes that are tokens, which can generate any word
+  Grammar::Bytes usable;  // bytes that are tokens; the grammar uses no others
   std::vector<int32_t> ids;
   std::vector<std::string> bytes;
   std::vector<uint32_t> shared;  // length of the common prefix with the previous token
@@ -105,7 +105,7 @@ class JsonConstraint {
   }
 
   static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-  // Work that each token adds to what is allowed; most tokens need a thousandth of it.
+  // Work that each token adds to the allowed work; most tokens need a thousandth of it.
   static constexpr int64_t kWorkOfToken = 1'000'000;
   // Limits of the cache; a mask has a bit for each token of the vocabulary.
   static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;

@@ -14,7 +14,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLikeliest = 10;  // most likely tokens that the last step lists
+constexpr int64_t kLikeliest = 10;  // number of most likely tokens in the last steps
 
 class Steps {
  public:

@@ -37,7 +37,8 @@ void write_index(const std::string& path, const IndexFiles& index);
 // Reads an index. Throws BadFile, naming the file, if a file is missing or damaged.
 IndexFiles read_index(const std::string& path);
 
-// Whether an index exists at `path`. Throws InvalidArgument if something else does.
+// Whether an index exists at `path`. Throws InvalidArgument if `path` is a file or another folder
+// that is not empty.
 bool is_index(const std::string& path);
 
 }  // namespace fovea

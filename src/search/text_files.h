@@ -7,7 +7,7 @@ namespace fovea {
 
 struct FoundTexts {
   std::vector<std::string> files;      // paths relative to the folder, sorted
-  std::vector<std::string> skipped;    // files that begin with binary data or are too large
+  std::vector<std::string> skipped;    // files with a NUL byte in the first 8 KiB, or too large
   std::vector<std::string> links_out;  // links that lead out of the folder; not followed
 };
 

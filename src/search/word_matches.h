@@ -14,8 +14,8 @@ struct PlacedVector {
   std::vector<float> vector;
 };
 
-// Joins adjacent tokens without a space or punctuation between them to words; the vector of a word
-// is the normalised mean of the vectors of its tokens. Punctuation alone is not a word.
+// Joins adjacent tokens without a space or punctuation between them into words; the vector of a
+// word is the normalised mean of the vectors of its tokens. Punctuation alone is not a word.
 std::vector<PlacedVector> words_of(std::string_view text, const std::vector<PlacedVector>& tokens);
 
 // A word of the query and the most similar word of the passage, by cosine similarity.

@@ -29,7 +29,7 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
   const std::string path = folder_ + "/log.jsonl";
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);
-  constexpr size_t kMostBytes = size_t{1} << 40;  // no limit: the run wrote this file
+  constexpr size_t kMostBytes = size_t{1} << 40;  // in practice no limit: the run wrote this file
   const std::string text = there ? read_file(path, kMostBytes) : "";
   std::string kept;
   for (std::string_view rest = text; !rest.empty();) {
