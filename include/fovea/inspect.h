@@ -137,14 +137,16 @@ class Inspector {
 
   // Returns the head's output at a position: logits of the vocabulary or of the labels.
   std::vector<float> logits(int64_t position) const;
-  // Logit lens: the head applied to the residual stream after each layer. [layers + 1][positions].
+  // Logit lens: applies the head to the residual stream after each layer -> [layers +
+  // 1][positions].
   std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
-  // One entry per token except the first; empty if the head is not a language model.
+  // Returns one entry per predicted token; none if the head is not a language model.
   std::vector<Surprise> surprise() const;
   double loss() const;  // mean negative log-likelihood over surprise(), in nats
 
   std::vector<Step> walk(const WalkQuery& query) const;
-  // The experts selected for each token, by descending weight; empty in a layer without experts.
+  // Returns the experts selected for each token, by descending weight; empty in a layer without
+  // experts.
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
   std::vector<LayerSizes> sizes(Look look, bool gradients) const;  // one entry per layer
 
@@ -161,8 +163,8 @@ class Inspector {
 // is outside the vocabulary.
 std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids);
 
-// Induction scores (Olsson et al. 2022): the mean attention weight from a repeated token to the
-// successor of its first occurrence, on random tokens that are repeated once. [layers][heads] of
+// Returns induction scores (Olsson et al. 2022): the mean attention weight from a repeated token to
+// the token after its first occurrence, on random tokens that are repeated once; [layers][heads] of
 // Look::self.
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed = 0);
 

@@ -14,7 +14,7 @@ namespace fovea {
 // once per model. Safe to use from any thread.
 class JsonVocabulary {
  public:
-  // `ends` are the end-of-text tokens. Throws InvalidArgument if it is empty.
+  // `ends`: the end-of-text tokens. Throws InvalidArgument if there are none.
   JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends);
   ~JsonVocabulary();
 

@@ -47,8 +47,8 @@ struct WordMatch {
 // An opened index. Cheap to copy; safe to use from several threads.
 class SearchIndex {
  public:
-  // Empty `model`: the directory recorded in the index. Throws BadFile if the index is damaged,
-  // InvalidArgument if `model` is not the model that built it.
+  // Opens an index. Empty `model`: the directory recorded in the index. Throws BadFile if the index
+  // is damaged, InvalidArgument if it was built with another model.
   static SearchIndex open(const std::string& index, const std::string& model = "",
                           std::vector<std::string>* warnings = nullptr);
 

@@ -20,8 +20,7 @@ enum class TokenizerKind {
 
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::bpe;
-  int64_t vocabulary =
-      8000;  // maximum number of tokens, including special ones; character: 0 = all
+  int64_t vocabulary = 8000;  // maximum tokens, including special tokens; character: 0 = all
   // bpe: start from the 256 bytes, so that every text can be encoded. If false, start from the
   // characters of the text.
   bool bytes = true;

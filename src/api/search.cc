@@ -163,7 +163,8 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
   const FloatMode mode;
   IndexFiles files = read_index(index);
   Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model, warnings);
-  // A forged index can have any fingerprint; the width decides how much of a vector is read.
+  // A forged index can have any fingerprint; the width determines how many elements of a vector are
+  // read.
   check(files.settings.fingerprint == fingerprint_of(embedder) &&
             files.settings.width == embedder.width(),
         "{}: was built with another model than {}; expected the same model, or a new index", index,

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// PyTorch writes token ids as int64.
+// Converts token ids, which PyTorch writes as int64; returns an empty tensor if there are none.
 Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
   if (file.find(name) == nullptr) return {};
   const Tensor value = file.tensor(name);

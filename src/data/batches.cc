@@ -23,8 +23,7 @@ void check_length(const TokenSpan& tokens, int64_t context, const char* part) {
         grouped(context), grouped(tokens.count), part, grouped(context + 1));
 }
 
-// The input is the window without its last token, the targets are the window without its first
-// token.
+// Copies a window: `ids` receive all tokens but the last, `targets` all tokens but the first.
 void copy_window(const TokenSpan& tokens, int64_t start, int64_t context, int32_t* ids,
                  int32_t* targets) {
   tokens.copy(start, context, ids);

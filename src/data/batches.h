@@ -20,8 +20,8 @@ class Batches {
 
   int64_t windows() const { return windows_; }  // samples per epoch
 
-  // The samples [step * batch, (step + 1) * batch): ids and targets [batch, context]; targets are
-  // one token ahead.
+  // Copies the samples [step * batch, (step + 1) * batch) to ids and targets [batch, context]; the
+  // targets are one token ahead.
   void fill(int64_t step, int64_t batch, int32_t* ids, int32_t* targets) const;
 
  private:
@@ -40,7 +40,8 @@ class ValidationBatches {
 
   int64_t windows() const { return windows_; }  // at most eval_windows
 
-  // Windows [first, first + batch), which must exist: ids and targets [batch, context].
+  // Copies the windows [first, first + batch), which must exist, to ids and targets [batch,
+  // context].
   void fill(int64_t first, int64_t batch, int32_t* ids, int32_t* targets) const;
 
  private:

@@ -147,7 +147,7 @@ class Parser {
   size_t before_line_ = 0;  // bytes of line `line_` so far
 };
 
-// The boundaries of the files and their formats affect the tokens as much as their bytes.
+// Adds a file's size and format: boundaries and formats affect the tokens as much as bytes do.
 void add_header(Hasher& hasher, const Corpus::File& file) {
   const int64_t header[] = {file.bytes, static_cast<int64_t>(file.format)};
   hasher.add({reinterpret_cast<const char*>(header), sizeof header});

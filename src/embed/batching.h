@@ -23,9 +23,9 @@ std::vector<TokenizedText> tokenize_all(size_t count,
 std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedText>& texts,
                                                    int64_t most);
 
-// Row i of the result [N, width] is the output of `model` ([B, T] -> f32 [B, width]) for text i;
-// zeros if it has no tokens. `most`: see batches_by_length(); 0 = the fastest size. Records no
-// gradients.
+// Runs `model` ([B, T] -> f32 [B, width]) on the texts. Row i of the result [N, width] is the
+// output for text i; zeros if it has no tokens. `most`: see batches_by_length(); 0 = the fastest
+// size. Records no gradients.
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model);
 

@@ -104,7 +104,7 @@ Tensor concat_width(const std::vector<Tensor>& x) {
   return all;
 }
 
-// An RMSNorm is x / sqrt(|x|^2 / C + epsilon) * weight.
+// Uses an RMSNorm, which is x / sqrt(|x|^2 / C + epsilon) * weight.
 Tensor unit_length(const Tensor& x) {
   constexpr double kShortest = 1e-12;
   const auto C = static_cast<double>(x.dim(-1));

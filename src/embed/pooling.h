@@ -19,14 +19,14 @@ enum class TokenPooling { cls, max, mean, mean_sqrt_len, weighted_mean, last };
 // it is unknown.
 TokenPooling token_pooling_named(const std::string& name, const std::string& file);
 
-// `pooled`: the tokens of each batch row that are pooled, at least one.
+// Pools the tokens `pooled` of each batch row, at least one.
 // hidden [B, T, C] -> f32 (f64 if hidden is f64) [B, C]; differentiable
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled);
 
-// Concatenation: x[i] [B, C] each -> [B, count * C]
+// Concatenates rows: x[i] [B, C] each -> [B, count * C]
 Tensor concat_width(const std::vector<Tensor>& x);
 
-// y = x / sqrt(|x|^2 + 1e-24) for each row, so that zero stays zero.   x [B, C] -> [B, C]
+// Returns x / sqrt(|x|^2 + 1e-24) for each row, so that zero stays zero. x [B, C] -> [B, C]
 Tensor unit_length(const Tensor& x);
 
 }  // namespace fovea

@@ -31,8 +31,9 @@ class TextFormat {
   std::vector<Offsets> places(std::string_view text) const;
   // Returns all tokens of a text, without special tokens.
   std::vector<int32_t> own_ids(std::string_view text) const;
-  // If two texts exceed the limit, the longer one is truncated first. The first text is given as
-  // its own_ids(), since it may be paired with thousands of others.
+  // Returns the tokens of a pair of texts. If these exceed the limit, the longer text is truncated
+  // first. The first text is given as its own_ids(), since it may be paired with thousands of
+  // others.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
 
   int64_t most() const { return most_; }

@@ -23,7 +23,8 @@ int64_t first_read(int64_t context, int64_t length) {
 
 using Ids = std::vector<int32_t>;
 
-// A draft's vocabulary may lack the padding tokens of the larger model's vocabulary.
+// Whether all ids are in the vocabulary: a draft's may lack the padding tokens of the larger
+// model's.
 bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
   return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
 }

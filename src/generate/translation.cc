@@ -54,7 +54,7 @@ class Translator {
         options_(options),
         scheduler_(make(generator, options, cache_bytes)) {}
 
-  // `before`: the number of lines translated before `lines`.
+  // Translates `lines`; `before` is the number of lines translated earlier.
   std::vector<Translation> operator()(const std::vector<std::string>& lines, size_t before) {
     std::vector<Translation> translations(lines.size());
     std::vector<TranslationRequest> requests;

@@ -52,8 +52,9 @@ void Grammar::finish() {
   classify_bytes();
 }
 
-// Knuth 1977, "A generalization of Dijkstra's algorithm": the shortest unknown rule becomes known
-// next, since each alternative is at least as long as the rules that it calls.
+// Computes shortest lengths (Knuth 1977, "A generalization of Dijkstra's algorithm"): the shortest
+// unknown rule becomes known next, since each alternative is at least as long as the rules that it
+// calls.
 void Grammar::measure() {
   struct Alternative {
     int32_t rule;

@@ -172,7 +172,7 @@ class JsonConstraint {
     return hurried_;
   }
 
-  // The tokens that lead to a state whose `need` is at most `most_need`.
+  // Returns the tokens that lead to a state whose `need` is at most `most_need`.
   Allowed walk(int32_t state, int64_t most_need) {
     Allowed out;
     out.ids.assign(static_cast<size_t>(tokens_.size), false);

@@ -28,17 +28,17 @@ class JsonRules {
   Sequence text(std::string_view bytes) const { return grammar_.text(bytes); }
 
   Symbol one_of(const std::vector<Sequence>& alternatives);
-  // `first`, then `next` repeatedly: `least` to `most` parts in total; unset `most`: no upper
-  // limit.
+  // Returns a rule for `first`, then `next` repeatedly: `least` to `most` parts in total. Unset
+  // `most`: no upper limit.
   Symbol repeated(const Sequence& first, const Sequence& next, int64_t least,
                   std::optional<int64_t> most);
-  // A list in brackets: `least` to `most` parts, separated by commas.
+  // Returns a list in brackets: `least` to `most` parts, separated by commas.
   Sequence list(char open, const Sequence& part, int64_t least, std::optional<int64_t> most,
                 char close);
 
  private:
   Symbol digits(int64_t least, int64_t most);
-  // `least` to `most` parts; unset `most`: no upper limit.
+  // Returns `least` to `most` parts. Unset `most`: no upper limit.
   Sequence times(const Sequence& part, int64_t least, std::optional<int64_t> most);
   void add(Symbol rule, const std::vector<Sequence>& alternatives);
   void make_characters();

@@ -20,7 +20,7 @@ class Steps {
  public:
   explicit Steps(int64_t values) : most_(values) {}
 
-  // `all`: all values of this token at this step.
+  // Adds a step; `all` are all values of the token at this step.
   Step& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
     Step& step = steps_.emplace_back();
     step.name = name;

@@ -14,7 +14,7 @@ struct Cost {
   uint64_t activation_bytes = 0;  // tensors kept for the backward, and the largest temporary
 };
 
-// A forward pass reads batch * context tokens; a step has `passes` passes.
+// Returns the cost of a step of `passes` forward passes, each over batch * context tokens.
 Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes,
                    DType compute);
 

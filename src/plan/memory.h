@@ -9,7 +9,8 @@ namespace fovea {
 double activation_bytes(const Spec& validated, const Lengths& lengths, int64_t batch,
                         double element);
 
-// How many numbers generation caches per additional token, and per sequence of these lengths.
+// Return how many numbers generation caches per additional token, and per sequence of these
+// lengths.
 double cached_per_token(const Spec& validated);
 double cached(const Spec& validated, const Lengths& lengths);
 

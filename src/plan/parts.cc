@@ -57,7 +57,8 @@ class Counter {
     for (int i = 0; i < kParts; ++i) parts_[static_cast<size_t>(i)].name = kNames[i];
   }
 
-  // `copies`: number of equal layers; `chosen`: fraction of the experts that a token uses.
+  // Adds a parameter. `copies`: number of equal layers; `chosen`: fraction of the experts that a
+  // token uses.
   void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
     const PartIndex index = part_of(name);
     Part& part = parts_[index];
@@ -80,14 +81,14 @@ class Counter {
       if (part.parameters > 0 || part.flops > 0) there.push_back(part);
     return there;
   }
-  // The number of tokens that the head processes.
+  // Returns the number of tokens that the head processes.
   int64_t outputs() const {
     const bool one = spec_.head.kind == HeadKind::pooled || spec_.head.kind == HeadKind::sequence;
     return one ? 1 : spec_.decoder ? lengths_.target : lengths_.source;
   }
 
  private:
-  // The number of tokens of a sequence that the matrix of this name processes.
+  // Returns the number of tokens of a sequence that the matrix `name` processes.
   int64_t readers(const std::string& name) const {
     if (name.starts_with("input.patch.")) return lengths_.source - 1;  // token 0 has no pixels
     if (name.starts_with("input.convolution.0.")) return 2 * lengths_.source;

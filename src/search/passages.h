@@ -20,10 +20,10 @@ struct PassageSpan {
   bool operator==(const PassageSpan&) const = default;
 };
 
-// Each paragraph is a passage, but short adjacent paragraphs are joined, and a long paragraph is
-// split between sentences; each part but the first repeats the sentences that fit into the overlap.
-// A sentence that is too long is split between tokens. A blank text has no passages. The text must
-// be valid UTF-8.
+// Returns the passages of a text. Each paragraph is a passage, but short adjacent paragraphs are
+// joined, and a long paragraph is split between sentences; each part but the first repeats the
+// sentences that fit into the overlap. A sentence that is too long is split between tokens. A blank
+// text has no passages. The text must be valid UTF-8.
 std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules& rules,
                                       const Tokenizer& tokenizer);
 

@@ -16,8 +16,8 @@ namespace fovea {
 
 class VectorGraph {
  public:
-  // vectors f32 [N, D], N at least 1; of unit length for cosine. The same vectors give the same
-  // graph. Throws Unsupported for manhattan.
+  // Builds the graph of vectors f32 [N, D], N at least 1; for cosine, of unit length. The same
+  // vectors give the same graph. Throws Unsupported for manhattan.
   VectorGraph(const Tensor& vectors, Similarity similarity);
   // Reads the result of bytes(); `path` is the file's name in errors. Checks every number, and
   // throws BadFile unless `bytes` is a graph of `count` vectors of `width` elements.

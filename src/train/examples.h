@@ -14,7 +14,8 @@ class Examples {
   virtual Batch training(int64_t pass) const = 0;
   virtual double passes_per_epoch() const = 0;
 
-  // The held-out part in batches, which are the same at every evaluation; 0 = no held-out part.
+  // Return the held-out part in batches, which are the same at every evaluation; 0 = no held-out
+  // part.
   virtual int64_t validation_batches() const = 0;
   virtual Batch validation(int64_t n) const = 0;
 

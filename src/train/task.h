@@ -23,8 +23,8 @@ class TrainingTask {
   };
   virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
 
-  // The first tensor of a step with NaN or infinity, or empty. Called while the gradients of that
-  // step exist. The default checks weights and gradients.
+  // Returns the first tensor of a step with NaN or infinity, or empty. Called while the gradients
+  // of that step exist. The default checks weights and gradients.
   virtual std::string first_bad_tensor(Transformer& model, int64_t step) const;
 
   virtual double steps_per_epoch() const = 0;

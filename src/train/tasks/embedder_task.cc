@@ -74,8 +74,8 @@ class EmbedderTask : public TrainingTask {
   std::vector<ScoredPair> validation_;
 };
 
-// Cached gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
-// of each. Then the texts pass through the model again, a few at a time, to propagate these
+// Caches gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
+// of each vector. Then the texts pass through the model again, a few at a time, to propagate these
 // gradients. Memory therefore does not limit the number of negatives in a step.
 TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t step) const {
   std::vector<const std::string*> anchors, candidates;
@@ -246,7 +246,8 @@ nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
   return s;
 }
 
-// The texts pass through the model twice, once without gradients: 4/3 of a usual step.
+// Sets the cost of a step. The texts pass through the model twice, once without gradients: 4/3 of
+// the cost of a usual step.
 void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
   TrainPlan& plan = job.plan;
   const double tokens = std::max(1.0, task.tokens_per_example()),

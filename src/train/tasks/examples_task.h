@@ -35,7 +35,7 @@ class ExamplesTask : public TrainingTask {
   virtual Cost cost(const Spec& spec, DType compute) const = 0;
   // Keys of config.json for a new model besides its Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
-  // The names of the head's outputs, valid after shape(); empty = the head has no labels.
+  // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
   // Creates the examples from the data. They must not outlive the task. With `read_only` no files
   // are written.
@@ -63,8 +63,8 @@ class ExamplesTask : public TrainingTask {
   void write_model(const std::string& folder, Transformer& model) const override;
 
  protected:
-  // The loss of one pass, divided by `divisor`, the number of predictions in all passes of the
-  // step: f64 [1]. The default is the cross-entropy of the labels.
+  // Returns the loss of one pass, divided by `divisor`, the number of predictions in all passes of
+  // the step: f64 [1]. The default is the cross-entropy of the labels.
   virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
                       double divisor) const;
 
