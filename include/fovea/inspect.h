@@ -137,8 +137,8 @@ class Inspector {
 
   // Returns the head's output at a position: logits of the vocabulary or of the labels.
   std::vector<float> logits(int64_t position) const;
-  // Logit lens: applies the head to the residual stream after each layer -> [layers +
-  // 1][positions].
+  // Logit lens: applies the head to the residual stream after each layer.
+  // -> [layers + 1][positions]
   std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
   // Returns one entry per predicted token; none if the head is not a language model.
   std::vector<Surprise> surprise() const;

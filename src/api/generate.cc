@@ -44,8 +44,9 @@ void check_draft(const Model& model, const Model& draft) {
   check(its.decoder && its.head.kind == HeadKind::language_model,
         "--draft: the model generates no text; expected a decoder with a language-model head");
   check(mine.encoder.has_value() == its.encoder.has_value(),
-        "--draft: {} an encoder; expected the model's kind, {} one",
-        its.encoder ? "with" : "without", mine.encoder ? "with" : "without");
+        "--draft: the model is {}; expected {}, like the model that it drafts for",
+        its.encoder ? "an encoder-decoder" : "only a decoder",
+        mine.encoder ? "an encoder-decoder" : "only a decoder");
   if (!model.has_tokenizer() || !draft.has_tokenizer()) {
     const bool same =
         mine.vocabulary == its.vocabulary && mine.source_vocabulary == its.source_vocabulary;

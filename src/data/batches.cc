@@ -18,7 +18,7 @@ std::string grouped(int64_t number) {  // 1234567 -> 1,234,567
 void check_length(const TokenSpan& tokens, int64_t context, const char* part) {
   check(context >= 1, "--context: is {}; expected at least 1", context);
   check(tokens.count > context,
-        "--context: {} is too long, the text has {} tokens for {}; expected at least context + 1 "
+        "--context: {} is too long: the text has {} tokens for {}; expected at least context + 1 "
         "= {}",
         grouped(context), grouped(tokens.count), part, grouped(context + 1));
 }

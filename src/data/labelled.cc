@@ -25,7 +25,7 @@ std::optional<LabelledText> row_of(const std::string& line, const std::string& n
   const size_t last = line.rfind('\t'), first = line.find('\t');
   if (last == line.npos || std::count(line.begin(), line.end(), '\t') > 2) {
     fail(ErrorKind::BadFile,
-         "{}: has {} column{}; expected a text (or two) and its label, with tabs between", name,
+         "{}: has {} column{}; expected one or two texts and a label, separated by tabs", name,
          std::count(line.begin(), line.end(), '\t') + 1, last == line.npos ? "" : "s");
   }
   LabelledText row;
@@ -144,7 +144,7 @@ LabelledTexts read_labelled(const std::vector<std::string>& files) {
   for (const LabelledText& row : texts.rows) {
     if (row.words.empty() == texts.by_word) {
       fail(ErrorKind::BadFile,
-           "{}: some texts have one label and some one per word; expected one kind", files.front());
+           "{}: some texts have one label, others one per word; expected one kind", files.front());
     }
   }
   texts.hash = hash_of(texts);

@@ -33,7 +33,7 @@ const std::array<std::initializer_list<const char*>, 3> kKeys = {
 
 std::vector<std::string> fields_of(const nlohmann::json& json, const std::string& name) {
   if (!json.is_object())
-    fail(ErrorKind::BadFile, "{}: not an object; expected texts and perhaps a score", name);
+    fail(ErrorKind::BadFile, "{}: not an object; expected texts and optionally a score", name);
   std::vector<std::string> fields;
   for (const auto& keys : kKeys)
     for (const char* key : keys) {

@@ -8,9 +8,9 @@
 
 namespace fovea {
 
-// Returns the loss with in-batch negatives (Henderson et al. 2017, arXiv:1705.00652, section 4.4):
-// candidate i is the positive of anchor i, and all others are its negatives: the mean over i of
-// -log softmax(a_i . c_j / temperature over j)[i]. Vectors have unit length: anchors [B, C],
+// Returns the loss with in-batch negatives (Henderson et al. 2017, arXiv:1705.00652, section 4.4),
+// the mean over i of -log softmax(a_i . c_j / temperature over j)[i]: candidate i is the positive
+// of anchor i, and all others are its negatives. Vectors have unit length: anchors [B, C],
 // candidates [B or more, C], of which the first B are the positives -> [1]
 Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float temperature);
 

@@ -354,7 +354,9 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
   }
   modules.hash = hasher.hash();
   if (!pooled)
-    fail(ErrorKind::Unsupported, "{}/modules.json: no Pooling; expected one vector for each text",
+    fail(ErrorKind::Unsupported,
+         "{}/modules.json: no Pooling module; expected a module that computes one vector for each "
+         "text",
          folder);
   return modules;
 }

@@ -252,7 +252,9 @@ class SchemaCompiler {
     const Json* const found = find(schema, key);
     if (found == nullptr) return std::nullopt;
     const bool whole = found->is_number_unsigned() && found->get<uint64_t>() <= kMostRepeats;
-    if (!whole) refuse(place, fmt::format("{}; expected a number from 0 to {}", key, kMostRepeats));
+    if (!whole)
+      refuse(place,
+             fmt::format("{} is invalid; expected an integer from 0 to {}", key, kMostRepeats));
     return found->get<int64_t>();
   }
 
@@ -285,9 +287,10 @@ class SchemaCompiler {
     const Place of_items{&place, "prefixItems"};
     const auto size = static_cast<int64_t>(items.size());
     if (!items.is_array() || size < least || (most && *most < size)) {
-      refuse(place,
-             "prefixItems; expected an array of schemas, as many as minItems and maxItems "
-             "allow");
+      refuse(
+          place,
+          "prefixItems is invalid; expected an array of schemas, as many as minItems and maxItems "
+          "allow");
     }
     Symbols out = rules_.text("[");
     for (int64_t i = 0; i < size; ++i) {
@@ -326,15 +329,17 @@ class SchemaCompiler {
     const Json *given = find(schema, "properties"), *required = find(schema, "required");
     if (given == nullptr) given = &no_properties;
     if (required == nullptr) required = &no_names;
-    if (!given->is_object()) refuse(place, "properties; expected an object of schemas");
-    if (!required->is_array()) refuse(place, "required; expected an array of names");
+    if (!given->is_object())
+      refuse(place, "properties is not an object; expected an object of schemas");
+    if (!required->is_array())
+      refuse(place, "required is not an array; expected an array of names");
     if (given->size() + required->size() > kMostProperties) {
       refuse(place, fmt::format("{} properties and required names; expected at most {}",
                                 given->size() + required->size(), kMostProperties));
     }
     std::set<std::string_view> missing;
     for (const Json& name : *required) {
-      if (!name.is_string()) refuse(place, "required; expected an array of names");
+      if (!name.is_string()) refuse(place, "required is not an array of names; expected strings");
       missing.insert(name.get_ref<const std::string&>());
     }
     std::vector<Property> all;

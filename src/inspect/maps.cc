@@ -30,7 +30,7 @@ Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
 Interval whole(int64_t first, int64_t end, int64_t size, const char* what) {
   const Interval seen{first, end < 0 ? size : end};
   check(0 <= seen.begin && seen.begin < seen.end && seen.end <= size,
-        "{}: {} to {}; expected a part of 0 to {}", what, seen.begin, seen.end, size);
+        "{}: {} to {}; expected a range within 0 to {}", what, seen.begin, seen.end, size);
   return seen;
 }
 
@@ -93,8 +93,8 @@ Map Inspection::map(const MapQuery& query) const {
           (columns.end - columns.begin + step - 1) / step,
           {}};
   check(map.rows <= kMapElements / map.keys && map.rows * map.keys <= kMapElements / map.heads,
-        "map: {} x {} x {} weights; expected at most {}: a part of it, or a larger step", map.heads,
-        map.rows, map.keys, kMapElements);
+        "map: {} x {} x {} weights; expected at most {}; select a part of it, or a larger step",
+        map.heads, map.rows, map.keys, kMapElements);
   map.weights.assign(static_cast<size_t>(map.heads * map.rows * map.keys), 0.0f);
   const float share = 1.0f / static_cast<float>(query.heads.size());
   const int64_t strip = std::max(step, kQueryRows / step * step);

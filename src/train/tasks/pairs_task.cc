@@ -71,7 +71,7 @@ class PairsTask : public ExamplesTask {
                                      const Origin& origin, bool, const Say& say) override {
     const Tokenizer& tokenizer = tokenizers.target;
     check(end_id(tokenizer).has_value(),
-          "tokenizer: it has no token for the end of a text; expected eos_token in "
+          "tokenizer: it has no end-of-text token; expected eos_token in "
           "tokenizer_config.json");
     PairTokens tokens;
     tokens.start = decoder_start(tokenizer, origin);
