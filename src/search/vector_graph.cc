@@ -42,7 +42,7 @@ std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, 
     case Similarity::manhattan: break;
   }
   fail(ErrorKind::Unsupported,
-       "search: the model compares vectors by Manhattan distance; expected cosine, dot or "
+       "search: the model compares vectors by manhattan distance; expected cosine, dot or "
        "euclidean");
 }
 
