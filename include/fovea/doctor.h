@@ -8,7 +8,7 @@ namespace fovea {
 
 struct Finding {
   std::string topic;    // "instruction sets", "cores", ...
-  std::string message;  // a sentence for people
+  std::string message;  // one sentence
   bool good = true;
 };
 

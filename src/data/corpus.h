@@ -38,7 +38,7 @@ class Corpus {
 
   // The files in order, without empty files of folders.
   const std::vector<File>& files() const { return files_; }
-  // Links in folders that lead out of them; they are not followed.
+  // Links that lead out of their folder; they are not followed.
   const std::vector<std::filesystem::path>& links_out() const { return links_out_; }
   int64_t bytes() const;             // total size of the files
   bool separates_documents() const;  // more than one file, or JSON lines

@@ -11,12 +11,12 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kWindow = 400;                              // samples: 25 ms
-constexpr int64_t kFrequencies = kWindow / 2 + 1;             // frequencies of a window's real
-                                                              // transform
-constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;  // Hz: Slaney's scale is linear below
-const double kLogStep = math::log(6.4) / 27;                  // above, 27 steps multiply the
-                                                              // frequency by 6.4
+constexpr int64_t kWindow = 400;                   // samples: 25 ms
+constexpr int64_t kFrequencies = kWindow / 2 + 1;  // of the real transform of a window
+
+// Slaney's mel scale is linear up to kLinearEnd (Hz); above, 27 mels multiply the frequency by 6.4.
+constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;
+const double kLogStep = math::log(6.4) / 27;
 
 double mel_of(double hertz) {
   if (hertz < kLinearEnd) return hertz / kLinearStep;

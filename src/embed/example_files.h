@@ -22,7 +22,7 @@ enum class ExampleKind { pairs, triplets, scored };
 struct TextExamples {
   ExampleKind kind = ExampleKind::pairs;
   std::vector<std::string> anchors, positives, negatives;
-  std::vector<float> scores;  // divided by the largest if that exceeds 1
+  std::vector<float> scores;  // divided by the largest score if it exceeds 1
 };
 // Reads examples; the first record determines their kind, and a header with names is skipped.
 TextExamples read_text_examples(const std::string& file);

@@ -204,7 +204,7 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
     settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
 }
 
-// Whether the name is sentence_FAMILY_config.json, where FAMILY is the model's, such as bert.
+// Whether the name is sentence_FAMILY_config.json, where FAMILY is the family of the model.
 bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }

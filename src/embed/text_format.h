@@ -16,7 +16,7 @@ namespace fovea {
 
 struct TokenizedText {
   std::vector<int32_t> ids, types;  // types: empty if all are 0
-  int64_t cut = 0;                  // own tokens that were truncated
+  int64_t cut = 0;                  // number of the text's tokens that were truncated
 };
 
 class TextFormat {

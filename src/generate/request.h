@@ -27,7 +27,7 @@ struct Branch {
   int64_t pending() const { return done ? 0 : std::ssize(ids) - text.length; }
 };
 
-// The parts of a request.
+// The inputs of a request.
 struct Task {
   uint64_t number = 0;
   std::vector<int32_t> prompt;

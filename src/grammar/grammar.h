@@ -27,7 +27,7 @@ class Grammar {
   // Bytes outside `usable` cannot be generated.
   explicit Grammar(const Bytes& usable) : usable_(usable) { single_.fill(-1); }
 
-  int32_t add_rule();  // initially without alternatives
+  int32_t add_rule();  // adds a rule without alternatives
   void add(int32_t rule, const Sequence& alternative);
   Symbol one_of(const Bytes& bytes);
   Symbol range(int first, int last);  // one byte from first to last

@@ -35,14 +35,14 @@ class GrammarAutomaton {
     return next != kUnknown ? next : compute_step(state, static_cast<uint8_t>(byte_class));
   }
   bool accepts(int32_t state) const { return need(state) == 0; }
-  // Bytes to the end of the shortest word.
+  // Returns the number of bytes to the end of the shortest word.
   int64_t need(int32_t state) const { return node(states_[static_cast<size_t>(state)]).need; }
 
   // Adds to the allowed work, up to kMostWork; step() throws InvalidArgument if it needs more.
   void allow(int64_t work) { work_left_ = std::min(kMostWork, work_left_ + work); }
   // Converts a state of another automaton of the same grammar.
   int32_t adopt(const GrammarAutomaton& other, int32_t state);
-  size_t bytes() const;  // approximate memory
+  size_t bytes() const;  // approximate memory in bytes
 
  private:
   static constexpr int32_t kUnknown = -2, kNone = -1;

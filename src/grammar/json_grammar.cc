@@ -61,7 +61,7 @@ namespace {
 // The tokens that are allowed in a state.
 struct Allowed {
   std::vector<bool> ids;
-  int64_t most_need = 0;  // the largest `need` after one of them
+  int64_t most_need = 0;  // the largest `need` after one of these tokens
 };
 
 class JsonConstraint {

@@ -163,7 +163,7 @@ int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t glo
     const int64_t g = std::min(global, most);
     seen += g * (g + 1) / 2 + (most - g) * g - most * (most + 1) / 2;
   }
-  return causal ? seen : 2 * seen - length;  // twice, for both directions
+  return causal ? seen : 2 * seen - length;  // both directions, with the query itself once
 }
 
 Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {

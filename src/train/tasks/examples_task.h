@@ -33,7 +33,7 @@ class ExamplesTask : public TrainingTask {
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual Cost cost(const Spec& spec, DType compute) const = 0;
-  // Keys of config.json for a new model besides its Spec.
+  // Returns the keys of config.json that a new model needs in addition to its Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
   // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
