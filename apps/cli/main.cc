@@ -104,6 +104,17 @@ void settle_threads(int64_t option) {
   }
 }
 
+int run_command(const Verb& verb, Command& command, OptionTable& table, const Common& common) {
+  if (jobs::Ranks::current() != nullptr && !command.runs_on_ranks(table))
+    throw UsageError(
+        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed or "
+                    "translate on lines",
+                    verb.name, jobs::Ranks::current()->size()));
+  command.apply(table);
+  settle_threads(common.threads);
+  return command.run(table);
+}
+
 int run_verb(const Verb& verb, std::vector<std::string> arguments) {
   const std::unique_ptr<Command> command = verb.make();
   Common common;
@@ -116,15 +127,12 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
     print(help_text(command->usage(), command->summary(), table, help, terminal_width()));
     return 0;
   }
-  if (jobs::Ranks::current() != nullptr && !command->runs_on_ranks(table))
-    throw UsageError(
-        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed or "
-                    "translate on lines",
-                    verb.name, jobs::Ranks::current()->size()));
   command->arguments = std::move(arguments);
-  command->apply(table);
-  settle_threads(common.threads);
-  return command->run(table);
+  try {
+    return run_command(verb, *command, table, common);
+  } catch (const Error& error) {
+    throw Error(error.kind(), message_of(error, table));
+  }
 }
 
 int dispatch(const std::vector<std::string>& arguments) {

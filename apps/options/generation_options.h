@@ -12,7 +12,8 @@ namespace fovea::cli {
 // program's defaults; typed options override both.
 class GenerationOptions {
  public:
-  void declare(OptionTable& table);
+  // Declares an option for each field of `options` except `omitted`.
+  void declare(OptionTable& table, const std::vector<std::string>& omitted = {});
   // Applies typed options to the model's defaults. Throws UsageError for invalid combinations.
   void settle(const Model& model, WeightPrecision precision, OptionTable& table);
 
@@ -20,17 +21,13 @@ class GenerationOptions {
   std::optional<Model> draft;
 
  private:
-  void declare_length(OptionTable& table);
-  void declare_filters(OptionTable& table);
-  void declare_penalties(OptionTable& table);
-  void declare_speculation(OptionTable& table);
+  void declare_draft(OptionTable& table);
   void take_draft(WeightPrecision precision, const OptionTable& table);
 
-  int64_t seed_ = -1, guesses_ = 0, draft_tokens_ = 4;
+  int64_t seed_ = -1, draft_tokens_ = 4;
   bool greedy_ = false;
   std::string draft_;
   std::vector<std::string> biases_;
-  std::vector<int64_t> stop_ids_;
 };
 
 // Returns a summary of speculative tokens; empty if there were none.

@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 #include "base/nearest.h"
+#include "fovea/options.h"
+#include "options/foreign_options.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -28,6 +30,13 @@ std::vector<std::string> spellings(const Option& option) {
   return all;
 }
 
+// "--learning-rate" -> "learning_rate"
+std::string field_name(const std::string& option) {
+  std::string name = option.starts_with("--") ? option.substr(2) : option;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 std::string long_form(const std::string& argument) {
   return argument.substr(0, argument.find('='));
 }
@@ -40,6 +49,8 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   for (const std::string& argument : rest) {
     if (argument.size() < 2 || argument[0] != '-') continue;
     const std::string typed = long_form(argument);
+    const std::string foreign = foreign_option(typed);
+    if (!foreign.empty()) throw UsageError(fmt::format("{}: unknown option; {}", typed, foreign));
     std::string near = typed.size() > 2 ? nearest(typed, names) : "";
     // For an alias, suggest the option's main name.
     for (const Option& option : options) {
@@ -52,6 +63,30 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   }
   if (!rest.empty()) {
     throw UsageError(fmt::format("\"{}\": unexpected argument; see --help", rest.front()));
+  }
+}
+
+// CLI11 would read -np as -n p. Users of other programs mean one option by it, and a number that is
+// joined to a short option is easily misread, so both are refused.
+void refuse_joined(const std::vector<std::string>& arguments, const OptionTable& table) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& typed = arguments[i];
+    if (typed == "--") return;
+    if (typed.size() < 2 || typed[0] != '-') continue;
+    if (const Option* const option = table.find(long_form(typed))) {
+      const bool joined = typed.find('=') != typed.npos;
+      if (option->kind == Kind::flag || (joined && typed.starts_with("--"))) continue;
+      if (!joined) {
+        ++i;  // its value, whatever it looks like
+        continue;
+      }
+    }
+    if (typed.size() < 3 || typed[1] == '-') continue;
+    const Option* const option = table.find(typed.substr(0, 2));
+    const bool valued = option != nullptr && option->kind != Kind::flag;
+    if (!foreign_option(typed).empty() || !valued) refuse_unknown({typed}, table.all());
+    throw UsageError(fmt::format("{}: unknown option; expected a space after {}, which is {}",
+                                 typed, typed.substr(0, 2), option->name));
   }
 }
 
@@ -76,16 +111,19 @@ CLI::Option* declare(CLI::App& app, const Option& option) {
 
 void OptionTable::add(Option option) {
   option.section = section_;
-  options_.push_back(std::move(option));
+  if (option.field.empty()) option.field = field_name(option.name);
+  const auto last = std::find_if(options_.rbegin(), options_.rend(),
+                                 [&](const Option& other) { return other.section == section_; });
+  options_.insert(last == options_.rend() ? options_.end() : last.base(), std::move(option));
 }
 
-void OptionTable::add_config(Option option) {
-  option.in_config = true;
-  add(std::move(option));
+void OptionTable::set_in_config(const std::vector<std::string>& except) {
+  for (Option& option : options_)
+    option.in_config = std::find(except.begin(), except.end(), option.name) == except.end();
 }
 
-Option* OptionTable::find(const std::string& name) {
-  for (Option& option : options_) {
+const Option* OptionTable::find(const std::string& name) const {
+  for (const Option& option : options_) {
     const std::vector<std::string> all = spellings(option);
     if (option.name == name || std::find(all.begin(), all.end(), name) != all.end()) return &option;
   }
@@ -104,13 +142,16 @@ void OptionTable::show_only(const std::vector<std::string>& names) {
     option.advanced = std::find(names.begin(), names.end(), option.name) == names.end();
 }
 
-void OptionTable::refuse_training(std::span<const char* const> names) const {
-  for (const char* name : names) {
-    if (given(name)) throw UsageError(fmt::format("{}: requires --train", name));
-  }
+void OptionTable::refuse_training() const {
+  const Option* const train = find("--train");
+  if (!train->given.empty()) return;
+  for (const Option& option : options_)
+    if (option.section == train->section && !option.given.empty())
+      throw UsageError(fmt::format("{}: requires --train", option.name));
 }
 
 void OptionTable::parse(const std::vector<std::string>& arguments) {
+  refuse_joined(arguments, *this);
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -138,14 +179,49 @@ void OptionTable::parse(const std::vector<std::string>& arguments) {
 }
 
 void OptionTable::apply(const std::string& name) {
-  Option* const option = find(name);
+  const Option* const option = find(name);
   for (const std::string& value : option->given) option->set(value);
+}
+
+void OptionTable::apply_section(const std::string& section) const {
+  for (const Option& option : options_) {
+    if (option.section != section) continue;
+    for (const std::string& value : option.given) option.set(value);
+  }
 }
 
 void OptionTable::apply() {
   for (const Option& option : options_) {
     for (const std::string& value : option.given) option.set(value);
   }
+}
+
+std::string option_name(const std::string& field) {
+  std::string name = "--" + field;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string message_of(const Error& error, const OptionTable& table) {
+  const auto option_of = [&](const std::string& field) -> const Option* {
+    const Option* found = table.find(option_name(field));
+    for (const Option& option : table.all())  // a verb may have two structs with such a field
+      if (option.field == field && (found == nullptr || !option.given.empty())) found = &option;
+    return found;
+  };
+  std::string message = error.what();
+  if (const auto* const about = dynamic_cast<const FieldError*>(&error)) {
+    if (const Option* const option = option_of(about->field()))
+      message.replace(0, about->field().size(), option->name);
+  }
+  size_t begin = 0, end = 0;
+  while ((begin = message.find('`', begin)) != message.npos &&
+         (end = message.find('`', begin + 1)) != message.npos) {
+    const Option* const option = option_of(message.substr(begin + 1, end - begin - 1));
+    if (option != nullptr) message.replace(begin, end + 1 - begin, option->name);
+    begin = option != nullptr ? begin + option->name.size() : end;
+  }
+  return message;
 }
 
 std::string table_json(const OptionTable& table) {

@@ -6,10 +6,10 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/fields.h"
 #include "base/nearest.h"
 #include "fovea/doctor.h"
 
@@ -82,11 +82,6 @@ double parse_number(const std::string& name, const std::string& value, double le
   return result;
 }
 
-std::string range(int64_t least, int64_t most) {
-  if (most == std::numeric_limits<int64_t>::max()) return fmt::format("{} or more", least);
-  return fmt::format("{} to {}", least, most);
-}
-
 bool parse_boolean(const std::string& name, std::string value) {
   const std::string typed = value;
   std::transform(value.begin(), value.end(), value.begin(),
@@ -142,19 +137,6 @@ std::string join(const Names& words, const std::string& between) {
   return all;
 }
 
-template <class Float>
-Option any_number(std::string name, Names aliases, std::string help, Float& value, double least,
-                  double most) {
-  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::number,
-                       fmt::format("{} to {}", least, most));
-  option.set = [=, &value, title = option.name,
-                expected = option.expected](const std::string& typed) {
-    value = static_cast<Float>(parse_number(title, typed, least, most, expected));
-  };
-  option.get = [&value] { return fmt::format("{}", value); };
-  return finish(std::move(option));
-}
-
 Option words(Option option, std::vector<std::string>& values) {
   option.set = [&values](const std::string& typed) { values.push_back(typed); };
   option.get = [&values] { return join(values, " "); };
@@ -176,14 +158,15 @@ Option flag(std::string name, Names aliases, std::string help, bool& value) {
 Option boolean(std::string name, Names aliases, std::string help, bool& value) {
   Option option = flag(std::move(name), std::move(aliases), std::move(help), value);
   option.kind = Kind::boolean;
+  option.placeholder = placeholder(option.kind);
   option.expected = "true or false";
   return option;
 }
 
 Option integer(std::string name, Names aliases, std::string help, int64_t& value, int64_t least,
                int64_t most) {
-  Option option =
-      make(std::move(name), std::move(aliases), std::move(help), Kind::integer, range(least, most));
+  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::integer,
+                       range_text(least, most));
   option.set = [=, &value, title = option.name,
                 expected = option.expected](const std::string& typed) {
     value = parse_integer(title, typed, least, most, expected);
@@ -195,7 +178,7 @@ Option integer(std::string name, Names aliases, std::string help, int64_t& value
 Option integers(std::string name, Names aliases, std::string help, std::vector<int64_t>& values,
                 int64_t least, int64_t most) {
   Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::text,
-                       range(least, most) + ", or several, separated by commas");
+                       range_text(least, most) + ", or several, separated by commas");
   option.placeholder = "N,...";
   option.set = [=, &values, title = option.name,
                 expected = option.expected](const std::string& typed) {
@@ -212,12 +195,14 @@ Option integers(std::string name, Names aliases, std::string help, std::vector<i
 
 Option number(std::string name, Names aliases, std::string help, double& value, double least,
               double most) {
-  return any_number(std::move(name), std::move(aliases), std::move(help), value, least, most);
-}
-
-Option number(std::string name, Names aliases, std::string help, float& value, double least,
-              double most) {
-  return any_number(std::move(name), std::move(aliases), std::move(help), value, least, most);
+  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::number,
+                       range_text(least, most));
+  option.set = [=, &value, title = option.name,
+                expected = option.expected](const std::string& typed) {
+    value = parse_number(title, typed, least, most, expected);
+  };
+  option.get = [&value] { return fmt::format("{}", value); };
+  return finish(std::move(option));
 }
 
 Option bytes(std::string name, Names aliases, std::string help, uint64_t& value) {

@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "fovea/error.h"
 
 namespace fovea::cli {
 
@@ -21,6 +22,7 @@ enum class Kind { flag, boolean, integer, number, bytes, choice, text, list, pos
 // One option of a verb. Parsing, checks, help and generated tests all use this description.
 struct Option {
   std::string name;                  // "--learning-rate", or "MODEL" for a positional argument
+  std::string field;                 // what errors of the library call it: "learning_rate"
   std::vector<std::string> aliases;  // "--lr", "-l"; inner '-' may also be typed as '_'
   std::string help;
   Kind kind = Kind::text;
@@ -46,8 +48,6 @@ Option integers(std::string name, std::vector<std::string> aliases, std::string 
                 std::vector<int64_t>& values, int64_t least, int64_t most);
 Option number(std::string name, std::vector<std::string> aliases, std::string help, double& value,
               double least, double most);
-Option number(std::string name, std::vector<std::string> aliases, std::string help, float& value,
-              double least, double most);
 // A size such as 300000000, 512M or 2GB (powers of 1024).
 Option bytes(std::string name, std::vector<std::string> aliases, std::string help, uint64_t& value);
 // `value` is an index into `names`. A name may list alternatives: "fp32|float32".
@@ -72,26 +72,34 @@ Option as(std::string placeholder, Option option);
 // The options of one verb.
 class OptionTable {
  public:
-  // Sets the section of options added afterwards.
+  // Sets the section of options added afterwards; they follow the options that it already has.
   void section(std::string title) { section_ = std::move(title); }
   void add(Option option);
-  void add_config(Option option);  // also allowed in --config
+  // Allows all options added so far except these in --config.
+  void set_in_config(const std::vector<std::string>& except);
   // Hides all options added so far except these from the short help.
   void show_only(const std::vector<std::string>& names);
   // Throws UsageError for unknown options and missing values.
   void parse(const std::vector<std::string>& arguments);
   void apply(const std::string& name);  // sets one option to its typed values
   void apply();                         // sets all options
+  void apply_section(const std::string& section) const;
   bool given(const std::string& name) const;
-  // Throws UsageError if one of these options was given. For verbs without --train.
-  void refuse_training(std::span<const char* const> names) const;
-  Option* find(const std::string& name);  // by name or alias; null if unknown
+  // Throws UsageError if an option in the section of --train was given without --train.
+  void refuse_training() const;
+  const Option* find(const std::string& name) const;  // by name or alias; null if unknown
   const std::vector<Option>& all() const { return options_; }
 
  private:
   std::vector<Option> options_;
   std::string section_;
 };
+
+// "learning_rate" -> "--learning-rate"
+std::string option_name(const std::string& field);
+
+// The message of an error of the library, with options in the place of the fields that it names.
+std::string message_of(const Error& error, const OptionTable& table);
 
 // Returns the table as JSON, from which tests are generated.
 std::string table_json(const OptionTable& table);

@@ -14,10 +14,7 @@ struct TrainRequest {
   TrainOptions options;
   std::string preset = "nano";
   std::string config;
-  float dropout = 0;
-  int64_t seed = 0;
-  // indices of enum values, for `choice`
-  int schedule = 0, precision = 0, objective = 0, average_of = 0;
+  double dropout = 0;
   bool dry_run = false, dump_config = false, inspect = false;
 
   void declare(OptionTable& table);

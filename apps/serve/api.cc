@@ -121,7 +121,7 @@ void Api::openai_embeddings(const http::Request& request, const Answer& answer) 
 void Api::embed(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, embeds, kEmbed, [](const ServedModel&) {
     ApiRequest defaults;
-    defaults.normalise = true;
+    defaults.embedding.normalise = true;
     return defaults;
   });
   answer_embed(asked, served, answer);

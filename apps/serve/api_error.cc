@@ -1,7 +1,7 @@
 #include "serve/api_error.h"
 #include "base/ordered_json.h"
 
-#include "fovea/error.h"
+#include "fovea/options.h"
 #include "http/request_head.h"
 #include "serve/answer_json.h"
 
@@ -57,6 +57,8 @@ ApiError api_error(const std::exception_ptr& thrown) {
     return error;
   } catch (const http::Refusal& refusal) {
     return {refusal.status, refusal.message, "", ""};
+  } catch (const FieldError& error) {
+    return {status_of(error.kind()), error.what(), error.field(), ""};
   } catch (const Error& error) {
     return {status_of(error.kind()), error.what(), "", ""};
   } catch (const std::bad_alloc&) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,16 +45,16 @@ enum class FieldType {
 // One field of a request, as used by validation, tests and documentation. A missing or null field
 // keeps its default.
 struct Field {
-  const char* name;  // "a.b" is the field b of the object a, whose own row precedes it
-  unsigned of;       // kChat | ...
-  FieldType type;
+  std::string name;  // "a.b" is the field b of the object a, whose own row precedes it
+  unsigned of = 0;   // kChat | ...
+  FieldType type = FieldType::any;
   // Inclusive bounds: of a number's value, a list's length, a text's bytes, or the values of
   // biases.
-  double least, most;
+  double least = 0, most = 0;
   // the default, for people; "model" = option, generation_config.json or program default
-  const char* initial;
-  const char* help;
-  void (*put)(const Json& value, ApiRequest& request);
+  std::string initial = {};
+  std::string help = {};
+  std::function<void(const Json& value, ApiRequest& request)> put = {};
   bool required = false;
 };
 

@@ -104,7 +104,9 @@ void open_writer(const std::string& folder, const ServedOptions& options,
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
   served.chat = chat_format(folder, options.template_file, served.tokenizer);
   served.ends = end_ids(model);
-  set_defaults(served, generation_defaults(model, program_defaults()), options.flags);
+  GenerateOptions requests = generation_defaults(model, program_defaults());
+  if (options.set_requests) options.set_requests(requests);
+  set_defaults(served, requests);
   served.most_seconds = options.most_seconds;
   EngineOptions engine = options.engine;
   if (!options.draft.empty()) {

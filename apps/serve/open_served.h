@@ -18,7 +18,8 @@ struct ServedOptions {
   CachePrecision cache = CachePrecision::automatic;
   EngineOptions engine;
   double most_seconds = 0;  // as in ServedModel
-  SamplingFlags flags;
+  std::function<void(GenerateOptions&)>
+      set_requests;  // overrides the model's defaults; may be empty
 };
 
 // Opens a model by its capability: a cross-encoder scores pairs, a decoder with a language-model

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/ordered_json.h"
+#include "fovea/embed.h"
 #include "fovea/engine.h"
 
 namespace fovea::serve {
@@ -41,14 +41,12 @@ struct ApiRequest {
 
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed
   bool base64 = false;
-  int64_t dimensions = 0;
-  std::optional<bool> normalise;  // unset: the model's setting
-  std::string prompt_name;
-  bool truncate = true;
+  EmbedOptions embedding;
 
   std::string query;               // of /rerank
   std::vector<std::string> texts;  // of /rerank and /translate
-  bool raw_scores = false, return_text = false;
+  RerankOptions reranking;
+  bool return_text = false;
 
   bool many = false;  // of /translate: the texts were sent as an array
   std::string source, target;

@@ -1,14 +1,9 @@
 #include "serve/served_model.h"
 
-#include <utility>
-
 namespace fovea::serve {
 namespace {
 
-template <class Value, class Flag>
-void take(const std::optional<Flag>& flag, Value& value) {
-  if (flag) value = static_cast<Value>(*flag);
-}
+constexpr int64_t kUnsetTokens = -2;  // -1 is a value
 
 }  // namespace
 
@@ -56,23 +51,15 @@ std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {
 
 GenerateOptions program_defaults() {
   GenerateOptions options;
-  options.max_tokens = -1;
+  options.max_tokens = kUnsetTokens;
   return options;
 }
 
-void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags) {
-  model.defaults = of_model;
-  model.defaults.beams =
-      1;  // answers are streamed and drawn; translations ask for beams themselves
-  if (of_model.max_tokens >= 0) model.max_tokens = of_model.max_tokens;
-  Sampling& sampling = model.defaults.sampling;
-  take(flags.temperature, sampling.temperature);
-  take(flags.top_k, sampling.top_k);
-  take(flags.top_p, sampling.top_p);
-  take(flags.min_p, sampling.min_p);
-  take(flags.typical_p, sampling.typical_p);
-  take(flags.repetition_penalty, sampling.repetition_penalty);
-  if (flags.max_tokens) model.max_tokens = flags.max_tokens;
+void set_defaults(ServedModel& model, const GenerateOptions& options) {
+  model.defaults = options;
+  // answers are streamed and drawn; translations ask for beams themselves
+  model.defaults.beams = 1;
+  if (options.max_tokens != kUnsetTokens) model.max_tokens = options.max_tokens;
 }
 
 }  // namespace fovea::serve

@@ -83,15 +83,9 @@ class ServedModel {
   std::shared_ptr<const JsonVocabulary> json_vocabulary_;
 };
 
-// Sampling options of the program; they override generation_config.json.
-struct SamplingFlags {
-  std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
-  std::optional<int64_t> top_k, max_tokens;
-};
-
-// The program's defaults, with max_tokens = -1 as the mark of an unset value.
+// The program's defaults, with a mark of unset max_tokens.
 GenerateOptions program_defaults();
-// Applies generation_config.json's options, then the program's options, to the model.
-void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags);
+// `options`: program_defaults(), overridden by generation_config.json and by the program's options.
+void set_defaults(ServedModel& model, const GenerateOptions& options);
 
 }  // namespace fovea::serve

@@ -31,23 +31,19 @@ std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char*
 
 EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, const char* param,
                         const std::shared_ptr<http::Exchange>& exchange) {
-  if (request.dimensions > embedder.width()) {
+  EmbedOptions options = request.embedding;
+  if (options.dimensions > embedder.width()) {
     throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
                    "dimensions", "out_of_range"};
   }
   const auto& prompts = embedder.prompts();
-  if (!request.prompt_name.empty() && !prompts.contains(request.prompt_name)) {
+  if (!options.prompt_name.empty() && !prompts.contains(options.prompt_name)) {
     throw ApiError{400, "prompt_name: the model has no prompt of this name", "prompt_name",
                    "invalid_value"};
   }
   check_vectors(std::ssize(request.inputs),
-                request.dimensions > 0 ? request.dimensions : embedder.width(), request.base64,
+                options.dimensions > 0 ? options.dimensions : embedder.width(), request.base64,
                 param);
-  EmbedOptions options;
-  options.dimensions = request.dimensions;
-  options.prompt_name = request.prompt_name;
-  options.normalise = request.normalise;
-  options.truncate = request.truncate;
   options.stop = [exchange] { return exchange->gone(); };
   return options;
 }
@@ -174,9 +170,7 @@ void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>&
 void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                    const std::shared_ptr<http::Exchange>& exchange) {
   RerankQueue& queue = model->needs_reranker();
-  RerankOptions options;
-  options.raw = request.raw_scores;
-  options.truncate = request.truncate;
+  RerankOptions options = request.reranking;
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<std::vector<float>>(
       model->rerank_queue, exchange, ErrorShape::embeddings,

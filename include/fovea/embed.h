@@ -31,6 +31,7 @@ struct EmbedOptions {
   // Failed.
   std::function<bool()> stop;
 };
+void visit(EmbedOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct Embeddings {
   int64_t count = 0, width = 0;
@@ -100,6 +101,7 @@ struct RerankOptions {
   int64_t batch_tokens = 0;
   std::function<bool()> stop;  // see EmbedOptions
 };
+void visit(RerankOptions& options, OptionVisitor& visitor);
 
 // Scores how well a text answers a query. Query and text are read together (a cross-encoder,
 // Nogueira and Cho 2019), which is slower and more accurate than comparing vectors.

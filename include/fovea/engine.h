@@ -14,7 +14,7 @@
 namespace fovea {
 
 struct EngineOptions {
-  int64_t cache_bytes = 0;      // for keys and values; 0 = a quarter of the free memory
+  uint64_t cache_bytes = 0;     // for keys and values; 0 = a quarter of the free memory
   int64_t most_sequences = 64;  // at most this many sequences run at the same time; others wait
   int64_t most_waiting = 256;   // at most this many requests wait; further ones are refused
   // Tokens per step. Long prompts are read in chunks, so that other requests continue meanwhile.
@@ -23,6 +23,7 @@ struct EngineOptions {
   // request gets fewer guesses, down to none.
   std::optional<Model> draft = {};
 };
+void visit(EngineOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 // Selects attention weights or hidden states to report for each generated token. They are computed
 // for these rows only, and the generated tokens keep their bits.

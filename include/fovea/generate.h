@@ -69,6 +69,8 @@ struct GenerateOptions {
   std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>
       constrain;
 };
+// Visits the fields of `sampling` too; not logit_bias, forced and constrain (fovea/options.h).
+void visit(GenerateOptions& options, OptionVisitor& visitor);
 
 // Log-probabilities before any penalty or filter.
 struct TokenLogprob {

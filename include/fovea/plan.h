@@ -30,6 +30,7 @@ struct PlanOptions {
   double price = 0;        // of one device-hour
   int64_t devices = 1;
 };
+void visit(PlanOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct AttentionShare {
   int64_t length = 0;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/options.h"
+
 namespace fovea {
 
 enum class NormKind { layer, rms };
@@ -176,28 +178,9 @@ struct Spec {
   float init_deviation = 0.02f;
 };
 
-// Visits every field of a Spec, for JSON, the command line and comparison. `path` is the field's
-// place in spec.json, `flag` its option ("--layers"), `help` its description in one line.
-class SpecVisitor {
- public:
-  virtual ~SpecVisitor() = default;
-  using Text = const std::string&;
-  virtual void integer(Text path, Text flag, Text help, int64_t& value, int64_t least,
-                       int64_t most) = 0;
-  virtual void integers(Text path, Text flag, Text help, std::vector<int64_t>& values,
-                        int64_t least, int64_t most) = 0;
-  virtual void number(Text path, Text flag, Text help, float& value, float least, float most) = 0;
-  virtual void numbers(Text path, Text flag, Text help, std::vector<float>& values, float least,
-                       float most) = 0;
-  virtual void boolean(Text path, Text flag, Text help, bool& value) = 0;
-  // `value` is an index into `names`.
-  virtual void choice(Text path, Text flag, Text help, int& value,
-                      const std::vector<std::string>& names) = 0;
-  // `present` says whether the group of fields at `path` is set. The fields are visited only if it
-  // is true after the call.
-  virtual void group(Text path, Text flag, Text help, bool& present) = 0;
-};
-void visit(Spec& spec, SpecVisitor& visitor);
+// Visits every field (fovea/options.h). The fields of the decoder and those outside of the stacks
+// have short names ("layers"), those of the encoder begin with "encoder_".
+void visit(Spec& spec, OptionVisitor& visitor);
 
 std::vector<std::string> preset_names();
 Spec preset(const std::string& name);  // throws InvalidArgument, suggesting the nearest name

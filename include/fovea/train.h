@@ -95,6 +95,8 @@ struct TrainOptions {
   bool allow_change = false;         // resume even if data or options differ from the snapshot's
 };
 
+void visit(TrainOptions& options, OptionVisitor& visitor);  // fovea/options.h
+
 // Recommended steps, batch size and learning rates of a preset.
 TrainOptions preset_training(const std::string& preset);
 

@@ -35,6 +35,7 @@ struct EmbedderTraining {
   uint64_t seed = 1337;
   bool allow_change = false;  // resume even if data or options differ from the snapshot's
 };
+void visit(EmbedderTraining& training, OptionVisitor& visitor);  // fovea/options.h
 
 // Returns the plan; reads the data, checks every option, writes nothing. Throws as
 // train_embedder().

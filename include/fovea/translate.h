@@ -32,6 +32,7 @@ struct TranslateOptions {
   // Lines times beams per batch. More is faster; fewer take less memory.
   int64_t sequences = 128;
 };
+void visit(TranslateOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct Translation {
   std::vector<Generation> best;  // best first

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -52,10 +52,10 @@ class NextTokenTask : public TrainingTask {
 TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps,
                           int64_t batch) {
   const FloatMode mode;
-  check(steps >= 1, "--steps: {}; expected at least 1", steps);
+  check_field(steps >= 1, "steps", "{}; expected at least 1", steps);
   Spec spec = preset(preset_name);
-  check(spec.decoder && !spec.encoder,
-        "--train: {} is not a decoder; expected a preset such as nano", preset_name);
+  check_field(spec.decoder && !spec.encoder, "preset",
+              "{} is not a decoder; expected a preset such as nano", preset_name);
   spec.vocabulary = kVocabulary;
   // The architecture used to measure the peers: no biases, exact GELU, no dropout.
   spec.dropout = {};
@@ -82,8 +82,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
   const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   if (bytes > available_memory()) {
-    fail(ErrorKind::OutOfMemory, "--train: {} needs {} MB, {} are free; expected a smaller batch",
-         preset_name, bytes >> 20, available_memory() >> 20);
+    fail_field(ErrorKind::OutOfMemory, "preset", "{} needs {} MB, {} are free; expected less",
+               preset_name, bytes >> 20, available_memory() >> 20);
   }
   result.flops_per_step = cost.flops_per_step;
   result.peak_flops = measured_flops(compute, 0.3);

@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -67,12 +67,12 @@ GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t dec
                                  int64_t batch) {
   const FloatMode mode;
   const Spec& spec = checked_writer(model.spec());
-  check(!spec.encoder, "bench: the model has an encoder; expected only a decoder (or --translate)");
-  check(prompt >= 1 && prompt <= spec.context,
-        "--prompt: {}; expected 1 to {}, the model's context", prompt, spec.context);
-  check(decode >= 1 && decode + kBefore < spec.context, "--decode: {}; expected 1 to {}", decode,
-        spec.context - kBefore - 1);
-  check(batch >= 1, "--batch: {}; expected at least 1", batch);
+  check(!spec.encoder, "bench: the model has an encoder; expected only a decoder (or `translate`)");
+  check_field(prompt >= 1 && prompt <= spec.context, "prompt",
+              "{}; expected 1 to {}, the model's context", prompt, spec.context);
+  check_field(decode >= 1 && decode + kBefore < spec.context, "decode", "{}; expected 1 to {}",
+              decode, spec.context - kBefore - 1);
+  check_field(batch >= 1, "batch", "{}; expected at least 1", batch);
   GenerationBench result;
   result.isa = active_isa();
   result.threads = thread_count();

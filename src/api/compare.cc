@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "base/threads.h"
@@ -91,12 +91,12 @@ void add_window(const Transformer& model, DType cache, const Transformer& full,
 Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
                    const std::function<bool(double fraction)>& progress) {
   const FloatMode mode;
-  check(model.spec().vocabulary == full.spec().vocabulary,
-        "--against: the vocabulary has {} entries, the model's has {}; expected the same model",
-        full.spec().vocabulary, model.spec().vocabulary);
+  check_field(model.spec().vocabulary == full.spec().vocabulary, "against",
+              "the vocabulary has {} entries, the model's has {}; expected the same model",
+              full.spec().vocabulary, model.spec().vocabulary);
   for (const Model* each : {&model, &full}) {
-    check(!checked_writer(each->spec()).encoder,
-          "--against: the model has an encoder; expected only a decoder");
+    check_field(!checked_writer(each->spec()).encoder, "against",
+                "the model has an encoder; expected only a decoder");
   }
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, model.tokenizer(), {.validation = 0, .cache = {}});

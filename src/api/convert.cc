@@ -7,7 +7,7 @@
 #include <set>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/gguf.h"
@@ -71,8 +71,8 @@ GgufDtype same_block(const std::string& path) {
   for (const NamedDtype& each : kGgufDtypes)
     if (block == each.block) return each.dtype;
   fail(ErrorKind::Unsupported,
-       "{}: its matrices are {}, which cannot be written; expected --quantize int8 or int4, or a "
-       "--dtype",
+       "{}: its matrices are {}, which cannot be written; expected `quantize` int8 or int4, or a "
+       "`dtype`",
        path, block);
 }
 
@@ -99,7 +99,8 @@ GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, con
 
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    std::vector<std::string>* warnings) {
-  check(options.group == 32, "--group: {}; expected 32, the size of GGUF's blocks", options.group);
+  check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
+              options.group);
   check(!is_file(to), "{}: exists already; expected a new file", to);
   // The packed bf16 weights of a directory take half the memory of fp32; GGUF blocks are decoded to
   // fp32 exactly.
@@ -129,8 +130,8 @@ Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options, std::vector<std::string>* warnings) {
   const FloatMode mode;
   if (is_gguf(to)) return to_gguf(from, to, options, warnings);
-  check(options.group == 32 || options.group == 64, "--group: {}; expected 32 or 64",
-        options.group);
+  check_field(options.group == 32 || options.group == 64, "group", "{}; expected 32 or 64",
+              options.group);
   check(!is_file(to + "/config.json"), "{}: contains a model already; expected a new folder", to);
   const Packing packing = packing_of(options);
   const bool decodes_blocks = is_gguf(from) && !quantizes(options);

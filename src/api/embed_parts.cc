@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "embed/batching.h"
 
 namespace fovea {
@@ -49,8 +49,8 @@ std::string prompt_of(const SentenceModules& modules, const EmbedOptions& option
   if (found == modules.prompts.end()) {
     std::vector<std::string> names;
     for (const auto& [known, prompt] : modules.prompts) names.push_back(known);
-    fail(ErrorKind::InvalidArgument, "prompt: the model has no prompt {}; expected {}", name,
-         names.empty() ? "no name" : fmt::format("one of {}", fmt::join(names, ", ")));
+    fail_field(ErrorKind::InvalidArgument, "prompt_name", "the model has no prompt {}; expected {}",
+               name, names.empty() ? "no name" : fmt::format("one of {}", fmt::join(names, ", ")));
   }
   return found->second;
 }
@@ -58,8 +58,9 @@ std::string prompt_of(const SentenceModules& modules, const EmbedOptions& option
 EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>& texts,
                       const EmbedOptions& options) {
   const int64_t width = model.modules.width;
-  check(options.dimensions >= 0 && options.dimensions <= width,
-        "dimensions: {}; expected 1 to {}, the model's width", options.dimensions, width);
+  check_fields(options);
+  check_field(options.dimensions <= width, "dimensions", "{}; expected 1 to {}, the model's width",
+              options.dimensions, width);
   const std::string prompt = prompt_of(model.modules, options);
   EmbedInput input;
   input.texts = tokenize_all(texts.size(), [&](size_t i) {
@@ -102,6 +103,7 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options) {
+  check_fields(options);
   const std::vector<int32_t> query_ids = model.format.own_ids(query);
   std::vector<TokenizedText> pairs = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "generate/scheduler.h"
 #include "plan/machine.h"
@@ -20,13 +20,13 @@ const Transformer* draft_of(const EngineOptions& options) {
 int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
   const Transformer& model = parts.transformer;
   checked_writer(model.spec);
-  check(options.cache_bytes >= 0, "--cache-bytes: {}; expected 0 or more", options.cache_bytes);
-  const int64_t bytes =
-      options.cache_bytes > 0 ? options.cache_bytes : static_cast<int64_t>(available_memory() / 4);
+  check_fields(options);
+  const auto bytes =
+      static_cast<int64_t>(options.cache_bytes > 0 ? options.cache_bytes : available_memory() / 4);
   const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), parts.cache));
   // More pages than all sequences can fill are useless.
   const int64_t most = pages_for(model.spec.context, options.most_sequences);
-  check(bytes >= page, "--cache-bytes: {}; expected at least {}, one page", bytes, page);
+  check_field(bytes >= page, "cache_bytes", "{}; expected at least {}, one page", bytes, page);
   return std::min(bytes / page, most);
 }
 

@@ -2,7 +2,7 @@
 
 #include "api/model_parts.h"
 #include "api/pseudo_perplexity.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "data/lines.h"
@@ -83,7 +83,7 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
 // Adds translations of the sources to the predictions.
 void translate_pairs(const Model& model, const EvaluationData& data, const Progress& progress,
                      Predictions& found) {
-  const TextPairs pairs = read_pairs(data.pairs, "--pairs");
+  const TextPairs pairs = read_pairs(data.pairs, "pairs");
   auto& translations = found.translations.emplace();
   size_t read = 0;
   translate(
@@ -112,10 +112,11 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
   const std::vector<std::string> labels = task->labels();
-  check(write_spec(shaped) == write_spec(spec) && (labels.empty() || labels == origin.labels),
-        "--labels: the model's head does not have these labels ({}); expected a model that was "
-        "trained on them",
-        fmt::join(labels, ", "));
+  check_field(write_spec(shaped) == write_spec(spec) && (labels.empty() || labels == origin.labels),
+              "labels",
+              "the model's head does not have these labels ({}); expected a model that was "
+              "trained on them",
+              fmt::join(labels, ", "));
   const auto examples =
       task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
   const int64_t batches = examples->validation_batches();

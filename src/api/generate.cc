@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "cache/kv_cache.h"
@@ -27,13 +27,13 @@ Generator generator_of(const Model& model, const Model* draft) {
 }
 
 void check_same(const Tokenizer& model, const Tokenizer& draft) {
-  check(model.size() == draft.size(),
-        "--draft: the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
-        draft.size(), model.size());
+  check_field(model.size() == draft.size(), "draft",
+              "the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
+              draft.size(), model.size());
   for (int32_t id = 0; id < model.size(); ++id) {
-    check(model.text_of(id) == draft.text_of(id),
-          "--draft: token {} is \"{}\"; expected the model's vocabulary, where it is \"{}\"", id,
-          draft.text_of(id), model.text_of(id));
+    check_field(model.text_of(id) == draft.text_of(id), "draft",
+                "token {} is \"{}\"; expected the model's vocabulary, where it is \"{}\"", id,
+                draft.text_of(id), model.text_of(id));
   }
 }
 
@@ -41,18 +41,18 @@ void check_same(const Tokenizer& model, const Tokenizer& draft) {
 
 void check_draft(const Model& model, const Model& draft) {
   const Spec &mine = model.spec(), &its = draft.spec();
-  check(its.decoder && its.head.kind == HeadKind::language_model,
-        "--draft: the model generates no text; expected a decoder with a language-model head");
-  check(mine.encoder.has_value() == its.encoder.has_value(),
-        "--draft: the model is {}; expected {}, like the model that it drafts for",
-        its.encoder ? "an encoder-decoder" : "only a decoder",
-        mine.encoder ? "an encoder-decoder" : "only a decoder");
+  check_field(its.decoder && its.head.kind == HeadKind::language_model, "draft",
+              "the model generates no text; expected a decoder with a language-model head");
+  check_field(mine.encoder.has_value() == its.encoder.has_value(), "draft",
+              "the model is {}; expected {}, like the model that it drafts for",
+              its.encoder ? "an encoder-decoder" : "only a decoder",
+              mine.encoder ? "an encoder-decoder" : "only a decoder");
   if (!model.has_tokenizer() || !draft.has_tokenizer()) {
     const bool same =
         mine.vocabulary == its.vocabulary && mine.source_vocabulary == its.source_vocabulary;
-    check(same,
-          "--draft: the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
-          its.vocabulary, mine.vocabulary);
+    check_field(same, "draft",
+                "the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
+                its.vocabulary, mine.vocabulary);
     return;
   }
   check_same(*model.parts().tokenizer, *draft.parts().tokenizer);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "data/token_store.h"
 #include "train/evaluation.h"
 #include "train/tasks/special_tokens.h"
@@ -56,13 +56,14 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
   const Spec& spec = model.spec();
   const Tokenizer& tokenizer = model.tokenizer();
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
-  check(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
-        "--one-by-one: needs a text encoder with a language-model head and a mask token; expected "
-        "such a model");
+  check_field(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
+              "one_by_one",
+              "needs a text encoder with a language-model head and a mask token; expected "
+              "such a model");
   const Around around = around_text(tokenizer);
   const int64_t window = length - std::ssize(around.before) - std::ssize(around.after);
-  check(window >= 1, "--one-by-one: {} tokens per window leave no room for text; expected more",
-        length);
+  check_field(window >= 1, "one_by_one",
+              "{} tokens per window leave no room for text; expected more", length);
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();

@@ -71,7 +71,7 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
     input.labels = as_int32(file, options.input, "labels");
   } else {
     const auto ids = options.ids.empty() ? ids_of(model.tokenizer(), options.text) : options.ids;
-    check(!ids.empty(), "trace: no tokens; expected one of --text, --ids, --input");
+    check(!ids.empty(), "trace: no tokens; expected one of `text`, `ids`, `input`");
     input.ids = row_of(ids);
   }
   const Origin& origin = model.parts().origin;

@@ -1,7 +1,7 @@
 #include "fovea/translate.h"
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "generate/translation.h"
 #include "metrics/predictions.h"
@@ -28,9 +28,10 @@ std::string prefix_of_task(const Origin& origin, const std::string& task) {
     if (name == task) return prefix;
     names.push_back(name);
   }
-  fail(ErrorKind::InvalidArgument, "--task: config.json has no prefix for {}; expected {}", task,
-       names.empty() ? "a model with task_specific_params"
-                     : fmt::format("{}", fmt::join(names, " or ")));
+  fail_field(ErrorKind::InvalidArgument, "task", "config.json has no prefix for {}; expected {}",
+             task,
+             names.empty() ? "a model with task_specific_params"
+                           : fmt::format("{}", fmt::join(names, " or ")));
 }
 
 Generator generator_of(const Model& model) {

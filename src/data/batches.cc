@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/random.h"
 #include "data/permutation.h"
 
@@ -16,11 +16,11 @@ std::string grouped(int64_t number) {  // 1234567 -> 1,234,567
 }
 
 void check_length(const TokenSpan& tokens, int64_t context, const char* part) {
-  check(context >= 1, "--context: is {}; expected at least 1", context);
-  check(tokens.count > context,
-        "--context: {} is too long: the text has {} tokens for {}; expected at least context + 1 "
-        "= {}",
-        grouped(context), grouped(tokens.count), part, grouped(context + 1));
+  check_field(context >= 1, "context", "is {}; expected at least 1", context);
+  check_field(tokens.count > context, "context",
+              "{} is too long: the text has {} tokens for {}; expected at least context + 1 "
+              "= {}",
+              grouped(context), grouped(tokens.count), part, grouped(context + 1));
 }
 
 // Copies a window: `ids` receive all tokens but the last, `targets` all tokens but the first.
@@ -59,7 +59,7 @@ void Batches::fill(int64_t step, int64_t batch, int32_t* ids, int32_t* targets) 
 ValidationBatches::ValidationBatches(const TokenSpan& tokens, int64_t context, int64_t eval_windows)
     : tokens_(tokens), context_(context) {
   check_length(tokens, context, "validation");
-  check(eval_windows >= 1, "--eval-windows: is {}; expected at least 1", eval_windows);
+  check_field(eval_windows >= 1, "evaluate_windows", "is {}; expected at least 1", eval_windows);
   windows_ = std::min((tokens.count - 1) / context, eval_windows);
 }
 

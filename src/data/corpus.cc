@@ -4,7 +4,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/files_below.h"
 #include "base/hash.h"
@@ -156,7 +156,7 @@ void add_header(Hasher& hasher, const Corpus::File& file) {
 }  // namespace
 
 Corpus::Corpus(const std::vector<fs::path>& paths) {
-  check(!paths.empty(), "DATA: is missing; expected text files, JSON lines or folders");
+  check_field(!paths.empty(), "data", "is missing; expected text files, JSON lines or folders");
   for (const fs::path& path : paths) {
     if (is_folder(path.string())) {
       const std::vector<File> found = files_of(path, links_out_);

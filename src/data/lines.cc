@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/hash.h"
 #include "data/corpus.h"
 
@@ -76,10 +76,10 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
-TextPairs read_pairs(const std::vector<std::string>& files, const std::string& option) {
-  check(files.size() == 1 || files.size() == 2,
-        "{}: {} files; expected two whose lines correspond, or one with a tab in each line", option,
-        files.size());
+TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {
+  check_field(files.size() == 1 || files.size() == 2, field,
+              "{} files; expected two whose lines correspond, or one with a tab in each line",
+              files.size());
   TextPairs pairs;
   if (files.size() == 1) {
     split_columns(files[0], read_lines(files[0]), pairs);

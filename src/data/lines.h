@@ -24,6 +24,6 @@ struct TextPairs {
 
 // Reads two files whose lines correspond, or one file of lines "source<TAB>target". Throws BadFile
 // if the files differ in their number of lines, or a line does not have two columns.
-TextPairs read_pairs(const std::vector<std::string>& files, const std::string& option);
+TextPairs read_pairs(const std::vector<std::string>& files, const char* field);
 
 }  // namespace fovea

@@ -18,7 +18,7 @@ namespace {
 constexpr char magic[8] = {'F', 'O', 'V', 'E', 'A', 'T', 'O', 'K'};
 
 struct Footer {
-  TokenCounts counts;
+  TokenCacheContents counts;
   uint64_t ids_hash = 0;
   uint64_t version = 1;
   char name[8] = {};
@@ -70,7 +70,7 @@ void TokenCacheWriter::append(std::string_view ids) {
   write(ids);
 }
 
-void TokenCacheWriter::commit(const TokenCounts& counts) {
+void TokenCacheWriter::commit(const TokenCacheContents& counts) {
   Footer footer{.counts = counts, .ids_hash = hasher_.hash()};
   std::memcpy(footer.name, magic, sizeof magic);
   footer.hash = hash_of(footer);

@@ -12,13 +12,13 @@
 namespace fovea {
 
 // What a cache file of token ids contains, and which corpus and tokenizer it belongs to.
-struct TokenCounts {
+struct TokenCacheContents {
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4
   int64_t tokens = 0, training_tokens = 0;
   int64_t bytes = 0, training_bytes = 0;  // bytes of UTF-8 text
 
-  bool operator==(const TokenCounts&) const = default;
+  bool operator==(const TokenCacheContents&) const = default;
 };
 
 // Writes a cache file in one pass: the ids, then a footer with the counts, the XXH3 hash of the
@@ -32,7 +32,7 @@ class TokenCacheWriter {
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
   void append(std::string_view ids);
-  void commit(const TokenCounts& counts);  // replaces an older file
+  void commit(const TokenCacheContents& counts);  // replaces an older file
 
  private:
   void write(std::string_view bytes);
@@ -46,7 +46,7 @@ class TokenCacheWriter {
 
 struct TokenCache {
   std::shared_ptr<const MappedFile> file;  // its first bytes are the ids
-  TokenCounts counts;
+  TokenCacheContents counts;
 };
 
 // Opens a cache file. Returns nothing if it is missing, damaged or of another version: it must be

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "data/token_cache.h"
 
 namespace fovea {
@@ -106,8 +106,9 @@ int64_t training_part(int64_t tokens, double validation) {
 
 // Passes the ids of the corpus to `sink`, and counts them.
 template <class Sink>
-TokenCounts encode_all(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options,
-                       TokenCounts counts, Sink&& sink) {
+TokenCacheContents encode_all(Corpus& corpus, const Tokenizer& tokenizer,
+                              const TokenStoreOptions& options, TokenCacheContents counts,
+                              Sink&& sink) {
   Encoder encoder(corpus, tokenizer, counts.width);
   encoder.run(options.names, sink);
   counts.tokens = encoder.tokens();
@@ -132,10 +133,10 @@ void TokenSpan::copy(int64_t first, int64_t length, int32_t* out) const {
 
 TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
                        const TokenStoreOptions& options) {
-  check(options.validation >= 0 && options.validation < 1,
-        "--validation: is {}; expected at least 0 and below 1", options.validation);
-  TokenCounts counts{.tokenizer = tokenizer.hash(),
-                     .width = tokenizer.size() <= 65536 ? uint64_t{2} : uint64_t{4}};
+  check_field(options.validation >= 0 && options.validation < 1, "validation",
+              "is {}; expected at least 0 and below 1", options.validation);
+  TokenCacheContents counts{.tokenizer = tokenizer.hash(),
+                            .width = tokenizer.size() <= 65536 ? uint64_t{2} : uint64_t{4}};
   if (options.cache.empty() || corpus.bytes() <= options.in_memory_bytes) {
     auto ids = std::make_shared<std::vector<char>>();
     counts = encode_all(corpus, tokenizer, options, counts, [&](std::string_view packed) {
@@ -146,7 +147,7 @@ TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
   }
   const std::string path = (options.cache / "tokens.bin").string();
   counts.corpus = corpus.hash();
-  const auto fits = [&](const TokenCounts& found) {
+  const auto fits = [&](const TokenCacheContents& found) {
     return found.corpus == counts.corpus && found.tokenizer == counts.tokenizer &&
            found.width == counts.width &&
            found.training_tokens == training_part(found.tokens, options.validation);
@@ -170,7 +171,7 @@ TokenStore::TokenStore(Corpus& corpus, const Tokenizer& tokenizer,
 }
 
 void TokenStore::use(std::shared_ptr<const void> storage, const char* ids,
-                     const TokenCounts& counts) {
+                     const TokenCacheContents& counts) {
   storage_ = std::move(storage);
   corpus_hash_ = counts.corpus;
   const auto width = static_cast<int>(counts.width);

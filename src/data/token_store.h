@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-struct TokenCounts;
+struct TokenCacheContents;
 
 // A sequence of tokens, stored as uint16 if every id fits, else as int32. Valid during the lifetime
 // of its TokenStore.
@@ -44,7 +44,7 @@ class TokenStore {
   bool reused() const { return reused_; }  // the cache file was used
 
  private:
-  void use(std::shared_ptr<const void> storage, const char* ids, const TokenCounts& counts);
+  void use(std::shared_ptr<const void> storage, const char* ids, const TokenCacheContents& counts);
 
   std::shared_ptr<const void> storage_;
   TokenSpan training_, validation_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "data/special_names.h"
 #include "tokenizer/training/character_trainer.h"
@@ -89,8 +89,8 @@ int64_t vocabulary_in(const std::string& choice) {
   const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
   int64_t size = 0;
   const auto [end, error] = std::from_chars(first, last, size);
-  check(error == std::errc() && end == last && size > 0 && size <= kMost,
-        "--tokenizer: is {}; expected a size from 1 to {} after the colon", choice, kMost);
+  check_field(error == std::errc() && end == last && size > 0 && size <= kMost, "tokenizer",
+              "is {}; expected a size from 1 to {} after the colon", choice, kMost);
   return size;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/error.h"
+#include "base/fields.h"
 
 namespace fovea {
 namespace {
@@ -176,22 +176,17 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
 }
 
 void check_options(const GenerateOptions& o, int64_t vocabulary) {
-  const Sampling& s = o.sampling;
-  check(o.max_tokens >= -1, "-n: {}; expected -1 (until the end) or more", o.max_tokens);
-  check(o.min_tokens >= 0, "--min-tokens: {}; expected 0 or more", o.min_tokens);
-  check(o.answers >= 1 && o.answers <= 1024, "--answers: {}; expected 1 to 1024", o.answers);
-  check(o.beams >= 1 && o.beams <= 1024, "--beams: {}; expected 1 to 1024", o.beams);
-  check(o.beams == 1 || o.answers <= o.beams, "--answers: {}; expected at most {}, the beams",
-        o.answers, o.beams);
-  check(s.no_repeat_ngram >= 0, "--no-repeat-ngram: {}; expected 0 or more", s.no_repeat_ngram);
-  check(o.logprobs >= -1 && o.logprobs <= vocabulary, "--logprobs: {}; expected -1 to {}",
-        o.logprobs, vocabulary);
-  const auto known = [&](const char* option, int32_t id) {
-    check(id >= 0 && id < vocabulary, "{}: token id {}; expected 0 to {}", option, id,
-          vocabulary - 1);
+  check_fields(o);
+  check_field(o.beams == 1 || o.answers <= o.beams, "answers", "{}; expected at most {}, the beams",
+              o.answers, o.beams);
+  check_field(o.logprobs <= vocabulary, "logprobs", "{}; expected at most {}, the vocabulary",
+              o.logprobs, vocabulary);
+  const auto known = [&](const char* field, int32_t id) {
+    check_field(id >= 0 && id < vocabulary, field, "token id {}; expected 0 to {}", id,
+                vocabulary - 1);
   };
-  for (const auto& [id, bias] : s.logit_bias) known("--logit-bias", id);
-  for (const int32_t id : o.forced) known("--forced", id);
+  for (const auto& [id, bias] : o.sampling.logit_bias) known("logit_bias", id);
+  for (const int32_t id : o.forced) known("forced", id);
 }
 
 }  // namespace fovea

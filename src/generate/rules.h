@@ -47,7 +47,7 @@ bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t 
 // other, with its kind and the suitable command.
 const Spec& checked_writer(const Spec& spec);
 
-// Throws InvalidArgument, naming the option, if a value is out of range.
+// Throws InvalidArgument, naming the field, if a value is out of range.
 void check_options(const GenerateOptions& options, int64_t vocabulary);
 
 }  // namespace fovea

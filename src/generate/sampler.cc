@@ -167,23 +167,7 @@ void keep_likely(Candidates& candidates, float part) {
 }  // namespace
 
 Sampler::Sampler(const Sampling& options, int64_t answer)
-    : options_(options), random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {
-  const auto in = [](float x, float least, float most) { return x >= least && x <= most; };
-  check(in(options.temperature, 0, 100), "--temperature: {}; expected 0 to 100",
-        options.temperature);
-  check(options.top_k >= 0, "--top-k: {}; expected 0 or more", options.top_k);
-  check(options.top_p > 0 && options.top_p <= 1, "--top-p: {}; expected more than 0, up to 1",
-        options.top_p);
-  check(options.typical_p > 0 && options.typical_p <= 1,
-        "--typical-p: {}; expected more than 0, up to 1", options.typical_p);
-  check(in(options.min_p, 0, 1), "--min-p: {}; expected 0 to 1", options.min_p);
-  check(options.repetition_penalty > 0 && options.repetition_penalty <= 100,
-        "--repetition-penalty: {}; expected more than 0, up to 100", options.repetition_penalty);
-  check(in(options.presence_penalty, -100, 100), "--presence-penalty: {}; expected -100 to 100",
-        options.presence_penalty);
-  check(in(options.frequency_penalty, -100, 100), "--frequency-penalty: {}; expected -100 to 100",
-        options.frequency_penalty);
-}
+    : options_(options), random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {}
 
 std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
                                                       int64_t vocabulary) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "generate/alignment.h"
 #include "generate/scheduler.h"
 
@@ -20,13 +20,11 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
         "generate)");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
-  check(o.best >= 1 && o.best <= o.beams, "--n-best: {}; expected 1 to {}, the number of beams",
-        o.best, o.beams);
-  check(o.length_factor > 0, "--max-length-factor: {}; expected more than 0", o.length_factor);
-  check(o.max_tokens >= 0, "--max-tokens: {}; expected 0 or more", o.max_tokens);
-  check(o.min_tokens >= 0, "--min-tokens: {}; expected 0 or more", o.min_tokens);
-  check(o.sequences >= o.beams, "--sequences: {}; expected at least {}, the number of beams",
-        o.sequences, o.beams);
+  check_fields(o);
+  check_field(o.best <= o.beams, "best", "{}; expected at most {}, the number of beams", o.best,
+              o.beams);
+  check_field(o.sequences >= o.beams, "sequences", "{}; expected at least {}, the number of beams",
+              o.sequences, o.beams);
 }
 
 // Returns the tokens of a line for the encoder, truncated to the context.

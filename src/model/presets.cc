@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/nearest.h"
 #include "fovea/spec.h"
@@ -295,8 +295,8 @@ Spec preset(const std::string& name) {
   const FloatMode mode;
   for (const Preset& preset : kPresets)
     if (name == preset.name) return preset.make(preset.size);
-  fail(ErrorKind::InvalidArgument, "--preset: \"{}\" is not a preset; expected one of {}{}", name,
-       fmt::join(preset_names(), ", "), did_you_mean(name, preset_names()));
+  fail_field(ErrorKind::InvalidArgument, "preset", "\"{}\" is not a preset; expected one of {}{}",
+             name, fmt::join(preset_names(), ", "), did_you_mean(name, preset_names()));
 }
 
 }  // namespace fovea

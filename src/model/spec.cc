@@ -2,42 +2,11 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 
 namespace fovea {
 namespace {
-
-// Applies the limits of a Spec from a file to one that a program made.
-class Limits : public SpecVisitor {
- public:
-  void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
-    check_range(path, value, least, most);
-  }
-  void number(Text path, Text, Text, float& value, float least, float most) override {
-    check_range(path, value, least, most);
-  }
-  void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t least,
-                int64_t most) override {
-    for (const int64_t value : values) check_range(path, value, least, most);
-  }
-  void numbers(Text path, Text, Text, std::vector<float>& values, float least,
-               float most) override {
-    for (const float value : values) check_range(path, value, least, most);
-  }
-  void group(Text, Text, Text, bool&) override {}
-  void boolean(Text, Text, Text, bool&) override {}
-  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
-    check_range(path, value, 0, static_cast<int>(names.size()) - 1);
-  }
-
- private:
-  template <class T>
-  static void check_range(Text path, T value, T least, T most) {
-    check(value >= least && value <= most, "spec: {} is {}; expected {} to {}", path, value, least,
-          most);
-  }
-};
 
 void complete_windows(const std::string& name, StackSpec& s) {
   auto& windows = s.attention.windows;
@@ -132,7 +101,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   if (a.kv_heads == 0) a.kv_heads = a.heads;
   if (a.head_width == 0) {
     check(whole.width % a.heads == 0,
-          "spec: heads {} does not divide width {}; expected a divisor, or --head-width", a.heads,
+          "spec: heads {} does not divide width {}; expected a divisor, or `head_width`", a.heads,
           whole.width);
     a.head_width = whole.width / a.heads;
   }
@@ -171,8 +140,8 @@ void complete(HeadSpec& h) {
 
 Spec validated(Spec s) {
   const FloatMode mode;
-  Limits limits;
-  visit(s, limits);
+  if (const auto wrong = find_out_of_range(s))
+    check(false, "spec: {} is {}; expected {}", wrong->field.path, wrong->value, wrong->expected);
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);

@@ -17,70 +17,70 @@ bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
   return value >= least && value <= most;
 }
 
-class Reader : public SpecVisitor {
+class Reader : public OptionVisitor {
  public:
   Reader(const nlohmann::json& json, std::string name) : json_(json), name_(std::move(name)) {}
 
-  void integer(Text path, Text, Text, int64_t& value, int64_t least, int64_t most) override {
-    const auto* found = find(path);
+  void integer(const Field& field, int64_t& value, int64_t least, int64_t most) override {
+    const auto* found = find(field.path);
     if (found == nullptr) return;
     if (!is_whole(*found, least, most)) {
-      refuse(path, *found, fmt::format("a whole number from {} to {}", least, most));
+      refuse(field.path, *found, fmt::format("a whole number from {} to {}", least, most));
     }
     value = found->get<int64_t>();
   }
-  void number(Text path, Text, Text, float& value, float least, float most) override {
-    const auto* found = find(path);
+  void number(const Field& field, double& value, double least, double most) override {
+    const auto* found = find(field.path);
     if (found == nullptr) return;
-    // Compared as a float, since the double 0.95 is less than the nearest float.
-    if (!found->is_number() || !(found->get<float>() >= least && found->get<float>() <= most)) {
-      refuse(path, *found, fmt::format("a number from {} to {}", least, most));
+    if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most)) {
+      refuse(field.path, *found, fmt::format("a number from {} to {}", least, most));
     }
-    value = found->get<float>();
+    value = found->get<double>();
   }
-  void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t least,
+  void integers(const Field& field, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {
-    const auto* found = find(path);
+    const auto* found = find(field.path);
     if (found == nullptr) return;
     values.clear();
     for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
       if (!is_whole(value, least, most))
-        refuse(path, *found, fmt::format("whole numbers from {} to {}", least, most));
+        refuse(field.path, *found, fmt::format("whole numbers from {} to {}", least, most));
       values.push_back(value.get<int64_t>());
     }
   }
-  void numbers(Text path, Text, Text, std::vector<float>& values, float least,
-               float most) override {
-    const auto* found = find(path);
+  void numbers(const Field& field, std::vector<double>& values, double least,
+               double most) override {
+    const auto* found = find(field.path);
     if (found == nullptr) return;
     values.clear();
     for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
-      if (!value.is_number() || !(value.get<float>() >= least && value.get<float>() <= most))
-        refuse(path, *found, fmt::format("numbers from {} to {}", least, most));
-      values.push_back(value.get<float>());
+      if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
+        refuse(field.path, *found, fmt::format("numbers from {} to {}", least, most));
+      values.push_back(value.get<double>());
     }
   }
-  void boolean(Text path, Text, Text, bool& value) override {
-    const auto* found = find(path);
+  void boolean(const Field& field, bool& value) override {
+    const auto* found = find(field.path);
     if (found == nullptr) return;
-    if (!found->is_boolean()) refuse(path, *found, "true or false");
+    if (!found->is_boolean()) refuse(field.path, *found, "true or false");
     value = found->get<bool>();
   }
-  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
-    const auto* found = find(path);
+  void choice(const Field& field, int& value, const Names& names) override {
+    const auto* found = find(field.path);
     if (found == nullptr) return;
     const auto at = found->is_string()
                         ? std::find(names.begin(), names.end(), found->get<std::string>())
                         : names.end();
-    if (at == names.end()) refuse(path, *found, fmt::format("one of {}", fmt::join(names, ", ")));
+    if (at == names.end())
+      refuse(field.path, *found, fmt::format("one of {}", fmt::join(names, ", ")));
     value = static_cast<int>(at - names.begin());
   }
 
   // A file that names one stack has only that one; a file that names none has the default.
-  void group(Text path, Text, Text, bool& present) override {
-    groups_.push_back(path);
-    if (json_.is_object() && json_.contains(path))
-      present = !json_[path].is_null();
+  void group(const Field& field, bool& present) override {
+    groups_.push_back(field.path);
+    if (json_.is_object() && json_.contains(field.path))
+      present = !json_[field.path].is_null();
     else if (json_.is_object() && (json_.contains("encoder") || json_.contains("decoder")))
       present = false;
   }
@@ -137,26 +137,24 @@ class Reader : public SpecVisitor {
   std::vector<std::string> known_, groups_;  // groups: those that may be absent
 };
 
-class Writer : public SpecVisitor {
+class Writer : public OptionVisitor {
  public:
-  void integer(Text path, Text, Text, int64_t& value, int64_t, int64_t) override {
-    put(path, value);
+  void integer(const Field& field, int64_t& value, int64_t, int64_t) override {
+    put(field.path, value);
   }
-  void number(Text path, Text, Text, float& value, float, float) override {
-    put(path, std::stod(fmt::format("{}", value)));  // 0.1, not 0.10000000149
+  void number(const Field& field, double& value, double, double) override {
+    put(field.path, value);
   }
-  void integers(Text path, Text, Text, std::vector<int64_t>& values, int64_t, int64_t) override {
-    put(path, values);
+  void integers(const Field& field, std::vector<int64_t>& values, int64_t, int64_t) override {
+    put(field.path, values);
   }
-  void numbers(Text path, Text, Text, std::vector<float>& values, float, float) override {
-    std::vector<double> shown;
-    for (const float value : values) shown.push_back(std::stod(fmt::format("{}", value)));
-    put(path, shown);
+  void numbers(const Field& field, std::vector<double>& values, double, double) override {
+    put(field.path, values);
   }
-  void group(Text, Text, Text, bool&) override {}
-  void boolean(Text path, Text, Text, bool& value) override { put(path, value); }
-  void choice(Text path, Text, Text, int& value, const std::vector<std::string>& names) override {
-    put(path, names[static_cast<size_t>(value)]);
+  void group(const Field&, bool&) override {}
+  void boolean(const Field& field, bool& value) override { put(field.path, value); }
+  void choice(const Field& field, int& value, const std::vector<std::string>& names) override {
+    put(field.path, names[static_cast<size_t>(value)]);
   }
   std::string text() const { return json_.dump(2) + "\n"; }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -167,20 +167,21 @@ int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t glo
 }
 
 Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {
-  const auto chosen = [](const char* option, int64_t given, int64_t most) {
-    check(given >= 0 && given <= most, "{}: {} tokens; expected 1 to {}, the model's context",
-          option, given, most);
+  const auto chosen = [](const char* field, int64_t given, int64_t most) {
+    check_field(given >= 0 && given <= most, field,
+                "{} tokens; expected 1 to {}, the model's context", given, most);
     return given == 0 ? most : given;
   };
   Lengths lengths;
-  if (s.decoder) lengths.target = chosen("--length", length, s.context);
+  if (s.decoder) lengths.target = chosen("length", length, s.context);
   if (!s.encoder) return lengths;
   const bool text = s.input.kind == InputKind::tokens;
   const int64_t most = text ? s.context : Input(s.input, s.width).length();
   const int64_t given = s.decoder ? source_length : length;
-  check(text || given == 0 || given == most, "{}: {}; expected {}, the length of the input",
-        s.decoder ? "--source-length" : "--length", given, most);
-  lengths.source = chosen(s.decoder ? "--source-length" : "--length", given, most);
+  const char* const field = s.decoder ? "source_length" : "length";
+  check_field(text || given == 0 || given == most, field,
+              "{}; expected {}, the length of the input", given, most);
+  lengths.source = chosen(field, given, most);
   return lengths;
 }
 

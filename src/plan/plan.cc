@@ -1,6 +1,6 @@
 #include "fovea/plan.h"
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/json.h"
@@ -65,23 +65,25 @@ TrainingPlan training_of(const Spec& s, const Plan& plan, const PlanOptions& o) 
   return t;
 }
 
-void check_options(const PlanOptions& o) {
-  const auto range = [](const char* option, double value, double least, double most) {
-    check(value >= least && value <= most, "{}: {}; expected {} to {}", option, value, least, most);
-  };
-  range("--batch", static_cast<double>(o.batch), 1, 1e9);
-  range("--tokens", o.tokens, 0, 1e30);
-  range("--speed", o.speed, 0, 1e30);
-  range("--utilisation", o.utilisation, 1e-6, 1);
-  range("--price", o.price, 0, 1e12);
-  range("--devices", static_cast<double>(o.devices), 1, 1e9);
-}
-
 }  // namespace
+
+void visit(PlanOptions& o, OptionVisitor& v) {
+  constexpr int64_t kMost = 1'000'000'000, kMostLength = 1 << 24;
+  v.integer({"batch", "sequences per batch"}, o.batch, 1, kMost);
+  v.integer({"length", "tokens per sequence; 0 = the model's context"}, o.length, 0, kMostLength);
+  v.integer({"source_length", "tokens of the encoder input of an encoder-decoder; 0 = the maximum"},
+            o.source_length, 0, kMostLength);
+  v.number({"tokens", "training tokens, such as 300B; 0 = 20 per parameter"}, o.tokens, 0, 1e30);
+  v.number({"speed", "peak FLOP/s of one device, such as 28T; 0 = unknown"}, o.speed, 0, 1e30);
+  v.number({"utilisation", "fraction of the peak speed that training reaches"}, o.utilisation,
+           0.001, 1);
+  v.integer({"devices", "number of devices that share the work"}, o.devices, 1, kMost);
+  v.number({"price", "price of one device-hour, in any currency"}, o.price, 0, 1e9);
+}
 
 Plan plan(const Spec& given, const PlanOptions& options) {
   const FloatMode mode;
-  check_options(options);
+  check_fields(options);
   const Spec s = validated(given);
   const Lengths lengths = lengths_of(s, options.length, options.source_length);
   Plan plan;

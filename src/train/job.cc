@@ -1,6 +1,6 @@
 #include "train/job.h"
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/threads.h"
@@ -85,8 +85,8 @@ void check_memory(Job& job) {
   if (plan.total_bytes <= plan.available_bytes) return;
   fail(ErrorKind::OutOfMemory,
        "memory: training needs about {} MB (weights and gradients {}, optimiser {}, activations "
-       "{}, process {}), {} are available; expected less: a smaller --batch with "
-       "--accumulate, a shorter --context, or a smaller model",
+       "{}, process {}), {} are available; expected less: a smaller `batch` with "
+       "`accumulate`, a shorter `context`, or a smaller model",
        plan.total_bytes >> 20, plan.weight_bytes >> 20, plan.optimizer_bytes >> 20,
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
 }
@@ -113,10 +113,10 @@ void check_settings(const Job& job) {
   std::vector<std::string> changed;
   compare(settings_in(*job.snapshot), job.settings, "", changed);
   if (!changed.empty() && !job.options.allow_change) {
-    fail(ErrorKind::InvalidArgument,
-         "--out: {} holds a run with other settings ({}); expected the same, another directory, or "
-         "--allow-change",
-         job.options.out, fmt::join(changed, "; "));
+    fail_field(ErrorKind::InvalidArgument, "out",
+               "{} holds a run with other settings ({}); expected the same, another directory, or "
+               "`allow_change`",
+               job.options.out, fmt::join(changed, "; "));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
@@ -27,8 +27,8 @@ std::string choose_best_by(const std::string& asked, const EvaluationTask& task)
   std::vector<std::string> names;
   for (const Figure& figure : task.figures) names.push_back(figure.name);
   names.emplace_back("loss");
-  check(std::find(names.begin(), names.end(), asked) != names.end(),
-        "--best-by: {} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
+  check_field(std::find(names.begin(), names.end(), asked) != names.end(), "best_by",
+              "{} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
   return asked;
 }
 

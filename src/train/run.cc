@@ -1,6 +1,6 @@
 #include "train/run.h"
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "plan/machine.h"
@@ -86,7 +86,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainProgress&)>& progress) {
   const FloatMode mode;
   std::vector<std::string> notes;
-  check(!out.empty(), "--out: no directory; expected one for the model");
+  check_field(!out.empty(), "out", "no directory; expected one for the model");
   std::optional<SnapshotFolder> folder;  // locked before its snapshots are read
   if (is_folder(out)) folder.emplace(out);
   NewFolder created(out);
@@ -100,8 +100,8 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   if (!folder) {
     folder.emplace(out);
     if (!find_snapshots(out).empty()) {
-      fail(ErrorKind::Failed, "--out: {}: another run was started there; expected a new directory",
-           out);
+      fail_field(ErrorKind::Failed, "out",
+                 "{}: another run was started there; expected a new directory", out);
     }
   }
   return Trainer(job, *folder, progress).run();

@@ -2,12 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fovea/train.h"
+#include "fovea/train_embedder.h"
 
 namespace fovea {
 
-// The options that determine the results of a run. Options without effect on them are omitted:
-// locations of files, how often something is saved, shown or evaluated, and when a run ends.
-nlohmann::ordered_json settings_of(const TrainOptions& options, Objective objective);
+// The options that decide a run's results (Field::decides), by field name. The others are where
+// files lie, how often something is saved, shown or measured, and when a run ends. `objective`: of
+// the run, where options.objective is automatic.
+nlohmann::ordered_json settings_of(TrainOptions options, Objective objective);
+nlohmann::ordered_json settings_of(EmbedderTraining training);
 
 }  // namespace fovea

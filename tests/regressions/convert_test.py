@@ -1,4 +1,4 @@
-"""Conversions that ended the program, or wrote a model that only seemed intact."""
+"""Conversions that crashed, or wrote damaged models."""
 import collections
 import json
 import resource
@@ -24,8 +24,8 @@ class Convert(FoveaTest):
         return out.read_bytes()
 
     def test_a_directory_is_quantised_only_on_request(self):
-        """A directory made from a .gguf file kept its quantised blocks whatever --dtype and --quantize asked for; transformers read them
-        as the weights and generated nonsense. Only int8 and int4 quantise."""
+        """A directory converted from a .gguf file kept its quantised blocks for any requested dtype; transformers read them as the
+        weights and generated nonsense."""
         for source in ("model.gguf", "quantised"):
             self.ok(fovea("convert", self.model(), self.folder / source, "--quantize", "int8"))
             for n, (options, wanted) in enumerate((((), "F32"), (("--dtype", "fp32"), "F32"), (("--dtype", "bf16"), "BF16"),
@@ -46,7 +46,7 @@ class Convert(FoveaTest):
             self.assertEqual(self.result("plan", out)["parameters"], self.result("plan", self.model())["parameters"])
 
     def test_models_without_a_gguf_architecture_are_refused(self):
-        """convert ENCODER x.gguf ended by SIGFPE: a division by the heads of its decoder, of which it has none."""
+        """convert ENCODER x.gguf crashed with SIGFPE: a division by the number of heads of its decoder, which is zero."""
         encoder, pairs = ROOT / "tests/goldens/sentence_model", self.folder / "translator"
         source = self.file("source", "red dog\n" * 40)
         self.ok(fovea("train", "--preset", "translate-tiny", "--pairs", source, source, "--steps", "2", "--tokenizer", "bpe:270",
@@ -57,7 +57,7 @@ class Convert(FoveaTest):
             self.assertFalse(out.exists())
 
     def test_a_full_disk_leaves_no_files(self):
-        """A conversion that failed left half a folder, and the next attempt reported that it contained a model already."""
+        """A failed conversion left a partial folder, and the next attempt reported that it contained a model already."""
         def little_room():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

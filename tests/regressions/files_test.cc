@@ -1,4 +1,4 @@
-// What was read of files and folders that come from elsewhere.
+// Files and folders from untrusted sources.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 
-// A link in a folder from elsewhere made search --build and train read any file of the user: links
-// were followed out of the folder. Files below a folder are listed without them.
+// Links in an untrusted folder were followed out of it, so that search --build indexed any file of
+// the user. Such links are now listed and skipped.
 TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
   const TemporaryFolder folder;
   make_directories(folder / "in/below");
@@ -50,7 +50,7 @@ TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
   EXPECT_EQ(files_below(folder / "name").files.size(), 3u);
 }
 
-// The same in the text to train on. A link that the user names is followed.
+// The same happened in train. A link that the user names is followed.
 TEST(UntrustedFolders, AddNoFilesToACorpus) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& path) {
@@ -71,8 +71,8 @@ TEST(UntrustedFolders, AddNoFilesToACorpus) {
                [&] { Corpus({folder / "e"}); });
 }
 
-// A model with a header of 100 MB of blanks took 350 MB: the parser keeps all white space before a
-// value for its messages. Blanks are now passed over before it sees them.
+// A header of 100 MB of white space took 350 MB, since the parser stores all white space before a
+// value for its messages. It is now skipped before the parser.
 TEST(JsonFiles, SkipsLongWhiteSpace) {
   const std::string blanks(100'000, ' '), text = "\\\"" + blanks + "\\";
   const nlohmann::json value = {{"a", {1, text}}, {"b", blanks}};
@@ -90,8 +90,8 @@ TEST(JsonFiles, SkipsLongWhiteSpace) {
                [&] { parse_json(blanks + "?", "f"); });
 }
 
-// A module's path with a byte of 0 gave an error without a reason, since system calls end the path
-// there. It is refused by name.
+// A module's path with a zero byte gave an error without a reason, since system calls end the path
+// there. The error now names the path.
 TEST(UntrustedFolders, WithAZeroByteInAPathAreRefused) {
   const GoldenFolder folder("sentence_model");
   nlohmann::json modules = folder.read("modules.json");

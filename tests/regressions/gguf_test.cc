@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// convert ENCODER x.gguf ended by SIGFPE: the encoder was tried as a decoder without heads, by
-// which widths were divided. Models without an architecture of GGUF are refused by name.
+// convert ENCODER x.gguf crashed with SIGFPE: the encoder was tried as a decoder without heads, and
+// widths were divided by zero. Models without a GGUF architecture are now refused by name.
 TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
   for (const Spec& spec : {test::small_encoder(), test::small_encoder_decoder()}) {
     Transformer model(validated(spec));
@@ -29,8 +29,8 @@ TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
                [&] { GgufModel(tagger, nullptr, "F32"); });
 }
 
-// Converting to Q8_0 or Q4_0 turned NaN into 0 and infinity into a number, so that a broken model
-// looked whole. What a block cannot hold is refused.
+// Conversion to Q8_0 or Q4_0 turned NaN into 0 and infinity into a finite number, so that a damaged
+// model seemed intact. Such numbers are now refused.
 TEST(GgufConversion, RefusesNumbersThatBlocksCannotHold) {
   Transformer model(validated(test::small_decoder({.context = 6, .width = 64, .heads = 4})));
   initialise(model, 1);

@@ -226,8 +226,7 @@ TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
   }
 }
 
-// A schema that can be read in too many ways was a 500, as if the server had failed. It is the
-// client's error.
+// An ambiguous schema gave status 500, although the error is the client's.
 TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
   error_ = "schema: too many ways";
   error_kind_ = ErrorKind::InvalidArgument;
@@ -236,8 +235,8 @@ TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
 }
 
-// 600,000 lines of one letter took gigabytes before the first translation. Lines are counted first,
-// and none is tokenised once the client has gone.
+// 600,000 lines of one letter took gigabytes before the first translation. The lines are now
+// counted first, and none is tokenised after the client disconnects.
 TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
   model_->translator->directions = {{"de", "en", ""}};
   const auto translated = [&](const std::string& text, Json more = Json::object()) {

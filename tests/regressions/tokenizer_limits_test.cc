@@ -1,7 +1,6 @@
-// Regression: a hostile tokenizer.json could take all memory for a text of a few bytes: steps that
-// each double the text, text in place of empty matches, a template that repeats the text 2,000
-// times, a stride that repeats each token. Each case now ends at a limit, with an error that names
-// the part.
+// A hostile tokenizer.json exhausted the memory with a text of a few bytes: steps that each double
+// the text, text in place of empty matches, a template that repeats the text 2,000 times, a stride
+// that repeats each token. Each case now ends at a limit, with an error that names the part.
 
 #include <gtest/gtest.h>
 
@@ -192,7 +191,7 @@ TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   }
 }
 
-// Errors quote an entry of a file in part only. Regression: they had lines of 70 KB.
+// Errors had lines of 70 KB; they now quote an excerpt of an entry.
 TEST(TokenizerLimits, KeepErrorsShort) {
   const std::string large(60000, 'x');
   json file = characters();

@@ -84,7 +84,7 @@ class EmbedTrain(FoveaTest):
         self.refused(fovea("embed", MODEL, "--dry-run", input=b"x"), 2, "--dry-run", "--train")
         self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv: record 2")
         self.refused(self.train("none.tsv", ""), 2, "no examples")
-        self.refused(self.train("pairs.tsv", "a\tb\n", "--matryoshka", "11"), 2, "dimensions", "11")
+        self.refused(self.train("pairs.tsv", "a\tb\n", "--matryoshka", "11"), 2, "--matryoshka: 11; expected 1 to")
         self.refused(self.train("pairs.tsv", "a\tb\n", "--validation", self.folder / "none"), 2, "none")
         self.refused(fovea("embed", MODEL, "--train", self.text), 2, "--out")
         self.refused(fovea("embed", MODEL, "--epochs", "2", input=b"x"), 2, "--epochs")

@@ -91,6 +91,33 @@ class Names(FoveaTest):
         self.refused(fovea("train", "--xyzzyxyzzy", "1"), 2, "--xyzzyxyzzy: unknown option; see --help")
         self.refused(fovea("--versin"), 2, "--versin: unknown option; did you mean --version?")
 
+    def test_options_of_other_programs_are_explained(self):
+        for arguments, sentence in [(["train", "--resume"], "resumes by itself"), (["train", "--wandb", "true"], "log.jsonl"),
+                                    (["generate", "m", "-ngl", "99"], "CPU"), (["serve", "m", "--n_gpu_layers=9"], "CPU"),
+                                    (["generate", "m", "--jinja"], "templates"), (["train", "--fp16"], "--dtype bf16"),
+                                    (["serve", "m", "-c", "4096"], "context"), (["serve", "m", "-np", "4"], "--parallel"),
+                                    (["train", "--device", "cpu"], "CPU"), (["chat", "m", "-fa"], "tiles")]:
+            result = fovea(*arguments)
+            self.refused(result, 2, ": unknown option; ", sentence)
+            self.assertNotIn(b"did you mean", result.stderr)
+
+    def test_short_options_are_not_joined(self):
+        self.refused(fovea("generate", "m", "-n5"), 2, "-n5: unknown option; expected a space after -n, which is --predict")
+        self.refused(fovea("generate", "m", "-n=5"), 2, "-n=5: unknown option; expected a space after -n")
+        self.refused(fovea("generate", "m", "-px"), 2, "-px: unknown option; expected a space after -p, which is --prompt")
+        self.refused(fovea("generate", "m", "-xyz"), 2, "-xyz: unknown option; see --help")
+        self.refused(fovea("generate", "m", "-hn"), 2, "-hn: unknown option; see --help")
+        self.refused(fovea("generate", "m", "-p", "-n5"), 2, "m: ")  # a value
+
+    def test_errors_of_the_library_name_the_option(self):
+        # The library knows fields: weight_decay, evaluate_every, data, best.
+        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: cannot be combined with --pairs or --labels; ")
+        self.refused(fovea("train", self.text, "--out", "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
+        self.refused(fovea("train", self.text, "--out", "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
+        self.refused(fovea("train", self.text, "--out", "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
+        self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
+        self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", "out", self.text), 2, "--vocab-size: is 3; expected")
+
     def test_an_unknown_verb_is_refused(self):
         self.refused(fovea("trian"), 2, "trian: unknown verb; did you mean train?")
         self.refused(fovea("genrate"), 2, "did you mean generate?")

@@ -89,7 +89,7 @@ class ChatCommand : public Command {
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     generation_.options.max_tokens = -1;
-    generation_.declare(table);
+    generation_.declare(table, {"answers", "beams", "length_penalty", "logprobs"});
     table.show_only({"MODEL", "--system", "--chat-template", "--dtype", "--cache-dtype",
                      "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
                      "--seed", "--draft", "--guess"});

@@ -8,6 +8,7 @@
 #include "cli/reports/vectors.h"
 #include "cli/verbs/embed_train.h"
 #include "jobs/line_job.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -22,7 +23,8 @@ class EmbedCommand : public Command {
                 "Computes a vector for each line of files or of standard input; lines of similar "
                 "meaning have vectors of similar direction. MODEL is a sentence-transformers "
                 "directory, or the directory of any encoder. Files may be of any size. With "
-                "--evaluate: measures how well similarities of vectors agree with human scores.") {}
+                "--evaluate: measures how well similarities of vectors agree with human scores. "
+                "With --train: trains an embedder into --out.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
@@ -36,21 +38,15 @@ class EmbedCommand : public Command {
                      {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
     table.add(choice("--precision", {}, "type of vector elements; binary = one bit each",
                      precision_, {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
-    table.add(
-        as("NAME", text("--prompt-name", {}, "prepend the model's prompt of this name to each line",
-                        options_.prompt_name)));
-    table.add(text("--prompt", {}, "prepend this text to each line", prompt_));
-    table.add(integer("--dimensions", {"--truncate-dim"},
-                      "keep the first N elements of each vector; 0 = all", options_.dimensions, 0,
-                      1 << 20));
-    table.add(boolean("--normalize", {"--normalise"},
-                      "normalise vectors to unit length; unset: the model's setting", normalise_));
+    add_fields(table, options_,
+               {{"prompt_name", {}, "", "NAME"},
+                {"dimensions", {"--truncate-dim"}},
+                {"normalise", {"--normalise"}, "--normalize"},
+                {.field = "truncate", .omitted = true}});
     table.add(flag("--no-truncate", {},
                    "refuse lines with too many tokens instead of truncating them", whole_));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
-    table.add(integer("--batch-tokens", {}, "tokens per batch; 0 = the fastest number",
-                      options_.batch_tokens, 0, 1 << 24));
     table.add(
         as("FILE", text("--evaluate", {},
                         "file of sentence pairs with scores (CSV, TSV or JSON lines)", pairs_)));
@@ -83,11 +79,9 @@ class EmbedCommand : public Command {
       if (strict) open();
       return training_.run(model_, out_, json, arguments);
     }
-    EmbedderTrainRequest::refuse_without_train(table);
-    if (table.given("--prompt")) options_.prompt = prompt_;
+    table.refuse_training();
     if (table.given("--prompt") && table.given("--prompt-name"))
       throw UsageError("--prompt: cannot be combined with --prompt-name");
-    if (table.given("--normalize")) options_.normalise = normalise_;
     options_.truncate = !whole_;
     if (table.given("--evaluate") && !files_.empty())
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
@@ -165,12 +159,12 @@ class EmbedCommand : public Command {
     return 0;
   }
 
-  std::string model_, out_, prompt_, pairs_;
+  std::string model_, out_, pairs_;
   std::vector<std::string> files_;
   EmbedOptions options_;
   EmbedderTrainRequest training_;
   int format_ = 0, precision_ = 0, weights_ = 0;
-  bool normalise_ = true, whole_ = false;
+  bool whole_ = false;
 };
 
 }  // namespace

@@ -9,8 +9,6 @@ namespace fovea::cli {
 class EmbedderTrainRequest {
  public:
   void declare(OptionTable& table);
-  // Throws UsageError if an option was given that requires --train.
-  static void refuse_without_train(const OptionTable& table);
   // `arguments`: as typed after the verb, for the command that resumes the run.
   int run(const std::string& model, const std::string& out, bool json,
           const std::vector<std::string>& arguments);
@@ -20,7 +18,6 @@ class EmbedderTrainRequest {
 
   EmbedderTraining training_;
   bool dry_run_ = false;
-  int64_t seed_ = 1337;
 };
 
 }  // namespace fovea::cli

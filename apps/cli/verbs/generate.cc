@@ -55,20 +55,6 @@ class GenerateCommand : public Command {
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     generation_.declare(table);
-    GenerateOptions& options = generation_.options;
-    table.section("Results");
-    table.add(integer("--answers", {"--num-return-sequences"},
-                      "number of independent samples, or of best beams to print", options.answers,
-                      1, 1024));
-    table.add(integer("--beams", {"--num-beams", "-b"}, "hypotheses of a beam search; 1 = sampling",
-                      options.beams, 1, 1024));
-    table.add(number("--length-penalty", {},
-                     "--beams: hypotheses are ranked by log-probability / length ^ X",
-                     options.length_penalty, -100, 100));
-    table.add(integer(
-        "--logprobs", {},
-        "--json: log-probabilities of each token and of its N most likely alternatives; -1 = none",
-        options.logprobs, -1, 1000));
     table.show_only({"MODEL", "--prompt", "--file", "--ids", "--echo", "--dtype", "--cache-dtype",
                      "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
                      "--seed", "--draft", "--guess", "--answers", "--beams"});

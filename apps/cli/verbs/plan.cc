@@ -11,8 +11,9 @@
 #include "cli/command.h"
 #include "cli/reports/plan_report.h"
 #include "fovea/error.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
-#include "options/spec_options.h"
+
 #include "terminal/read_text.h"
 #include "terminal/terminal.h"
 
@@ -73,29 +74,21 @@ class PlanCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(place("PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
                     "preset, model directory (only config.json is read) or Spec file", model_));
+    add_fields(
+        table, options_,
+        {{.field = "batch", .aliases = {"-b", "--batch-size"}, .section = "Work"},
+         {"length", {"-n", "--sequence-length"}},
+         {.field = "tokens", .omitted = true},  // typed as 300B
+         {.field = "speed", .omitted = true},
+         {.field = "utilisation", .aliases = {"--utilization", "--mfu"}, .section = "Machine"}});
     table.section("Work");
-    table.add(integer("--batch", {"-b", "--batch-size"}, "sequences per batch", options_.batch, 1,
-                      1'000'000'000));
-    table.add(integer("--length", {"-n", "--sequence-length"},
-                      "tokens per sequence; 0 = the model's context", options_.length, 0,
-                      int64_t{1} << 24));
-    table.add(integer("--source-length", {},
-                      "tokens of the encoder input of an encoder-decoder; 0 = the maximum",
-                      options_.source_length, 0, int64_t{1} << 24));
     table.add(scaled("--tokens", {"--train-tokens"},
                      "training tokens, such as 300B; 0 = 20 per parameter", options_.tokens));
     table.section("Machine");
     table.add(scaled("--speed", {"--flops"}, "peak FLOP/s of one device, such as 28T; 0 = unknown",
                      options_.speed));
-    table.add(number("--utilisation", {"--utilization", "--mfu"},
-                     "fraction of the peak speed that training reaches", options_.utilisation,
-                     0.001, 1));
-    table.add(integer("--devices", {}, "number of devices that share the work", options_.devices, 1,
-                      1'000'000'000));
-    table.add(
-        number("--price", {}, "price of one device-hour, in any currency", options_.price, 0, 1e9));
     table.section("Model (overrides what was read)");
-    add_spec_options(table, spec_);
+    add_fields(table, spec_, spec_spellings());
     table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length", "--tokens",
                      "--speed", "--utilisation", "--devices", "--price"});
   }

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "fovea/embed.h"
 #include "jobs/lines.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/terminal.h"
 
@@ -30,14 +31,12 @@ class RerankCommand : public Command {
     table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
     table.add(integer("--top", {"-n", "--top-n", "--top-k"}, "number of lines to print; 0 = all",
                       top_, 0, 1'000'000'000));
-    table.add(flag("--raw", {"--raw-scores"}, "print the model's raw score, without its activation",
-                   options_.raw));
+    add_fields(table, options_,
+               {{"raw", {"--raw-scores"}}, {.field = "truncate", .omitted = true}});
     table.add(flag("--no-truncate", {},
                    "refuse lines with too many tokens instead of truncating them", whole_));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
-    table.add(integer("--batch-tokens", {}, "tokens per batch; 0 = the fastest number",
-                      options_.batch_tokens, 0, 1 << 24));
   }
 
   int run(const OptionTable& table) override {

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "fovea/error.h"
 #include "http/http_server.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "serve/api.h"
 #include "serve/fields.h"
@@ -73,7 +74,7 @@ class ServeCommand : public Command {
     declare_network(table);
     declare_engine(table);
     declare_drafts(table);
-    declare_defaults(table);
+    declare_requests(table);
     table.show_only({"MODEL", "--alias", "--dtype", "--cache-dtype", "--languages",
                      "--chat-template", "--host", "--port", "--api-key-file", "--insecure",
                      "--max-time", "--log-json", "--cache", "--parallel", "--queue", "--draft",
@@ -96,7 +97,8 @@ class ServeCommand : public Command {
       throw UsageError("--draft: more drafts than models; expected one for each");
     }
     http_.access = access();
-    take_flags(table);
+    apply_limits();
+    table_ = &table;
     return serve_all();
   }
 
@@ -134,14 +136,11 @@ class ServeCommand : public Command {
     table.add(bytes(
         "--cache", {"--cache-bytes"},
         "memory of the key-value caches of all models; 0 = a quarter of the free memory", cache_));
-    table.add(integer("--parallel", {"--max-num-seqs", "--max-concurrent-requests"},
-                      "sequences generated at the same time", engine_.most_sequences, 1, 4096));
-    table.add(integer("--queue", {},
-                      "maximum number of waiting requests; further ones get status 429",
-                      engine_.most_waiting, 1, 100'000));
-    table.add(integer("--step-tokens", {"--max-batch-tokens"},
-                      "maximum tokens per step; longer prompts are read in chunks",
-                      engine_.step_tokens, 1, 65536));
+    add_fields(table, engine_,
+               {{.field = "cache_bytes", .omitted = true},  // of one model
+                {"most_sequences", {"--max-num-seqs", "--max-concurrent-requests"}, "--parallel"},
+                {"most_waiting", {}, "--queue"},
+                {"step_tokens", {"--max-batch-tokens"}}});
   }
 
   void declare_drafts(OptionTable& table) {
@@ -154,36 +153,21 @@ class ServeCommand : public Command {
                       "--draft: speculative tokens per pass", draft_tokens_, 1, 64));
   }
 
-  void declare_defaults(OptionTable& table) {
-    table.section("Defaults of requests, before generation_config.json");
-    table.add(number("--temperature", {"--temp"},
-                     "sampling temperature; 0 = always the most likely token", temperature_, 0,
-                     100));
-    table.add(
-        integer("--top-k", {}, "sample from the N most likely tokens; 0 = all", top_k_, 0, kMost));
-    table.add(number("--top-p", {},
-                     "sample from the most likely tokens with this total probability", top_p_, 1e-6,
-                     1));
-    table.add(number("--min-p", {},
-                     "drop tokens below this fraction of the highest probability; 0 = off", min_p_,
-                     0, 1));
-    table.add(number("--repetition-penalty", {"--repeat-penalty"},
-                     "above 1: make earlier tokens less likely", repetition_penalty_, 0.01, 100));
-    table.add(integer("--predict", {"-n", "--max-tokens"},
-                      "maximum tokens to generate; -1 = as many as fit into the context",
-                      max_tokens_, -1, kMost));
+  void declare_requests(OptionTable& table) {
+    requests_.max_tokens = -1;
+    table.section(kRequests);
+    Spellings spellings = {
+        {"max_tokens", {"-n", "--max-tokens"}, "--predict"},
+        {"temperature", {"--temp"}},
+        {"repetition_penalty", {"--repeat-penalty"}},
+    };
+    for (const char* field : {"stop", "stop_ids", "ignore_end", "seed", "guesses", "answers",
+                              "beams", "length_penalty", "logprobs"})
+      spellings.push_back({.field = field, .omitted = true});
+    add_fields(table, requests_, spellings);
   }
 
-  void take_flags(const OptionTable& table) {
-    const auto take = [&](const char* name, auto value, auto& flag) {
-      if (table.given(name)) flag = value;
-    };
-    take("--temperature", temperature_, flags_.temperature);
-    take("--top-k", top_k_, flags_.top_k);
-    take("--top-p", top_p_, flags_.top_p);
-    take("--min-p", min_p_, flags_.min_p);
-    take("--repetition-penalty", repetition_penalty_, flags_.repetition_penalty);
-    take("--predict", max_tokens_, flags_.max_tokens);
+  void apply_limits() {
     http_.port = static_cast<uint16_t>(port_);
     http_.connections = static_cast<size_t>(connections_);
     http_.limits.body = max_body_;
@@ -193,7 +177,7 @@ class ServeCommand : public Command {
     }
     http_.times.answer =
         std::chrono::milliseconds(static_cast<int64_t>(std::ceil(most_seconds_ * 1000)));
-    engine_.cache_bytes = static_cast<int64_t>(cache_ / models_.size());
+    engine_.cache_bytes = cache_ / models_.size();
   }
 
   std::vector<std::string> keys() const {
@@ -242,7 +226,7 @@ class ServeCommand : public Command {
     return (folder.has_filename() ? folder : folder.parent_path()).filename();
   }
 
-  std::shared_ptr<serve::ServedModel> open(size_t i) const {
+  std::shared_ptr<serve::ServedModel> open(size_t i) {
     serve::ServedOptions options;
     options.name = name_of(i);
     options.template_file = template_;
@@ -250,7 +234,11 @@ class ServeCommand : public Command {
     options.cache = cache_precision(cache_precision_);
     options.engine = engine_;
     options.most_seconds = most_seconds_;
-    options.flags = flags_;
+    options.set_requests = [this](GenerateOptions& requests) {
+      requests_ = requests;
+      table_->apply_section(kRequests);
+      requests = requests_;
+    };
     if (i < languages_.size()) options.languages = languages_[i];
     if (i < drafts_.size()) options.draft = drafts_[i];
     options.draft_tokens = draft_tokens_;
@@ -297,20 +285,18 @@ class ServeCommand : public Command {
     if (json) print(Json{{"url", url}, {"port", port}, {"models", names}}.dump() + "\n");
   }
 
-  static constexpr int64_t kMost = 1'000'000'000;
+  static constexpr const char* kRequests = "Defaults of requests, before generation_config.json";
 
   std::vector<std::string> models_, names_, origins_, languages_, drafts_;
   std::string template_, key_file_;
   http::ServerOptions http_;
-  serve::SamplingFlags flags_;
   EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = 4;
   double most_seconds_ = 0;
   int weights_ = 0, cache_precision_ = 0;
-  int64_t top_k_ = Sampling().top_k, max_tokens_ = -1;
-  float temperature_ = Sampling().temperature, top_p_ = Sampling().top_p;
-  float min_p_ = Sampling().min_p, repetition_penalty_ = Sampling().repetition_penalty;
+  GenerateOptions requests_;
+  const OptionTable* table_ = nullptr;
   bool insecure_ = false, log_json_ = false, list_fields_ = false;
 };
 

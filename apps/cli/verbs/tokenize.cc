@@ -83,7 +83,7 @@ class TokenizeCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (table.given("--train")) return train();
-    TokenizerTrainRequest::refuse_without_train(table);
+    table.refuse_training();
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
     if (decode_ && (jsonl_ || bytes_ || parse_special_ || table.given("--check")))

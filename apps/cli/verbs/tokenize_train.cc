@@ -17,11 +17,6 @@ namespace {
 constexpr std::array kKinds = {TokenizerKind::bpe, TokenizerKind::wordpiece, TokenizerKind::unigram,
                                TokenizerKind::character};
 
-// Options that require --train.
-constexpr std::array kTokenizerTraining = {"--out",           "--vocab-size", "--characters",
-                                           "--lowercase",     "--memory",     "--min-frequency",
-                                           "--special-token", "--alphabet"};
-
 void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -54,10 +49,6 @@ void TokenizerTrainRequest::declare(OptionTable& table) {
   table.add(list("--special-token", {"--special-tokens"},
                  "additional special token; may be repeated", training_.special_tokens));
   table.add(bytes("--memory", {}, "memory for the distinct words of the text", training_.memory));
-}
-
-void TokenizerTrainRequest::refuse_without_train(const OptionTable& table) {
-  table.refuse_training(kTokenizerTraining);
 }
 
 int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json) {

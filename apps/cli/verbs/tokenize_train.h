@@ -12,8 +12,6 @@ namespace fovea::cli {
 class TokenizerTrainRequest {
  public:
   void declare(OptionTable& table);
-  // Throws UsageError if an option was given that requires --train.
-  static void refuse_without_train(const OptionTable& table);
   int run(const std::vector<std::string>& files, bool json);
 
  private:

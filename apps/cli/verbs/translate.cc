@@ -10,6 +10,7 @@
 #include "fovea/doctor.h"
 #include "jobs/line_job.h"
 #include "jobs/ranks.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -34,38 +35,18 @@ class TranslateCommand : public Command {
         as("FILE",
            text("--out", {"-o", "--output"},
                 "output file, which an interrupted run continues; unset: standard output", out_)));
-    table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
-                      "hypotheses of the beam search; 1 = greedy", options_.beams, 1, 1024));
-    table.add(number("--length-penalty", {"--normalize"},
-                     "hypotheses are ranked by log-probability / length ^ X; unset: "
-                     "generation_config.json's value",
-                     length_penalty_, -100, 100));
-    table.add(integer("--n-best", {}, "number of hypotheses to write per line, with scores",
-                      options_.best, 1, 1024));
-    table.add(flag("--alignment", {}, "also write word alignments between source and translation",
-                   options_.alignment));
-    table.add(
-        text("--force-decode", {"--prefix"}, "first words of every translation", options_.prefix));
-    table.add(
-        text("--source-prefix", {}, "text prepended to every source line", options_.source_prefix));
-    table.add(as("NAME", text("--task", {},
-                              "instead of --source-prefix: a task in config.json, such as "
-                              "translation_en_to_de, with its prefix",
-                              options_.task)));
+    add_fields(table, options_,
+               {{"beams", {"-b", "--beam-size", "--num-beams"}},
+                {"length_penalty", {"--normalize"}},
+                {"best", {}, "--n-best"},
+                {"prefix", {"--prefix"}, "--force-decode"},
+                {"task", {}, "", "NAME"},
+                {"length_factor", {}, "--max-length-factor"},
+                {"max_tokens", {"--max-length", "--max-new-tokens"}},
+                {"min_tokens", {"--min-length"}}});
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
-    table.add(number("--max-length-factor", {}, "at most X target tokens per source token",
-                     options_.length_factor, 0.01, 1000));
-    table.add(integer("--max-tokens", {"--max-length", "--max-new-tokens"},
-                      "instead of the factor: at most N tokens per translation; 0 = by the factor",
-                      options_.max_tokens, 0, 1 << 20));
-    table.add(integer("--min-tokens", {"--min-length"}, "do not end before N tokens",
-                      options_.min_tokens, 0, 1 << 20));
-    table.add(flag("--refuse-long", {},
-                   "stop at a line longer than the model's context instead of truncating it",
-                   options_.refuse_long));
-    table.add(integer("--sequences", {}, "hypotheses per batch", options_.sequences, 1, 1 << 16));
   }
 
   bool runs_on_ranks(const OptionTable&) const override { return true; }
@@ -78,7 +59,6 @@ class TranslateCommand : public Command {
                       options_.best, options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
-    if (table.given("--length-penalty")) options_.length_penalty = length_penalty_;
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     jobs::LineJob job;
     job.files = files_;
@@ -172,7 +152,6 @@ class TranslateCommand : public Command {
   std::string model_, out_;
   std::vector<std::string> files_;
   TranslateOptions options_;
-  float length_penalty_ = 1;
   int precision_ = 0, cache_ = 0;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/json.h"
 #include "tokenizer/state.h"
 #include "unicode/utf8.h"
@@ -101,9 +101,9 @@ std::vector<char32_t> CharacterTrainer::characters(int64_t limit) const {
 
 Tokenizer CharacterTrainer::train(const CharacterTrainerOptions& options) const {
   const int64_t special = options.separate_documents ? 2 : 1;
-  check(options.vocabulary == 0 || options.vocabulary > special,
-        "--vocab-size: is {}, which leaves no room for a character; expected at least {}",
-        options.vocabulary, special + 1);
+  check_field(options.vocabulary == 0 || options.vocabulary > special, "vocabulary",
+              "is {}, which leaves no room for a character; expected at least {}",
+              options.vocabulary, special + 1);
   const int64_t limit = options.vocabulary == 0 ? utf8::code_points : options.vocabulary - special;
   return Tokenizer(parse_tokenizer(
       {tokenizer_json(characters(limit), options.separate_documents), config_json(options)},

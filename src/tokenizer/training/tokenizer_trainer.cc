@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/json.h"
 #include "tokenizer/file.h"
 #include "tokenizer/parts.h"
@@ -157,9 +157,9 @@ std::optional<Tokenizer> TokenizerTrainer::train(const std::function<bool(double
 namespace {
 
 void require_room(int64_t vocabulary, size_t special, size_t characters) {
-  check(static_cast<int64_t>(special + characters) <= vocabulary,
-        "--vocab-size: is {}; expected at least {}, for {} special tokens and {} characters",
-        vocabulary, special + characters, special, characters);
+  check_field(static_cast<int64_t>(special + characters) <= vocabulary, "vocabulary",
+              "is {}; expected at least {}, for {} special tokens and {} characters", vocabulary,
+              special + characters, special, characters);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "data/permutation.h"
@@ -11,6 +11,7 @@
 #include "embed/example_files.h"
 #include "embed/losses.h"
 #include "tensor/tape.h"
+#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace fovea {
@@ -33,8 +34,8 @@ class EmbedderTask : public TrainingTask {
     check(training.validation.empty() || validation_.size() >= 2,
           "{}: {} pairs; expected at least 2", training.validation, validation_.size());
     for (const int64_t d : training.dimensions)
-      check(d >= 1 && d <= modules_.width, "dimensions: {}; expected 1 to {}, the model's width", d,
-            modules_.width);
+      check_field(d >= 1 && d <= modules_.width, "dimensions",
+                  "{}; expected 1 to {}, the model's width", d, modules_.width);
   }
 
   int64_t count() const { return std::ssize(examples_.anchors); }
@@ -191,16 +192,9 @@ double EmbedderTask::tokens_per_example() const {
 }
 
 void check_options(const EmbedderTraining& t) {
-  check(t.epochs >= 1 && t.batch >= 1, "--epochs, --batch: {} and {}; expected at least 1",
-        t.epochs, t.batch);
-  check(t.learning_rate > 0 && t.temperature > 0,
-        "--learning-rate, --temperature: {} and {}; expected more than 0", t.learning_rate,
-        t.temperature);
-  check(t.warmup >= 0 && t.warmup < 1, "--warmup: {}; expected 0 to 1", t.warmup);
-  check(t.keep >= 1, "--keep: {}; expected at least 1", t.keep);
-  check(t.patience >= 0, "--patience: {}; expected at least 0", t.patience);
-  check(t.patience == 0 || !t.validation.empty(),
-        "--patience: given without --validation; expected both");
+  check_fields(t);
+  check_field(t.patience == 0 || !t.validation.empty(), "patience",
+              "given without `validation`; expected both");
 }
 
 TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
@@ -233,16 +227,7 @@ nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
   s["data"] = hash_text(hash_bytes(read_file(t.data)));
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
   s["precision"] = name_of(DType::f32);
-  s["objective"] = "embedding";
-  s["from"] = t.model;
-  s["epochs"] = t.epochs;
-  s["batch"] = t.batch;
-  s["learning_rate"] = t.learning_rate;
-  s["warmup"] = t.warmup;
-  s["weight_decay"] = t.weight_decay;
-  s["temperature"] = t.temperature;
-  s["dimensions"] = t.dimensions;
-  s["seed"] = t.seed;
+  s.update(settings_of(t));
   return s;
 }
 

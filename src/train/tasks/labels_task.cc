@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "data/labelled.h"
 #include "data/task_tokenizer.h"
 #include "fovea/excerpt.h"
@@ -25,9 +25,9 @@ class LabelsTask : public ExamplesTask {
           options.labels.front(), names_.front());
     if (!options.validation_labels.empty()) {
       validation_ = read_labelled(options.validation_labels);
-      check(validation_.by_word == training_.by_word,
-            "--validation-labels: has one label per {}, --labels one per {}; expected the same",
-            validation_.by_word ? "word" : "text", training_.by_word ? "word" : "text");
+      check_field(validation_.by_word == training_.by_word, "validation_labels",
+                  "has one label per {}, `labels` one per {}; expected the same",
+                  validation_.by_word ? "word" : "text", training_.by_word ? "word" : "text");
     } else {
       hold_out();
     }
@@ -46,8 +46,8 @@ class LabelsTask : public ExamplesTask {
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
-    check(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens,
-          "--labels: the model is not a text encoder or decoder; expected one");
+    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens, "labels",
+                "the model is not a text encoder or decoder; expected one");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(origin.labels)) return;
     const bool fresh = origin.family == nullptr;
@@ -121,11 +121,10 @@ class LabelsTask : public ExamplesTask {
   int32_t number_of(const std::string& label) const {
     const auto at = std::find(names_.begin(), names_.end(), label);
     if (at == names_.end()) {
-      fail(ErrorKind::BadFile,
-           "--validation-labels: the label \"{}\" is not in --labels; expected one of {}",
-           excerpt(label),
-           fmt::join(names_.begin(),
-                     names_.begin() + std::min<std::ptrdiff_t>(9, std::ssize(names_)), ", "));
+      fail_field(ErrorKind::BadFile, "validation_labels",
+                 "the label \"{}\" is not in `labels`; expected one of {}", excerpt(label),
+                 fmt::join(names_.begin(),
+                           names_.begin() + std::min<std::ptrdiff_t>(9, std::ssize(names_)), ", "));
     }
     return static_cast<int32_t>(at - names_.begin());
   }

@@ -1,4 +1,4 @@
-#include "base/error.h"
+#include "base/fields.h"
 #include "data/lines.h"
 #include "data/task_tokenizer.h"
 #include "generate/translation.h"
@@ -26,10 +26,10 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
 class PairsTask : public ExamplesTask {
  public:
   PairsTask(const TrainOptions& options, Purpose purpose)
-      : ExamplesTask(options, purpose), training_(read_pairs(options.pairs, "--pairs")) {
+      : ExamplesTask(options, purpose), training_(read_pairs(options.pairs, "pairs")) {
     if (purpose == Purpose::measure) return;
     if (!options.validation_pairs.empty()) {
-      validation_ = read_pairs(options.validation_pairs, "--validation-pairs");
+      validation_ = read_pairs(options.validation_pairs, "validation_pairs");
       return;
     }
     const auto all = static_cast<double>(training_.sources.size());
@@ -50,10 +50,11 @@ class PairsTask : public ExamplesTask {
   }
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
-    check(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
-              spec.head.kind == HeadKind::language_model,
-          "--pairs: the model is not a text encoder-decoder with a language-model head; expected "
-          "one, such as --preset translate");
+    check_field(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+                    spec.head.kind == HeadKind::language_model,
+                "pairs",
+                "the model is not a text encoder-decoder with a language-model head; expected "
+                "one, such as the preset translate");
     if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
 

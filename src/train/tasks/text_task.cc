@@ -1,4 +1,4 @@
-#include "base/error.h"
+#include "base/fields.h"
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
 #include "fovea/excerpt.h"
@@ -47,15 +47,15 @@ class TextTask : public ExamplesTask {
       check(
           spec.decoder && !spec.encoder && words,
           "spec: the next-token objective needs a decoder without an encoder and a language-model "
-          "head; expected such a model, or another --objective");
+          "head; expected such a model, or another `objective`");
     } else if (objective_ == Objective::masked) {
-      check(spec.encoder && !spec.decoder && words && reads_text,
-            "--objective masked: needs a text encoder with a language-model head; "
-            "expected such a model");
+      check_field(spec.encoder && !spec.decoder && words && reads_text, "objective",
+                  "masked needs a text encoder with a language-model head; "
+                  "expected such a model");
     } else {
-      check(spec.encoder && spec.decoder && words && reads_text,
-            "--objective spans: needs a text encoder-decoder with a language-model head; "
-            "expected such a model");
+      check_field(spec.encoder && spec.decoder && words && reads_text, "objective",
+                  "spans needs a text encoder-decoder with a language-model head; "
+                  "expected such a model");
     }
     if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
   }
@@ -112,22 +112,22 @@ class TextTask : public ExamplesTask {
   void require(int64_t window) const {
     const int64_t count = store_->training().count;
     check(count > window,
-          "{}: too short: {} tokens for training; expected at least {}, one more than --context",
+          "{}: too short: {} tokens for training; expected at least {}, one more than `context`",
           fmt::join(options_.data, ", "), count, window + 1);
   }
 
   std::unique_ptr<Examples> masked(const Tokenizer& tokenizer, WindowOptions windows) const {
     Masking masking{.share = options_.mask, .mask = 0, .ordinary = {}};
     const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
-    check(mask.has_value(),
-          "--objective masked: the tokenizer has no mask token; expected [MASK] or <mask>");
+    check_field(mask.has_value(), "objective",
+                "masked: the tokenizer has no mask token; expected [MASK] or <mask>");
     masking.mask = *mask;
     for (int32_t id = 0; id < tokenizer.size(); ++id)
       if (!tokenizer.is_special(id)) masking.ordinary.push_back(id);
     const Around around = around_text(tokenizer);
     windows.length -= std::ssize(around.before) + std::ssize(around.after);
-    check(windows.length >= 1 && !masking.ordinary.empty(),
-          "--context: {} tokens leave no room for text; expected more", windows.length);
+    check_field(windows.length >= 1 && !masking.ordinary.empty(), "context",
+                "{} tokens leave no room for text; expected more", windows.length);
     require(windows.length);
     return std::make_unique<MaskedExamples>(store_->training(), held_out(), windows, masking,
                                             around.before, around.after);
@@ -138,18 +138,18 @@ class TextTask : public ExamplesTask {
     SpanCutting cutting{.share = options_.mask, .mean_span = options_.mean_span, .gaps = {}};
     while (const auto gap = tokenizer.id_of(fmt::format("<extra_id_{}>", cutting.gaps.size())))
       cutting.gaps.push_back(*gap);
-    check(!cutting.gaps.empty() && tokenizer.eos_id(),
-          "--objective spans: the tokenizer has no {}; expected another tokenizer",
-          cutting.gaps.empty() ? "tokens <extra_id_0>, ..." : "end-of-text token");
+    check_field(!cutting.gaps.empty() && tokenizer.eos_id(), "objective",
+                "spans: the tokenizer has no {}; expected another tokenizer",
+                cutting.gaps.empty() ? "tokens <extra_id_0>, ..." : "end-of-text token");
     cutting.end = *tokenizer.eos_id();
-    check(windows.length >= 4, "--context: {}; expected at least 4 for spans", windows.length);
+    check_field(windows.length >= 4, "context", "{}; expected at least 4 for spans",
+                windows.length);
     windows.length = cutting.longest_window(windows.length);
     require(windows.length);
-    check(
-        cutting.spans(windows.length) <= std::ssize(cutting.gaps),
-        "--length: a sequence has {} spans, but the tokenizer has {} tokens for spans; expected a "
-        "shorter sequence or longer spans",
-        cutting.spans(windows.length), cutting.gaps.size());
+    check_field(cutting.spans(windows.length) <= std::ssize(cutting.gaps), "length",
+                "a sequence has {} spans, but the tokenizer has {} tokens for spans; expected a "
+                "shorter sequence or longer spans",
+                cutting.spans(windows.length), cutting.gaps.size());
     return std::make_unique<SpanExamples>(store_->training(), held_out(), windows, cutting,
                                           decoder_start(tokenizer, origin));
   }

@@ -86,7 +86,7 @@ TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
   const std::string state = "/checkpoint-" + std::to_string(expected.step) + "/state.safetensors";
   EXPECT_EQ(read_file(stopped.out + state), read_file(whole.out + state));
   stopped.seed = 2;
-  expect_error(ErrorKind::InvalidArgument, {"seed was 1337 and is 2", "--allow-change"},
+  expect_error(ErrorKind::InvalidArgument, {"seed was 1337 and is 2", "`allow_change`"},
                [&] { train_embedder(stopped); });
 }
 

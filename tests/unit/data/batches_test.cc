@@ -110,12 +110,12 @@ TEST(Batches, SelectAllPhasesEquallyOften) {
 TEST(Batches, RefuseATextThatIsTooShort) {
   const Numbers numbers(900);
   expect_error(ErrorKind::InvalidArgument,
-               {"--context: 1,024 is too long: the text has 900 tokens for training; expected at "
+               {"context: 1,024 is too long: the text has 900 tokens for training; expected at "
                 "least context + 1 = 1,025"},
                [&] { Batches(numbers.span(), 1024, 0); });
-  expect_error(ErrorKind::InvalidArgument, {"--context: 900", "900 tokens for validation", "= 901"},
+  expect_error(ErrorKind::InvalidArgument, {"context: 900", "900 tokens for validation", "= 901"},
                [&] { ValidationBatches(numbers.span(), 900, 1); });
-  expect_error(ErrorKind::InvalidArgument, {"--context: is 0; expected at least 1"},
+  expect_error(ErrorKind::InvalidArgument, {"context: is 0; expected at least 1"},
                [&] { Batches(numbers.span(), 0, 0); });
   EXPECT_EQ(Batches(numbers.span(), 899, 0).windows(), 1);
 }

@@ -143,7 +143,7 @@ TEST_F(CorpusTest, RefusesEmptyFiles) {
   write("folder/a.md", "x");
   refused("folder",
           ": contains no text; expected files *.txt, *.jsonl or *.json that are not empty");
-  expect_error(ErrorKind::InvalidArgument, {"DATA: is missing"}, [] { Corpus corpus({}); });
+  expect_error(ErrorKind::InvalidArgument, {"data: is missing"}, [] { Corpus corpus({}); });
 }
 
 TEST_F(CorpusTest, RefusesSpecialFiles) {

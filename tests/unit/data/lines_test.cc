@@ -17,7 +17,7 @@ class Lines : public testing::Test {
     write_file_atomically(folder_ / name, content);
     return folder_ / name;
   }
-  TextPairs pairs(const Texts& files) const { return read_pairs(files, "--pairs"); }
+  TextPairs pairs(const Texts& files) const { return read_pairs(files, "pairs"); }
   TemporaryFolder folder_;
 };
 
@@ -67,7 +67,7 @@ TEST_F(Lines, RefuseMismatchedFiles) {
   expect_error(ErrorKind::BadFile, {"wide:2: has 3 columns"}, [&] { pairs({wide}); });
   const std::string blank = file("blank", " \n\n");
   expect_error(ErrorKind::BadFile, {"contains no pair"}, [&] { pairs({blank, blank}); });
-  expect_error(ErrorKind::InvalidArgument, {"--pairs: 3 files", "expected two"}, [&] {
+  expect_error(ErrorKind::InvalidArgument, {"pairs: 3 files", "expected two"}, [&] {
     pairs({two, two, two});
   });
   expect_error(ErrorKind::BadFile, {"nowhere"}, [&] { pairs({folder_ / "nowhere", two}); });

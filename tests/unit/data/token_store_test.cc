@@ -181,7 +181,7 @@ TEST_F(TokenStoreTest, RefusesAnInvalidFraction) {
   const Tokenizer tokenizer = train_character_tokenizer(corpus);
   for (const double validation : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     expect_error(ErrorKind::InvalidArgument,
-                 {"--validation: is ", "; expected at least 0 and below 1"},
+                 {"validation: is ", "; expected at least 0 and below 1"},
                  [&] { TokenStore store(corpus, tokenizer, {.validation = validation}); });
   }
 }

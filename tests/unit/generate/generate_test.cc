@@ -117,7 +117,7 @@ TEST(Generating, RefusesInvalidPrompts) {
                            std::initializer_list<std::string> parts) {
     expect_error(ErrorKind::InvalidArgument, parts, [&] { continued(generator, prompt, options); });
   };
-  refused({1}, greedy(-2), {"-n: -2", "-1"});
+  refused({1}, greedy(-2), {"max_tokens: -2", "-1"});
   refused({}, greedy(1), {"prompt: no tokens"});
   refused({1, 11}, greedy(1), {"prompt: token id 11", "0 to 10"});
   refused({-1}, greedy(1), {"prompt: token id -1"});

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <limits>
 
 #include "base/random.h"
@@ -150,14 +152,19 @@ TEST(Rules, RefuseOptionsOutOfRange) {
     expect_error(ErrorKind::InvalidArgument, {flag, "expected"},
                  [&] { check_options(options, 10); });
   };
-  refused("-n: -2", [](GenerateOptions& o) { o.max_tokens = -2; });
-  refused("--answers: 0", [](GenerateOptions& o) { o.answers = 0; });
-  refused("--answers: 3", [](GenerateOptions& o) { o.answers = 3, o.beams = 2; });
-  refused("--beams: 0", [](GenerateOptions& o) { o.beams = 0; });
-  refused("--logprobs: 11", [](GenerateOptions& o) { o.logprobs = 11; });
-  refused("--logit-bias: token id 10", [](GenerateOptions& o) {
-    o.sampling.logit_bias = {{10, 1}};
-  });
+  refused("max_tokens: -2", [](GenerateOptions& o) { o.max_tokens = -2; });
+  refused("answers: 0", [](GenerateOptions& o) { o.answers = 0; });
+  refused("answers: 3", [](GenerateOptions& o) { o.answers = 3, o.beams = 2; });
+  refused("beams: 0", [](GenerateOptions& o) { o.beams = 0; });
+  refused("logprobs: 11", [](GenerateOptions& o) { o.logprobs = 11; });
+  for (const float bad : {-0.1f, 101.0f, NAN})
+    refused("temperature: ", [&](GenerateOptions& o) { o.sampling.temperature = bad; });
+  for (const float bad : {0.0f, 1.1f, NAN})
+    refused("top_p: ", [&](GenerateOptions& o) { o.sampling.top_p = bad; });
+  for (const float bad : {-1.0f, 0.0f, 101.0f})
+    refused("repetition_penalty: ",
+            [&](GenerateOptions& o) { o.sampling.repetition_penalty = bad; });
+  refused("logit_bias: token id 10", [](GenerateOptions& o) { o.sampling.logit_bias = {{10, 1}}; });
 }
 
 }  // namespace

@@ -235,22 +235,5 @@ TEST(Samplers, DrawTheSameForASeedInAnyBatch) {
   EXPECT_NE(draws(1, false), draws(2, false));
 }
 
-TEST(Samplers, RefuseOptionsOutOfRange) {
-  const auto refused = [](const char* flag, auto&& change) {
-    Sampling options = plain();
-    change(options);
-    expect_error(ErrorKind::InvalidArgument, {flag, "expected"}, [&] { Sampler{options}; });
-  };
-  for (const float bad : {-0.1f, 101.0f, NAN, kInfinity})
-    refused("--temperature", [&](Sampling& s) { s.temperature = bad; });
-  for (const float bad : {0.0f, -0.1f, 1.1f, NAN})
-    refused("--top-p", [&](Sampling& s) { s.top_p = bad; });
-  for (const float bad : {-0.1f, 1.1f, NAN})
-    refused("--min-p", [&](Sampling& s) { s.min_p = bad; });
-  for (const float bad : {0.0f, -1.0f, 101.0f, NAN})
-    refused("--repetition-penalty", [&](Sampling& s) { s.repetition_penalty = bad; });
-  refused("--top-k", [](Sampling& s) { s.top_k = -1; });
-}
-
 }  // namespace
 }  // namespace fovea

@@ -147,22 +147,6 @@ TEST(HostileTemplate, FreesCyclesAndChains) {
   }
 }
 
-// No search among all names for each of them, which takes quadratic time.
-TEST(HostileTemplate, MayUseManyNames) {
-  constexpr int kMany = 40'000;
-  std::string named, bare;
-  for (int i = 0; i < kMany; ++i) {
-    named += fmt::format("{}k{}={}", i == 0 ? "" : ",", i, i);
-    bare += fmt::format("{}{}: {}", i == 0 ? "" : ",", i, i + 1);
-  }
-  EXPECT_EQ(text_of("{% set d = dict(" + named + ") %}{{ d.k39999 }}"), "39999");
-  EXPECT_EQ(
-      text_of("{% macro m(" + named + ") %}{{ k7 + k39999 }}{% endmacro %}{{ m(" + named + ") }}"),
-      "40006");
-  EXPECT_EQ(text_of("{% set d = {" + bare + "} %}{{ d[39999] }} {{ d[7.0] }} {{ d|length }}"),
-            "40000 8 40000");
-}
-
 TEST(JinjaLanguage, TreatsEqualKeysAsOne) {
   EXPECT_EQ(text_of("{{ {1: 'a', 1.0: 'b', true: 'c', none: 'd', '1': 'e'}|length }}"), "3");
   EXPECT_EQ(

@@ -16,58 +16,52 @@ namespace {
 using Json = nlohmann::json;
 
 // Every field of a Spec, with valid and invalid values.
-struct Field {
+struct JsonValues {
   std::string path;
   std::vector<Json> legal, illegal;
 };
 
-class Fields : public SpecVisitor {
+class Fields : public OptionVisitor {
  public:
-  std::vector<Field> all;
+  std::vector<JsonValues> all;
 
-  void integer(Text path, Text flag, Text help, int64_t&, int64_t least, int64_t most) override {
-    add(path, flag, help, {least, most},
+  void integer(const Field& field, int64_t&, int64_t least, int64_t most) override {
+    add(field, {least, most},
         {least - 1, most + 1, 1.5, 1e300, UINT64_MAX, "1", true, Json::array()});
   }
-  void number(Text path, Text flag, Text help, float&, float least, float most) override {
-    const double low = written(least), high = written(most);
-    add(path, flag, help, {low, high},
-        {low - 0.001, high + std::abs(high) / 1000, 1e300, "1", true, Json::array()});
+  void number(const Field& field, double&, double least, double most) override {
+    add(field, {least, most},
+        {least - 0.001, most + std::abs(most) / 1000, 1e300, "1", true, Json::array()});
   }
-  void integers(Text path, Text flag, Text help, std::vector<int64_t>&, int64_t least,
-                int64_t most) override {
-    add(path, flag, help, {Json::array(), least, {least, most}},
+  void integers(const Field& field, std::vector<int64_t>&, int64_t least, int64_t most) override {
+    add(field, {Json::array(), least, {least, most}},
         {{least - 1}, {least, most + 1}, {1.5}, {UINT64_MAX}, "1", {"1"}, true, {{least}}});
   }
-  void numbers(Text path, Text flag, Text help, std::vector<float>&, float least,
-               float most) override {
-    const double low = written(least), high = written(most);
-    add(path, flag, help, {Json::array(), low, {low, high}},
-        {{low - 0.001}, {low, high * 1.001}, {1e300}, "1", {"1"}, true, {{low}}});
+  void numbers(const Field& field, std::vector<double>&, double least, double most) override {
+    add(field, {Json::array(), least, {least, most}},
+        {{least - 0.001}, {least, most * 1.001}, {1e300}, "1", {"1"}, true, {{least}}});
   }
-  void boolean(Text path, Text flag, Text help, bool&) override {
-    add(path, flag, help, {true, false}, {0, 1, "true", Json::array()});
+  void boolean(const Field& field, bool&) override {
+    add(field, {true, false}, {0, 1, "true", Json::array()});
   }
-  void choice(Text path, Text flag, Text help, int&,
-              const std::vector<std::string>& names) override {
-    add(path, flag, help, {names.front(), names.back()}, {"nonsense", "", 0, true, Json::array()});
+  void choice(const Field& field, int&, const std::vector<std::string>& names) override {
+    add(field, {names.front(), names.back()}, {"nonsense", "", 0, true, Json::array()});
   }
-  void group(Text path, Text flag, Text help, bool&) override { look(path, flag, help); }
+  void group(const Field& field, bool&) override { look(field); }
 
  private:
-  static double written(float x) { return std::stod(fmt::format("{}", x)); }  // 0.95
-  static void look(Text path, Text flag, Text help) {
-    EXPECT_TRUE(flag.starts_with("--")) << path;
-    EXPECT_FALSE(help.empty()) << path;
+  static void look(const Field& field) {
+    EXPECT_FALSE(field.name.empty()) << field.path;
+    EXPECT_FALSE(field.help.empty()) << field.path;
   }
-  void add(Text path, Text flag, Text help, std::vector<Json> legal, std::vector<Json> illegal) {
-    look(path, flag, help);
+  void add(const Field& field, std::vector<Json> legal, std::vector<Json> illegal) {
+    look(field);
     for (Json other : {Json(nullptr), Json::object()}) illegal.push_back(other);
-    all.push_back({path, std::move(legal), std::move(illegal)});
+    all.push_back({field.path, std::move(legal), std::move(illegal)});
   }
 };
 
-std::vector<Field> fields() {
+std::vector<JsonValues> fields() {
   Spec spec;
   spec.encoder.emplace();
   Fields visitor;
@@ -83,33 +77,33 @@ std::string json_with(std::string path, const Json& value) {
 }
 
 // Sets every field to another valid random value.
-class Randomiser : public SpecVisitor {
+class Randomiser : public OptionVisitor {
  public:
   explicit Randomiser(uint64_t seed) : random_(seed, Stream::init) {}
-  void integer(Text, Text, Text, int64_t& value, int64_t least, int64_t most) override {
+  void integer(const Field&, int64_t& value, int64_t least, int64_t most) override {
     value = least + random_.word() % (most - least + 1);
   }
-  void number(Text, Text, Text, float& value, float least, float most) override {
-    value = least + (most - least) * random_.uniform();
+  void number(const Field&, double& value, double least, double most) override {
+    value = least + (most - least) * static_cast<double>(random_.uniform());
   }
-  void integers(Text path, Text flag, Text help, std::vector<int64_t>& values, int64_t least,
+  void integers(const Field& field, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {
     values.resize(random_.word() % 3);
-    for (int64_t& value : values) integer(path, flag, help, value, least, most);
+    for (int64_t& value : values) integer(field, value, least, most);
   }
-  void numbers(Text path, Text flag, Text help, std::vector<float>& values, float least,
-               float most) override {
+  void numbers(const Field& field, std::vector<double>& values, double least,
+               double most) override {
     values.resize(random_.word() % 3);
-    for (float& value : values) number(path, flag, help, value, least, most);
+    for (double& value : values) number(field, value, least, most);
   }
-  void boolean(Text, Text, Text, bool& value) override { value = random_.word() % 2 == 0; }
-  void choice(Text, Text, Text, int& value, const std::vector<std::string>& names) override {
+  void boolean(const Field&, bool& value) override { value = random_.word() % 2 == 0; }
+  void choice(const Field&, int& value, const std::vector<std::string>& names) override {
     value = static_cast<int>(random_.word() % names.size());
   }
   // Every model has at least one of the stacks.
-  void group(Text path, Text, Text, bool& present) override {
-    present = path == "encoder" ? (encodes_ = random_.word() % 2 == 0)
-                                : !encodes_ || random_.word() % 2 == 0;
+  void group(const Field& field, bool& present) override {
+    present = field.path == "encoder" ? (encodes_ = random_.word() % 2 == 0)
+                                      : !encodes_ || random_.word() % 2 == 0;
   }
 
  private:
@@ -118,27 +112,27 @@ class Randomiser : public SpecVisitor {
 };
 
 // Writes every value exactly.
-class Values : public SpecVisitor {
+class Values : public OptionVisitor {
  public:
   std::vector<std::string> all;
-  void integer(Text, Text, Text, int64_t& value, int64_t, int64_t) override {
+  void integer(const Field&, int64_t& value, int64_t, int64_t) override {
     all.push_back(std::to_string(value));
   }
-  void number(Text, Text, Text, float& value, float, float) override {
+  void number(const Field&, double& value, double, double) override {
     all.push_back(fmt::format("{:a}", value));
   }
-  void integers(Text, Text, Text, std::vector<int64_t>& values, int64_t, int64_t) override {
+  void integers(const Field&, std::vector<int64_t>& values, int64_t, int64_t) override {
     all.push_back(fmt::format("{}", fmt::join(values, " ")));
   }
-  void numbers(Text, Text, Text, std::vector<float>& values, float, float) override {
+  void numbers(const Field&, std::vector<double>& values, double, double) override {
     all.push_back(fmt::format("{:a}", fmt::join(values, " ")));
   }
-  void boolean(Text, Text, Text, bool& value) override { all.push_back(value ? "true" : "false"); }
-  void choice(Text, Text, Text, int& value, const std::vector<std::string>&) override {
+  void boolean(const Field&, bool& value) override { all.push_back(value ? "true" : "false"); }
+  void choice(const Field&, int& value, const std::vector<std::string>&) override {
     all.push_back(std::to_string(value));
   }
-  void group(Text path, Text, Text, bool& present) override {
-    all.push_back(path + (present ? " is there" : " is absent"));
+  void group(const Field& field, bool& present) override {
+    all.push_back(field.path + (present ? " is there" : " is absent"));
   }
 };
 
@@ -181,7 +175,7 @@ TEST(Specs, HaveTheStacksInTheFile) {
 }
 
 TEST(Specs, RefuseEveryIllegalValueByName) {
-  for (const Field& field : fields()) {
+  for (const JsonValues& field : fields()) {
     for (const Json& value : field.legal) {
       EXPECT_NO_THROW(read_spec(json_with(field.path, value), "spec.json"))
           << field.path << ' ' << value;
@@ -195,7 +189,7 @@ TEST(Specs, RefuseEveryIllegalValueByName) {
 }
 
 TEST(Specs, SuggestTheFieldNearestToAnUnknownOne) {
-  for (const Field& field : fields()) {
+  for (const JsonValues& field : fields()) {
     const std::string slip = field.path + "x";
     expect_error(ErrorKind::InvalidArgument,
                  {"spec.json: " + slip + " is not a field", "did you mean " + field.path + "?"},
@@ -221,7 +215,7 @@ TEST(Presets, AreValidAndNamed) {
     EXPECT_NO_THROW(validated(s)) << name;
     EXPECT_EQ(values_of(read_spec(write_spec(s), name)), values_of(s));
   }
-  expect_error(ErrorKind::InvalidArgument, {"--preset", "\"nanoo\"", "did you mean nano?"},
+  expect_error(ErrorKind::InvalidArgument, {"preset: ", "\"nanoo\"", "did you mean nano?"},
                [] { preset("nanoo"); });
 }
 

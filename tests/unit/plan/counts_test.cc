@@ -175,13 +175,13 @@ TEST(Plan, RefusesOptionsOutOfRange) {
     expect_error(ErrorKind::InvalidArgument, {option, "expected"},
                  [&] { plan(preset("gpt2"), options); });
   };
-  refused("--length", [](PlanOptions& o) { o.length = 1025; });
-  refused("--batch", [](PlanOptions& o) { o.batch = 0; });
-  refused("--tokens", [](PlanOptions& o) { o.tokens = -1; });
-  refused("--speed", [](PlanOptions& o) { o.speed = std::nan(""); });
-  refused("--utilisation", [](PlanOptions& o) { o.utilisation = 1.5; });
-  refused("--price", [](PlanOptions& o) { o.price = -1; });
-  refused("--devices", [](PlanOptions& o) { o.devices = 0; });
+  refused("length: ", [](PlanOptions& o) { o.length = 1025; });
+  refused("batch: ", [](PlanOptions& o) { o.batch = 0; });
+  refused("tokens: ", [](PlanOptions& o) { o.tokens = -1; });
+  refused("speed: ", [](PlanOptions& o) { o.speed = std::nan(""); });
+  refused("utilisation: ", [](PlanOptions& o) { o.utilisation = 1.5; });
+  refused("price: ", [](PlanOptions& o) { o.price = -1; });
+  refused("devices: ", [](PlanOptions& o) { o.devices = 0; });
   expect_error(ErrorKind::InvalidArgument, {"vocabulary is 0"}, [] { plan(preset("nano")); });
   Spec huge = preset("gpt2");
   huge.width = 1 << 24;

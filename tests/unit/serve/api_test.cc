@@ -417,18 +417,16 @@ TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
   }
 }
 
-TEST_F(ApiTest, AppliesDefaultsOfRequestOptionsAndModel) {
+TEST_F(ApiTest, AppliesDefaultsOfRequestAndModel) {
   GenerateOptions of_model = program_defaults();
   of_model.sampling.temperature = 0.25f;
   of_model.sampling.top_k = 7;
   of_model.max_tokens = 9;
   of_model.beams = 4;
-  SamplingFlags flags;
-  flags.top_k = 5;
-  set_defaults(*model_, of_model, flags);
+  set_defaults(*model_, of_model);
   post(kCompletionPath, {{"prompt", "a"}, {"top_p", 0.5}});
   EXPECT_FLOAT_EQ(options_.sampling.temperature, 0.25f);
-  EXPECT_EQ(options_.sampling.top_k, 5);
+  EXPECT_EQ(options_.sampling.top_k, 7);
   EXPECT_FLOAT_EQ(options_.sampling.top_p, 0.5f);
   EXPECT_FLOAT_EQ(options_.sampling.min_p, Sampling().min_p);
   EXPECT_EQ(options_.max_tokens, 9);

@@ -130,9 +130,9 @@ TEST(TokenizerTrainer, StopsOnRequest) {
 }
 
 TEST(TokenizerTrainer, RefusesATooSmallVocabulary) {
-  expect_error(ErrorKind::InvalidArgument, {"--vocab-size: is 100", "at least 257"},
+  expect_error(ErrorKind::InvalidArgument, {"vocabulary: is 100", "at least 257"},
                [] { trained({.vocabulary = 100}, "text"); });
-  expect_error(ErrorKind::InvalidArgument, {"--vocab-size: is 3", "2 special tokens and 4 char"},
+  expect_error(ErrorKind::InvalidArgument, {"vocabulary: is 3", "2 special tokens and 4 char"},
                [] { trained({.kind = TokenizerKind::unigram, .vocabulary = 3}, "abcd"); });
   expect_error(ErrorKind::InvalidArgument, {"contains no words"},
                [] { trained({.vocabulary = 300}, ""); });

@@ -206,7 +206,7 @@ TEST_F(Guard, SurvivesAnExtremeLearningRate) {
 
 TEST_F(Guard, RefusesAFolderTakenByAnotherRun) {
   TrainOptions o = runs_.options("out");
-  expect_error(ErrorKind::Failed, {"--out", "another run was started"}, [&] {
+  expect_error(ErrorKind::Failed, {"out: ", "another run was started"}, [&] {
     train(small_spec(), o, [&](const TrainPlan&) {
       train(small_spec(), o);
       return true;
@@ -220,7 +220,7 @@ TEST_F(Guard, LeavesNoFilesIfTheInputIsRefused) {
   o.token_cache = 0;  // uses a file
   Spec spec = small_spec();
   spec.context = 100000;
-  expect_error(ErrorKind::InvalidArgument, {"--context"}, [&] { train(spec, o); });
+  expect_error(ErrorKind::InvalidArgument, {"`context`"}, [&] { train(spec, o); });
   EXPECT_FALSE(is_folder(runs_ / "new"));
 
   write_file_atomically(runs_ / "bad.txt", words(50) + "\xff" + words(50));

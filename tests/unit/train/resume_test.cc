@@ -63,8 +63,8 @@ TEST_F(Resume, NamesEveryChangedSetting) {
   Spec spec = small_spec();
   spec.decoder->ffn.width = 24;
   expect_error(ErrorKind::InvalidArgument,
-               {"--out", "batch was 4 and is 5", "learning_rate was 0.001 and is 0.5", "spec.",
-                "was 64 and is 24", "--allow-change"},
+               {"out: ", "batch was 4 and is 5", "learning_rate was 0.001 and is 0.5", "spec.",
+                "was 64 and is 24", "`allow_change`"},
                [&] { train(spec, other); });
   write_file_atomically(runs_ / "text.txt", words(601));
   expect_error(ErrorKind::InvalidArgument, {"data was"}, [&] { train(small_spec(), options_); });
@@ -156,6 +156,32 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   };
   for (const auto& [name, change] : decisive) EXPECT_GT(noticed(change), 0) << name;
   for (const auto& [name, change] : indifferent) EXPECT_EQ(noticed(change), 0) << name;
+}
+
+// Snapshots hold these keys and values, and must stay resumable.
+TEST(Settings, KeepTheirKeysAndValues) {
+  EXPECT_EQ(nlohmann::json(settings_of(TrainOptions(), Objective::next_token)),
+            nlohmann::json::parse(R"({"objective": "next_token", "from": "", "steps": 2000,
+                "batch": 12, "length": 0, "accumulate": 1, "validation": 0.1, "tokenizer": "char",
+                "max_vocabulary": 0, "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
+                "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
+                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
+                "seed": 1337, "average": 1, "best_by": "automatic", "evaluate_windows": 256})"));
+  TrainOptions pairs;
+  pairs.average = 3;
+  pairs.best_by = "bleu";
+  nlohmann::json settings = settings_of(pairs, Objective::pairs);
+  EXPECT_EQ(settings["average_of"], "last");
+  EXPECT_EQ(settings["evaluate_every"], 250);
+  EXPECT_EQ(settings["bleu_lines"], 1000);
+  EXPECT_EQ(settings["batch_tokens"], 4096);
+  EXPECT_EQ(settings["source_prefix"], "");
+  EXPECT_FALSE(settings.contains("evaluate_windows") || settings.contains("mask"));
+  EXPECT_EQ(settings_of(TrainOptions(), Objective::spans)["mean_span"], 3.0);
+  EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
+            nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
+                "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
+                "temperature": 0.05, "dimensions": [], "seed": 1337})"));
 }
 
 TEST_F(Resume, CanBeStoppedWhileReading) {

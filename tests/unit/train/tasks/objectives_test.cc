@@ -173,15 +173,15 @@ TEST_F(Objectives, MustSuitTheModel) {
   TrainOptions o = options("out");
   o.tokenizer = "bpe:400";
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"--objective masked", "text encoder"},
+  expect_error(ErrorKind::InvalidArgument, {"objective: masked", "text encoder"},
                [&] { train(small_spec(), o); });
   o.objective = Objective::spans;
-  expect_error(ErrorKind::InvalidArgument, {"--objective spans", "encoder-decoder"},
+  expect_error(ErrorKind::InvalidArgument, {"objective: spans", "encoder-decoder"},
                [&] { train(small_encoder(), o); });
   o.objective = Objective::next_token;
   expect_error(ErrorKind::InvalidArgument, {"next-token objective", "decoder without an encoder"},
                [&] { train(small_encoder(), o); });
-  expect_error(ErrorKind::InvalidArgument, {"--labels", "not a text encoder or decoder"},
+  expect_error(ErrorKind::InvalidArgument, {"labels: ", "not a text encoder or decoder"},
                [&] { train(small_t5(), labelled("out")); });
 }
 
@@ -191,7 +191,7 @@ TEST_F(Objectives, RefuseInconsistentLabels) {
   write_file_atomically(runs_ / "other.tsv", "a\tunheard\n");
   write_file_atomically(runs_ / "words.jsonl", R"({"words": ["a"], "labels": ["x"]})");
   o.validation_labels = {runs_ / "other.tsv"};
-  expect_error(ErrorKind::BadFile, {"--validation-labels", "unheard", "negative, positive"},
+  expect_error(ErrorKind::BadFile, {"validation_labels: ", "unheard", "negative, positive"},
                [&] { train(small_encoder(), o); });
   o.validation_labels = {runs_ / "words.jsonl"};
   expect_error(ErrorKind::InvalidArgument, {"has one label per word"},

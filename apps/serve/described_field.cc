@@ -1,0 +1,68 @@
+#include "serve/described_field.h"
+
+#include <fmt/format.h>
+
+namespace fovea::serve {
+
+void DescribeField::fill(const fovea::Field& option, FieldType type, double least, double most,
+                         std::string initial) {
+  if (option.name != option_) return;
+  field_.type = type;
+  field_.least = least;
+  field_.most = most;
+  field_.help = option.help;
+  if (field_.initial.empty()) field_.initial = std::move(initial);
+}
+
+void DescribeField::integer(const fovea::Field& option, int64_t& value, int64_t least,
+                            int64_t most) {
+  fill(option, FieldType::integer, static_cast<double>(least), static_cast<double>(most),
+       fmt::format("{}", value));
+}
+void DescribeField::integers(const fovea::Field& option, std::vector<int64_t>&, int64_t, int64_t) {
+  fill(option, FieldType::ids, 0, 0, "");
+}
+void DescribeField::number(const fovea::Field& option, double& value, double least, double most) {
+  fill(option, FieldType::number, least, most, fmt::format("{}", value));
+}
+void DescribeField::boolean(const fovea::Field& option, bool& value) {
+  fill(option, FieldType::boolean, 0, 0, value ? "true" : "false");
+}
+void DescribeField::text(const fovea::Field& option, std::string& value) {
+  fill(option, FieldType::text, 0, 0, value);
+}
+void DescribeField::texts(const fovea::Field& option, std::vector<std::string>&) {
+  fill(option, FieldType::stops, 0, 0, "");
+}
+void DescribeField::seed(const fovea::Field& option, uint64_t&) {
+  fill(option, FieldType::integer, -9223372036854775808.0, 9223372036854775807.0, "");
+}
+
+void SetOption::integer(const fovea::Field& option, int64_t& value, int64_t, int64_t) {
+  if (option.name == option_) value = value_.get<int64_t>();
+}
+void SetOption::integers(const fovea::Field& option, std::vector<int64_t>& values, int64_t,
+                         int64_t) {
+  if (option.name == option_) values = value_.get<std::vector<int64_t>>();
+}
+void SetOption::number(const fovea::Field& option, double& value, double, double) {
+  if (option.name == option_) value = value_.get<double>();
+}
+void SetOption::boolean(const fovea::Field& option, bool& value) {
+  if (option.name == option_) value = value_.get<bool>();
+}
+void SetOption::text(const fovea::Field& option, std::string& value) {
+  if (option.name == option_) value = value_.get<std::string>();
+}
+void SetOption::texts(const fovea::Field& option, std::vector<std::string>& values) {
+  if (option.name != option_) return;
+  if (value_.is_string())
+    values = {value_.get<std::string>()};
+  else
+    values = value_.get<std::vector<std::string>>();
+}
+void SetOption::optional(const fovea::Field& option, bool& present) {
+  if (option.name == option_) present = true;
+}
+
+}  // namespace fovea::serve

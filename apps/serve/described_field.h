@@ -1,0 +1,59 @@
+#pragma once
+
+#include "serve/fields.h"
+
+namespace fovea::serve {
+
+// Fills type, range, default and sentence of a request's field from the description of an option,
+// which is the default's source too unless `initial` is given.
+class DescribeField : public OptionVisitor {
+ public:
+  DescribeField(const std::string& option, Field& field) : option_(option), field_(field) {}
+  void integer(const fovea::Field&, int64_t& value, int64_t least, int64_t most) override;
+  void integers(const fovea::Field&, std::vector<int64_t>&, int64_t, int64_t) override;
+  void number(const fovea::Field&, double& value, double least, double most) override;
+  void boolean(const fovea::Field&, bool& value) override;
+  void text(const fovea::Field&, std::string& value) override;
+  void texts(const fovea::Field&, std::vector<std::string>& values) override;
+  void seed(const fovea::Field&, uint64_t& value) override;
+  void optional(const fovea::Field&, bool& present) override { present = true; }
+
+ private:
+  void fill(const fovea::Field&, FieldType type, double least, double most, std::string initial);
+  const std::string& option_;
+  Field& field_;
+};
+
+// Sets an option to the value of a request's field, which has been checked.
+class SetOption : public OptionVisitor {
+ public:
+  SetOption(const std::string& option, const Json& value) : option_(option), value_(value) {}
+  void integer(const fovea::Field&, int64_t& value, int64_t, int64_t) override;
+  void integers(const fovea::Field&, std::vector<int64_t>& values, int64_t, int64_t) override;
+  void number(const fovea::Field&, double& value, double, double) override;
+  void boolean(const fovea::Field&, bool& value) override;
+  void text(const fovea::Field&, std::string& value) override;
+  void texts(const fovea::Field&, std::vector<std::string>& values) override;
+  void optional(const fovea::Field&, bool& present) override;
+
+ private:
+  const std::string& option_;
+  const Json& value_;
+};
+
+// A field of a request that sets `option` of the request's `options`.
+template <class Options>
+Field described(std::string name, unsigned of, Options ApiRequest::*options, std::string option,
+                std::string initial) {
+  Field field{.name = std::move(name), .of = of, .initial = std::move(initial)};
+  Options defaults;
+  DescribeField describe(option, field);
+  visit(defaults, describe);
+  field.put = [options, option](const Json& value, ApiRequest& request) {
+    SetOption set(option, value);
+    visit(request.*options, set);
+  };
+  return field;
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,108 @@
+#include <limits>
+
+#include "fovea/engine.h"
+#include "fovea/translate.h"
+
+namespace fovea {
+namespace {
+
+// Longer than any context.
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostBeams = 1024;
+constexpr double kMostLengthPenalty = 100;
+
+void visit_length(GenerateOptions& o, OptionVisitor& v) {
+  v.integer({"max_tokens", "maximum tokens to generate; -1 = unlimited"}, o.max_tokens, -1,
+            kMostTokens);
+  v.texts({"stop", "end generation before any of these texts"}, o.stop);
+  v.integers({"stop_ids", "end generation at any of these token ids"}, o.stop_ids, 0, kMostTokens);
+  v.boolean({"ignore_end", "continue past the end-of-text token"}, o.ignore_end);
+  v.integer({"min_tokens", "do not end before N tokens"}, o.min_tokens, 0, kMostTokens);
+}
+
+void visit_sampling(Sampling& s, OptionVisitor& v) {
+  v.number({"temperature",
+            "sampling temperature; higher is more random; 0 = always the most "
+            "likely token"},
+           s.temperature, 0, 100);
+  v.integer({"top_k", "sample from the N most likely tokens; 0 = all"}, s.top_k, 0, kMostTokens);
+  v.number({"top_p", "sample from the most likely tokens with this total probability; 1 = all"},
+           s.top_p, 1e-6, 1);
+  v.number({"min_p", "drop tokens below this fraction of the highest probability; 0 = off"},
+           s.min_p, 0, 1);
+  v.number({"typical_p",
+            "sample from the tokens of typical surprise with this total probability; "
+            "1 = all"},
+           s.typical_p, 1e-6, 1);
+  v.seed({"seed", "random seed; the same seed gives the same text"}, s.seed);
+  v.number({"repetition_penalty", "above 1: make earlier tokens less likely"}, s.repetition_penalty,
+           0.01, 100);
+  v.number({"presence_penalty", "subtracted from the logits of generated tokens"},
+           s.presence_penalty, -100, 100);
+  v.number(
+      {"frequency_penalty", "subtracted from the logits of generated tokens, once per occurrence"},
+      s.frequency_penalty, -100, 100);
+  v.integer({"no_repeat_ngram", "never repeat a sequence of N tokens; 0 = off"}, s.no_repeat_ngram,
+            0, kMostTokens);
+}
+
+}  // namespace
+
+void visit(GenerateOptions& o, OptionVisitor& v) {
+  visit_length(o, v);
+  visit_sampling(o.sampling, v);
+  v.integer({"guesses",
+             "speculative tokens per pass, taken from the continuation of an earlier occurrence of "
+             "the same words; faster for repetitive text, with the same result; 0 = off"},
+            o.guesses, 0, 64);  // more is never useful
+  v.integer(
+      {"answers", "number of independent samples, or of the best hypotheses of a beam search"},
+      o.answers, 1, kMostBeams);
+  v.integer({"beams", "hypotheses of a beam search; 1 = sampling"}, o.beams, 1, kMostBeams);
+  v.number({"length_penalty", "beams: hypotheses are ranked by log-probability / length ^ X"},
+           o.length_penalty, -kMostLengthPenalty, kMostLengthPenalty);
+  v.integer({"logprobs",
+             "return the log-probability of each token and of its N most likely alternatives; -1 = "
+             "none"},
+            o.logprobs, -1, 1 << 24);
+}
+
+void visit(EngineOptions& o, OptionVisitor& v) {
+  v.bytes({"cache_bytes", "memory of the key-value cache; 0 = a quarter of the free memory"},
+          o.cache_bytes);
+  v.integer({"most_sequences", "sequences generated at the same time"}, o.most_sequences, 1, 4096);
+  v.integer({"most_waiting", "maximum number of waiting requests; further ones are refused"},
+            o.most_waiting, 1, 100'000);
+  v.integer({"step_tokens", "maximum tokens per step; longer prompts are read in chunks"},
+            o.step_tokens, 1, 65536);
+}
+
+void visit(TranslateOptions& o, OptionVisitor& v) {
+  constexpr int64_t kMostTarget = 1 << 20;
+  v.integer({"beams", "hypotheses of the beam search; 1 = greedy"}, o.beams, 1, kMostBeams);
+  const Field penalty = {"length_penalty", "hypotheses are ranked by log-probability / length ^ X"};
+  v.optional(penalty, o.length_penalty, [&](float& value) {
+    v.number(penalty, value, -kMostLengthPenalty, kMostLengthPenalty);
+  });
+  v.integer({"best", "number of hypotheses per line, with scores"}, o.best, 1, kMostBeams);
+  v.boolean({"alignment", "also return word alignments between source and translation"},
+            o.alignment);
+  v.text({"prefix", "first words of every translation"}, o.prefix);
+  v.text({"source_prefix", "text prepended to every source line"}, o.source_prefix);
+  v.text({"task",
+          "instead of a source prefix: a task in config.json, such as "
+          "translation_en_to_de, with its prefix"},
+         o.task);
+  v.number({"length_factor", "at most X target tokens per source token"}, o.length_factor, 0.01,
+           1000);
+  v.integer(
+      {"max_tokens", "instead of the factor: at most N tokens per translation; 0 = by the factor"},
+      o.max_tokens, 0, kMostTarget);
+  v.integer({"min_tokens", "do not end before N tokens"}, o.min_tokens, 0, kMostTarget);
+  v.boolean(
+      {"refuse_long", "stop at a line longer than the model's context instead of truncating it"},
+      o.refuse_long);
+  v.integer({"sequences", "hypotheses per batch"}, o.sequences, 1, 1 << 16);
+}
+
+}  // namespace fovea

@@ -1,0 +1,168 @@
+#include "fovea/train.h"
+#include "fovea/train_embedder.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
+
+void visit_data(TrainOptions& o, OptionVisitor& v) {
+  v.texts({"data", "text files, directories or JSON lines to train on"}, o.data);
+  v.texts({"pairs",
+           "instead of text, for translation: a file of source lines and a file of target "
+           "lines, or one file of lines source<TAB>target"},
+          o.pairs);
+  v.texts({"validation_pairs", "validation data in the same format"}, o.validation_pairs);
+  v.text({"source_prefix", "pairs: text prepended to every source, for multi-task models",
+          o.objective == Objective::pairs},
+         o.source_prefix);
+  v.texts({"labels",
+           "instead of text, for classification: lines text<TAB>label, or JSON lines "
+           "with \"text\" and \"label\""},
+          o.labels);
+  v.texts({"validation_labels", "validation data in the same format"}, o.validation_labels);
+  v.choice({"objective",
+            "objective on text: predict the next token, masked tokens, or spans cut out of the "
+            "text; automatic = what fits the model",
+            true},
+           o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels"});
+  v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
+  v.text({"from", "model directory with the initial weights", true}, o.from);
+  v.number({"validation", "fraction of the text, from its end, held out for validation", true},
+           o.validation, 0, 0.9);
+  v.text({"tokenizer",
+          "char, bpe:SIZE, wordpiece:SIZE, unigram:SIZE, or the path of a model or tokenizer.json",
+          true},
+         o.tokenizer);
+  v.integer({"max_vocabulary", "char: keep only the N most frequent characters; 0 = all", true},
+            o.max_vocabulary, 0, 10'000'000);
+}
+
+void visit_length(TrainOptions& o, OptionVisitor& v) {
+  const bool pairs = o.objective == Objective::pairs;
+  v.integer({"steps", "optimiser steps", true}, o.steps, 1, kMostSteps);
+  v.integer({"batch", "sequences per forward pass", true}, o.batch, 1, 65536);
+  v.integer({"length",
+             "tokens per sequence of text; 0 = the context, of an initial model at most "
+             "1024",
+             true},
+            o.length, 0, kMostSteps);
+  v.integer(
+      {"batch_tokens", "pairs: maximum tokens per forward pass, counted on the longer side", pairs},
+      o.batch_tokens, 1, 1 << 24);
+  v.integer({"accumulate", "forward passes per optimiser step", true}, o.accumulate, 1, 65536);
+  v.integer({"patience", "stop after N evaluations without improvement; 0 = never"}, o.patience, 0,
+            kMostSteps);
+  v.text(
+      {"best_by",
+       "figure that selects the best model: loss, bleu or chrf (pairs), accuracy or f1 (labels); "
+       "automatic = bleu for pairs, else loss",
+       true},
+      o.best_by);
+  v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss"}, o.bad_steps, 1,
+            1'000'000);
+}
+
+void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
+  const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans;
+  v.number({"learning_rate", "peak learning rate", true}, o.learning_rate, 0, 1000);
+  v.number({"final_rate", "learning rate of the last step, as a fraction of the peak", true},
+           o.final_rate, 0, 1);
+  v.integer({"warmup", "steps of linear warm-up from 0 to the peak rate", true}, o.warmup, 0,
+            kMostSteps);
+  v.choice({"schedule", "learning-rate schedule after the warm-up", true}, o.schedule,
+           {"cosine", "trapezoid", "constant", "inverse_root"});
+  v.number(
+      {"decay_fraction", "trapezoid: final fraction of the steps, in which the rate falls", true},
+      o.decay_fraction, 0, 1);
+  v.number({"beta1", "decay rate of the first moment", true}, o.beta1, 0, 0.99999);
+  v.number({"beta2", "decay rate of the second moment", true}, o.beta2, 0, 0.99999);
+  v.number({"epsilon", "constant added to the denominator", true}, o.epsilon, 1e-15, 1);
+  v.number({"weight_decay", "weight decay of matrices and token embeddings", true}, o.weight_decay,
+           0, 10);
+  v.number({"clip", "maximum gradient norm; 0 = off", true}, o.clip, 0, 1e6);
+  v.number({"label_smoothing", "probability spread over all labels", true}, o.label_smoothing, 0,
+           0.99);
+  v.number({"mask", "masked, spans: fraction of tokens to mask", fills_gaps}, o.mask, 0.001, 0.9);
+  v.number({"mean_span", "spans: mean number of tokens per span", fills_gaps}, o.mean_span, 1, 100);
+  v.integer({"average", "evaluate and write the mean of the weights at N evaluations", true},
+            o.average, 1, 100);
+  v.choice(
+      {"average_of", "average the weights of the last or of the best evaluations", o.average > 1},
+      o.average_of, {"last", "best"});
+}
+
+void visit_cadence(TrainOptions& o, OptionVisitor& v) {
+  const bool pairs = o.objective == Objective::pairs, labels = o.objective == Objective::labels;
+  const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf";
+  // Averaged weights are those of evaluations.
+  v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
+            o.evaluate_every, 0, kMostSteps);
+  // Losses of other windows cannot be compared.
+  v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", !pairs && !labels},
+            o.evaluate_windows, 0, kMostSteps);
+  v.integer({"bleu_lines", "held-out pairs translated per evaluation, for BLEU and chrF; 0 = none",
+             pairs && by_translations},
+            o.bleu_lines, 0, kMostSteps);
+  v.integer({"sample_every", "steps between generated samples; 0 = never"}, o.sample_every, 0,
+            kMostSteps);
+  v.integer({"sample_tokens", "tokens per sample"}, o.sample_tokens, 0, 65536);
+  v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, o.save_every, 0,
+            kMostSteps);
+  v.integer({"keep", "number of snapshots to keep"}, o.keep, 1, 1'000'000);
+}
+
+void visit_machine(TrainOptions& o, OptionVisitor& v) {
+  v.choice({"precision", "precision of matrix products"}, o.precision,
+           {"automatic", "fp32", "bf16"});
+  v.seed({"seed", "random seed of initial weights, data order and dropout", true}, o.seed);
+  v.bytes({"memory_limit", "refuse a run that needs more memory; 0 = the free memory"},
+          o.memory_limit);
+  v.bytes({"token_cache", "tokenise larger texts into a memory-mapped file"}, o.token_cache);
+  v.boolean({"allow_change", "resume even if data or options differ from the snapshot's"},
+            o.allow_change);
+}
+
+}  // namespace
+
+void visit(TrainOptions& o, OptionVisitor& v) {
+  visit_data(o, v);
+  visit_length(o, v);
+  visit_optimizer(o, v);
+  visit_cadence(o, v);
+  visit_machine(o, v);
+}
+
+void visit(EmbedderTraining& t, OptionVisitor& v) {
+  v.text({"model", "model directory with the initial weights"}, t.model);
+  v.text({"out", "directory of the new model; an interrupted run in it is resumed"}, t.out);
+  v.text({"data",
+          "training examples: pairs, triplets or scored pairs of texts (CSV, TSV or JSON "
+          "lines)"},
+         t.data);
+  v.text({"validation", "scored pairs for validation"}, t.validation);
+  v.integer({"epochs", "passes over the examples", true}, t.epochs, 1, kMostSteps);
+  v.integer({"batch", "examples per step", true}, t.batch, 1, 1 << 20);
+  v.number({"learning_rate", "peak learning rate", true}, t.learning_rate, 1e-12, 1);
+  v.number({"warmup", "fraction of the steps in which the rate rises", true}, t.warmup, 0, 0.999);
+  v.number({"weight_decay", "weight decay of matrices and token embeddings", true}, t.weight_decay,
+           0, 1);
+  v.number({"temperature", "divisor of the cosines (pairs, triplets)", true}, t.temperature, 1e-4,
+           100);
+  v.integers({"dimensions", "also train vectors truncated to these widths", true}, t.dimensions, 1,
+             1 << 20);
+  v.integer({"evaluate_every", "steps between evaluations; 0 = only before and after training"},
+            t.evaluate_every, 0, kMostSteps);
+  v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, t.save_every, 0,
+            kMostSteps);
+  v.integer({"keep", "number of snapshots to keep"}, t.keep, 1, 1'000'000);
+  v.integer({"patience",
+             "stop after this many evaluations without improvement and keep the best "
+             "model; 0 = never, and keep the newest"},
+            t.patience, 0, kMostSteps);
+  v.seed({"seed", "random seed of the order of examples", true}, t.seed);
+  v.boolean({"allow_change", "resume even if data or options differ from the snapshot's"},
+            t.allow_change);
+}
+
+}  // namespace fovea

@@ -1,0 +1,122 @@
+#include "fovea/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "base/fields.h"
+#include "fovea/embed.h"
+#include "fovea/engine.h"
+#include "fovea/plan.h"
+#include "fovea/train_embedder.h"
+#include "fovea/translate.h"
+#include "support/expect_error.h"
+
+namespace fovea {
+namespace {
+
+// Collects the fields of a description, and sets field `wanted` to a value beyond its range.
+class Survey : public OptionVisitor {
+ public:
+  explicit Survey(std::string wanted = {}) : wanted_(std::move(wanted)) {}
+  std::vector<std::string> names, bounded;
+  std::string expected;  // the range of the wanted field
+
+  void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
+    look(f, least <= most, range_text(least, most));
+    if (f.name == wanted_) value = most + 1;
+  }
+  void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
+                int64_t most) override {
+    look(f, least <= most, range_text(least, most));
+    if (f.name == wanted_) values = {least, least - 1};
+  }
+  void number(const Field& f, double& value, double least, double most) override {
+    look(f, least < most && std::isfinite(least) && std::isfinite(most), range_text(least, most));
+    if (f.name == wanted_) value = std::numeric_limits<double>::quiet_NaN();
+  }
+  void boolean(const Field& f, bool&) override { look(f); }
+  void choice(const Field& f, int& value, const Names& choices) override {
+    look(f, std::set<std::string>(choices.begin(), choices.end()).size() == choices.size(),
+         range_text(int64_t{0}, std::ssize(choices) - 1));
+    if (f.name == wanted_) value = static_cast<int>(choices.size());
+  }
+  void text(const Field& f, std::string&) override { look(f); }
+  void texts(const Field& f, std::vector<std::string>&) override { look(f); }
+  void bytes(const Field& f, uint64_t&) override { look(f); }
+  void seed(const Field& f, uint64_t&) override { look(f); }
+  void optional(const Field& f, bool& present) override { present = present || f.name == wanted_; }
+
+ private:
+  void look(const Field& f, bool sane = true, const std::string& range = {}) {
+    EXPECT_TRUE(sane) << f.name;
+    EXPECT_FALSE(f.name.empty());
+    EXPECT_EQ(f.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789"), f.name.npos);
+    EXPECT_FALSE(f.help.empty() || f.help.ends_with('.') || f.help.find("--") != f.help.npos)
+        << f.name << ": " << f.help;
+    names.push_back(f.name);
+    if (!range.empty()) bounded.push_back(f.name);
+    if (f.name == wanted_) expected = range;
+  }
+  std::string wanted_;
+};
+
+template <class Options>
+class Descriptions : public testing::Test {};
+using All = testing::Types<TrainOptions, EmbedderTraining, GenerateOptions, EngineOptions,
+                           TranslateOptions, EmbedOptions, RerankOptions, PlanOptions>;
+TYPED_TEST_SUITE(Descriptions, All);
+
+TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
+  TypeParam options;
+  Survey survey;
+  visit(options, survey);
+  EXPECT_FALSE(survey.names.empty());
+  EXPECT_EQ(std::set<std::string>(survey.names.begin(), survey.names.end()).size(),
+            survey.names.size());
+  check_fields(options);
+}
+
+// The range of the help, which the command line shows and checks, is the one that the library
+// checks.
+TYPED_TEST(Descriptions, AreCheckedByTheLibrary) {
+  TypeParam options;
+  Survey survey;
+  visit(options, survey);
+  for (const std::string& name : survey.bounded) {
+    TypeParam wrong;
+    Survey beyond(name);
+    visit(wrong, beyond);
+    try {
+      check_fields(wrong);
+      ADD_FAILURE() << name;
+    } catch (const FieldError& error) {
+      EXPECT_EQ(error.field(), name);
+      EXPECT_TRUE(std::string(error.what()).starts_with(name + ": ")) << error.what();
+      EXPECT_TRUE(std::string(error.what()).ends_with("; expected " + beyond.expected))
+          << error.what();
+    }
+  }
+}
+
+TEST(Descriptions, OfPresetsAreInRange) {
+  for (const std::string& name : preset_names())
+    EXPECT_NO_THROW(check_fields(preset_training(name)));
+}
+
+TEST(OptionVisitors, KeepTheBitsOfFloats) {
+  class Unchanged : public OptionVisitor {};
+  Unchanged nothing;
+  for (float value :
+       {0.95f, 1e-5f, 3.4028235e38f, std::numeric_limits<float>::denorm_min(), 0.1f}) {
+    const float before = value;
+    static_cast<OptionVisitor&>(nothing).number({"x", "x"}, value, 0, 1);
+    EXPECT_EQ(value, before);
+  }
+}
+
+}  // namespace
+}  // namespace fovea
