@@ -21,7 +21,7 @@ struct TrainBench {
   uint64_t peak_bytes = 0;  // peak resident memory
 };
 
-// Measures training steps of a preset on random text, each timed on its own. Batch 0 = the preset's
+// Measures training steps of a preset on random text, each timed separately. Batch 0 = the preset's
 // benchmark batch: 12 for nano, 16 for baby.
 TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps,
                           int64_t batch = 0);

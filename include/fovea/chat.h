@@ -16,7 +16,7 @@
 
 namespace fovea {
 
-// Limits of one rendering. Templates come with models and are not trusted: these limits keep the
+// Limits of one rendering. Templates come with models and are not trusted: these values limit the
 // time to tens of milliseconds and the memory to a few hundred megabytes.
 struct RenderLimits {
   size_t steps = 1'000'000;  // one per expression, statement, item and 64 bytes copied
@@ -84,8 +84,8 @@ class ModelChat {
  public:
   // Throws Unsupported if the model has no chat template; there is no default template.
   static ModelChat open(const std::filesystem::path& folder);
-  // The template of a file, with the special tokens of `tokenizer`. Throws BadFile if the file
-  // cannot be read or is not a template.
+  // Opens the template in a file, with the special tokens of `tokenizer`. Throws BadFile if the
+  // file cannot be read or is not a template.
   static ModelChat open_file(const std::string& path, const std::optional<Tokenizer>& tokenizer);
 
   ChatTemplate::Result render(const ChatRequest& request, const RenderLimits& limits = {},
@@ -101,14 +101,15 @@ class ModelChat {
 
 // Converts a conversation to the text format that the model was trained on.
 struct ChatFormat {
-  // The text of a conversation. Errors of the template name its line, not where its file is.
+  // Returns the text of a conversation. Errors name a line of the template, but not its path.
   std::function<std::string(const ChatRequest&)> render;
-  bool knows_developer = false;  // the template has the role "developer"; others get "system"
+  bool knows_developer = false;  // accepts the role "developer"; if not, use "system"
   bool knows_tools = true, knows_documents = true;
 };
 
-// The format of `template_file` with the special tokens of `tokenizer`, or of the model in `folder`
-// if that is empty; nothing if the model has no template. Throws as ModelChat::open_file and open.
+// Returns the format of `template_file`, with the special tokens of `tokenizer`, or, if
+// `template_file` is empty, the format of the model in `folder`; nothing if the model has no
+// template. Throws the errors of ModelChat::open_file() and open().
 std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
                                       const std::optional<Tokenizer>& tokenizer);
 

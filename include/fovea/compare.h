@@ -14,7 +14,7 @@ struct Comparison {
   int64_t tokens = 0;  // number of predicted tokens
   double perplexity = 0, full_perplexity = 0;
   double divergence = 0;  // mean over tokens of KL(full || model), in nats
-  double flips = 0;       // fraction of tokens for which the most likely successor differs
+  double flips = 0;       // fraction of tokens for which the most likely next token differs
   int64_t weight_bytes = 0, full_weight_bytes = 0;
 };
 

@@ -13,7 +13,7 @@ enum class Quantize { automatic, none, int8, int4 };
 // program reads quantised weights in fovea's format. `automatic` for a .gguf file keeps the
 // precision of the source unless either option is set.
 struct ConvertOptions {
-  // of unquantised tensors; automatic: as in the source file
+  // dtype of unquantised tensors; automatic: as in the source file
   FileDType dtype = FileDType::automatic;
   Quantize quantize = Quantize::automatic;
   int64_t group = 32;  // number of weights that share a scale: 32 or 64
@@ -26,11 +26,12 @@ struct Conversion {
   std::string weights;
 };
 
-// Converts a model with its tokenizer. `from` and `to` are a directory or a .gguf file. Changes the
-// dtype, or quantises the matrices of the layers and the head (in GGUF, int8 is Q8_0 and int4 is
-// Q4_0). Quantised source weights are dequantised first; in fp32 this is lossless. `warnings` is as
-// for Model::open. Throws InvalidArgument if `to` already holds a model, or if a quantised
-// directory would be quantised in another way. On failure nothing is left at `to`.
+// Converts a model with its tokenizer. `from` and `to` are each a directory or a .gguf file.
+// Changes the dtype, or quantises the matrices of the layers and the head (in GGUF, int8 is Q8_0
+// and int4 is Q4_0). Quantised source weights are dequantised first; in fp32 this is lossless.
+// `warnings`: see Model::open(). Throws InvalidArgument if `to` already contains a model, or if a
+// quantised directory would be quantised in another way. After a failure, `to` contains nothing
+// new.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          std::vector<std::string>* warnings = nullptr);

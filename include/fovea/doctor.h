@@ -8,7 +8,7 @@ namespace fovea {
 
 struct Finding {
   std::string topic;    // "instruction sets", "cores", ...
-  std::string message;  // a sentence for people
+  std::string message;  // one sentence
   bool good = true;
 };
 
@@ -23,7 +23,7 @@ int threads();
 uint64_t model_fingerprint(const std::string& path);
 
 std::string version();  // "0.1.0"
-// CPU features that fovea needs and this CPU lacks; empty = none
+// Returns the CPU features that fovea needs and this CPU lacks; empty = none.
 std::string missing_cpu_features();
 
 }  // namespace fovea

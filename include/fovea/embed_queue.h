@@ -29,16 +29,17 @@ class TokenQueue;
 // call from any thread; the computation runs on the queue's own thread.
 class EmbedQueue {
  public:
-  // Exactly one argument is not null. Called once, on the queue's thread; it should return quickly.
+  // Receives the embeddings or an error; the other argument is null. Called once, on the queue's
+  // thread; it should return quickly.
   using Done = std::function<void(const Embeddings* embeddings, const char* error)>;
 
   explicit EmbedQueue(const Embedder& embedder, const QueueOptions& options = {});
   ~EmbedQueue();  // drops waiting requests
 
-  // Returns the request's number, or 0 if the queue is full. Throws as Embedder::embed does for
-  // invalid options and texts.
+  // Returns the request's number, or 0 if the queue is full. Throws the errors of Embedder::embed
+  // for invalid options and texts.
   uint64_t submit(const std::vector<std::string>& texts, const EmbedOptions& options, Done done);
-  void cancel(uint64_t request);  // after this, `done` may not be called
+  void cancel(uint64_t request);  // drops the request; `done` may never be called
   QueueStatus status() const;
 
  private:

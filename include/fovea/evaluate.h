@@ -12,7 +12,8 @@
 
 namespace fovea {
 
-// The data to evaluate on; set one of the three. The files are read as for training (train.h).
+// The data to evaluate on; set one of `text`, `pairs` and `labels`. The files are read as for
+// training (train.h).
 struct EvaluationData {
   std::vector<std::string> text;    // next, masked or cut-out tokens, depending on the model
   std::vector<std::string> pairs;   // encoder-decoders: source and target
@@ -29,14 +30,14 @@ struct Evaluation {
   std::string objective;  // "next_token", "masked", "one_by_one", "spans", ...
   double loss = 0;        // mean negative log-likelihood per predicted token, in nats
   double perplexity = 0;  // exp(loss)
-  // per byte of UTF-8 text: comparable across tokenizers; 0 = not applicable
+  // bits per byte of UTF-8 text, comparable across tokenizers; 0 = not applicable
   double bits_per_byte = 0;
   int64_t tokens = 0;                   // predicted tokens; for classifiers, labels
-  int64_t bytes = 0;                    // of text that the predicted tokens cover
+  int64_t bytes = 0;                    // bytes of the predicted text
   int64_t sequences = 0;                // pairs or labelled texts; 0 for windows of a text
-  int64_t unknown = 0;                  // characters of the text that the vocabulary lacks
+  int64_t unknown = 0;                  // unknown tokens: text that the vocabulary lacks
   FigureValues figures = {};            // all that evaluation_task(objective) lists
-  std::vector<std::string> notes = {};  // such as omitted data, with the reason
+  std::vector<std::string> notes = {};  // for people: data that was omitted, and why
 };
 
 // Measures the loss on `data`. For decoders: perplexity over consecutive windows of the model's

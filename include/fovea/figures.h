@@ -35,7 +35,7 @@ struct EvaluationTask {
   std::string decisive;         // the figure that selects the best weights in training
 };
 
-// Every evaluation that fovea knows: `fovea train`, `fovea eval` and `fovea embed --evaluate`
+// Returns all evaluations of fovea: `fovea train`, `fovea eval` and `fovea embed --evaluate`
 // measure and print the figures listed here.
 const std::vector<EvaluationTask>& evaluation_tasks();
 // Throws InvalidArgument if there is no task of this name.

@@ -23,7 +23,8 @@ struct InspectInput {
   // The input, as `text` or as `ids`. In an encoder-decoder, the encoder's input.
   std::string text;
   std::vector<int32_t> ids;
-  // The output of an encoder-decoder. If both are empty, the model's greedy output.
+  // The output of an encoder-decoder. If `target` and `target_ids` are empty, the model's greedy
+  // output.
   std::string target;
   std::vector<int32_t> target_ids;
 
@@ -36,7 +37,7 @@ constexpr size_t kInspectedBytes = size_t{1} << 18;
 
 struct InspectedToken {
   int32_t id = 0;
-  std::string text;  // as in the input where the token covers whole characters
+  std::string text;  // as in the input if the token covers complete characters
   bool special = false;
 };
 
@@ -72,7 +73,7 @@ struct HeadScores {
 };
 
 // How well the model predicts the token at a position, given the tokens before it. An encoder sees
-// all tokens, also this one.
+// all tokens, including this one.
 struct Surprise {
   int32_t id = 0, likeliest = 0;
   double probability = 0, entropy = 0;  // of the token; of the distribution, in nats
@@ -88,10 +89,10 @@ struct Guess {
 // One intermediate result for a token. docs/inspect.md lists the values of `name`.
 struct Step {
   std::string name;
-  std::vector<int64_t> shape;  // of the whole tensor, such as [T, C]
+  std::vector<int64_t> shape;  // shape of the complete tensor, such as [T, C]
   std::vector<float> values;   // the first elements of this token's row
   int64_t size = 0;            // number of elements in the row
-  float root_mean_square = 0;  // of the whole row
+  float root_mean_square = 0;  // of the complete row
   // what the values belong to: keys of scores, tokens of logits, experts
   std::vector<int32_t> ids{};
 };
@@ -110,7 +111,7 @@ struct Routed {
 struct LayerSizes {
   float stream = 0;    // root mean square of the residual stream at the layer's input
   float gradient = 0;  // norm of the layer's gradients; 0 = not requested
-  // of each head, / log of the number of visible keys, as HeadScores::diffuse
+  // entropy of each head / log of the number of visible keys, as in HeadScores::diffuse
   std::vector<float> entropy;
 };
 
@@ -135,15 +136,17 @@ class Inspector {
   std::vector<HeadScores> head_scores(Look look, int64_t layer) const;  // one entry per head
 
   // Returns the head's output at a position: logits of the vocabulary or of the labels.
-  std::vector<float> logits(int64_t place) const;
-  // Logit lens: the head applied to the residual stream after each layer. [layers + 1][positions].
+  std::vector<float> logits(int64_t position) const;
+  // Logit lens: applies the head to the residual stream after each layer.
+  // -> [layers + 1][positions]
   std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
-  // One entry per token except the first; empty if the head is not a language model.
+  // Returns one entry per predicted token; none if the head is not a language model.
   std::vector<Surprise> surprise() const;
   double loss() const;  // mean negative log-likelihood over surprise(), in nats
 
   std::vector<Step> walk(const WalkQuery& query) const;
-  // The experts selected for each token, by descending weight; empty in a layer without experts.
+  // Returns the experts selected for each token, by descending weight; empty in a layer without
+  // experts.
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
   std::vector<LayerSizes> sizes(Look look, bool gradients) const;  // one entry per layer
 
@@ -160,13 +163,13 @@ class Inspector {
 // is outside the vocabulary.
 std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids);
 
-// Induction scores (Olsson et al. 2022): the mean attention weight from a repeated token to the
-// successor of its first occurrence, on random tokens that are repeated once. [layers][heads] of
+// Returns induction scores (Olsson et al. 2022): the mean attention weight from a repeated token to
+// the token after its first occurrence, on random tokens that are repeated once; [layers][heads] of
 // Look::self.
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed = 0);
 
-// The snapshots of a training run: their steps, ascending (empty if `folder` is not the output
-// directory of `fovea train`), and the model at one of them.
+// Return the steps of the snapshots of a training run, ascending (empty if `folder` is not the
+// output directory of `fovea train`), and the model of one snapshot.
 std::vector<int64_t> snapshots(const std::string& folder);
 Model open_snapshot(const std::string& folder, int64_t step);
 

@@ -14,7 +14,7 @@ namespace fovea {
 // once per model. Safe to use from any thread.
 class JsonVocabulary {
  public:
-  // `ends` are the end-of-text tokens. Throws InvalidArgument if it is empty.
+  // `ends`: the end-of-text tokens. Throws InvalidArgument if there are none.
   JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends);
   ~JsonVocabulary();
 
@@ -33,12 +33,12 @@ using Constraint =
 // the end of the text. Supported keywords of JSON Schema: type, enum, const, properties, required,
 // additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, anyOf, oneOf
 // (treated as anyOf), allOf (with one element), $ref within the schema, $defs, definitions.
-// Annotations such as title are ignored, and so is format. Properties are written in the schema's
+// Annotations such as title are ignored, and so is format. Properties are generated in the schema's
 // order. Keys that the schema does not name may occur twice. An empty `schema` means any object.
 //
 // The value is completed in its shortest form before `most_tokens` tokens are used; -1 = no limit.
 // Throws InvalidArgument if the schema is invalid, unsatisfiable, larger than docs/serve.md allows,
-// or needs text that the vocabulary cannot write. Throws Unsupported for other keywords that
+// or requires text that the vocabulary cannot represent. Throws Unsupported for other keywords that
 // restrict the value. The constraint itself throws InvalidArgument if the schema matches the text
 // in too many ways to check a token within tenths of a second.
 Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,

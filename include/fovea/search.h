@@ -9,10 +9,10 @@
 namespace fovea {
 
 struct SearchBuildOptions {
-  int64_t passage_tokens = 0;  // at most this many per passage; 0 = the model's limit, at most 256
-  // shared by neighbouring passages of a long paragraph; -1 = an eighth of a passage
+  int64_t passage_tokens = 0;  // maximum per passage; 0 = the model's limit, at most 256
+  // tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a passage
   int64_t overlap_tokens = -1;
-  // Return false to stop.
+  // Receives the numbers of embedded passages and of passages to embed; return false to stop.
   std::function<bool(int64_t embedded, int64_t passages)> progress;
 };
 
@@ -31,7 +31,7 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
                                const std::string& index, const SearchBuildOptions& options = {});
 
 struct FoundPassage {
-  std::string file;  // relative to the folder
+  std::string file;  // path relative to the indexed folder
   int64_t line = 0, last_line = 0;
   std::string text;
   float score = 0;  // similarity of the vectors
@@ -40,15 +40,15 @@ struct FoundPassage {
 // A word of the query and the most similar word of the passage, by the vectors of their tokens.
 struct WordMatch {
   std::string query, passage;
-  int64_t line = 0;  // in the file
+  int64_t line = 0;  // line of the passage's word in the file
   float similarity = 0;
 };
 
 // An opened index. Cheap to copy; safe to use from several threads.
 class SearchIndex {
  public:
-  // Empty `model`: the directory recorded in the index. Throws BadFile if the index is damaged,
-  // InvalidArgument if `model` is not the model that built it.
+  // Opens an index. Empty `model`: the directory recorded in the index. Throws BadFile if the index
+  // is damaged, InvalidArgument if it was built with another model.
   static SearchIndex open(const std::string& index, const std::string& model = "",
                           std::vector<std::string>* warnings = nullptr);
 

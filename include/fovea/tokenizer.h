@@ -112,8 +112,8 @@ class Tokenizer {
   std::vector<Encoding> encodings(const std::vector<std::string>& texts,
                                   const EncodingOptions& options = {}) const;
 
-  // Special tokens are written by name, or skipped. Throws InvalidArgument if an id is outside the
-  // vocabulary.
+  // Returns the text of ids; special tokens are written by name, or skipped. Throws InvalidArgument
+  // if an id is outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids, bool skip_special = false) const;
 
   // Returns the distinct parts of the text (usually characters) that the vocabulary lacks, in order
@@ -122,7 +122,7 @@ class Tokenizer {
 
   int32_t size() const;  // number of ids, special tokens included; ids are [0, size)
   std::string_view text_of(int32_t id) const;
-  // The bytes of a token inside a text; not always whole characters.
+  // Returns the bytes that a token stands for within a text; not always complete characters.
   std::string bytes_of(int32_t id) const;
   std::optional<int32_t> id_of(std::string_view text) const;  // the id of a token with this text
   bool is_special(int32_t id) const;
@@ -145,8 +145,8 @@ class Tokenizer {
 struct TranslationTokenizers {
   Tokenizer source, target;
 
-  // Takes the paths, and throws the errors, of Tokenizer::open. save() of either tokenizer writes
-  // the files of both.
+  // Accepts the same paths and throws the same errors as Tokenizer::open(). save() of either
+  // tokenizer writes the files of both.
   static TranslationTokenizers open(const std::filesystem::path& path);
 };
 
@@ -159,8 +159,8 @@ class StreamingDecoder {
   StreamingDecoder& operator=(StreamingDecoder&&) noexcept;
   ~StreamingDecoder();
 
-  std::string add(int32_t id);  // the newly final text; often empty in the middle of a character
-  std::string finish();         // the rest; U+FFFD for an incomplete character
+  std::string add(int32_t id);  // returns text that became final; often empty within a character
+  std::string finish();         // returns the rest; U+FFFD for an incomplete character
 
  private:
   struct Stream;

@@ -9,14 +9,14 @@
 namespace fovea {
 
 struct TraceOptions {
-  // The input; set one of the three. `input` is a .safetensors file with input_ids [B, T] and
-  // optionally attention_mask, token_type_ids and labels; or with pixel_values [B, channels, size,
-  // size], input_features [B, bins, 2 * frames], or a waveform [samples] at 16 kHz.
+  // The input; set one of `text`, `ids` and `input`. `input` is a .safetensors file with input_ids
+  // [B, T] and optionally attention_mask, token_type_ids and labels; or with pixel_values [B,
+  // channels, size, size], input_features [B, bins, 2 * frames], or a waveform [samples] at 16 kHz.
   std::string text;
   std::vector<int32_t> ids;
   std::string input;
 
-  // also write loss and grad.<tensor>; without labels the targets are the input
+  // also write loss and grad.<tensor>; without labels, the targets are the input ids
   bool gradients = false;
   std::string out;  // path of the .safetensors file to write
 };

@@ -20,12 +20,12 @@ enum class TokenizerKind {
 
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::bpe;
-  int64_t vocabulary = 8000;  // maximum tokens, special ones included; character: 0 = all
+  int64_t vocabulary = 8000;  // maximum tokens, including special tokens; character: 0 = all
   // bpe: start from the 256 bytes, so that every text can be encoded. If false, start from the
   // characters of the text.
   bool bytes = true;
   bool lowercase = false;     // wordpiece: ignore case and accents
-  int64_t min_frequency = 0;  // bpe, wordpiece: least frequency of a merged pair
+  int64_t min_frequency = 0;  // bpe, wordpiece: minimum frequency of a merged pair
   int64_t alphabet = 0;       // bpe, wordpiece: keep only the most frequent characters; 0 = all
   bool end_of_text = true;  // add "<|endoftext|>" as the end-of-sequence token (wordpiece: "[SEP]")
   // additional special tokens; they get the first ids, in this order
@@ -43,7 +43,7 @@ struct TokenizerTrainingProgress {
 
 struct TrainedTokenizer {
   Tokenizer tokenizer;
-  int64_t bytes;  // of text read
+  int64_t bytes;  // bytes of text read
   int64_t words;  // distinct words that were counted; 0 for character
   // words with at most this many occurrences may have been dropped; 0 = none were
   int64_t forgotten;

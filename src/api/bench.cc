@@ -17,8 +17,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kVocabulary = 65;  // vocabulary of the character-level text used to measure the
-                                     // peers
+constexpr int64_t kVocabulary = 65;  // as in the character-level text used to measure the peers
 constexpr int64_t kTokens = 1 << 20;
 constexpr int64_t kWarmup = 5;
 
@@ -29,7 +28,7 @@ std::vector<uint16_t> random_tokens() {
   return tokens;
 }
 
-// Next tokens, as `fovea train` learns them.
+// Trains on next tokens, as `fovea train` does.
 class NextTokenTask : public TrainingTask {
  public:
   NextTokenTask(const Examples& examples, const PassOptions& options)

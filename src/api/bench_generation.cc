@@ -14,8 +14,8 @@
 namespace fovea {
 namespace {
 
-// The length of the prompt before measured decoding: short, as in the peers' benchmark, so that the
-// time is that of the weights.
+// The length of the prompt before measured decoding: short, as in the peers' benchmark, so that
+// reading the weights takes most of the time.
 constexpr int64_t kBefore = 16;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -53,7 +53,7 @@ class Streams {
   Scheduler scheduler_;
 };
 
-// The time in seconds to read a prompt and generate one token.
+// Returns the time in seconds to read a prompt and generate one token.
 double seconds_to_read(const Model::Parts& model, int64_t prompt) {
   Streams one(model, 1, prompt, 1);
   const auto start = std::chrono::steady_clock::now();
@@ -86,7 +86,7 @@ GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t dec
   result.prompt_tokens_per_second = static_cast<double>(prompt) / result.prompt_seconds;
 
   Streams all(model.parts(), batch, kBefore, 1 + decode);
-  all.write(batch);  // the first token of each
+  all.write(batch);  // the first token of each sequence
   const int64_t before = all.written();
   const auto start = std::chrono::steady_clock::now();
   all.write(batch * (1 + decode));

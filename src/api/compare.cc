@@ -17,7 +17,7 @@ namespace {
 // Computes logits of this many tokens at a time, to limit memory with large vocabularies.
 constexpr int64_t kRows = 128;
 
-// A row of logits with its log of the sum of exponentials.
+// A row of logits, the logarithm of the sum of their exponentials, and the index of the largest.
 struct Row {
   const float* logits;
   double log_sum;
@@ -46,8 +46,8 @@ TokenSums compare_row(const float* logits, const float* full_logits, int64_t siz
   return sums;
 }
 
-// Reads a text as generation reads a prompt: keys and values pass through its cache.   ids [1, T]
-// -> [1, T, C]
+// Reads a text as generation reads a prompt: keys and values pass through a cache.
+// ids [1, T] -> [1, T, C]
 Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   KvCache cache(PagePool::layout_for(*model.spec.decoder, cache_type), 1, ids.size());
   Pass pass;
@@ -55,7 +55,7 @@ Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   return model.hidden(ids, pass);
 }
 
-// Adds one window: each token except the last predicts the next.
+// Adds the sums of one window, of which each token except the last predicts the next.
 void add_window(const Transformer& model, DType cache, const Transformer& full,
                 const std::vector<int32_t>& window, TokenSums& total) {
   const NoGradient off;

@@ -9,7 +9,8 @@
 namespace fovea {
 namespace {
 
-// The number of prompt tokens before a text, without special tokens after the prompt.
+// Returns the number of tokens of a prompt before a text, including special tokens before the
+// prompt but not after it.
 int64_t prompt_tokens(const TextFormat& format, const std::string& prompt) {
   if (prompt.empty()) return 0;
   return static_cast<int64_t>(format.text(prompt).ids.size()) - format.trailing();
@@ -58,7 +59,7 @@ EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>
                       const EmbedOptions& options) {
   const int64_t width = model.modules.width;
   check_fields(options);
-  check_field(options.dimensions <= width, "dimensions", "{}; expected 1 to {}, the model's",
+  check_field(options.dimensions <= width, "dimensions", "{}; expected 1 to {}, the model's width",
               options.dimensions, width);
   const std::string prompt = prompt_of(model.modules, options);
   EmbedInput input;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What Embedder and EmbedQueue, and Reranker and RerankQueue, share.
+// Parts that Embedder shares with EmbedQueue, and Reranker with RerankQueue.
 
 #include <string>
 #include <vector>
@@ -20,27 +20,28 @@ struct Reranker::Parts {
   CrossEncoder model;
 };
 
-// The tokens of texts, and their results except the vectors.
+// The tokens of texts, and the result without its vectors.
 struct EmbedInput {
   std::vector<TokenizedText> texts;
   int64_t prompt = 0;  // number of prompt tokens in each text
   Embeddings result;
 };
 
-// The prompt that the options select.
+// Returns the prompt that the options select.
 std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options);
-// Throws as documented for Embedder::embed.
+// Tokenizes texts. Throws the errors of Embedder::embed.
 EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>& texts,
                       const EmbedOptions& options);
-// The model's vectors x [B, C] after the options: [B, dimensions].
+// Truncates and normalises the model's vectors x [B, C] as the options request -> [B, dimensions].
 Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOptions& options);
-// Throws Failed, with the text's name, if a vector of [B, C] is not finite.
+// Throws Failed, with the text's name, if one of the vectors [B, C] is not finite.
 void check_finite(const Tensor& vectors, const EmbedOptions& options);
 
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options);
-// The model's scores [B, 1] after the options. Throws Failed if one is not finite.
+// Returns the scores of logits [B, 1], with the model's activation unless the options request raw
+// scores. Throws Failed if one is not finite.
 std::vector<float> scores_of(const Tensor& logits, const CrossEncoder& model,
                              const RerankOptions& options);
 

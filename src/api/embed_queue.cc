@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// The rows [N, width] of a queue as a tensor.
+// Returns the rows of a queue as a tensor [N, width].
 Tensor as_tensor(const std::vector<float>& rows, int64_t width) {
   const Tensor x = empty({std::ssize(rows) / width, width});
   std::copy(rows.begin(), rows.end(), x.data_as<float>());
@@ -22,8 +22,8 @@ Tensor as_tensor(const std::vector<float>& rows, int64_t width) {
 
 EmbedQueue::EmbedQueue(const Embedder& embedder, const QueueOptions& options)
     : embedder_(embedder),
-      // Texts after prompts of the same length share batches: some models exclude the prompt from
-      // pooling.
+      // Only texts after prompts of the same length share a batch: some models exclude the prompt
+      // from pooling.
       queue_(std::make_unique<TokenQueue>(
           [this](const TokenBatch& batch, int64_t prompt) {
             return embedder_.parts().model.embed(batch, prompt, DType::f32);

@@ -107,7 +107,7 @@ class Engine::Worker {
     }
   }
 
-  // Waits for work; returns false at the end.
+  // Waits for work unless `busy`; returns false when the engine stops.
   bool take_in(bool busy) {
     std::vector<std::unique_ptr<Request>> arrived;
     std::vector<uint64_t> cancelled;
@@ -124,7 +124,7 @@ class Engine::Worker {
     return true;
   }
 
-  const Model model_;  // kept alive
+  const Model model_;  // keeps the model alive
   const EngineOptions options_;
   Scheduler scheduler_;
 
@@ -137,7 +137,7 @@ class Engine::Worker {
   bool stopping_ = false;
   EngineStatus status_;
 
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last: it uses the others
 };
 
 Engine::Engine(const Model& model, const EngineOptions& options) {

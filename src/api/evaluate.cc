@@ -23,7 +23,7 @@ void tell(const Progress& progress, int64_t n, int64_t count) {
   if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
 }
 
-// Fills in the figures of what was predicted.
+// Sets the figures of the predictions.
 void add_figures(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
   result.objective = task.name;
   result.loss = found.loss;
@@ -38,15 +38,15 @@ void add_figures(Evaluation& result, const EvaluationTask& task, const Predictio
 Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
                        const Progress& progress) {
   checked_writer(model.spec());
-  constexpr int64_t kTokensAtOnce = 4096;  // enough rows for full-rate products; few enough that
-                                           // logits are small
+  // Enough rows for matrix products at full speed, and few enough that the logits are small.
+  constexpr int64_t kTokensAtOnce = 4096;
   const Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();
   check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
 
-  const int64_t predicted = tokens.count - 1;  // the first one is not predicted
+  const int64_t predicted = tokens.count - 1;  // the first token is not predicted
   const int64_t context = std::min(model.spec().context, predicted);
   const int64_t whole = predicted / context, rest = predicted % context;
   const auto window = [&](int64_t start, int64_t rows, int64_t length) {
@@ -80,7 +80,7 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
   return result;
 }
 
-// Adds translations of the sources.
+// Adds translations of the sources to the predictions.
 void translate_pairs(const Model& model, const EvaluationData& data, const Progress& progress,
                      Predictions& found) {
   const TextPairs pairs = read_pairs(data.pairs, "pairs");
@@ -99,7 +99,7 @@ void translate_pairs(const Model& model, const EvaluationData& data, const Progr
       });
 }
 
-// As during training, on all of the data; `translate` may add translations.
+// Evaluates as during training, but on all data; `translate` may add translations.
 Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress,
                    const std::function<void(Predictions&)>& translate) {
   const Transformer& transformer = model.parts().transformer;

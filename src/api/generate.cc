@@ -42,10 +42,11 @@ void check_same(const Tokenizer& model, const Tokenizer& draft) {
 void check_draft(const Model& model, const Model& draft) {
   const Spec &mine = model.spec(), &its = draft.spec();
   check_field(its.decoder && its.head.kind == HeadKind::language_model, "draft",
-              "the model generates no text; expected a decoder with a language model's head");
+              "the model generates no text; expected a decoder with a language-model head");
   check_field(mine.encoder.has_value() == its.encoder.has_value(), "draft",
-              "{} an encoder; expected the model's kind, {} one", its.encoder ? "with" : "without",
-              mine.encoder ? "with" : "without");
+              "the model is {}; expected {}, like the model that it drafts for",
+              its.encoder ? "an encoder-decoder" : "only a decoder",
+              mine.encoder ? "an encoder-decoder" : "only a decoder");
   if (!model.has_tokenizer() || !draft.has_tokenizer()) {
     const bool same =
         mine.vocabulary == its.vocabulary && mine.source_vocabulary == its.source_vocabulary;
@@ -98,7 +99,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
         ids.size(), spec.context);
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
-  constexpr int64_t kChunk = 256;  // the logits of a whole text may take more memory than the model
+  constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model
   KvCache cache(PagePool::layout_for(*spec.decoder, model.parts().cache), 1, std::ssize(ids));
   Pass pass;
   pass.cache = &cache;

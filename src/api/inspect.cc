@@ -18,11 +18,11 @@
 namespace fovea {
 namespace {
 
-// The most tokens that an encoder-decoder generates if no answer is given.
+// Maximum number of tokens that an encoder-decoder generates if no target is given.
 constexpr int64_t kSaid = 64;
 
 bool is_text(std::string_view bytes) {
-  // A leading continuation byte, or a truncated character at the end: not whole characters.
+  // Bytes that begin or end within a character are not text.
   if (bytes.empty()) return false;
   size_t expected = 0;
   for (const char c : bytes) {
@@ -53,7 +53,7 @@ std::vector<InspectedToken> named(const Model& model, const std::vector<int32_t>
   return tokens;
 }
 
-// The ids in a text for a model without a tokenizer, separated by spaces or commas.
+// Parses the ids in a text for a model without a tokenizer, separated by spaces or commas.
 std::vector<int32_t> ids_in(const std::string& text) {
   std::vector<int32_t> ids;
   for (size_t at = 0; at < text.size();) {
@@ -93,7 +93,7 @@ std::vector<int32_t> ids_of(const std::vector<InspectedToken>& tokens) {
   return ids;
 }
 
-// The most likely answer of a decoder after its start token, token by token.
+// Returns the greedy output of an encoder-decoder, without the start token.
 std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source) {
   GenerateOptions options = generation_defaults(model);
   options.sampling = {};
@@ -143,7 +143,7 @@ struct Inspector::State {
     tokens.front().special = true;
   }
 
-  // ASCII only: marks of other scripts are too rare to need their tables here.
+  // Considers only ASCII: punctuation of other scripts is too rare to need its tables here.
   static bool is_punctuation(const InspectedToken& token) {
     bool mark = false;
     for (const char c : token.text) {
@@ -184,10 +184,10 @@ std::vector<HeadScores> Inspector::head_scores(Look look, int64_t layer) const {
       look, layer, look == Look::self ? state_->punctuation : state_->source_punctuation);
 }
 
-std::vector<float> Inspector::logits(int64_t place) const {
+std::vector<float> Inspector::logits(int64_t position) const {
   const FloatMode mode;
   const std::lock_guard lock(state_->mutex);
-  return state_->inspection->logits(place);
+  return state_->inspection->logits(position);
 }
 
 std::vector<std::vector<Guess>> Inspector::lens(int64_t first, int64_t end) const {
@@ -270,7 +270,7 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = transformer.spec;
-  // Long enough for a mean, short enough to compute 15 heads x 30 layers quickly.
+  // Long enough for a stable mean, short enough to compute 15 heads in 30 layers quickly.
   const int64_t period = std::min<int64_t>(48, spec.context / 2);
   std::vector<int32_t> ids;
   Random random(seed, Stream::sampling);

@@ -7,26 +7,28 @@
 
 namespace fovea {
 
-// The Weights for open_model_files() of a precision.
+// Return the arguments of open_model_files() for a precision.
 Weights weights_of(WeightPrecision precision);
 Packing packing_of(WeightPrecision precision);
 
 struct Model::Parts {
   Transformer transformer;
   Origin origin;
-  // For the input and the generated text: two for a model that translates.
+  // The tokenizers of the input and of the generated text; those of a translation model may differ.
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
   DType cache = DType::f32;  // dtype of keys and values during generation
 };
 
-// The text before every source: from the options, or from the checkpoint for their task.
+// Returns the text before every source: from the options or, if they name a task, from the
+// checkpoint.
 std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
-// Throws InvalidArgument if the draft cannot guess for the model: its vocabulary differs.
+// Throws InvalidArgument if the draft cannot propose tokens for the model, for example because its
+// vocabulary differs.
 void check_draft(const Model& model, const Model& draft);
 
-// Whether there is a tokenizer next to the weights, or in the .gguf file.
+// Whether there is a tokenizer in the directory or in the .gguf file.
 bool comes_with_tokenizer(const std::string& path);
 
 }  // namespace fovea

@@ -27,8 +27,8 @@ std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
   return parts;
 }
 
-// One copy of the window for each requested token, with that token replaced by the mask.
-Batch hidden_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
+// Returns one copy of the window for each requested token, with that token replaced by the mask.
+Batch masked_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
                         int32_t mask) {
   const int64_t begin = std::ssize(around.before),
                 T = begin + asked.length + std::ssize(around.after);
@@ -58,7 +58,7 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
   check_field(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
               "one_by_one",
-              "needs an encoder of text with a language model's head and a mask; expected "
+              "needs a text encoder with a language-model head and a mask token; expected "
               "such a model");
   const Around around = around_text(tokenizer);
   const int64_t window = length - std::ssize(around.before) - std::ssize(around.after);
@@ -74,7 +74,7 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
   return predict(model.parts().transformer, DType::f32, count, [&](int64_t n) {
     if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
       fail(ErrorKind::Failed, "eval: interrupted");
-    return hidden_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
+    return masked_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
   });
 }
 

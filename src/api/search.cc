@@ -18,9 +18,10 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kPassagesAtOnce = 256;  // embedded between two calls of progress
+constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of progress
 
-// The model's prompt for one side of a search, by the names that sentence-transformers uses.
+// Returns the options for one side of a search, with the first of the named prompts that the model
+// has. The names are those of sentence-transformers.
 EmbedOptions options_for(const Embedder& embedder, std::initializer_list<const char*> names) {
   EmbedOptions options;
   if (embedder.similarity_name() == "cosine") options.normalise = true;
@@ -57,8 +58,8 @@ PassageRules rules_for(const Embedder& embedder, const SearchBuildOptions& optio
   return rules;
 }
 
-// Vectors of the older index, by the text of their passages, for reuse. Empty if the index is
-// damaged or of another model.
+// The vectors of the older index, by the text of their passages, for reuse. Empty if the index is
+// damaged or was built with another model.
 class KnownVectors {
  public:
   KnownVectors(const std::string& path, const std::string& fingerprint, int64_t width) {
@@ -85,7 +86,7 @@ class KnownVectors {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Returns the number of new passages.
+// Copies known vectors and computes the others; returns the number of the others.
 int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& embedder,
                      const KnownVectors& known, const SearchBuildOptions& options, float* vectors) {
   const int64_t width = embedder.width();
@@ -162,7 +163,8 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
   const FloatMode mode;
   IndexFiles files = read_index(index);
   Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model, warnings);
-  // A forged index can have any fingerprint; the width decides how much of a vector is read.
+  // A forged index can have any fingerprint; the width determines how many elements of a vector are
+  // read.
   check(files.settings.fingerprint == fingerprint_of(embedder) &&
             files.settings.width == embedder.width(),
         "{}: was built with another model than {}; expected the same model, or a new index", index,

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// PyTorch writes token ids as int64.
+// Converts token ids, which PyTorch writes as int64; returns an empty tensor if there are none.
 Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
   if (file.find(name) == nullptr) return {};
   const Tensor value = file.tensor(name);
@@ -37,7 +37,7 @@ Tensor heard(const Tensor& waveform, const InputSpec& input) {
               {1, input.bins, 2 * input.frames});
 }
 
-// Includes the special tokens that the tokenizer puts around a text, as in inspect.
+// Returns the ids of a text with the special tokens that the tokenizer adds, as Inspector does.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
 }

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// "task_specific_params" of config.json: names and prefixes.
+// Returns the names and prefixes in "task_specific_params" of config.json.
 std::vector<std::pair<std::string, std::string>> tasks_of(const Origin& origin) {
   std::vector<std::pair<std::string, std::string>> found;
   const auto tasks = origin.carried.find("task_specific_params");

@@ -18,12 +18,12 @@ std::string grouped(int64_t number) {  // 1234567 -> 1,234,567
 void check_length(const TokenSpan& tokens, int64_t context, const char* part) {
   check_field(context >= 1, "context", "is {}; expected at least 1", context);
   check_field(tokens.count > context, "context",
-              "{} is too long, the text has {} tokens for {}; expected at least context + 1 "
+              "{} is too long: the text has {} tokens for {}; expected at least context + 1 "
               "= {}",
               grouped(context), grouped(tokens.count), part, grouped(context + 1));
 }
 
-// A window without its last token is the input, without its first token the targets.
+// Copies a window: `ids` receive all tokens but the last, `targets` all tokens but the first.
 void copy_window(const TokenSpan& tokens, int64_t start, int64_t context, int32_t* ids,
                  int32_t* targets) {
   tokens.copy(start, context, ids);

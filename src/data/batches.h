@@ -7,11 +7,11 @@
 namespace fovea {
 
 // The order of training samples, a pure function of (seed, sample number), so that a resumed run
-// and any batch size see the same samples. An epoch starts at a random phase, cuts the tokens into
-// windows of context + 1 tokens that start every `context` tokens, and visits each window once in a
-// random order. It has one window fewer than would fit (but at least one), so that the phase has
-// more than `context` positions: all epochs have the same number of windows, no token is omitted
-// from all of them, and windows are rarely cut at the same places twice.
+// sees the same samples, as does a run with another batch size. An epoch starts at a random phase,
+// cuts the tokens into windows of context + 1 tokens that start every `context` tokens, and visits
+// each window once in a random order. An epoch has one window fewer than would fit (but at least
+// one), so that there are more than `context` phases: all epochs have the same number of windows,
+// no token is omitted from all of them, and windows rarely begin at the same positions twice.
 class Batches {
  public:
   // Throws InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the
@@ -20,8 +20,8 @@ class Batches {
 
   int64_t windows() const { return windows_; }  // samples per epoch
 
-  // The samples [step * batch, (step + 1) * batch): ids and targets [batch, context]; targets are
-  // one token ahead.
+  // Copies the samples [step * batch, (step + 1) * batch) to ids and targets [batch, context]; the
+  // targets are one token ahead.
   void fill(int64_t step, int64_t batch, int32_t* ids, int32_t* targets) const;
 
  private:
@@ -40,7 +40,8 @@ class ValidationBatches {
 
   int64_t windows() const { return windows_; }  // at most eval_windows
 
-  // Windows [first, first + batch), which must exist: ids and targets [batch, context].
+  // Copies the windows [first, first + batch), which must exist, to ids and targets [batch,
+  // context].
   void fill(int64_t first, int64_t batch, int32_t* ids, int32_t* targets) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t piece_bytes = 1 << 20;
-// Far above any document, far below the memory of a computer.
+// Far larger than a document, far smaller than the memory of a computer.
 constexpr size_t json_line_limit = size_t{64} << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
 
@@ -50,7 +50,7 @@ std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>
   return files;
 }
 
-// Passes a document on in pieces of complete characters.
+// Passes a document to `use` in pieces of complete characters.
 void give(const Use& use, std::string_view text, bool starts_document) {
   while (!text.empty()) {
     size_t length = std::min(piece_bytes, text.size());
@@ -61,7 +61,7 @@ void give(const Use& use, std::string_view text, bool starts_document) {
   }
 }
 
-// Receives the blocks of one file and passes on its text.
+// Receives the blocks of a file and passes its text to `use`.
 class Parser {
  public:
   Parser(const Corpus::File& file, const Use& use)
@@ -140,14 +140,14 @@ class Parser {
   std::string path_;
   Corpus::Format format_;
   const Use& use_;
-  std::string pending_;   // the beginning of a character or of a line of JSON
-  bool first_ = true;     // no block was read
-  bool started_ = false;  // some text was passed on
+  std::string pending_;   // an incomplete character or line of JSON
+  bool first_ = true;     // no block has been read
+  bool started_ = false;  // some text has been passed to use_
   int64_t line_ = 1;
-  size_t before_line_ = 0;  // valid bytes of the line `line_` so far
+  size_t before_line_ = 0;  // bytes of line `line_` so far
 };
 
-// The position of a file and its format affect the tokens as much as its bytes.
+// Adds a file's size and format: boundaries and formats affect the tokens as much as bytes do.
 void add_header(Hasher& hasher, const Corpus::File& file) {
   const int64_t header[] = {file.bytes, static_cast<int64_t>(file.format)};
   hasher.add({reinterpret_cast<const char*>(header), sizeof header});

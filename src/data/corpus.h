@@ -26,8 +26,7 @@ class Corpus {
     Format format;
   };
 
-  // A part of a document, at most about a megabyte (for a JSON line its whole text): valid UTF-8,
-  // complete characters.
+  // A part of a document: at most about a megabyte of valid UTF-8 in complete characters.
   struct Piece {
     std::string_view text;
     bool starts_document;
@@ -39,7 +38,7 @@ class Corpus {
 
   // The files in order, without empty files of folders.
   const std::vector<File>& files() const { return files_; }
-  // Links in folders that lead out of them; they are not followed.
+  // Links that lead out of their folder; they are not followed.
   const std::vector<std::filesystem::path>& links_out() const { return links_out_; }
   int64_t bytes() const;             // total size of the files
   bool separates_documents() const;  // more than one file, or JSON lines
@@ -53,12 +52,12 @@ class Corpus {
   using Watch = std::function<bool(double fraction)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
 
-  uint64_t hash();  // hash of the bytes and of the positions of files, not of their names
+  uint64_t hash();  // hash of the bytes, sizes and formats of the files, not of their names
 
  private:
   std::vector<File> files_;
   std::vector<std::filesystem::path> links_out_;
-  std::optional<uint64_t> hash_;  // once it is computed
+  std::optional<uint64_t> hash_;  // unset until computed
   Watch watch_;
 };
 

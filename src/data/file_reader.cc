@@ -23,7 +23,7 @@ constexpr int64_t block_bytes = 1 << 20;
 
 }  // namespace
 
-// O_NONBLOCK: does not wait for a writer if a FIFO has replaced the file.
+// With O_NONBLOCK, open() does not wait for a writer if a FIFO has replaced the file.
 FileReader::FileReader(const std::string& path, int64_t bytes)
     : path_(path),
       file_(system_calls().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)),

@@ -20,12 +20,12 @@ bool holds_json(const std::string& path) {
   return ending == ".jsonl" || ending == ".json";
 }
 
-// A row of two or three columns.
+// Parses a row of two or three columns; returns nothing if its text is blank.
 std::optional<LabelledText> row_of(const std::string& line, const std::string& name) {
   const size_t last = line.rfind('\t'), first = line.find('\t');
   if (last == line.npos || std::count(line.begin(), line.end(), '\t') > 2) {
     fail(ErrorKind::BadFile,
-         "{}: has {} column{}; expected a text (or two) and its label, with tabs between", name,
+         "{}: has {} column{}; expected one or two texts and a label, separated by tabs", name,
          std::count(line.begin(), line.end(), '\t') + 1, last == line.npos ? "" : "s");
   }
   LabelledText row;
@@ -57,7 +57,7 @@ void read_table(const std::string& path, LabelledTexts& texts) {
 std::string label_of(const nlohmann::json& value, const std::string& name) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) return value;
   if (value.is_number_integer()) return value.dump();
-  fail(ErrorKind::BadFile, "{}: a label is {}; expected a text or a whole number", name,
+  fail(ErrorKind::BadFile, "{}: a label is {}; expected a string or an integer", name,
        brief(value));
 }
 
@@ -69,7 +69,7 @@ std::vector<std::string> list_of(const nlohmann::json& json, const char* key, co
   std::vector<std::string> texts;
   for (const auto& value : list) {
     if (!labels && !value.is_string())
-      fail(ErrorKind::BadFile, "{}: a word is {}; expected a text", name, brief(value));
+      fail(ErrorKind::BadFile, "{}: a word is {}; expected a string", name, brief(value));
     texts.push_back(labels ? label_of(value, name) : value.get<std::string>());
   }
   return texts;
@@ -144,7 +144,7 @@ LabelledTexts read_labelled(const std::vector<std::string>& files) {
   for (const LabelledText& row : texts.rows) {
     if (row.words.empty() == texts.by_word) {
       fail(ErrorKind::BadFile,
-           "{}: some texts have one label and some one per word; expected one kind", files.front());
+           "{}: some texts have one label, others one per word; expected one kind", files.front());
     }
   }
   texts.hash = hash_of(texts);

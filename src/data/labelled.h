@@ -20,13 +20,14 @@ struct LabelledTexts {
   uint64_t hash = 0;     // hash of the content
 };
 
-// Reads files of lines "text<TAB>label" or "text<TAB>second text<TAB>label" (a first line whose
-// last column is "label" is a header), or, if the name ends in .jsonl or .json, of JSON objects:
-// "text", optionally "text_pair", and "label"; or "tokens" (or "words") and the same number of
-// "labels" (or "tags"). A label is a text or a whole number. Throws BadFile naming an invalid line.
+// Reads labelled texts. Each line of a .jsonl or .json file is a JSON object: "text", optionally
+// "text_pair", and "label"; or "tokens" (or "words") and the same number of "labels" (or "tags"). A
+// label is a string or an integer. Other files have lines "text<TAB>label" or "text<TAB>second
+// text<TAB>label"; a first line whose last column is "label" is a header. Throws BadFile, naming
+// the line, if one is invalid.
 LabelledTexts read_labelled(const std::vector<std::string>& files);
 
-// The distinct labels in order: by value if all are whole numbers, else by their bytes.
+// Returns the distinct labels, sorted by value if all are integers, else by their bytes.
 std::vector<std::string> label_names(const LabelledTexts& texts);
 
 }  // namespace fovea

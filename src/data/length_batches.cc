@@ -12,9 +12,9 @@ namespace {
 
 constexpr uint32_t kSubstream = 16;  // substream of Stream::shuffle; windows of text use 0
 
-// The longest length that counts as equal to this one: up to 8 each length is a class, above that a
-// class spans about an eighth. Finer classes leave fewer samples to shuffle, coarser ones need more
-// padding.
+// Returns the longest length in the same class as `length`. Each length up to 8 is a class; above
+// 8, a class spans about an eighth of its longest length. Finer classes leave fewer samples to
+// shuffle; coarser classes need more padding.
 int32_t class_of(int32_t length) {
   int32_t most = 1;
   while (most < length) most += std::max(1, most / 8);

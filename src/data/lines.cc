@@ -19,7 +19,7 @@ void split_columns(const std::string& path, const std::vector<std::string>& line
     }
     if (tabs != 1) {
       fail(ErrorKind::BadFile,
-           "{}:{}: has {} column{}; expected 2, source and target with a tab between", path, i + 1,
+           "{}:{}: has {} column{}; expected 2: source and target, separated by a tab", path, i + 1,
            tabs + 1, tabs == 0 ? "" : "s");
     }
     const size_t tab = lines[i].find('\t');
@@ -70,7 +70,7 @@ std::vector<std::string> read_lines(const std::string& path) {
       if (end < piece.text.size()) lines.emplace_back();
     }
   });
-  if (lines.back().empty()) lines.pop_back();  // after the last line's end
+  if (lines.back().empty()) lines.pop_back();  // after the end of the last line
   for (std::string& line : lines)
     if (line.ends_with('\r')) line.pop_back();
   return lines;

@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// The lines of a text file without their ends ("\n" or "\r\n"). Throws BadFile, with
-// file:line:byte, for the same reasons as Corpus: not UTF-8, binary, compressed, empty.
+// Returns the lines of a text file without line ends ("\n" or "\r\n"). Throws BadFile, with
+// file:line:byte, if the file is empty, binary, compressed or not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
 
 inline bool is_blank(std::string_view text) {
@@ -17,7 +17,7 @@ inline bool is_blank(std::string_view text) {
 
 // Texts and their translations.
 struct TextPairs {
-  std::vector<std::string> sources, targets;  // have the same size
+  std::vector<std::string> sources, targets;  // of equal size
   int64_t empty = 0;                          // skipped pairs, in which one side is empty
   uint64_t hash = 0;                          // hash of the content
 };

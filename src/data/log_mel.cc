@@ -11,12 +11,12 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kWindow = 400;                              // samples: 25 ms
-constexpr int64_t kFrequencies = kWindow / 2 + 1;             // frequencies of a window's real
-                                                              // transform
-constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;  // Hz: Slaney's scale is linear below
-const double kLogStep = math::log(6.4) / 27;                  // above, 27 steps multiply the
-                                                              // frequency by 6.4
+constexpr int64_t kWindow = 400;                   // samples: 25 ms
+constexpr int64_t kFrequencies = kWindow / 2 + 1;  // of the real transform of a window
+
+// Slaney's mel scale is linear up to kLinearEnd (Hz); above, 27 mels multiply the frequency by 6.4.
+constexpr double kLinearEnd = 1000, kLinearStep = 200.0 / 3;
+const double kLogStep = math::log(6.4) / 27;
 
 double mel_of(double hertz) {
   if (hertz < kLinearEnd) return hertz / kLinearStep;
@@ -28,10 +28,11 @@ double hertz_of(double mel) {
   return mel < end ? mel * kLinearStep : kLinearEnd * math::exp(kLogStep * (mel - end));
 }
 
-// Triangles of equal area, each from the centre of its left neighbour to that of its right one.
+// Returns triangular filters of equal area; each extends from the centre of its left neighbour to
+// the centre of its right neighbour.
 // -> [bins, kFrequencies]
 std::vector<double> mel_filters(int64_t bins) {
-  std::vector<double> centres;  // one more on both sides
+  std::vector<double> centres;  // of the bins, and one more at each end
   const double top = mel_of(kSampleRate / 2.0);
   for (int64_t i = 0; i < bins + 2; ++i)
     centres.push_back(hertz_of(top * static_cast<double>(i) / static_cast<double>(bins + 1)));
@@ -51,7 +52,7 @@ std::vector<double> mel_filters(int64_t bins) {
   return filters;
 }
 
-// The waveform padded to its length, with half a window mirrored at both ends.
+// Returns the waveform, padded with silence to `samples`, with half a window mirrored at both ends.
 std::vector<double> padded(const std::vector<float>& waveform, int64_t samples) {
   const int64_t half = kWindow / 2;
   const auto at = [&](int64_t i) {
@@ -64,8 +65,8 @@ std::vector<double> padded(const std::vector<float>& waveform, int64_t samples) 
   return all;
 }
 
-// power [kFrequencies] of one window, by the definition of the transform: 400 is not a power of
-// two, and a second of speech takes a few milliseconds.
+// Computes the power [kFrequencies] of a window by the definition of the Fourier transform: kWindow
+// is not a power of two, and a second of speech takes a few milliseconds.
 struct Transform {
   std::vector<double> cosines, sines, hann;
 
@@ -82,7 +83,7 @@ struct Transform {
   void operator()(const double* samples, double* power) const {
     for (int64_t f = 0; f < kFrequencies; ++f) {
       double real = 0, imaginary = 0;
-      int64_t turn = 0;  // f * i modulo the window
+      int64_t turn = 0;  // f * i modulo kWindow
       for (int64_t i = 0; i < kWindow; ++i) {
         const double x = samples[i] * hann[static_cast<size_t>(i)];
         real += x * cosines[static_cast<size_t>(turn)];
@@ -115,7 +116,7 @@ std::vector<float> log_mel(const std::vector<float>& waveform, int64_t bins, int
       }
     }
   });
-  constexpr double kRange = 8;  // decades below the largest
+  constexpr double kRange = 8;  // decades below the maximum
   const double least = *std::max_element(logs.begin(), logs.end()) - kRange;
   std::vector<float> result;
   for (const double log : logs)

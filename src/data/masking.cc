@@ -12,12 +12,12 @@ namespace {
 // Substreams of Stream::shuffle; windows and batches use others.
 constexpr uint32_t kMaskSubstream = 17, kSpanSubstream = 18;
 
-// `parts` positive numbers whose sum is `total`, all such lists equally likely: the positions of
-// parts - 1 borders among total - 1, drawn without replacement.
+// Returns `parts` positive numbers whose sum is `total`; all such lists are equally likely. Draws
+// the positions of parts - 1 borders among total - 1, without replacement.
 std::vector<int64_t> split(int64_t total, int64_t parts, Random& random) {
   std::vector<char> border(static_cast<size_t>(total), 0);
   for (int64_t left = parts - 1, at = 1; at < total; ++at) {
-    // left of the total - at remaining positions
+    // `left` of the total - at remaining positions become borders
     if (static_cast<int64_t>(random.word() % static_cast<uint64_t>(total - at)) < left) {
       border[static_cast<size_t>(at)] = 1;
       --left;

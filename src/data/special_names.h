@@ -11,8 +11,8 @@
 namespace fovea {
 
 // Counts text that looks like the name of a special token in training data, where it is read as
-// plain characters: <|im_start|> and similar forms, common ones such as </s> and [CLS], and those
-// of a tokenizer.
+// plain characters: <|im_start|> and similar forms, common names such as </s> and [CLS], and the
+// special tokens of a tokenizer.
 class SpecialNames {
  public:
   SpecialNames() = default;
@@ -21,7 +21,8 @@ class SpecialNames {
   // Adds a text, or the next part of one.
   void add(std::string_view part, bool starts_text = true);
 
-  // "<|im_start|> (12 times), </s> (once)", the most frequent first; empty if none was found.
+  // Returns the names, the most frequent first: "<|im_start|> (12 times), </s> (once)"; empty if
+  // none was found.
   std::string found() const;
 
  private:

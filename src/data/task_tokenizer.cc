@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 constexpr int kGaps = 100;  // Raffel et al. 2020, 3.1.4
 
-// The special tokens and their positions.
+// The special tokens and their roles.
 struct Roles {
   std::vector<std::string> special;                          // ids 0, 1, ...
   std::vector<std::pair<std::string, std::string>> by_role;  // in the form of tokenizer_config.json
@@ -44,7 +44,7 @@ Roles roles_of(TokenizerUse use) {
   return roles;
 }
 
-// A BPE without merges has one token per character.
+// Returns the number of distinct characters: a BPE without merges has one token per character.
 int64_t characters_in(const EachText& texts) {
   std::set<char32_t> found = {U'\u2581', U'\n'};  // the mark of a space, and the line end
   texts([&](std::string_view text) {
@@ -74,7 +74,8 @@ TokenizerTraining training_of(const std::string& choice, const Roles& roles, con
   return training;
 }
 
-// [before] $A [after], and for two texts [before] $A [after] $B [after].
+// Returns the post-processor: [before] $A [after], and for two texts [before] $A [after] $B
+// [after].
 ordered_json around(const Roles& roles, const Tokenizer& tokenizer) {
   Template single, pair;
   std::vector<std::pair<std::string, size_t>> special;

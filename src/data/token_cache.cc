@@ -24,7 +24,7 @@ struct Footer {
   char name[8] = {};
   uint64_t hash = 0;  // hash of all preceding bytes
 };
-static_assert(sizeof(Footer) == 88, "written as it lies in memory, so it must have no padding");
+static_assert(sizeof(Footer) == 88, "its memory is written, so it must have no padding");
 
 uint64_t hash_of(const Footer& footer) {
   return hash_bytes({reinterpret_cast<const char*>(&footer), offsetof(Footer, hash)});
@@ -51,8 +51,8 @@ TokenCacheWriter::~TokenCacheWriter() {
 void TokenCacheWriter::require(bool fine, const char* call) const {
   if (fine) return;
   fail(ErrorKind::Failed,
-       "{}: cannot be written ({}: {}); expected a folder with room for the tokens", path_, call,
-       std::generic_category().message(errno));
+       "{}: cannot be written ({}: {}); expected a writable folder with space for the tokens",
+       path_, call, std::generic_category().message(errno));
 }
 
 void TokenCacheWriter::write(std::string_view bytes) {

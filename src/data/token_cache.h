@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-// The contents of a cache file of token ids, and what they belong to.
+// What a cache file of token ids contains, and which corpus and tokenizer it belongs to.
 struct TokenCacheContents {
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4
@@ -21,8 +21,9 @@ struct TokenCacheContents {
   bool operator==(const TokenCacheContents&) const = default;
 };
 
-// The file: the ids, then a footer (so that it is written in one pass): magic, version, the counts,
-// XXH3 of the ids and of the footer itself. All integers are little-endian.
+// Writes a cache file in one pass: the ids, then a footer with the counts, the XXH3 hash of the
+// ids, the version, the magic bytes and the XXH3 hash of the footer. All integers are
+// little-endian.
 class TokenCacheWriter {
  public:
   explicit TokenCacheWriter(const std::string& path);
@@ -48,7 +49,8 @@ struct TokenCache {
   TokenCacheContents counts;
 };
 
-// Empty if the file is missing, damaged or of another version, so that it must be built again.
+// Opens a cache file. Returns nothing if it is missing, damaged or of another version: it must be
+// built again.
 std::optional<TokenCache> open_token_cache(const std::string& path);
 
 }  // namespace fovea

@@ -15,12 +15,12 @@ struct Mark {
   int64_t pieces = 0, tokens = 0, bytes = 0;
 };
 
-// Distant enough that a corpus of a terabyte has a few MB of marks, close enough that reading again
-// from one is fast.
+// Distant enough that a corpus of a terabyte has a few MB of marks, close enough that encoding the
+// text after a mark again is fast.
 constexpr int64_t bytes_between_marks = 4 << 20;
 
-// Encodes a corpus once, and records enough to compute later the number of bytes of its first
-// tokens.
+// Encodes a corpus once, and records marks from which bytes_of_first() computes the number of bytes
+// of its first tokens.
 class Encoder {
  public:
   Encoder(Corpus& corpus, const Tokenizer& tokenizer, uint64_t width)
@@ -28,7 +28,7 @@ class Encoder {
     if (corpus.separates_documents()) separator_ = tokenizer.eos_id();
   }
 
-  // Calls sink(bytes of ids) repeatedly.
+  // Calls sink(packed ids) for each piece.
   template <class Sink>
   void run(SpecialNames* names, Sink&& sink) {
     std::vector<int32_t> ids;
@@ -50,8 +50,8 @@ class Encoder {
   int64_t tokens() const { return end_.tokens; }
   int64_t bytes() const { return end_.bytes; }
 
-  // An unknown token has lost the length of its text, so the text around the end of the first
-  // `tokens` is read again.
+  // Returns the number of bytes of the first `tokens`. Encodes the text after a mark again, since
+  // the ids alone do not determine the length of the text of unknown tokens.
   int64_t bytes_of_first(int64_t tokens) {
     if (tokens == end_.tokens) return end_.bytes;
     Mark from;
@@ -104,7 +104,7 @@ int64_t training_part(int64_t tokens, double validation) {
   return static_cast<int64_t>(static_cast<double>(tokens) * (1 - validation));
 }
 
-// Passes the ids of the corpus to the sink, and counts them.
+// Passes the ids of the corpus to `sink`, and counts them.
 template <class Sink>
 TokenCacheContents encode_all(Corpus& corpus, const Tokenizer& tokenizer,
                               const TokenStoreOptions& options, TokenCacheContents counts,

@@ -27,8 +27,7 @@ struct TokenStoreOptions {
   double validation = 0.1;           // the fraction held out at the end, in [0, 1)
   std::filesystem::path cache = {};  // folder for the cache file; empty = keep everything in memory
   int64_t in_memory_bytes = int64_t{256} << 20;  // a larger corpus uses the cache file
-  SpecialNames* names = nullptr;                 // counts the names in the text, unless it was
-                                                 // cached
+  SpecialNames* names = nullptr;  // counts the names in the text, unless its tokens were cached
 };
 
 // The token ids of a corpus, in memory or in a memory-mapped cache file, split into a training and
@@ -42,7 +41,7 @@ class TokenStore {
   const TokenSpan& training() const { return training_; }
   const TokenSpan& validation() const { return validation_; }
   uint64_t corpus_hash() const { return corpus_hash_; }
-  bool reused() const { return reused_; }  // the cache file existed
+  bool reused() const { return reused_; }  // the cache file was used
 
  private:
   void use(std::shared_ptr<const void> storage, const char* ids, const TokenCacheContents& counts);

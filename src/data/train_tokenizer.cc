@@ -65,7 +65,7 @@ std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerT
     return TrainedTokenizer{*tokenizer, read.bytes, trainer.words(), trainer.forgotten(),
                             read.names.found()};
   } catch (const ReadingStopped&) {
-    if (!progress) throw;  // the corpus' own callback stopped it
+    if (!progress) throw;  // stopped by the callback of the corpus
     return {};
   }
 }

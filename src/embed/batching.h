@@ -10,21 +10,22 @@
 
 namespace fovea {
 
-// Enough rows for full speed of products, few enough that the activations of a layer fit into the
-// cache.
+// Enough rows for matrix products at full speed, and few enough that the activations of a layer fit
+// into the processor's cache.
 constexpr int64_t kFastBatchTokens = 1024;
 
-// Runs on all threads; result i is tokenize(i).
+// Returns tokenize(i) for i in [0, count), computed on all threads.
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize);
 
 // Sorts the texts by descending length and divides them into batches of at most `most` tokens,
-// including padding; a longer text gets a batch of its own, and a text without tokens none.
+// including padding; a longer text gets a separate batch, and a text without tokens gets none.
 std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedText>& texts,
                                                    int64_t most);
 
-// Row i of the result [N, width] is the output of `model` ([B, T] -> f32 [B, width]) for text i;
-// zeros if it has no tokens. `most` 0 = the fastest size. No gradients.
+// Runs `model` ([B, T] -> f32 [B, width]) on the texts. Row i of the result [N, width] is the
+// output for text i; zeros if it has no tokens. `most`: see batches_by_length(); 0 = the fastest
+// size. Records no gradients.
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model);
 

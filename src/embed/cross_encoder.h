@@ -9,13 +9,13 @@ namespace fovea {
 struct CrossEncoder {
   Transformer transformer;
   TextFormat format;
-  std::optional<Activation> activation;  // of the score; unset = none
+  std::optional<Activation> activation;  // activation of the score; unset = none
   std::vector<std::string> warnings;
 
   // Throws Unsupported if the model is not a classifier with one label.
   static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {});
 
-  // The score of each pair, before the activation -> f32 [B, 1]; differentiable
+  // Returns the score of each pair, before the activation -> f32 [B, 1]; differentiable
   Tensor logits(const TokenBatch& batch, DType compute) const;
 };
 

@@ -33,7 +33,7 @@ const std::array<std::initializer_list<const char*>, 3> kKeys = {
 
 std::vector<std::string> fields_of(const nlohmann::json& json, const std::string& name) {
   if (!json.is_object())
-    fail(ErrorKind::BadFile, "{}: not an object; expected texts and perhaps a score", name);
+    fail(ErrorKind::BadFile, "{}: not an object; expected texts and optionally a score", name);
   std::vector<std::string> fields;
   for (const auto& keys : kKeys)
     for (const char* key : keys) {
@@ -91,10 +91,10 @@ void add(const Record& record, TextExamples& examples) {
     const ScoredPair pair = scored_pair(record);
     examples.scores.push_back(static_cast<float>(pair.score));
   } else if (examples.kind == ExampleKind::triplets) {
-    if (record.fields.size() != 3) refuse(record, "three texts, as in the first");
+    if (record.fields.size() != 3) refuse(record, "three texts, as in the first record");
     examples.negatives.push_back(record.fields[2]);
   } else if (record.fields.size() != 2) {
-    refuse(record, "two texts, as in the first");
+    refuse(record, "two texts, as in the first record");
   }
   examples.anchors.push_back(record.fields[0]);
   examples.positives.push_back(record.fields[1]);

@@ -7,24 +7,24 @@
 
 namespace fovea {
 
-// Two texts and their similarity, as judged by people.
+// Two texts and the similarity that people assigned to them.
 struct ScoredPair {
   std::string first, second;
   double score = 0;
 };
-// Reads two texts and a number per record; in JSON lines sentence1, sentence2 and score. Throws
-// BadFile, naming the record.
+// Reads two texts and a number per record; in JSON lines, with keys sentence1, sentence2 and score.
+// Throws BadFile, naming the record, if one is invalid.
 std::vector<ScoredPair> read_scored_pairs(const std::string& file);
 
-// pairs: two related texts (JSON: anchor or query, positive). triplets: with a third text unrelated
-// to the first (negative). scored: as above.
+// pairs: two related texts (JSON: anchor or query, positive). triplets: with a third text that is
+// unrelated to the first (JSON: negative). scored: as for read_scored_pairs().
 enum class ExampleKind { pairs, triplets, scored };
 struct TextExamples {
   ExampleKind kind = ExampleKind::pairs;
   std::vector<std::string> anchors, positives, negatives;
-  std::vector<float> scores;  // divided by the largest if that exceeds 1
+  std::vector<float> scores;  // divided by the largest score if it exceeds 1
 };
-// The first record determines the kind; a header with names is skipped.
+// Reads examples; the first record determines their kind, and a header with names is skipped.
 TextExamples read_text_examples(const std::string& file);
 
 // Returns the fields of the record at `at`, and moves `at` after it.

@@ -32,17 +32,17 @@ Json read_object(const std::string& path) {
   return json;
 }
 
-// The module's folder; its path must not lead out of the model's.
+// Returns the module's folder; throws BadFile if its path leads out of the model's folder.
 std::string folder_inside(const std::string& folder, const std::string& path,
                           const std::string& file) {
   if (path.empty()) return folder;
   if (path.find('\0') != std::string::npos)
-    fail(ErrorKind::BadFile, "{}: path \"{}\" has a byte of 0 in it; expected a folder's name",
-         file, path);
+    fail(ErrorKind::BadFile, "{}: path \"{}\" contains a NUL byte; expected a folder's name", file,
+         path);
   if (path.front() == '/' || path == ".." || path.starts_with("../") ||
       path.find("/..") != std::string::npos)
-    fail(ErrorKind::BadFile, "{}: path \"{}\" leads out of the folder; expected one inside", file,
-         excerpt(path));
+    fail(ErrorKind::BadFile, "{}: path \"{}\" leads out of the folder; expected a path inside it",
+         file, excerpt(path));
   return folder + "/" + path;
 }
 
@@ -66,7 +66,8 @@ std::vector<ListedModule> list_modules(const std::string& folder) {
   return modules;
 }
 
-// Older directories have a key for each mode; this is the order of their vectors.
+// Older directories have a key for each mode; the vectors of the modes are concatenated in this
+// order.
 constexpr std::array<std::pair<const char*, TokenPooling>, 6> kModeKeys = {
     {{"pooling_mode_cls_token", TokenPooling::cls},
      {"pooling_mode_max_tokens", TokenPooling::max},
@@ -197,13 +198,13 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
   const auto most = find_float(config, "model_max_length", file, 1);
   if (!settings.max_tokens && most && *most < kNoLimit)
     settings.max_tokens = static_cast<int64_t>(*most);
-  // The generic tokenizer class of transformers returns no types by default.
+  // The generic tokenizer class of transformers returns no token types by default.
   settings.types = find_string(config, "tokenizer_class", file) != "TokenizersBackend";
   if (const auto names = config.find("model_input_names"); names != config.end())
     settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
 }
 
-// The name of the class contains that of the model's family.
+// Whether the name is sentence_FAMILY_config.json, where FAMILY is the family of the model.
 bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }
@@ -353,7 +354,9 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
   }
   modules.hash = hasher.hash();
   if (!pooled)
-    fail(ErrorKind::Unsupported, "{}/modules.json: no Pooling; expected one vector for each text",
+    fail(ErrorKind::Unsupported,
+         "{}/modules.json: no Pooling module; expected a module that computes one vector for each "
+         "text",
          folder);
   return modules;
 }

@@ -16,14 +16,14 @@
 
 namespace fovea {
 
-// Replaces the hidden states by the weighted mean of those of the layers from `first` on (0 = the
-// embeddings). Precedes the pooling.
+// Replaces the hidden states of the last layer by the weighted mean of the hidden states of the
+// layers from `first` (0 = the embeddings) to the last. Precedes the pooling.
 struct LayerMean {
   int64_t first = 0;
   std::vector<float> weights;
 };
 
-// One vector for each mode, concatenated.
+// Pools the tokens into one vector for each mode; these vectors are concatenated.
 struct PoolingModule {
   std::vector<TokenPooling> modes;
   bool include_prompt = true;
@@ -44,7 +44,7 @@ enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);
 std::optional<Similarity> similarity_named(const std::string& name);
 
-// The settings, besides the weights, that affect how a text is read.
+// The settings that affect how a text is tokenized.
 struct TextSettings {
   std::optional<int64_t> max_tokens;  // unset: the model's context
   bool lower_case = false;
@@ -54,35 +54,36 @@ struct TextSettings {
 struct SentenceModules {
   std::optional<LayerMean> layers;
   PoolingModule pooling;
-  std::vector<VectorModule> after;  // of the pooled vector, in order
-  int64_t width = 0;                // of the final vector
+  std::vector<VectorModule> after;  // modules for the pooled vector, in order
+  int64_t width = 0;                // width of the final vector
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // the name of a prompt; empty = none
   Similarity similarity = Similarity::cosine;
   uint64_t hash = 0;  // hash of all files that were read
 };
 
-// `width` is that of the Transformer. Throws BadFile or Unsupported, naming the file and the key,
-// if something is missing, unknown or inconsistent.
+// Reads the modules after the Transformer, whose width is `width`. Throws BadFile or Unsupported,
+// naming the file and the key, if something is missing, unknown or inconsistent.
 SentenceModules read_modules(const std::string& folder, int64_t width);
 
-// The settings in the folder with config.json and the tokenizer.
+// Reads the settings in the folder with config.json and the tokenizer.
 TextSettings read_text_settings(const std::string& folder);
 
-// Writes the files of a sentence-transformers directory other than its Transformer: copies of those
-// of `from`, or, if it has none, files that describe the default modules.
+// Writes the files of a sentence-transformers directory other than those of its Transformer: copies
+// of the files in `from`, or, if it has none, files that describe the default modules.
 void copy_modules(const std::string& from, const std::string& to, int64_t width);
 
-// The folder with config.json and the tokenizer, which is that of the first module.
+// Returns the folder with config.json and the tokenizer: the folder of the first module, if modules
+// are listed.
 std::string transformer_folder(const std::string& folder);
 
 bool has_modules(const std::string& folder);
 
-// The activation with the full name of a class of torch.nn; unset = the identity. Throws
-// Unsupported for other names.
+// Returns the activation with the full name of a class of torch.nn; unset = the identity. Throws
+// Unsupported, naming the file, for other names.
 std::optional<Activation> activation_named(const std::string& type, const std::string& file);
 
-// x [B, C] -> [B, C']; differentiable
+// Applies a module: x [B, C] -> [B, C']; differentiable
 Tensor through(const VectorModule& module, const Tensor& x);
 
 }  // namespace fovea

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// The weights of the tokens [row.begin, row.end) of a row in the sum that defines a mode.
+// Returns the weights of the tokens [row.begin, row.end) in the weighted sum of a mode.
 std::vector<double> weights_of(TokenPooling mode, Interval row) {
   const auto count = static_cast<double>(row.end - row.begin);
   const int64_t last = row.end - 1;
@@ -31,42 +31,42 @@ std::vector<double> weights_of(TokenPooling mode, Interval row) {
 Tensor weighted_sum(const Tensor& x, TokenPooling mode, const std::vector<Interval>& pooled) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
   std::vector<float> weights(static_cast<size_t>(B * T));
-  const Tensor places = empty({B, T}, DType::i32);
-  for (int64_t i = 0; i < B * T; ++i) places.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  const Tensor indices = empty({B, T}, DType::i32);
+  for (int64_t i = 0; i < B * T; ++i) indices.data_as<int32_t>()[i] = static_cast<int32_t>(i);
   for (int64_t b = 0; b < B; ++b) {
     const Interval row = pooled[static_cast<size_t>(b)];
     int64_t t = b * T + row.begin;
     for (const double weight : weights_of(mode, row))
       weights[static_cast<size_t>(t++)] = static_cast<float>(weight);
   }
-  return combine(x.view({B * T, C}), places, from(weights, {B, T}, x.dtype()));
+  return combine(x.view({B * T, C}), indices, from(weights, {B, T}, x.dtype()));
 }
 
 template <class Number>
-void places_of_largest(const Number* x, Interval tokens, int64_t row, int64_t T, int64_t C,
-                       int32_t* places) {
+void indices_of_largest(const Number* x, Interval tokens, int64_t row, int64_t T, int64_t C,
+                        int32_t* indices) {
   for (int64_t c = 0; c < C; ++c) {
     int64_t best = (row * T + tokens.begin) * C + c;
     for (int64_t t = tokens.begin + 1; t < tokens.end; ++t)
-      if (const int64_t place = (row * T + t) * C + c; x[place] > x[best]) best = place;
-    places[row * C + c] = static_cast<int32_t>(best);
+      if (const int64_t index = (row * T + t) * C + c; x[index] > x[best]) best = index;
+    indices[row * C + c] = static_cast<int32_t>(best);
   }
 }
 
-// The largest elements are looked up in a table of all elements, so that they receive the gradient.
+// Looks up the largest elements in a table of all elements, so that they receive the gradient.
 Tensor largest(const Tensor& x, const std::vector<Interval>& pooled) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
   check(x.size() <= INT32_MAX, "max pooling: {} elements; expected at most {} in one batch",
         x.size(), INT32_MAX);
-  const Tensor places = empty({B, C}, DType::i32);
+  const Tensor indices = empty({B, C}, DType::i32);
   for (int64_t b = 0; b < B; ++b) {
     const Interval row = pooled[static_cast<size_t>(b)];
     if (x.dtype() == DType::f64)
-      places_of_largest(x.data_as<double>(), row, b, T, C, places.data_as<int32_t>());
+      indices_of_largest(x.data_as<double>(), row, b, T, C, indices.data_as<int32_t>());
     else
-      places_of_largest(x.data_as<float>(), row, b, T, C, places.data_as<int32_t>());
+      indices_of_largest(x.data_as<float>(), row, b, T, C, indices.data_as<int32_t>());
   }
-  return gather(places, x.view({x.size(), 1})).view({B, C});
+  return gather(indices, x.view({x.size(), 1})).view({B, C});
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ Tensor concat_width(const std::vector<Tensor>& x) {
   return all;
 }
 
-// An RMSNorm is x / sqrt(|x|^2 / C + epsilon) * weight.
+// Uses an RMSNorm, which is x / sqrt(|x|^2 / C + epsilon) * weight.
 Tensor unit_length(const Tensor& x) {
   constexpr double kShortest = 1e-12;
   const auto C = static_cast<double>(x.dim(-1));

@@ -10,21 +10,23 @@
 
 namespace fovea {
 
-// For tokens t = first .. last: the first one; the maximum of each element; the mean; the sum
-// divided by the square root of their number; the mean with weights t + 1; the last one.
+// For tokens t = first .. last, in the order of the enumerators: the first token; the maximum of
+// each element; the mean; the sum divided by the square root of the number of tokens; the mean with
+// weights t + 1; the last token.
 enum class TokenPooling { cls, max, mean, mean_sqrt_len, weighted_mean, last };
 
-// Parses sentence-transformers' names; throws BadFile, naming the file and the valid modes.
+// Parses a name of sentence-transformers; throws BadFile, naming the file and the valid modes, if
+// it is unknown.
 TokenPooling token_pooling_named(const std::string& name, const std::string& file);
 
-// `pooled` gives the tokens of each batch row that count, at least one. hidden [B, T, C] -> f32
-// (f64 of f64) [B, C]; differentiable
+// Pools the tokens `pooled` of each batch row, at least one.
+// hidden [B, T, C] -> f32 (f64 if hidden is f64) [B, C]; differentiable
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled);
 
-// Concatenation: x[i] [B, C] each -> [B, count * C]
+// Concatenates rows: x[i] [B, C] each -> [B, count * C]
 Tensor concat_width(const std::vector<Tensor>& x);
 
-// y = x / max(|x|, 1e-12) for each row, so that zero stays zero.   x [B, C] -> [B, C]
+// Returns x / sqrt(|x|^2 + 1e-24) for each row, so that zero stays zero. x [B, C] -> [B, C]
 Tensor unit_length(const Tensor& x);
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 #pragma once
 
-// A Transformer, its tokenizer and the modules after it compute one vector for each text.
+// A model that computes one vector for each text: a Transformer, its tokenizer and the modules
+// after it.
 
 #include <optional>
 #include <string>
@@ -14,19 +15,20 @@ namespace fovea {
 
 // Tokens of several texts, padded at the end.
 struct TokenBatch {
-  Sequence sequence;            // ids and, if the model has any, types [B, T]
+  Sequence sequence;            // ids and, if the texts have any, types [B, T]
   std::vector<Interval> valid;  // the tokens of each row, without padding
 };
 
 // Batches the texts chosen[0], chosen[1], ...; none may be empty.
 TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
 
-// The vectors of tokens -> [B, T, C] in `compute`: of the last layer, or the mean of several.
+// Returns the vectors of tokens [B, T, C] in `compute`: of the last layer, or the weighted mean of
+// several layers.
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, DType compute);
-// The vectors of texts -> f32 [B, modules.width]. The first `prompt` tokens of each text belong to
-// a prompt, which some models exclude from the pooling. Differentiable; the bits of a row do not
-// depend on the others.
+// Returns the vectors of texts, f32 [B, modules.width]. The first `prompt` tokens of each text
+// belong to a prompt, which some models exclude from the pooling. Differentiable; the bits of a row
+// do not depend on the other rows.
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute);
 
@@ -37,12 +39,12 @@ struct SentenceModel {
   TextFormat format;
   std::vector<std::string> warnings;
 
-  // Opens a sentence-transformers directory, or the directory of a Transformer alone, whose vector
-  // is the mean of its tokens.
+  // Opens a sentence-transformers directory, or the directory of a Transformer alone; then the
+  // vector of a text is the mean of its tokens.
   static SentenceModel open(const std::string& folder, Weights weights,
                             const Packing& packing = {});
 
-  // The vectors of tokens -> [B, T, C] in `compute`.
+  // Returns the vectors of tokens [B, T, C] in `compute`.
   Tensor token_states(const TokenBatch& batch, DType compute) const {
     return fovea::token_states(transformer, modules, batch, compute);
   }

@@ -22,7 +22,7 @@ std::string lower_case_of(std::string_view text) {
   return lower;
 }
 
-// A text that has tokens in any vocabulary.
+// Returns a text that this tokenizer encodes to at least one token.
 std::string probe_text(const Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.size(); ++id)
     if (!tokenizer.encode(tokenizer.text_of(id)).empty()) return std::string(tokenizer.text_of(id));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Converts a text, or a pair of texts, to the tokens that an encoder reads: its own tokens,
-// truncated to the maximum, and the special tokens that the tokenizer adds.
+// Converts a text, or a pair of texts, to the tokens that a model reads: the text's own tokens,
+// truncated to a maximum, and the special tokens that the tokenizer adds.
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,28 +16,29 @@ namespace fovea {
 
 struct TokenizedText {
   std::vector<int32_t> ids, types;  // types: empty if all are 0
-  int64_t cut = 0;                  // own tokens that were truncated
+  int64_t cut = 0;                  // number of the text's tokens that were truncated
 };
 
 class TextFormat {
  public:
   // Throws InvalidArgument if `most` tokens leave no room for text besides the special tokens.
   TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types);
-  // As configured by the files next to a model's config.json.
+  // Opens the format that the files next to a model's config.json configure.
   static TextFormat open(const std::string& folder, const Spec& spec);
 
   TokenizedText text(std::string_view text) const;
-  // The range of bytes of each token; empty for special tokens.
+  // Returns the range of bytes of each token; empty for special tokens.
   std::vector<Offsets> places(std::string_view text) const;
-  std::vector<int32_t> own_ids(
-      std::string_view text) const;  // neither special tokens nor truncation
-  // If two texts exceed the limit, the longer one is truncated first. The first is given as its own
-  // ids, since it may be paired with thousands of others.
+  // Returns all tokens of a text, without special tokens.
+  std::vector<int32_t> own_ids(std::string_view text) const;
+  // Returns the tokens of a pair of texts. If these exceed the limit, the longer text is truncated
+  // first. The first text is given as its own_ids(), since it may be paired with thousands of
+  // others.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
 
   int64_t most() const { return most_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  // The number of special tokens before a text.
+  // The numbers of special tokens before and after a text.
   int64_t leading() const { return static_cast<int64_t>(single_.added[0].size()); }
   int64_t trailing() const { return static_cast<int64_t>(single_.added[1].size()); }
 

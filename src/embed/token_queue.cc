@@ -12,9 +12,10 @@
 namespace fovea {
 namespace {
 
-// Padding is wasted work: the texts of a batch differ in length by at most a quarter ...
+// Limits padding: the lengths of a batch's texts differ by at most about a quarter.
 bool alike(int64_t shortest, int64_t longest) { return longest <= shortest + shortest / 4 + 1; }
-// ... unless the batch is so small that the weights dominate the cost of a pass.
+// In batches of at most this many tokens, the lengths may differ more: the weights dominate the
+// cost of such a pass.
 constexpr int64_t kSmallBatch = 128;
 
 }  // namespace
@@ -66,7 +67,7 @@ uint64_t TokenQueue::add(std::vector<TokenizedText> texts, int64_t group, Done d
   return number;
 }
 
-// Removes a job and its waiting texts. The mutex is held.
+// Removes a job and its waiting texts. The caller must hold the mutex.
 TokenQueue::Job TokenQueue::taken_out(Jobs::iterator found) {
   const uint64_t number = found->first;
   Job job = std::move(found->second);
@@ -93,7 +94,7 @@ QueueStatus TokenQueue::status() const {
   return status;
 }
 
-// The first text of the job whose turn it is; none if no text of that job waits.
+// Returns the first waiting text of the job whose turn it is; waiting_.end() if it has none.
 TokenQueue::Places::iterator TokenQueue::next_text() {
   const uint64_t number = turns_.front();
   turns_.pop_front();
@@ -104,8 +105,8 @@ TokenQueue::Places::iterator TokenQueue::next_text() {
   return waiting_.find({job.group, std::ssize(job.texts[job.next].ids), number, job.next});
 }
 
-// The range of texts [first, end) that join a text in a batch: the closest in length, as many as
-// fit.
+// Returns the range [first, end) of texts that share a batch with `text`: those closest in length,
+// as many as fit.
 std::pair<TokenQueue::Places::iterator, TokenQueue::Places::iterator> TokenQueue::like(
     Places::iterator text) const {
   const int64_t most = options_.batch_tokens > 0 ? options_.batch_tokens : kFastBatchTokens;

@@ -19,18 +19,19 @@ namespace fovea {
 
 class TokenQueue {
  public:
-  // [B, T] -> f32 [B, width]; the bits of a row do not depend on the others. Only texts of one
-  // `group` share a batch.
+  // [B, T] -> f32 [B, width]; the bits of a row do not depend on the other rows. Only texts of the
+  // same `group` share a batch.
   using Model = std::function<Tensor(const TokenBatch& batch, int64_t group)>;
-  // Receives row i, [width], the output of the model for text i (zeros if it has no tokens), or an
-  // error. Called once, on the queue's thread, unless the job was cancelled.
+  // Receives either rows [texts, width], of which row i is the output of the model for text i
+  // (zeros if it has no tokens), or an error. Called once, on the queue's thread, unless the job
+  // was cancelled.
   using Done = std::function<void(std::vector<float> rows, const char* error)>;
 
   TokenQueue(Model model, int64_t width, const QueueOptions& options);
   ~TokenQueue();  // drops waiting texts
 
   bool full() const;
-  // Returns the job's number, or 0 if too many texts or tokens wait.
+  // Returns the job's number, or 0 if too many jobs or tokens wait.
   uint64_t add(std::vector<TokenizedText> texts, int64_t group, Done done);
   void cancel(uint64_t number);
   QueueStatus status() const;
@@ -40,10 +41,10 @@ class TokenQueue {
     std::vector<TokenizedText> texts;  // emptied as they are computed
     std::vector<float> rows;
     int64_t group = 0;
-    size_t left = 0, next = 0;  // texts without a result; no text before `next` waits
+    size_t left = 0, next = 0;  // number of texts without a result; no text before `next` waits
     Done done;
   };
-  // A waiting text; similar ones are adjacent.
+  // A waiting text. Waiting texts are sorted, so that texts of similar length are adjacent.
   struct Place {
     int64_t group, length;
     uint64_t job;
@@ -75,7 +76,7 @@ class TokenQueue {
   mutable std::mutex mutex_;  // guards the following members
   std::condition_variable wake_;
   Jobs jobs_;
-  std::deque<uint64_t> turns_;  // the next batch is built around a text of this job
+  std::deque<uint64_t> turns_;  // the next batch is built around a text of the first job
   Places waiting_;
   uint64_t numbers_ = 0;
   int64_t waiting_tokens_ = 0;

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// The largest element becomes 127.
+// Scales the vector so that its largest magnitude becomes 127.
 void scale_to_bytes(const float* x, int64_t width, bool is_signed, uint8_t* y) {
   float largest = 0;
   for (int64_t i = 0; i < width; ++i) largest = std::max(largest, std::abs(x[i]));

@@ -15,8 +15,8 @@ Tensor row_of(const std::vector<int32_t>& ids) {
   return row;
 }
 
-// The index of the word, separated by white space, of each byte of a text; a space belongs to the
-// next word.
+// Returns the index of the word of each byte of a text. White space separates words and belongs to
+// the next word.
 std::vector<int64_t> words_of_bytes(std::string_view text) {
   std::vector<int64_t> words;
   int64_t word = -1;
@@ -50,7 +50,7 @@ std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32
   model.decode({row_of(input), {}, {}, {}}, pass);
   const int64_t H = weights.dim(1), T = weights.dim(2), S = weights.dim(3);
   std::vector<int64_t> seen;
-  for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts answer t
+  for (int64_t t = 0; t + 1 < T; ++t) {  // row t predicts answer[t]
     std::vector<float> sums(static_cast<size_t>(S));
     for (int64_t h = 0; h < H; ++h)
       for (int64_t s = 0; s < S; ++s)

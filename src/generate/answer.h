@@ -10,16 +10,16 @@
 
 namespace fovea {
 
-// One growing answer: its tokens, its text, and why it ended.
+// A generation in progress: its tokens, its text, and why it ended.
 class Answer {
  public:
-  // Without a tokenizer there is no text. `limit`: at most this many tokens; -1 = no limit.
+  // Without a tokenizer, the result has no text. `limit`: maximum number of tokens; -1 = no limit.
   Answer(const Tokenizer* tokenizer, const GenerateOptions& options, const GenerationRules& rules,
          int64_t limit);
 
   // Adds the next token and returns the text that became final.
   std::string add(int32_t id, const TokenLogprob* logprob);
-  // Ends the answer: returns the text that was held back.
+  // Ends the generation and returns the text that was held back.
   std::string finish(const char* why);
 
   bool done() const { return !result_.finish.empty(); }

@@ -11,14 +11,14 @@ namespace {
 
 Tensor in_f32(const Tensor& x) { return x.dtype() == DType::f32 ? x : cast(x, DType::f32); }
 
-// The query of one head and row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
+// Returns the query of one head and row.   q [1, R, H, D] -> f32 [1, 1, 1, D]
 Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
   const int64_t H = q.dim(-2), D = q.dim(-1);
   const Tensor heads = q.view({q.size() / D, D});
   return in_f32(heads.rows(row * H + head, row * H + head + 1)).view({1, 1, 1, D});
 }
 
-// The keys of one group of a text, copied from its pages -> f32 [1, S, 1, D]
+// Returns the keys of one group of a text, copied from its pages -> f32 [1, S, 1, D]
 Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptions& options) {
   const Tensor keys = empty({1, text.keys, 1, D});
   const PageLayout layout{options.kv_heads, D, options.pages};
@@ -32,16 +32,16 @@ Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptio
   return keys;
 }
 
-// The bias of the scores of a query at `place` -> [1, S]
-Tensor bias_of(const PagedOptions& options, int64_t head, int64_t place, int64_t S) {
+// Returns the bias of the scores of a query at `position` -> [1, S]
+Tensor bias_of(const PagedOptions& options, int64_t head, int64_t position, int64_t S) {
   const Tensor bias = empty({1, S});
   std::copy_n(
-      options.bias.data_as<float>() + head * options.bias.dim(-1) + options.bias_zero - place, S,
+      options.bias.data_as<float>() + head * options.bias.dim(-1) + options.bias_zero - position, S,
       bias.data_as<float>());
   return bias;
 }
 
-// The weights of one head for one row of a text -> [S]
+// Returns the attention weights of one head for one row of a text -> [S]
 std::vector<float> weights_of(const Tensor& q, const PagedText& text, int64_t row, int64_t head,
                               const PagedOptions& paged) {
   const int64_t group = head / (q.dim(-2) / paged.kv_heads);
@@ -94,7 +94,7 @@ void AttentionTracer::want(const AttentionTraceOptions& trace, size_t member, in
 void AttentionTracer::see(const std::string& name, const Tensor& value) {
   for (auto& [number, member] : members_) {
     if (!member.trace.hidden) continue;
-    // Only the decoder runs; its names may have a prefix.
+    // Only the decoder runs; the names of its states may have a prefix.
     const std::string wanted = fmt::format("hidden.{}", *member.trace.hidden);
     if (name != wanted && name != "decoder_" + wanted) continue;
     const int64_t C = value.dim(-1);

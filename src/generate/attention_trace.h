@@ -8,16 +8,16 @@
 
 namespace fovea {
 
-// Records what requests want to see of one pass over a ragged batch: attention weights and hidden
-// states of the rows from which tokens are drawn.
+// Records the intermediate results that requests ask for in one pass over a ragged batch: attention
+// weights and hidden states of the rows from which tokens are drawn.
 class AttentionTracer {
  public:
-  // Requests the last `rows` rows of the pass's text number `member`, which are rows [first, first
-  // + rows) of the pass.
+  // Requests a trace of the last `rows` rows of text `member` of the pass, which are rows [first,
+  // first + rows) of the pass.
   void want(const AttentionTraceOptions& trace, size_t member, int64_t first, int64_t rows);
-  // The probe for the pass; null if nothing is requested.
+  // Returns the probe for the pass; null if nothing is requested.
   const Probe* probe() const { return members_.empty() ? nullptr : &probe_; }
-  // One entry per requested row; empty if the member requested nothing.
+  // Returns one entry per requested row; none if the member requested nothing.
   std::vector<AttentionTrace> take(size_t member);
 
  private:

@@ -18,8 +18,8 @@ BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& opti
       running_{{.counts = TokenCounts(options.sampling, prompt)}},
       sources_{0} {}
 
-// The least logit with which a token after a hypothesis of this score can be among the `kept` best;
-// rounded down. Forbidden tokens are below even the least finite number.
+// Returns, rounded down, the least log-probability with which a token after a hypothesis of score
+// `before` can be among the `kept` best. Forbidden tokens are below even the least finite number.
 float BeamSearch::lowest(const std::vector<Continuation>& best, size_t kept, double before) {
   constexpr float kLeast = std::numeric_limits<float>::lowest();
   if (best.size() < kept) return kLeast;
@@ -31,8 +31,8 @@ bool BeamSearch::better(const Continuation& a, const Continuation& b) {
   return a.source != b.source ? a.source < b.source : a.id < b.id;
 }
 
-// Twice the number of beams, and more with several end tokens: this many may end, and enough others
-// remain to continue.
+// Returns twice the number of beams, or more if there are several end tokens: enough that `beams`
+// hypotheses continue even if all others end.
 size_t BeamSearch::kept() const {
   const auto ends = std::ssize(rules_.ends) * !options_.ignore_end + std::ssize(options_.stop_ids);
   return static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * options_.beams);
@@ -52,7 +52,7 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_after(size_t source, cons
   best.reserve(most);
   float least = lowest(best, most, before);
   for (size_t id = 0; id < row.size(); ++id) {
-    if (!(row[id] >= least)) continue;  // nearly the whole vocabulary
+    if (!(row[id] >= least)) continue;  // true for nearly all tokens
     const Continuation c{before + double{row[id]}, static_cast<int64_t>(source),
                          static_cast<int32_t>(id), row[id]};
     if (best.size() == most && !better(c, best.front())) continue;
@@ -91,7 +91,7 @@ void BeamSearch::finish(const Continuation& c, bool ended) {
 bool BeamSearch::can_improve() const {
   if (!full()) return true;
   if (options_.early_stopping == EarlyStopping::yes) return false;
-  // Further tokens only lower the sum: a hypothesis scores best at its longest.
+  // Further tokens only lower the sum, so the greatest length gives the best possible score.
   const bool longest =
       options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0;
   const auto length = static_cast<float>(longest ? options_.max_tokens : length_);

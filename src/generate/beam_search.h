@@ -15,8 +15,8 @@ class BeamSearch {
 
   struct Hypothesis {
     std::vector<int32_t> ids = {};  // generated tokens, including the end token
-    float score = 0;                // sum of log-probabilities; if finished / length ^ penalty
-    bool ended = false;             // by an end token, not by the length limit
+    float score = 0;                // sum of log-probabilities; / length ^ penalty if finished
+    bool ended = false;             // ended by an end token, not by the length limit
     std::vector<float> logprobs = {};
     TokenCounts counts;
   };
@@ -27,17 +27,17 @@ class BeamSearch {
     int32_t id;
     float logprob;
   };
-  // The best continuations of a hypothesis, by its logits [V]: as many as may be needed.
+  // Returns the best continuations of a hypothesis, given its logits [V]: as many as may be needed.
   std::vector<Continuation> best_after(size_t source, const float* logits,
                                        int64_t vocabulary) const;
-  // Takes best_after() of each of hypotheses(). Afterwards sources()[i] is the hypothesis that the
-  // i-th new one continues, and its last id is the new token.
+  // Advances by one token, given best_after() of each of hypotheses(). Afterwards hypotheses()[i]
+  // continues the earlier hypothesis sources()[i], and its last id is the new token.
   void advance(const std::vector<std::vector<Continuation>>& found);
 
   bool done() const { return done_; }
   const std::vector<Hypothesis>& hypotheses() const { return running_; }
   const std::vector<int64_t>& sources() const { return sources_; }
-  // The finished hypotheses, best first: as many as there are beams.
+  // The finished hypotheses, best first: at most as many as there are beams.
   const std::vector<Hypothesis>& best() const { return finished_; }
 
  private:

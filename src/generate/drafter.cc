@@ -8,12 +8,13 @@
 namespace fovea {
 namespace {
 
-// Tokens read per step before the first guess: the larger model must not wait for a long prompt;
-// until then it runs without guesses.
+// Maximum number of tokens that the draft reads per step before its first guess: the larger model
+// must not wait for a long prompt; until then it runs without guesses.
 constexpr int64_t kStepTokens = 512;
 
-// Beyond its own context the draft reads only the newer part of a text. Its start moves by half a
-// context at a time, so that most steps continue from the cache.
+// Returns the index of the first token that the draft reads. If a text exceeds the draft's context,
+// the draft reads only the newer part, whose start moves by half a context at a time, so that most
+// steps continue from the cache.
 int64_t first_read(int64_t context, int64_t length) {
   if (length <= context) return 0;
   const int64_t half = std::max<int64_t>(1, context / 2);
@@ -22,7 +23,8 @@ int64_t first_read(int64_t context, int64_t length) {
 
 using Ids = std::vector<int32_t>;
 
-// A draft's vocabulary may lack the padding tokens of the other model's.
+// Whether all ids are in the vocabulary: a draft's may lack the padding tokens of the larger
+// model's.
 bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
   return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
 }
@@ -67,7 +69,8 @@ int64_t Drafter::begin(Wish& wish) {
   return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
 }
 
-// Reads the rows. A row whose text is complete gets a guess, and is returned if it wants more.
+// Reads the rows. Guesses the next token of each row whose text is then complete, and returns the
+// rows that need another guess.
 std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens, last;

@@ -11,10 +11,10 @@ namespace fovea {
 
 // A smaller model with the same vocabulary that guesses the next tokens, so that the larger model
 // reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared with the token
-// that the larger model draws, so a draft does not affect any answer.
+// that the larger model draws, so a draft does not affect the generated tokens.
 class Drafter {
  public:
-  // Caches texts in at most `pages` pages; if they are full it makes no guesses.
+  // Caches texts in at most `pages` pages; makes no guesses if they are full.
   Drafter(const Transformer& model, DType compute, DType cache, int64_t pages);
 
   // The draft's state of one text. Must not outlive the Drafter.
@@ -35,11 +35,11 @@ class Drafter {
   struct Wish {
     const std::vector<int32_t>& ids;     // the tokens that are final
     const std::vector<int32_t>& source;  // input of an encoder
-    std::shared_ptr<Text>& text;         // created here, kept for the next call
-    int64_t most = 0;                    // guesses
+    std::shared_ptr<Text>& text;         // created by guess(), kept for the next call
+    int64_t most = 0;                    // maximum number of guesses
     int64_t horizon = 0;                 // see KvCache::Member
     Draw draw = {};
-    std::vector<int32_t> guessed = {};  // result: empty if there is no room for the text
+    std::vector<int32_t> guessed = {};  // result; empty if there is no room for the text
   };
   void guess(std::vector<Wish>& wishes);
 

@@ -6,7 +6,8 @@
 namespace fovea {
 namespace {
 
-// Pages for a single request: as many as it can fill, plus one per stream for the page they copy.
+// Returns the number of pages for a single request: as many as it can fill, and one per additional
+// stream for the page that it copies.
 int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOptions& options,
                  uint64_t cache_bytes) {
   const Spec& spec = generator.model.spec;
@@ -26,8 +27,8 @@ int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOption
   return std::min(pages, room);
 }
 
-// The first token for an empty prompt: the end-of-text token, else a line break, else the
-// vocabulary's first.
+// Returns the first token for an empty prompt: the end-of-text token, else a line break, else token
+// 0.
 std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
   if (const auto end = tokenizer.eos_id()) return {*end};
   if (tokenizer.unknown("\n").empty()) return tokenizer.encode("\n");
@@ -42,7 +43,7 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = tokenizer.encoding(prompt, whole).ids;
   if (spec.encoder) return ids;
-  // A prompt that is continued must not have an end token.
+  // A prompt that is to be continued must not end with an end token.
   if (ids.size() > 1 && tokenizer.eos_id() == ids.back()) ids.pop_back();
   return ids.empty() ? beginning(tokenizer) : ids;
 }

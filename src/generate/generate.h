@@ -6,18 +6,17 @@
 
 namespace fovea {
 
-// A model with the settings for generation.
+// A model and its settings for generation.
 struct Generator {
   const Transformer& model;
   const Tokenizer* tokenizer = nullptr;  // tokenizer of the generated text; null: ids only
   GenerationRules rules = {};
   DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
-  const Tokenizer* source = nullptr;               // tokenizer of the encoder's input, for
-                                                   // translate()
-  const Transformer* draft = nullptr;              // with the same vocabulary
+  const Tokenizer* source = nullptr;   // tokenizer of the encoder's input, for translate()
+  const Transformer* draft = nullptr;  // draft model with the same vocabulary
 };
 
-// The public functions of these names, for one request; its keys and values take at most
+// Like the functions in fovea/generate.h, for one request. Its keys and values take at most
 // `cache_bytes`.
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,

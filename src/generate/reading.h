@@ -9,8 +9,9 @@ namespace fovea {
 
 // Runs a model over ragged batches of texts whose beginnings are in the cache.
 
-// Whether the keys of a text depend only on the tokens up to them: not after an encoder, nor if
-// rotations depend on the final length of the text.
+// Whether the keys of a text depend only on the tokens up to them, so that texts can share the keys
+// of a common beginning. False if there is an encoder, or if rotations depend on the final length
+// of the text.
 bool shares_beginnings(const Spec& spec);
 
 // The input of an encoder, to be encoded before the first token.
@@ -18,15 +19,16 @@ struct Source {
   const std::vector<int32_t>* ids;
   CachedText* text;  // receives the keys and values of cross-attention
 };
-// Batches have about `step_tokens` tokens.
+// Encodes the sources in batches of at most 2 * `step_tokens` tokens; a longer source gets a
+// separate batch.
 void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
                     DType compute, int64_t step_tokens);
 
-// The hidden states [R, C] of a ragged batch's new tokens.
+// Returns the hidden states [R, C] of the new tokens of a ragged batch.
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr);
 
-// The logits [picked, V] of some of these rows.
+// Returns the logits [picked, V] of the given rows of `hidden`.
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows);
 
 }  // namespace fovea

@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// The most tokens of an answer, -1 = no limit: limited by the decoder's context, unless it slides,
-// and by the cache.
+// Returns the maximum number of generated tokens, -1 = no limit: limited by the decoder's context,
+// unless it slides, and by the cache.
 int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t pages) {
   const int64_t most = task.options.max_tokens;
   if (task.slide && task.options.beams == 1) return most;
@@ -148,7 +148,7 @@ int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& 
   return sampler(logits.data(), std::ssize(logits));
 }
 
-// Draws the token after the branch's ids; returns false if the answer ends with it.
+// Draws the token after the branch's ids; returns false if the answer ends.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
                        const AttentionTrace* trace, int32_t& id) {
   const auto place = static_cast<size_t>(branch.answer);

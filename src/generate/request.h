@@ -27,20 +27,21 @@ struct Branch {
   int64_t pending() const { return done ? 0 : std::ssize(ids) - text.length; }
 };
 
-// The parts of a request.
+// The inputs of a request.
 struct Task {
   uint64_t number = 0;
   std::vector<int32_t> prompt;
   GenerateOptions options;
   Engine::Sink sink;
-  bool slide = false;  // beyond the context drop the oldest half, instead of ending
+  bool slide = false;  // if the context is full, drop the older half instead of ending
   AttentionTraceOptions trace = {};
 };
 
-// Tokens that each of `texts` texts with a common beginning may add, in `pages` pages.
+// Returns the number of tokens that each of `texts` texts with a common beginning may add in
+// `pages` pages.
 int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
 
-// One request: its answers, drawn independently, or its beams.
+// A request: its answers, which are drawn independently, or its beams.
 class Request {
  public:
   Request(Task task, const Spec& spec, const GenerationRules& rules, const Tokenizer* tokenizer,
@@ -61,12 +62,14 @@ class Request {
   };
   const Counts& counts() const { return counts_; }
 
-  // The part of accept() that needs no other branch: safe to call for several requests in parallel.
+  // Does the part of accept() that needs no other branch; safe to call for several requests in
+  // parallel.
   void process_logits(size_t branch, const float* logits);
   // Takes the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted token, row i
   // follows guess i. `traces` has one entry per row, or is empty.
   void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
-  // The most tokens that may be guessed after a branch now; 0 while other tokens of it are unread.
+  // Returns the maximum number of guesses after a branch now; 0 while more than its last token is
+  // unread.
   int64_t most_guesses(const Branch& branch) const;
   // Returns a function that draws from another model's logits by the same rules and with the same
   // random numbers as this request would. Valid until the branch advances.
@@ -74,7 +77,7 @@ class Request {
   void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // replaces earlier guesses
   const AttentionTraceOptions& trace() const { return task_.trace; }
   void count_cached(int64_t tokens) { cached_ = tokens; }
-  void release_pages();                    // the texts must be read again
+  void release_pages();                    // the texts will be read again
   void fail(const std::exception& error);  // ends the request
 
  private:
@@ -100,10 +103,10 @@ class Request {
   std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
   std::vector<Branch> branches_;
   std::vector<Answer> answers_;
-  std::vector<Sampler> samplers_;          // of each answer
-  std::vector<TokenCounts> token_counts_;  // of each answer
+  std::vector<Sampler> samplers_;          // one per answer
+  std::vector<TokenCounts> token_counts_;  // one per answer
   std::optional<BeamSearch> beams_;
-  // The continuations of each beam; used when all are known.
+  // The continuations of each beam; used when those of all beams are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
   std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -18,8 +18,8 @@ bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   return a.token < b.token;
 }
 
-// A vocabulary has 100,000 logits and a server draws for many requests: these loops process one
-// block at a time, which the compiler vectorises.
+// A vocabulary may have 100,000 logits, and a server draws tokens for many requests: the loops
+// below process blocks of logits, which the compiler vectorises.
 constexpr int64_t kBlock = 64;
 
 template <class Test>
@@ -29,7 +29,7 @@ bool any_of_block(const float* x, const Test& test) {
   return found != 0;
 }
 
-// The largest of x [count]; NaN if one is NaN.
+// Returns the largest element of x [count]; NaN if one is NaN.
 float largest_of(const float* x, int64_t count) {
   constexpr int64_t kLanes = 16;
   float most[kLanes];
@@ -51,8 +51,8 @@ float largest_of(const float* x, int64_t count) {
   return *std::max_element(most, most + kLanes);
 }
 
-// The first index of `value`, which must occur, in x [count].
-int64_t place_of(float value, const float* x, int64_t count) {
+// Returns the first index of `value` in x [count], where it must occur.
+int64_t index_of(float value, const float* x, int64_t count) {
   int64_t i = 0;
   while (i + kBlock <= count && !any_of_block(x + i, [=](float here) { return here == value; }))
     i += kBlock;
@@ -66,7 +66,7 @@ Candidates every_logit(const float* logits, int64_t V) {
   return all;
 }
 
-// The `count` largest of logits [V], in order.
+// Returns the `count` largest of logits [V], in descending order.
 Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
   Candidates kept;  // a heap with the least likely first
   const auto offer = [&](int64_t token) {
@@ -89,7 +89,8 @@ Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
   return kept;
 }
 
-// Replaces candidates' logits, the largest of which is `highest`, by softmax(logits / temperature).
+// Replaces the logits of the candidates, the largest of which is `highest`, by softmax(logits /
+// temperature).
 void softmax(Candidates& candidates, float highest, float temperature) {
   std::vector<float> p(candidates.size());
   for (size_t i = 0; i < p.size(); ++i) p[i] = (candidates[i].probability - highest) / temperature;
@@ -104,7 +105,7 @@ void normalise(Candidates& candidates) {
   for (auto& c : candidates) c.probability = static_cast<float>(c.probability * inverse);
 }
 
-// Keeps the first candidates by rank(candidate), ascending, until their probability reaches
+// Keeps candidates by ascending rank(candidate) until the sum of their probabilities reaches
 // `share`, including the one that crosses it. Uses partitioning instead of sorting. The order
 // within each half depends on the C++ library, so probabilities are summed as integers, in units of
 // 2^-56, for which the order does not matter.
@@ -122,7 +123,7 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
   all.reserve(candidates.size());
   const auto units = [](double x) { return static_cast<int64_t>(x * 0x1p56); };
   for (const auto& c : candidates) all.push_back({rank(c), c.token, units(c.probability)});
-  int64_t inside = 0;  // probability before `begin`; the last kept one is before `end`
+  int64_t inside = 0;  // probability before `begin`; the last kept candidate is before `end`
   auto begin = all.begin(), end = all.end();
   while (end - begin > 1) {
     const auto middle = begin + (end - begin) / 2;
@@ -138,15 +139,16 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
   std::erase_if(candidates, [&](const auto& c) { return last < Ranked{rank(c), c.token, 0}; });
 }
 
-// Holtzman et al. 2020.
+// Nucleus sampling (Holtzman et al. 2020).
 void keep_nucleus(Candidates& candidates, float share) {
-  // All less likely ones have less than 1 - share in total.
+  // All candidates below `least` have less than 1 - share in total.
   const double least = (1 - double{share}) / static_cast<double>(candidates.size()) / 2;
   std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
   keep_share(candidates, share, [](const auto& c) { return -double{c.probability}; });
 }
 
-// Meister et al. 2023: by the distance of a token's surprisal from the distribution's entropy.
+// Typical sampling (Meister et al. 2023): ranks tokens by the distance of their surprisal from the
+// entropy of the distribution.
 void keep_typical(Candidates& candidates, float share) {
   double entropy = 0;
   for (const auto& c : candidates) entropy -= c.probability * math::log(double{c.probability});
@@ -154,7 +156,8 @@ void keep_typical(Candidates& candidates, float share) {
              [=](const auto& c) { return std::abs(-math::log(double{c.probability}) - entropy); });
 }
 
-// Nguyen et al. 2024: keeps tokens with at least this fraction of the largest probability.
+// Min-p sampling (Nguyen et al. 2024): keeps tokens with at least the fraction `part` of the
+// largest probability.
 void keep_likely(Candidates& candidates, float part) {
   float most = 0;
   for (const auto& c : candidates) most = std::max(most, c.probability);
@@ -176,7 +179,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
     fail(ErrorKind::Failed, "generate: the highest logit is {}; expected finite weights", highest);
   }
   if (options_.temperature == 0) {
-    return {{static_cast<int32_t>(place_of(highest, logits, vocabulary)), 1.0f}};
+    return {{static_cast<int32_t>(index_of(highest, logits, vocabulary)), 1.0f}};
   }
   const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
   Candidates candidates =
@@ -204,7 +207,7 @@ int32_t Sampler::operator()(const float* logits, int64_t vocabulary) {
 }
 
 double log_sum(const float* logits, int64_t vocabulary) {
-  constexpr int32_t kNone = -1;  // the losses of labels are not needed here
+  constexpr int32_t kNone = -1;  // no label: only the sum is needed
   float loss = 0, sum = 0;
   kernels_for(DType::f32).cross_entropy({&loss}, {&sum}, {logits}, &kNone, 0, {1, vocabulary});
   return sum;

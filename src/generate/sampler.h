@@ -8,18 +8,19 @@
 
 namespace fovea {
 
-// Draws tokens from logits. The n-th draw of a seed is always the same, independent of other
-// requests; the answers of one request have separate random streams.
+// Draws tokens from logits. The n-th random number of a seed is always the same, independent of
+// other requests; the answers of one request have separate random streams.
 class Sampler {
  public:
   // Throws InvalidArgument if an option is out of range.
   explicit Sampler(const Sampling& options, int64_t answer = 0);
 
-  // logits [V], after the rules. Throws Failed if a logit is NaN.
+  // Draws a token from logits [V], to which the rules have been applied. Throws Failed if a logit
+  // is NaN or none is finite.
   int32_t operator()(const float* logits, int64_t vocabulary);
 
   // The distribution of the next token: pairs (token, probability), in an order that depends only
-  // on these logits and the options.
+  // on the logits and the options.
   struct Candidate {
     int32_t token;
     float probability;
@@ -31,9 +32,10 @@ class Sampler {
   Random random_;
 };
 
-// For logits [V]: log softmax at `id`, and the `count` most likely tokens with theirs.
+// Returns, for logits [V], the log-probability of `id`, and the `count` most likely tokens with
+// their log-probabilities.
 TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count);
-// log of the sum of exp(logits), in double.
+// Returns the logarithm of the sum of exp(logits).
 double log_sum(const float* logits, int64_t vocabulary);
 
 }  // namespace fovea

@@ -24,8 +24,8 @@ size_t page_bytes(const Transformer& model, const Transformer* draft, DType cach
 
 namespace {
 
-// A pass over up to this many tokens takes about as long as over one, since memory bandwidth limits
-// it. Texts in progress share them.
+// A pass over up to this many tokens takes about as long as a pass over one, since memory bandwidth
+// limits it. The texts in progress share this number.
 constexpr int64_t kCheckedTokens = 16;
 
 }  // namespace
@@ -76,7 +76,7 @@ void Scheduler::cancel(uint64_t number) {
   running_.remove_if(is);
 }
 
-// Admits waiting requests while there are places and pages.
+// Admits waiting requests while the limit of sequences and the free pages allow it.
 void Scheduler::admit() {
   int64_t places = options_.most_sequences;
   for (const auto& request : running_) places -= request->most_branches();
@@ -110,8 +110,8 @@ void Scheduler::admit() {
   }
 }
 
-// Preempts the most recent request, if it is newer than `request`: releases its pages and removes
-// it from this step.
+// Preempts the most recent request that holds pages, if it is newer than `request`: releases its
+// pages and removes it from this step. Returns whether there is one.
 bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
   for (auto it = running_.rbegin(); it != running_.rend() && it->get() != &request; ++it) {
     Request& last = **it;
@@ -125,8 +125,8 @@ bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
   return false;
 }
 
-// Finds room for a branch's next tokens: first free pages, then those cached from earlier prompts,
-// then those of newer requests, which will be read again.
+// Reserves pages for a branch's next tokens: first free pages, then pages cached from earlier
+// prompts, then pages of newer requests, whose texts will be read again.
 bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
                         std::vector<Row>& rows) {
   while (!make_room(pool_, branch.text, branch.text.length + tokens)) {
@@ -135,7 +135,8 @@ bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
   return true;
 }
 
-// Texts that wait for one token come first; prompts get the rest of the step's tokens.
+// Selects the tokens to read in this step. Texts that wait for one token come first; prompts get
+// the rest of the step's tokens.
 std::vector<Scheduler::Row> Scheduler::plan() {
   std::vector<Row> rows;
   int64_t left = options_.step_tokens;
@@ -189,7 +190,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   deliver(rows, hidden, tracer);
 }
 
-// Computes logits only for rows from which a token is drawn.
+// Computes logits, only for rows from which tokens are drawn, and passes them to the requests.
 void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
                         AttentionTracer& tracer) {
   std::vector<int32_t> picked;
@@ -232,13 +233,13 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
   }
 }
 
-// The part of drawing that processes a vocabulary for each beam, on all threads; the beams of one
-// request run one after the other, since they share its constraints.
+// Processes the logits of all requests on all threads; the beams of one request run one after the
+// other, since they share its constraints.
 std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<const Row*>& drawing,
                                                           const float* logits, int64_t vocabulary) {
   std::vector<std::exception_ptr> errors(drawing.size());
-  std::vector<int64_t> first = {0};  // row of logits
-  std::vector<size_t> begins;        // first row of each request
+  std::vector<int64_t> first = {0};  // the first row of logits of each element of `drawing`
+  std::vector<size_t> begins;        // the first element of each request
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row& row = *drawing[i];
     first.push_back(first.back() + 1 + row.request->branches()[row.branch].guesses);

@@ -17,7 +17,7 @@ struct SchedulerOptions {
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
-  const Transformer* draft = nullptr;  // makes guesses for the requests that want them
+  const Transformer* draft = nullptr;  // makes guesses for the requests that ask for them
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of
@@ -27,12 +27,13 @@ class Scheduler {
   Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
             const SchedulerOptions& options);
 
-  // Throws InvalidArgument if the request is impossible. Changes nothing: safe from any thread.
+  // Creates a request; throws InvalidArgument if it cannot be served. Changes nothing: safe from
+  // any thread.
   std::unique_ptr<Request> request(Task task);
   void add(std::unique_ptr<Request> request);
   void cancel(uint64_t number);
-  bool step();  // returns false if there is nothing to do
-  // The tokens for which each answer has room: see Engine::room. Safe from any thread.
+  bool step();  // returns false if no requests are left
+  // Returns the number of tokens that each answer may have: see Engine::room. Safe from any thread.
   int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
   int64_t waiting() const { return std::ssize(waiting_); }
@@ -66,9 +67,10 @@ class Scheduler {
   EngineStatus status_;
 };
 
-// Pages for texts with `tokens` tokens in total, at least one text.
+// Returns the number of pages for `texts` texts of `tokens` tokens each.
 int64_t pages_for(int64_t tokens, int64_t texts);
-// The bytes of a page in the model's pool plus, if there is one, the draft's.
+// Returns the bytes of a page of the model's pool plus, if there is a draft, those of a page of its
+// pool.
 size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache);
 
 }  // namespace fovea

@@ -7,8 +7,8 @@ namespace fovea {
 std::string StopStringMatcher::add(std::string_view piece) {
   if (stopped_) return {};
   held_ += piece;
-  // The stop string that is complete first ends the text, independent of the pieces; of several,
-  // the longest.
+  // The stop string that is completed first ends the text, independent of the division into pieces;
+  // of several, the longest.
   size_t first = std::string::npos, complete = std::string::npos;
   for (const std::string& stop : stops_) {
     const size_t begin = stop.empty() ? std::string::npos : held_.find(stop);
@@ -23,7 +23,7 @@ std::string StopStringMatcher::add(std::string_view piece) {
     held_.clear();
     return sure;
   }
-  // Hold back the longest suffix that begins a stop string.
+  // Holds back the longest suffix that begins a stop string.
   size_t keep = 0;
   for (const std::string& stop : stops_) {
     for (size_t n = std::min(stop.size() - !stop.empty(), held_.size()); n > keep; --n)

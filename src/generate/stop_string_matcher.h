@@ -10,7 +10,7 @@ namespace fovea {
 class StopStringMatcher {
  public:
   explicit StopStringMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}
-  std::string add(std::string_view piece);  // returns the text that is before any stop string
+  std::string add(std::string_view piece);  // returns text that precedes any stop string
   std::string finish();                     // returns the text that was held back
   bool stopped() const { return stopped_; }
 

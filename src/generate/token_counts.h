@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// How often each token occurs, for the penalties. Counting grows with the new tokens of a step, not
-// with the length of the text.
+// How often each token was generated, for the penalties. Counting takes time proportional to the
+// new tokens, not to the length of the text.
 class TokenCounts {
  public:
   // Counts nothing if the options have no penalty on tokens.
@@ -18,12 +18,12 @@ class TokenCounts {
   // Counts the tokens that were appended to `written` since the last call.
   void follow(const std::vector<int32_t>& written);
 
-  // The tokens of the prompt and the written ones: how often each was written, 0 or more times.
+  // How often each token of the prompt and of the generated text was generated, 0 or more times.
   const std::unordered_map<int32_t, int64_t>& counts() const { return counts_; }
 
  private:
   bool wanted_;
-  size_t followed_ = 0;  // of the written tokens
+  size_t followed_ = 0;  // number of counted tokens of `written`
   std::unordered_map<int32_t, int64_t> counts_;
 };
 

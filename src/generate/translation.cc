@@ -10,23 +10,24 @@
 namespace fovea {
 namespace {
 
-// Lines that are read ahead, to batch those of similar length.
+// Number of lines that are read ahead, so that lines of similar length share a batch.
 constexpr size_t kWindow = 1024;
 
 void check_options(const TranslateOptions& o, const Generator& generator) {
   const Spec& spec = checked_writer(generator.model.spec);
   check(spec.encoder.has_value(),
-        "translate: the model is only a decoder; expected an encoder-decoder (generate continues "
-        "with this one)");
+        "translate: the model is only a decoder; expected an encoder-decoder (for this model, use "
+        "generate)");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
   check_fields(o);
-  check_field(o.best <= o.beams, "best", "{}; expected at most {}, the beams", o.best, o.beams);
-  check_field(o.sequences >= o.beams, "sequences", "{}; expected at least {}, the beams",
+  check_field(o.best <= o.beams, "best", "{}; expected at most {}, the number of beams", o.best,
+              o.beams);
+  check_field(o.sequences >= o.beams, "sequences", "{}; expected at least {}, the number of beams",
               o.sequences, o.beams);
 }
 
-// The tokens of a line for the encoder, truncated to the context.
+// Returns the tokens of a line for the encoder, truncated to the context.
 std::vector<int32_t> source_of(const Generator& generator, const TranslateOptions& options,
                                const std::string& line, size_t number, bool& cut) {
   EncodingOptions whole;
@@ -51,7 +52,7 @@ class Translator {
         options_(options),
         scheduler_(make(generator, options, cache_bytes)) {}
 
-  // `before`: lines translated before these.
+  // Translates `lines`; `before` is the number of lines translated earlier.
   std::vector<Translation> operator()(const std::vector<std::string>& lines, size_t before) {
     std::vector<Translation> translations(lines.size());
     std::vector<TranslationRequest> requests;

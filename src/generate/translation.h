@@ -5,12 +5,13 @@
 
 namespace fovea {
 
-// The public function of this name; `number` counts the lines before this one, for errors.
+// Like the function in fovea/translate.h; `number` is the number of lines before this one, for
+// errors.
 TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
                                        const std::string& line, size_t number = 0);
 
-// The public function of this name; keys and values take at most `cache_bytes`. The generator must
-// have both tokenizers.
+// Like the function in fovea/translate.h; keys and values take at most `cache_bytes`. The generator
+// must have both tokenizers.
 void translate(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put);

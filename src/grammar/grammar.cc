@@ -52,8 +52,9 @@ void Grammar::finish() {
   classify_bytes();
 }
 
-// Knuth 1977, "A generalization of Dijkstra's algorithm": the shortest unknown rule becomes known
-// next, since each alternative is at least as long as the rules that it calls.
+// Computes shortest lengths (Knuth 1977, "A generalization of Dijkstra's algorithm"): the shortest
+// unknown rule becomes known next, since each alternative is at least as long as the rules that it
+// calls.
 void Grammar::measure() {
   struct Alternative {
     int32_t rule;
@@ -128,8 +129,8 @@ Grammar::Calls Grammar::first_calls() const {
   return calls;
 }
 
-// Strongly connected components (Tarjan 1972), with an explicit stack, since a schema can produce
-// long chains of rules.
+// Finds strongly connected components (Tarjan 1972) with an explicit stack, since a schema can
+// produce long chains of rules.
 void Grammar::order_rules() {
   const Calls calls = first_calls();
   struct Visit {

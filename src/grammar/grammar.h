@@ -21,22 +21,22 @@ class Grammar {
   };
   using Sequence = std::vector<Symbol>;
 
-  // The length of a language without words.
+  // Stands for the length of the shortest word if there is no word.
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
 
   // Bytes outside `usable` cannot be generated.
   explicit Grammar(const Bytes& usable) : usable_(usable) { single_.fill(-1); }
 
-  int32_t add_rule();  // initially without alternatives
+  int32_t add_rule();  // adds a rule without alternatives
   void add(int32_t rule, const Sequence& alternative);
   Symbol one_of(const Bytes& bytes);
-  Symbol range(int first, int last);  // one byte of the range
+  Symbol range(int first, int last);  // one byte from first to last
   Sequence text(std::string_view bytes);
   static Symbol call(int32_t rule) { return {Symbol::rule, rule}; }
   size_t size() const { return symbols_.size(); }
 
-  // Call it after all rules are added and before the functions below. Takes time proportional to
-  // the size. Throws InvalidArgument if a rule is left-recursive.
+  // Prepares the functions below; call it once, after all rules are added. Takes time proportional
+  // to size(). Throws InvalidArgument if a rule is left-recursive.
   void finish();
 
   // The flat form: an alternative is a sequence of symbols up to its `end`.
@@ -45,12 +45,12 @@ class Grammar {
   const std::vector<int32_t>& alternatives(int32_t rule) const {
     return rules_[static_cast<size_t>(rule)];
   }
-  // Bytes of the shortest word of a rule, and from a position to the end of its alternative; kNever
-  // if there is none.
+  // Bytes of the shortest word of a rule, and of the shortest text from a position to the end of
+  // its alternative; kNever if there is none.
   int64_t shortest(int32_t rule) const { return shortest_[static_cast<size_t>(rule)]; }
   int64_t shortest_rest(int32_t position) const { return rest_[static_cast<size_t>(position)]; }
-  // Rules that begin with each other have the same number; a rule that begins with another one has
-  // a larger number.
+  // Rules that begin with each other have the same order; a rule that begins with another one has a
+  // larger order than that one.
   int32_t order(int32_t rule) const { return order_[static_cast<size_t>(rule)]; }
   // Bytes that are in the same sets form one class.
   size_t classes() const { return classes_; }
@@ -69,17 +69,17 @@ class Grammar {
   void order_rules();
   void check_recursion() const;
   void classify_bytes();
-  // Visits the calls of an alternative before its first byte: use(rule, whether it is the last
-  // symbol).
+  // Calls use(rule, whether it is the last symbol) for each rule that the alternative calls before
+  // its first byte.
   template <class Use>
   void each_first_call(int32_t first, Use&& use) const;
 
   Bytes usable_;
   std::vector<Symbol> symbols_;
-  std::vector<std::vector<int32_t>> rules_;  // the first positions of their alternatives
+  std::vector<std::vector<int32_t>> rules_;  // by rule: the first positions of its alternatives
   std::vector<Bytes> sets_;
   std::unordered_map<Bytes, int32_t> set_numbers_;
-  std::array<int32_t, 256> single_;  // indices of the sets of one byte, or -1
+  std::array<int32_t, 256> single_;  // by byte: the index of the set of that byte only, or -1
   std::vector<int64_t> rest_;        // by position
   std::vector<int64_t> shortest_;    // by rule
   std::vector<int32_t> order_;       // by rule

@@ -34,7 +34,7 @@ void GrammarAutomaton::work(size_t amount) {
 }
 
 size_t GrammarAutomaton::bytes() const {
-  constexpr size_t kOfNumber = 32;  // an entry of numbers_
+  constexpr size_t kOfNumber = 32;  // bytes of an entry of numbers_
   return edges_.size() * sizeof(Edge) + nodes_.size() * (sizeof(Node) + kOfNumber) +
          steps_.size() * sizeof(int32_t);
 }
@@ -44,7 +44,7 @@ int64_t GrammarAutomaton::need_of(const Edge& edge) const {
   return std::min(Grammar::kNever, grammar_->shortest_rest(edge.position) + node(edge.below).need);
 }
 
-// Sorts the edges.
+// Returns the node with these edges, after sorting them.
 int32_t GrammarAutomaton::node_of(std::vector<Edge>& edges) {
   work(edges.size());
   std::sort(edges.begin(), edges.end());
@@ -98,8 +98,8 @@ void GrammarAutomaton::follow(const Edge& edge) {
   if (followed_.insert(key).second) to_follow_.push_back(edge);
 }
 
-// Follows edges to what is read next: collects bytes, continues at the node below at ends, and
-// calls rules.
+// Follows edges to the next bytes: collects edges before a byte, continues at the node below after
+// the end of an alternative, and calls rules.
 void GrammarAutomaton::follow_rest() {
   while (!to_follow_.empty()) {
     const Edge edge = to_follow_.back();
@@ -137,13 +137,13 @@ void GrammarAutomaton::call(int32_t rule, const Edge& edge) {
   called.edges.insert(called.edges.end(), below.begin(), below.end());
 }
 
-// Rules start in their order, so that all calls of a rule are known before it starts.
+// Rules start in descending order, so that all calls of a rule are known before it starts.
 void GrammarAutomaton::end_step() {
   follow_rest();
   while (!called_.empty()) {
     const auto last = std::prev(called_.end());
     const int32_t below = node_of(last->second.edges);
-    // Rules that begin with each other may call more of them, over the same node.
+    // Rules of the same order may call each other; all of them share the node below.
     for (size_t i = 0; i < last->second.rules.size(); ++i) {
       for (const int32_t first : grammar_->alternatives(last->second.rules[i])) {
         if (grammar_->shortest_rest(first) < Grammar::kNever) follow({first, below});

@@ -16,12 +16,11 @@ namespace fovea {
 struct JsonVocabulary::Tokens {
   int64_t size = 0;
   std::vector<int32_t> ends;
-  Grammar::Bytes usable;  // bytes that are tokens: with them any word can be generated
+  Grammar::Bytes usable;  // bytes that are tokens; the grammar uses no others
   std::vector<int32_t> ids;
   std::vector<std::string> bytes;
   std::vector<uint32_t> shared;  // length of the common prefix with the previous token
-  std::vector<int32_t> places;   // index of each id in this order; -1 for ids that JSON never
-                                 // contains
+  std::vector<int32_t> places;   // index of each id in this order; -1 = not allowed in JSON
 };
 
 JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
@@ -59,10 +58,10 @@ JsonVocabulary::~JsonVocabulary() = default;
 
 namespace {
 
-// The tokens that may follow in one state.
+// The tokens that are allowed in a state.
 struct Allowed {
   std::vector<bool> ids;
-  int64_t most_need = 0;  // the largest `need` after one of them
+  int64_t most_need = 0;  // the largest `need` after one of these tokens
 };
 
 class JsonConstraint {
@@ -74,7 +73,7 @@ class JsonConstraint {
         grammar_(std::move(grammar)),
         most_tokens_(most_tokens),
         automaton_(grammar_.grammar, grammar_.root) {
-    // Too few tokens even for the shortest value: it will be truncated anyway.
+    // Even the shortest value would be truncated: ignore the limit.
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
 
@@ -106,17 +105,17 @@ class JsonConstraint {
   }
 
   static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-  // Each token adds this to the allowed work of the next ones; most need a thousandth of it.
+  // Work that each token adds to the allowed work; most tokens need a thousandth of it.
   static constexpr int64_t kWorkOfToken = 1'000'000;
   // Limits of the cache; a mask has a bit for each token of the vocabulary.
   static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;
 
-  struct Track {  // the state after the tokens of an answer
+  struct Track {  // the state after the tokens of a generation
     std::vector<int32_t> written;
     int32_t state;
   };
 
-  // Keeps only the states of the current answers.
+  // Keeps only the states of the current generations.
   void forget() {
     GrammarAutomaton fresh(grammar_.grammar, grammar_.root);
     for (Track& track : tracks_) {
@@ -141,7 +140,7 @@ class JsonConstraint {
   }
 
   int32_t state_after(const std::vector<int32_t>& written) {
-    // Finds the longest known answer that this one continues.
+    // Finds a known generation that `written` continues.
     for (Track& track : tracks_) {
       const size_t known = track.written.size();
       const bool goes_on = known <= written.size() && known > 0 &&
@@ -167,17 +166,17 @@ class JsonConstraint {
       if (masks_.size() >= kMostMasks) masks_.clear();
       found = masks_.emplace(state, walk(state, Grammar::kNever)).first;
     }
-    // One of the remaining tokens leads there, and the end token is another.
+    // Of the `left` tokens, one leads to the next state and one is the end token.
     if (found->second.most_need + 2 <= left) return found->second;
     hurried_ = walk(state, left - 2);
     return hurried_;
   }
 
-  // The tokens that lead to a state whose `need` is at most `most_need`.
+  // Returns the tokens that lead to a state whose `need` is at most `most_need`.
   Allowed walk(int32_t state, int64_t most_need) {
     Allowed out;
     out.ids.assign(static_cast<size_t>(tokens_.size), false);
-    std::vector<int32_t> path = {state};  // after each byte of the current token
+    std::vector<int32_t> path = {state};  // states after each byte of the current token
     for (size_t i = 0; i < tokens_.ids.size(); ++i) {
       const size_t shared = tokens_.shared[i];
       if (shared >= path.size()) continue;  // has the same prefix as a rejected token

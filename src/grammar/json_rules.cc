@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// A few kilobytes of schema give some thousand symbols; this many take some megabytes.
+// A schema of a few kilobytes has thousands of symbols; this many take megabytes.
 constexpr size_t kMostSymbols = 100'000;
 // Digits that a double represents exactly, and a depth of indentation that is still readable.
 constexpr int64_t kDigits = 15, kExponentDigits = 2, kIndent = 32;
@@ -58,8 +58,8 @@ Grammar::Symbol JsonRules::repeated(const Sequence& first, const Sequence& next,
   return one_of(ways);
 }
 
-// Counts are sums of powers of two, and a rule of 2^i parts calls the rule of 2^(i-1) twice: a few
-// rules for any counts.
+// Counts are sums of powers of two, and a rule of 2^i parts calls the rule of 2^(i-1) parts twice:
+// a few rules express any count.
 Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
                                    std::optional<int64_t> most) {
   const auto largest = static_cast<uint64_t>(std::max(least, most.value_or(0)));
@@ -75,7 +75,7 @@ Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
   if (!most) rest = Grammar::call(grammar_.add_rule()), add(rest, {{}, part + Sequence{rest}});
   for (size_t i = 0; i < powers.size(); ++i) {
     if ((least >> i & 1) != 0) exactly.push_back(powers[i]);
-    // With bit i set: either 2^i parts, or fewer.
+    // If bit i is set: either 2^i parts and the rest, or fewer than 2^i parts.
     if (most && ((*most - least) >> i & 1) != 0) rest = one_of({{powers[i], rest}, {up_to[i]}});
   }
   exactly.push_back(rest);
@@ -94,7 +94,8 @@ Grammar::Symbol JsonRules::digits(int64_t least, int64_t most) {
   return repeated(digit, digit, least, most);
 }
 
-// UTF-8 (Unicode 15, table 3-7) and escapes; \u only for single characters, not for surrogates.
+// Characters in UTF-8 (Unicode 15, table 3-7) and escapes; \u only for single characters, not for
+// surrogate pairs.
 void JsonRules::make_characters() {
   Grammar::Bytes plain;
   for (size_t byte = 0x20; byte < 0x80; ++byte) plain[byte] = byte != '"' && byte != '\\';

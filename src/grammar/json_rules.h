@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// The parts of JSON (RFC 8259) as rules of a grammar. Parts that could be endless, white space and
-// digits, are limited.
+// The parts of JSON (RFC 8259) as rules of a grammar. White space and digits, which JSON does not
+// limit, are limited.
 class JsonRules {
  public:
   using Sequence = Grammar::Sequence;
@@ -28,16 +28,17 @@ class JsonRules {
   Sequence text(std::string_view bytes) const { return grammar_.text(bytes); }
 
   Symbol one_of(const std::vector<Sequence>& alternatives);
-  // `first`, then `next` repeatedly: `least` to `most` parts in total, or without an upper limit.
+  // Returns a rule for `first`, then `next` repeatedly: `least` to `most` parts in total. Unset
+  // `most`: no upper limit.
   Symbol repeated(const Sequence& first, const Sequence& next, int64_t least,
                   std::optional<int64_t> most);
-  // A list in brackets: parts with commas in between.
+  // Returns a list in brackets: `least` to `most` parts, separated by commas.
   Sequence list(char open, const Sequence& part, int64_t least, std::optional<int64_t> most,
                 char close);
 
  private:
   Symbol digits(int64_t least, int64_t most);
-  // `least` to `most` parts, or without an upper limit.
+  // Returns `least` to `most` parts. Unset `most`: no upper limit.
   Sequence times(const Sequence& part, int64_t least, std::optional<int64_t> most);
   void add(Symbol rule, const std::vector<Sequence>& alternatives);
   void make_characters();
@@ -48,7 +49,7 @@ class JsonRules {
   int32_t value_, object_, array_, string_, number_, integer_, space_, character_;
 };
 
-// Concatenation.
+// Returns the concatenation.
 Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& right);
 
 }  // namespace fovea

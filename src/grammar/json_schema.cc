@@ -22,7 +22,7 @@ using Symbols = Grammar::Sequence;
 constexpr int64_t kMostRepeats = 100'000;
 constexpr size_t kMostProperties = 2000;
 
-// Keywords that inform a reader and restrict nothing; "format" is among them by default (JSON
+// Keywords that inform a reader and restrict nothing; "format" is one of them by default (JSON
 // Schema 2020-12, 7.2.1).
 const std::set<std::string, std::less<>> kNotes = {
     "title",    "description", "default",     "examples",     "$schema",  "$id",
@@ -45,7 +45,7 @@ struct Place {
   std::string_view name;
 };
 
-// One short line for any depth and any names.
+// Returns one short line for any depth and any names.
 std::string text_of(const Place& place) {
   constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
   std::vector<std::string_view> names;
@@ -77,7 +77,7 @@ bool has_type(const Json& value, const std::string& type) {
   return value.is_null();
 }
 
-// The value of a key, or null.
+// Returns the value of a key, or nullptr.
 const Json* find(const Json& schema, const char* key) {
   const auto found = schema.find(key);
   return found == schema.end() ? nullptr : &*found;
@@ -90,7 +90,7 @@ class SchemaCompiler {
   SchemaCompiler(Grammar& grammar, std::string_view schema)
       : grammar_(grammar), rules_(grammar), tree_(schema) {}
 
-  // The rule for the values of the whole schema.
+  // Returns the rule for the values that satisfy the schema.
   Symbol root() {
     const Symbol value = compile(tree_.root(), {nullptr, "schema"});
     while (!waiting_.empty()) {
@@ -108,7 +108,7 @@ class SchemaCompiler {
     int32_t rule;
   };
 
-  // The rule for the values of one schema.
+  // Returns the rule for the values that satisfy `schema`, a part of the schema.
   Symbol compile(const Json& schema, const Place& place) {
     if (schema == true) return rules_.value();
     if (!schema.is_object())
@@ -125,7 +125,7 @@ class SchemaCompiler {
     return ways.empty() ? rules_.value() : rules_.one_of(ways);
   }
 
-  // Throws if another restricting keyword is next to `key`.
+  // Throws Unsupported if the schema has a restricting keyword besides `key`.
   static void alone(const Json& schema, const std::string& key, const Place& place) {
     for (const auto& [other, value] : schema.items()) {
       const bool type_of_all = other == "type" && key != "$ref" && value == "object";
@@ -139,9 +139,9 @@ class SchemaCompiler {
   Symbol choice(const Json& schema, const char* key, const Place& place) {
     const Json& all = *find(schema, key);
     const Place of_key{&place, key};
-    if (!all.is_array() || all.empty()) refuse(of_key, "expected schemas in an array");
+    if (!all.is_array() || all.empty()) refuse(of_key, "expected a non-empty array of schemas");
     if (std::string_view(key) == "allOf" && all.size() > 1) {
-      fail(ErrorKind::Unsupported, "{}: allOf of several schemas; expected one", text_of(place));
+      fail(ErrorKind::Unsupported, "{}: allOf has several schemas; expected one", text_of(place));
     }
     std::vector<Symbols> ways;
     for (const Json& each : all) {
@@ -196,7 +196,7 @@ class SchemaCompiler {
     return rules_.one_of(ways);
   }
 
-  // The types in `type`, or those that the keywords imply; empty for any type.
+  // Returns the types in "type", or those that the keywords imply; empty for any type.
   static std::vector<std::string> types_of(const Json& schema, const Place& place) {
     std::vector<std::string> types;
     const Json* const given = find(schema, "type");
@@ -252,7 +252,9 @@ class SchemaCompiler {
     const Json* const found = find(schema, key);
     if (found == nullptr) return std::nullopt;
     const bool whole = found->is_number_unsigned() && found->get<uint64_t>() <= kMostRepeats;
-    if (!whole) refuse(place, fmt::format("{}; expected a number from 0 to {}", key, kMostRepeats));
+    if (!whole)
+      refuse(place,
+             fmt::format("{} is invalid; expected an integer from 0 to {}", key, kMostRepeats));
     return found->get<int64_t>();
   }
 
@@ -272,22 +274,23 @@ class SchemaCompiler {
     if (schema.contains("prefixItems")) return tuple(schema, least, most, place);
     const Json* const items = find(schema, "items");
     const bool none = items != nullptr && *items == false;
-    if (none && least > 0) refuse(place, "minItems of an array without items");
+    if (none && least > 0) refuse(place, "minItems is above 0 for an array without items");
     if (none) return rules_.text("[]");
     const Symbol item = items != nullptr ? compile(*items, {&place, "items"}) : rules_.value();
     return rules_.list('[', {item}, least, most, ']');
   }
 
-  // Only the items of prefixItems: additional items are never generated.
+  // Allows only the items of prefixItems: additional items are never generated.
   Symbols tuple(const Json& schema, int64_t least, std::optional<int64_t> most,
                 const Place& place) {
     const Json& items = *find(schema, "prefixItems");
     const Place of_items{&place, "prefixItems"};
     const auto size = static_cast<int64_t>(items.size());
     if (!items.is_array() || size < least || (most && *most < size)) {
-      refuse(place,
-             "prefixItems; expected schemas in an array, as many as minItems and maxItems "
-             "allow");
+      refuse(
+          place,
+          "prefixItems is invalid; expected an array of schemas, as many as minItems and maxItems "
+          "allow");
     }
     Symbols out = rules_.text("[");
     for (int64_t i = 0; i < size; ++i) {
@@ -319,22 +322,24 @@ class SchemaCompiler {
     return rules_.list('{', pair, 0, std::nullopt, '}');
   }
 
-  // Required names without a schema have `other` values.
+  // Returns the properties; required names without a schema have values of `other`.
   std::vector<Property> properties(const Json& schema, std::optional<Symbol> other,
                                    const Place& place) {
     static const Json no_properties = Json::object(), no_names = Json::array();
     const Json *given = find(schema, "properties"), *required = find(schema, "required");
     if (given == nullptr) given = &no_properties;
     if (required == nullptr) required = &no_names;
-    if (!given->is_object()) refuse(place, "properties; expected an object of schemas");
-    if (!required->is_array()) refuse(place, "required; expected an array of names");
+    if (!given->is_object())
+      refuse(place, "properties is not an object; expected an object of schemas");
+    if (!required->is_array())
+      refuse(place, "required is not an array; expected an array of names");
     if (given->size() + required->size() > kMostProperties) {
       refuse(place, fmt::format("{} properties and required names; expected at most {}",
                                 given->size() + required->size(), kMostProperties));
     }
     std::set<std::string_view> missing;
     for (const Json& name : *required) {
-      if (!name.is_string()) refuse(place, "required; expected an array of names");
+      if (!name.is_string()) refuse(place, "required is not an array of names; expected strings");
       missing.insert(name.get_ref<const std::string&>());
     }
     std::vector<Property> all;
@@ -352,9 +357,9 @@ class SchemaCompiler {
     return rules_.text(Json(name).dump() + ":") + Symbols{rules_.space(), value};
   }
 
-  // The properties in their order; those that are not required may be omitted. Built from the end:
-  // what may follow the first i properties, if some of them are present (`after`) or none
-  // (`fresh`).
+  // Returns the properties in their order; those that are not required may be omitted. Built from
+  // the end: `after` is what may follow the first i properties if some of them are present, `fresh`
+  // if none of them is.
   Symbols members(const std::vector<Property>& all) {
     const Symbols close = Symbols{rules_.space()} + rules_.text("}");
     Symbol after = rules_.one_of({close}), fresh = after;

@@ -12,8 +12,8 @@ struct SchemaGrammar {
   int32_t root = 0;
 };
 
-// The grammar of the JSON values that satisfy a schema; "" is any object. fovea/json_grammar.h
-// lists the supported keywords.
+// Returns the grammar of the JSON values that satisfy a schema; "" = any object.
+// fovea/json_grammar.h lists the supported keywords.
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable);
 
 }  // namespace fovea

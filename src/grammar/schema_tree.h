@@ -9,7 +9,7 @@
 
 namespace fovea {
 
-// The text of a JSON Schema as a tree with lookup by key, and the original order of the keys.
+// A JSON Schema as a tree with lookup by key, which keeps the original order of the keys.
 class SchemaTree : private JsonReader {
  public:
   using Json = nlohmann::json;
@@ -20,7 +20,7 @@ class SchemaTree : private JsonReader {
   SchemaTree& operator=(const SchemaTree&) = delete;
 
   const Json& root() const { return root_; }
-  // The keys of one of the tree's objects in the order of the text.
+  // Returns the keys of an object of the tree, in the order of the text.
   const std::vector<std::string_view>& keys(const Json& object) const {
     return keys_.at(object.get_ptr<const Json::object_t*>());
   }
@@ -38,7 +38,7 @@ class SchemaTree : private JsonReader {
 
   Json root_;
   std::vector<Json*> open_;
-  Json* slot_ = nullptr;  // the place of the value of the last key
+  Json* slot_ = nullptr;  // where the value of the last key is stored
   std::unordered_map<const Json::object_t*, std::vector<std::string_view>> keys_;
 };
 

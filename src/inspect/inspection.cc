@@ -9,9 +9,10 @@
 namespace fovea {
 namespace {
 
-// Limit of residual streams: 4,096 tokens of a model of 2,048 x 24 fit.
+// Limit of the residual streams, in bytes: enough for 4,096 tokens of 24 layers of width 2,048.
 constexpr int64_t kStreamBytes = int64_t{1} << 30;
-// Limit of cached queries, keys and values: those of the layers near the last request.
+// Limit of the cached queries, keys and values, in bytes; the cache is cleared when it exceeds the
+// limit.
 constexpr size_t kKeptBytes = size_t{256} << 20;
 
 Tensor row_of(const std::vector<int32_t>& ids) {
@@ -55,7 +56,7 @@ Inspection::Inspection(const Transformer& model, std::vector<int32_t> source,
   const Spec& spec = model.spec;
   const bool both = spec.encoder && spec.decoder;
   if (spec.input.kind != InputKind::tokens)
-    fail(ErrorKind::Unsupported, "model: it reads images or sound; expected a model of text");
+    fail(ErrorKind::Unsupported, "model: it reads images or sound; expected a text model");
   if (spec.encoder) {
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check_ids(source, known, spec.context);
@@ -111,7 +112,7 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
-// The outputs of muted heads become zeros, also in the cached copies.
+// Sets the outputs of muted heads to zero, also in the cached copies.
 void Inspection::attend(const std::string& name, const AttentionInputs& here,
                         std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const {
   const Place place = place_of(name);

@@ -18,32 +18,32 @@ struct AttentionMap {
   AttentionOptions options;
 };
 
-// One stack, and its results for one text.
+// A stack, and its results for one text.
 struct StackRun {
   const Stack* stack = nullptr;
   std::vector<int32_t> ids;
-  std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer, and at the end
+  std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer and at the end
   Tensor output;               // [1, T, C]: after the final norm
-  Pass pass;                   // with everything that its blocks need
+  Pass pass;                   // the pass with which its blocks run
 
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };
 
 // The computation of a model for one text. The residual stream of every layer is kept; other values
-// are computed again from it on request, by the same blocks, so that the numbers equal those of the
-// run. The public Inspector (fovea/inspect.h) documents each request.
+// are computed from it again on request, by the same blocks, so that they have the same bits as in
+// the run. The public Inspector (fovea/inspect.h) documents each request.
 class Inspection {
  public:
   // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
-  // its start token. The model must outlive this.
+  // its start token. The model must outlive the Inspection.
   Inspection(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
              std::vector<HeadPlace> muted = {});
 
   const Transformer& model() const { return model_; }
-  // The stack of the queries of a look; self and cross have the same one.
+  // Returns the run of the stack that computes the queries; self and cross have the same one.
   const StackRun& run(Look look) const;
   const StackSpec& stack_spec(Look look) const;
-  int64_t keys(Look look) const;  // S
+  int64_t keys(Look look) const;  // number of keys, S
 
   Map map(const MapQuery& query) const;
   std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
@@ -52,18 +52,18 @@ class Inspection {
   std::vector<double> induction(int64_t layer, int64_t period) const;  // by head
   std::vector<LayerSizes> sizes(Look look) const;
 
-  std::vector<float> logits(int64_t place) const;
+  std::vector<float> logits(int64_t position) const;
   std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
   std::vector<Surprise> surprise() const;
 
   std::vector<Step> walk(const WalkQuery& query) const;
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
 
-  // The attention inputs and outputs of a layer; the most recent ones are cached.
+  // Returns the attention inputs and outputs of a layer; recent ones are cached.
   const AttentionMap& attended(Look look, int64_t layer) const;
-  // The weights of one head for some query rows.   -> f32 [R, S]
+  // Returns the attention weights of one head for some query rows.   -> f32 [R, S]
   Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
-  // Applies the head to rows of a stack's output.   [R, C] -> f32 [R, V]
+  // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
 
  private:
@@ -78,8 +78,8 @@ class Inspection {
   mutable std::map<std::pair<Look, int64_t>, AttentionMap> kept_;
 };
 
-// The gradients of the mean loss of predicting each token from those before it, per layer: the
-// square root of the sum of squares. Empty unless the model is a language model with one stack.
+// Returns the Euclidean norm of each layer's gradients of the mean loss of next-token prediction.
+// Empty unless the model is a language model without an encoder.
 std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids);
 
 }  // namespace fovea

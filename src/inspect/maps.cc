@@ -15,9 +15,9 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kQueryRows = 256;                 // query rows computed at a time
-constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of one result: 64 MiB
+constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of a map: 64 MiB
 
-// Rows of one head as a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
+// Copies rows of one head to a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
 Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
   const int64_t H = x.dim(2), D = x.dim(3), R = rows.end - rows.begin;
   const Tensor y = empty({1, R, 1, D});
@@ -30,12 +30,12 @@ Tensor one_head(const Tensor& x, int64_t head, Interval rows) {
 Interval whole(int64_t first, int64_t end, int64_t size, const char* what) {
   const Interval seen{first, end < 0 ? size : end};
   check(0 <= seen.begin && seen.begin < seen.end && seen.end <= size,
-        "{}: {} to {}; expected a part of 0 to {}", what, seen.begin, seen.end, size);
+        "{}: {} to {}; expected a range within 0 to {}", what, seen.begin, seen.end, size);
   return seen;
 }
 
-// The mean entropy of queries, each divided by the log of the number of visible keys; queries that
-// see only one key are skipped.
+// The mean entropy of the attention weights of queries, each divided by the log of the number of
+// visible keys; queries that see only one key are skipped.
 class Diffuseness {
  public:
   Diffuseness(const Mask& mask, int64_t keys) : mask_(mask), keys_(keys) {}
@@ -70,7 +70,7 @@ Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows
   const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
   AttentionOptions options = here.options;
   options.mask.first_query += rows.begin;
-  if (options.bias) {  // entry s - t + T - 1 of row t becomes s - (t - begin) + R - 1
+  if (options.bias) {  // entry s - t + T - 1 for query t moves to s - (t - rows.begin) + R - 1
     const int64_t N = T + S - 1;
     const Tensor bias = empty({1, R + S - 1});
     std::copy_n(here.options.bias.data_as<float>() + head * N + T - R - rows.begin, R + S - 1,
@@ -93,8 +93,8 @@ Map Inspection::map(const MapQuery& query) const {
           (columns.end - columns.begin + step - 1) / step,
           {}};
   check(map.rows <= kMapElements / map.keys && map.rows * map.keys <= kMapElements / map.heads,
-        "map: {} x {} x {} weights; expected at most {}: a part of it, or a larger step", map.heads,
-        map.rows, map.keys, kMapElements);
+        "map: {} x {} x {} weights; expected at most {}; select a part of it, or a larger step",
+        map.heads, map.rows, map.keys, kMapElements);
   map.weights.assign(static_cast<size_t>(map.heads * map.rows * map.keys), 0.0f);
   const float share = 1.0f / static_cast<float>(query.heads.size());
   const int64_t strip = std::max(step, kQueryRows / step * step);
@@ -180,8 +180,8 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
   return scores;
 }
 
-// Tokens period, period + 1, ... repeat 0, 1, ...: an induction head attends to the token after the
-// earlier occurrence.
+// Tokens period, period + 1, ... repeat tokens 0, 1, ...: an induction head attends to the token
+// after the earlier occurrence of the query's token.
 std::vector<double> Inspection::induction(int64_t layer, int64_t period) const {
   const int64_t T = run(Look::self).tokens(), H = stack_spec(Look::self).attention.heads;
   std::vector<double> scores;

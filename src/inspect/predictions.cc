@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLogitRows = 64;  // rows of logits at a time: 64 x 256,000 are 65 MB
+constexpr int64_t kLogitRows = 64;  // rows of logits computed at a time: 64 x 256,000 take 65 MB
 
 struct Distribution {
   double log_sum = 0;  // log of the sum of exp(logit)
@@ -46,14 +46,14 @@ Tensor Inspection::logits_of(const Tensor& rows) const {
   return model_.logits(rows);
 }
 
-std::vector<float> Inspection::logits(int64_t place) const {
+std::vector<float> Inspection::logits(int64_t position) const {
   const NoGradient off;
   const HeadKind kind = model_.spec.head.kind;
   if (kind == HeadKind::sequence || kind == HeadKind::pooled)
     return to_floats(model_.logits(main_.output));
-  check(place >= 0 && place < main_.tokens(), "place {}; expected 0 to {}", place,
+  check(position >= 0 && position < main_.tokens(), "position {}; expected 0 to {}", position,
         main_.tokens() - 1);
-  return to_floats(logits_of(rows_of_stream(main_.output, place, place + 1)));
+  return to_floats(logits_of(rows_of_stream(main_.output, position, position + 1)));
 }
 
 std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) const {
@@ -61,7 +61,8 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
   check(model_.spec.head.kind == HeadKind::language_model,
         "logit lens: this model predicts no tokens; expected a language model");
   check(0 <= first && first < end && end <= main_.tokens() && end - first <= kLogitRows,
-        "places {} to {}; expected at most {} of 0 to {}", first, end, kLogitRows, main_.tokens());
+        "positions {} to {}; expected at most {} of 0 to {}", first, end, kLogitRows,
+        main_.tokens());
   const int64_t V = model_.spec.vocabulary;
   std::vector<std::vector<Guess>> all;
   for (const auto& states : main_.stream) {
@@ -83,7 +84,8 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
 std::vector<Surprise> Inspection::surprise() const {
   const NoGradient off;
   if (model_.spec.head.kind != HeadKind::language_model) return {};
-  // A decoder predicts token t + 1 at place t; an encoder predicts each token at its own place.
+  // A decoder predicts token t + 1 at position t; an encoder predicts each token at the token's own
+  // position.
   const int64_t ahead = main_.stack->decodes ? 1 : 0, V = model_.spec.vocabulary;
   const int64_t count = main_.tokens() - ahead;
   std::vector<Surprise> all(static_cast<size_t>(count));

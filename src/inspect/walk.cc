@@ -1,5 +1,6 @@
 // The path of one token through the model, step by step, computed with the blocks' own layers on
-// one row. The numbers equal those of the run, since a row's bits do not depend on other rows.
+// one row. The results have the same bits as in the run, since the bits of a row do not depend on
+// other rows.
 
 #include <algorithm>
 #include <cmath>
@@ -13,13 +14,13 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLikeliest = 10;  // tokens at the end of the walk
+constexpr int64_t kLikeliest = 10;  // number of most likely tokens in the last steps
 
 class Steps {
  public:
   explicit Steps(int64_t values) : most_(values) {}
 
-  // `all`: all numbers of this token at this step.
+  // Adds a step; `all` are all values of the token at this step.
   Step& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
     Step& step = steps_.emplace_back();
     step.name = name;
@@ -43,19 +44,20 @@ class Steps {
   std::vector<Step> steps_;
 };
 
-// Row t of [1, T, ...] as [1, 1, rest].
+// Returns row t of x [1, T, ...] as [1, 1, rest].
 Tensor row_of(const Tensor& x, int64_t t) {
   const int64_t T = x.dim(1), rest = x.size() / T;
   return x.view({T, rest}).rows(t, t + 1).view({1, 1, rest});
 }
 
-// The part of head h.   [1, 1, heads D] -> [D]
+// Returns the part of one head.   row [1, 1, H D] -> [D]
 std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
   const float* from = row.data_as<float>() + head * width;
   return {from, from + width};
 }
 
-// scale * q k, softcapped, plus the bias by distance: the input of the softmax of one query row.
+// Returns the inputs of the softmax of one query row: scale * q k, softcapped, plus the bias by
+// distance.
 std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
                              const std::vector<int32_t>& keys) {
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
@@ -73,7 +75,8 @@ std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
   return scores;
 }
 
-// A sublayer: its input, its output, and the residual stream after it.
+// A sublayer: its norms, and the names of the steps after it: its output, the norm of its output,
+// and the residual stream.
 struct Sublayer {
   const Norms& norms;
   const char *output, *output_norm, *stream;
@@ -89,7 +92,8 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
   return sum;
 }
 
-// From the queries, keys and values to the output of all heads.
+// Adds the steps from the queries, keys and values to the outputs of the heads, and returns these
+// outputs.
 Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQuery& query) {
   const bool cross = look == Look::cross;
   const AttentionMap& here = all.attended(look, query.layer);
@@ -103,7 +107,7 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   }
   const Tensor weights = all.weights(look, query.layer, query.head, {t, t + 1});
   const float* w = weights.data_as<float>();
-  std::vector<int32_t> keys;  // the visible keys of the mask
+  std::vector<int32_t> keys;  // the keys that the query sees
   Interval seen[Mask::kMostIntervals];
   Mask mask = here.options.mask;
   const int parts = mask.intervals(0, t, S, seen);
@@ -112,7 +116,7 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   std::vector<float> shown;
   for (const int32_t s : keys) shown.push_back(w[s]);
   const std::vector<float> scores = scores_of(here, t, query.head, keys);
-  // If there are many keys, only the strongest are listed, in their order.
+  // If there are many keys, only the strongest are listed, in ascending order.
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -218,9 +222,9 @@ void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query
   const Positions& positions = run.stack->positions;
   const PositionKind kind = positions.spec.kind;
   if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
-    const Tensor place = empty({1, 1}, DType::i32);
-    *place.data_as<int32_t>() = static_cast<int32_t>(query.token);
-    steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), place));
+    const Tensor position = empty({1, 1}, DType::i32);
+    *position.data_as<int32_t>() = static_cast<int32_t>(query.token);
+    steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), position));
   }
   if (run.stack->embedding_norm.weight.present())
     steps.add("embedding_norm", {T, C}, row_of(run.stream[0], query.token));

@@ -12,7 +12,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
-// Punctuation that is always a separate word: ASCII except ' - . , and alphanumerics.
+// Whether the character is always a separate word: ASCII except alphanumerics and ' - . ,
 bool stands_alone(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
@@ -23,8 +23,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Inserts spaces around each pair of adjacent characters that `parts` accepts: between them, and
-// before and after as requested. Pairs do not overlap, as in a regular expression's substitution.
+// Inserts a space between two adjacent characters that `parts` accepts, and spaces before and after
+// the two if requested. Pairs do not overlap, as in a regular expression's substitution.
 template <class Parts>
 std::string parted(std::string_view text, Parts&& parts, bool before, bool after) {
   std::string result;
@@ -75,7 +75,8 @@ std::string tokenized_13a(std::string_view given) {
       apart += c;
     }
   }
-  // Points and commas are separated from all but digits, hyphens from a preceding digit.
+  // Periods and commas are split from all neighbours except digits; a hyphen is split from a
+  // preceding digit.
   apart = parted(
       apart, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true);
   apart = parted(

@@ -7,7 +7,8 @@
 
 namespace fovea {
 
-// A text's words as split by sacrebleu's tokenizer 13a (mteval-v13a), separated by single spaces.
+// Returns the words of a text, split by sacrebleu's tokenizer 13a (mteval-v13a) and joined by
+// single spaces.
 std::string tokenized_13a(std::string_view text);
 
 // Corpus BLEU (Papineni et al. 2002) with one reference, cased, tokenizer 13a, n-grams up to 4,
@@ -24,8 +25,8 @@ class Bleu {
   int64_t length_ = 0, reference_length_ = 0;  // in words
 };
 
-// chrF2 (Popovic 2015): F-score of character n-grams up to 6, without white space, recall counting
-// twice as much as precision: sacrebleu's default.
+// chrF2 (Popovic 2015): F-score of character n-grams up to 6, without white space, with twice as
+// much weight on recall as on precision: sacrebleu's default.
 class Chrf {
  public:
   void add(std::string_view hypothesis, std::string_view reference);

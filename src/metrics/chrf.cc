@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-// Views of n characters each of a text without white space.
+// Counts the sequences of n characters of a text; `begins` as from begins_of().
 std::map<std::string_view, int64_t> ngrams(std::string_view text, const std::vector<size_t>& begins,
                                            size_t n) {
   std::map<std::string_view, int64_t> counts;
@@ -21,7 +21,7 @@ std::string without_spaces(std::string_view text) {
   return result;
 }
 
-// The start of each character, and the end.
+// Returns the offset of each character, and the size of the text.
 std::vector<size_t> begins_of(std::string_view text) {
   std::vector<size_t> begins{0};
   for (const std::string_view character : characters_of(text))
@@ -42,7 +42,8 @@ void Chrf::add(std::string_view hypothesis, std::string_view reference) {
       const auto found = known.find(ngram);
       if (found != known.end()) matches_[n - 1] += std::min(count, found->second);
     }
-    // If the reference is too short to have any, they do not count against the hypothesis.
+    // If the reference has fewer than n characters, the n-grams do not count against the
+    // hypothesis.
     if (!known.empty()) hypothesis_[n - 1] += total;
     for (const auto& [ngram, count] : known) reference_[n - 1] += count;
   }

@@ -4,9 +4,9 @@
 
 namespace fovea {
 
-// Pearson's correlation of two lists of equal length; 0 if one of them is constant.
+// Returns Pearson's correlation of two lists of equal length; 0 if one of them is constant.
 double pearson(const std::vector<double>& x, const std::vector<double>& y);
-// Pearson's correlation of the ranks; equal values share the mean of their ranks.
+// Returns Pearson's correlation of the ranks; equal values share the mean of their ranks.
 double spearman(const std::vector<double>& x, const std::vector<double>& y);
 
 }  // namespace fovea

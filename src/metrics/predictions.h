@@ -10,18 +10,18 @@
 
 namespace fovea {
 
-// What a model predicted for some data. Every figure is a function of it (figures.cc).
+// The predictions of a model for some data. Every figure is computed from them (figures.cc).
 struct Predictions {
   double loss = 0;       // mean negative log-likelihood of a label, in nats
   int64_t labels = 0;    // tokens or classes that were predicted
-  int64_t bytes = 0;     // of the text that `labels` cover; 0 = not applicable
-  Choices choices = {};  // each label and the most likely output
-  // Each with its reference; unset: nothing was translated.
+  int64_t bytes = 0;     // UTF-8 bytes of the predicted text; 0 = not applicable
+  Choices choices = {};  // each label with the most likely output
+  // Each translation with its reference; unset: nothing was translated.
   std::optional<std::vector<std::pair<std::string, std::string>>> translations = {};
-  std::vector<std::pair<double, double>> similarities = {};  // each with the human score
+  std::vector<std::pair<double, double>> similarities = {};  // each with its human score
 };
 
-// The figures that have a value.
+// Returns the values of the figures that apply to the predictions.
 FigureValues values_of(const std::vector<Figure>& figures, const Predictions& predictions);
 
 }  // namespace fovea

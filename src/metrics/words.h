@@ -5,11 +5,12 @@
 
 namespace fovea {
 
-// The words between white space (Unicode's, by the rules of Python's str.split); views into the
+// Splits a text at Unicode white space, as Python's str.split does, and returns views into the
 // text.
 std::vector<std::string_view> words_of(std::string_view text);
 
-// The characters of a UTF-8 text; an invalid byte is a separate character.
+// Returns the characters of a UTF-8 text. Does not validate it: the first byte of a character
+// determines its length.
 std::vector<std::string_view> characters_of(std::string_view text);
 
 }  // namespace fovea

@@ -13,7 +13,8 @@
 namespace fovea {
 namespace {
 
-// The number after `key` in one of /proc's "key: value kB" files; 0 if it is missing.
+// Returns the value of `key` in a file of /proc with lines "key: value kB", in bytes; 0 if it is
+// missing.
 uint64_t kilobytes(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;

@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// The memory that this process may still use: the least of the machine's free memory, the cgroup's
-// limit and the address space's limit.
+// Returns the memory that this process may still use: the least of the machine's available memory
+// and what the limits of the cgroup and of the address space leave.
 uint64_t available_memory();  // bytes
 uint64_t resident_memory();   // memory that this process uses
 uint64_t private_memory();    // the part that is not mapped from files
@@ -16,7 +16,8 @@ uint64_t resident_peak();     // peak memory of this process, in bytes
 uint64_t total_memory();      // bytes
 std::string cpu_name();
 
-// The rate of a large matrix product in this dtype on all threads, measured for at least `seconds`.
+// Returns the rate of a large matrix product in `dtype` on all threads, measured for at least
+// `seconds`.
 double measured_flops(DType dtype, double seconds);  // floating-point operations per second
 
 }  // namespace fovea

@@ -15,7 +15,8 @@ Widths widths_of(const Spec& s, const StackSpec& stack) {
           static_cast<double>(a.kv_heads * a.head_width), static_cast<double>(a.heads)};
 }
 
-// Hidden numbers per token in the feed-forward layers: the sum over layers, and the widest layer.
+// Hidden values per token in the feed-forward layers: the sum over all layers, and those of the
+// widest layer.
 struct Hidden {
   double all = 0, widest = 0;
 };
@@ -30,9 +31,10 @@ Hidden hidden_of(const StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
-// Kept per layer and token: two places of the residual stream and the statistics of their norms;
-// query, key, value; attention's result and its softmax's sum; the feed-forward's hidden layer
-// before and after the activation. Norms are computed again.
+// Returns the bytes kept for the backward pass. Per layer and token: two states of the residual
+// stream and the statistics of their norms; query, key and value; the result of attention and the
+// sum of its softmax; the feed-forward's hidden layer before and after the activation. Norms are
+// computed again.
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
   const double attention = 8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
@@ -48,7 +50,7 @@ double kept_across(const Spec& s, const Lengths& lengths, double element) {
           static_cast<double>(lengths.source) * element * 2 * w.keys);
 }
 
-// The temporary memory of the feed-forward's activation and its gradients.
+// Returns the temporary memory of the feed-forward's activation and its gradients, in bytes.
 double passing(const Spec& s, const StackSpec& stack, double tokens, double element) {
   return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
 }
@@ -86,8 +88,7 @@ double cached(const Spec& s, const Lengths& lengths) {
     const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
     tokens += static_cast<double>(std::min(most, lengths.target));
   }
-  tokens += static_cast<double>(d.layers * lengths.source);  // keys and values of the encoder's
-                                                             // output
+  tokens += static_cast<double>(d.layers * lengths.source);  // for cross-attention
   return 2 * widths_of(s, d).keys * tokens;
 }
 

@@ -4,12 +4,13 @@
 
 namespace fovea {
 
-// The bytes that a training step on `batch` sequences keeps for its backward pass, and the largest
-// temporary. `element`: bytes per number of the matrix products.
+// Returns the bytes that a training step on `batch` sequences keeps for its backward pass, plus
+// those of its largest temporary. `element`: bytes per number of the matrix products.
 double activation_bytes(const Spec& validated, const Lengths& lengths, int64_t batch,
                         double element);
 
-// The numbers that generation caches per additional token, and per sequence of these lengths.
+// Return how many numbers generation caches per additional token, and per sequence of these
+// lengths.
 double cached_per_token(const Spec& validated);
 double cached(const Spec& validated, const Lengths& lengths);
 

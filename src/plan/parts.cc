@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr double kMost = 1e18;  // far below the limit of 64 bits, far above any machine
+constexpr double kMost = 1e18;  // far below the limit of int64_t, far above any real model
 
 enum PartIndex {
   kTokens,
@@ -57,7 +57,8 @@ class Counter {
     for (int i = 0; i < kParts; ++i) parts_[static_cast<size_t>(i)].name = kNames[i];
   }
 
-  // `copies`: number of equal layers; `chosen`: fraction of the experts that a token uses.
+  // Adds a parameter. `copies`: number of equal layers; `chosen`: fraction of the experts that a
+  // token uses.
   void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
     const PartIndex index = part_of(name);
     Part& part = parts_[index];
@@ -80,16 +81,16 @@ class Counter {
       if (part.parameters > 0 || part.flops > 0) there.push_back(part);
     return there;
   }
-  // The number of tokens that the head processes.
+  // Returns the number of tokens that the head processes.
   int64_t outputs() const {
     const bool one = spec_.head.kind == HeadKind::pooled || spec_.head.kind == HeadKind::sequence;
     return one ? 1 : spec_.decoder ? lengths_.target : lengths_.source;
   }
 
  private:
-  // The number of tokens of a sequence that the matrix of this name processes.
+  // Returns the number of tokens of a sequence that the matrix `name` processes.
   int64_t readers(const std::string& name) const {
-    if (name.starts_with("input.patch.")) return lengths_.source - 1;  // the first has no pixels
+    if (name.starts_with("input.patch.")) return lengths_.source - 1;  // token 0 has no pixels
     if (name.starts_with("input.convolution.0.")) return 2 * lengths_.source;
     if (name.starts_with("encoder.") || name.starts_with("input.")) return lengths_.source;
     if (!name.starts_with("decoder.")) return outputs();
@@ -102,7 +103,8 @@ class Counter {
   std::vector<Part> parts_;
 };
 
-// Layers differ only in being the first and in having experts: one of each kind is created.
+// Layers differ only in whether they are the first and whether they have experts: one layer of each
+// kind is created.
 void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
   struct Alike {
     int64_t layer = 0, count = 0;
@@ -128,14 +130,14 @@ void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::s
   }
 }
 
-// The model without its layers, whose number may be large.
+// Returns the model without its layers, whose number may be large.
 Transformer without_layers(Spec spec) {
   if (spec.encoder) spec.encoder->layers = 0;
   if (spec.decoder) spec.decoder->layers = 0;
   return Transformer(spec);
 }
 
-double pair_flops(const AttentionSpec& a) {  // a product with the key, one with the value
+double pair_flops(const AttentionSpec& a) {  // one product with the key, and one with the value
   return 4 * static_cast<double>(a.heads * a.head_width);
 }
 
@@ -161,7 +163,7 @@ int64_t attention_pairs(int64_t length, bool causal, int64_t window, int64_t glo
     const int64_t g = std::min(global, most);
     seen += g * (g + 1) / 2 + (most - g) * g - most * (most + 1) / 2;
   }
-  return causal ? seen : 2 * seen - length;  // twice, for both directions
+  return causal ? seen : 2 * seen - length;  // both directions, with the query itself once
 }
 
 Lengths lengths_of(const Spec& s, int64_t length, int64_t source_length) {

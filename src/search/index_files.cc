@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr int64_t kMostLines = int64_t{1} << 53;
-constexpr size_t kMostBytes = size_t{16} << 30;  // limit of passages, which are held in memory
+constexpr size_t kMostBytes = size_t{16} << 30;  // limit of passages.jsonl, which is held in memory
 
 std::string passages_text(const std::vector<IndexedPassage>& passages) {
   std::string text;
@@ -43,7 +43,7 @@ std::vector<IndexedPassage> parse_passages(std::string_view text, const std::str
   return passages;
 }
 
-// The contents of index.json without its own hash.
+// Returns the contents of index.json without its own hash.
 Json description(const IndexFiles& index, const std::string& passages, const std::string& graph) {
   const IndexSettings& s = index.settings;
   return {{"fovea_search", kVersion},

@@ -12,14 +12,14 @@ namespace fovea {
 
 struct IndexSettings {
   std::string folder;       // the indexed folder
-  std::string model;        // its directory
-  std::string fingerprint;  // hash of everything that affects its vectors
+  std::string model;        // the model's directory
+  std::string fingerprint;  // hash of everything that affects the vectors
   int64_t width = 0;
   Similarity similarity = Similarity::cosine;
 };
 
 struct IndexedPassage {
-  std::string file;  // path relative to the folder
+  std::string file;  // path relative to the indexed folder
   int64_t line = 0, last_line = 0;
   std::string text;
 };
@@ -30,14 +30,15 @@ struct IndexFiles {
   VectorGraph graph;
 };
 
-// Writes the whole folder atomically, replacing an older index. Throws InvalidArgument if the name
-// exists and is not an index.
+// Writes the index atomically, replacing an older one. Throws InvalidArgument if `path` exists and
+// is not an index.
 void write_index(const std::string& path, const IndexFiles& index);
 
-// Throws BadFile, naming the file, if a file is missing or damaged.
+// Reads an index. Throws BadFile, naming the file, if a file is missing or damaged.
 IndexFiles read_index(const std::string& path);
 
-// Whether an index of this name exists. Throws InvalidArgument if the name is something else.
+// Whether an index exists at `path`. Throws InvalidArgument if `path` is a file or another folder
+// that is not empty.
 bool is_index(const std::string& path);
 
 }  // namespace fovea

@@ -15,8 +15,8 @@ struct Unit {  // a sentence, or a part of one
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// The length of a mark at `at` that ends a sentence: an ASCII mark before a space, or an
-// ideographic one; 0 if there is none.
+// Returns the length of the mark at `at` if it ends a sentence: an ASCII mark before a space, or an
+// ideographic mark; else 0.
 size_t sentence_end(std::string_view text, size_t at) {
   for (const std::string_view mark : {"。", "！", "？"})
     if (text.substr(at).starts_with(mark)) return mark.size();
@@ -26,7 +26,7 @@ size_t sentence_end(std::string_view text, size_t at) {
   return end == text.size() || is_space(text[end]) ? end - at : 0;
 }
 
-// Whether there are only spaces between this line end and the next.
+// Whether only white space lies between this line end and the next, or the end of the text.
 bool ends_paragraph(std::string_view text, size_t line_end) {
   for (size_t i = line_end + 1; i < text.size(); ++i) {
     if (text[i] == '\n') return true;
@@ -35,7 +35,7 @@ bool ends_paragraph(std::string_view text, size_t line_end) {
   return true;
 }
 
-// Calls on_sentence(begin, end, begins_paragraph), without surrounding spaces.
+// Calls on_sentence(begin, end, begins_paragraph) for each sentence, without surrounding spaces.
 template <class OnSentence>
 void each_sentence(std::string_view text, OnSentence&& on_sentence) {
   bool fresh = true;
@@ -93,7 +93,8 @@ std::vector<Unit> units_of(std::string_view text, int64_t most, const Tokenizer&
   return units;
 }
 
-// The first of the units before `next` that fit into the overlap together.
+// Returns the index of the first unit of the overlap: the units before `next` that together have at
+// most `most` tokens.
 size_t overlap_before(const std::vector<Unit>& units, size_t first, size_t next, int64_t most) {
   int64_t tokens = 0;
   size_t at = next;
@@ -132,7 +133,7 @@ std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules&
     const int64_t begin_line = line_of(begin);
     passages.push_back({begin, end, begin_line, line_of(end)});
     const bool within = next < units.size() && !units[next].begins_paragraph;
-    // New text needs room besides the overlap.
+    // The overlap must leave room for new text.
     const int64_t room = within ? rules.most_tokens - units[next].tokens : 0;
     first = overlap_before(units, first, next, std::min(room, rules.overlap_tokens));
   }

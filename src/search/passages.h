@@ -15,14 +15,15 @@ struct PassageRules {
 };
 
 struct PassageSpan {
-  size_t begin, end;        // bytes of the text
+  size_t begin, end;        // range of bytes in the text
   int64_t line, last_line;  // from 1
   bool operator==(const PassageSpan&) const = default;
 };
 
-// Paragraphs are passages. Short adjacent ones are joined; a long one is split between sentences,
-// and the sentences that fit into the overlap are repeated. A sentence that is too long is split
-// between tokens. Blank text has no passages. The text must be valid UTF-8.
+// Returns the passages of a text. Each paragraph is a passage, but short adjacent paragraphs are
+// joined, and a long paragraph is split between sentences; each part but the first repeats the
+// sentences that fit into the overlap. A sentence that is too long is split between tokens. A blank
+// text has no passages. The text must be valid UTF-8.
 std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules& rules,
                                       const Tokenizer& tokenizer);
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr size_t kLargest = size_t{64} << 20;  // larger files are data, not prose
 
 bool is_text(const std::string& path) {
-  constexpr size_t kLooked = 8192;  // bytes, as in git
+  constexpr size_t kLooked = 8192;  // number of bytes that are examined, as in git
   const MappedFile file(path);
   return file.size() <= kLargest &&
          file.bytes().substr(0, kLooked).find('\0') == std::string_view::npos;

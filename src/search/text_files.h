@@ -7,11 +7,11 @@ namespace fovea {
 
 struct FoundTexts {
   std::vector<std::string> files;      // paths relative to the folder, sorted
-  std::vector<std::string> skipped;    // with a NUL byte at the beginning, or too large
+  std::vector<std::string> skipped;    // files with a NUL byte in the first 8 KiB, or too large
   std::vector<std::string> links_out;  // links that lead out of the folder; not followed
 };
 
-// The text files in a folder and its subfolders; names that begin with a dot are skipped.
+// Finds the text files in a folder and its subfolders; names that begin with a dot are skipped.
 FoundTexts text_files(const std::string& folder);
 
 // Reads a file as UTF-8: invalid bytes become U+FFFD.

@@ -8,7 +8,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // While building a graph, hnswlib's prefetch reads the link after the end of a full list: inside
-// malloc's block, but outside the requested size.
+// the block that malloc returned, but outside the requested size.
 #define NO_MANUAL_VECTORIZATION
 #endif
 // hnswlib 0.6 triggers these warnings.
@@ -27,9 +27,10 @@ namespace {
 
 using Hnsw = hnswlib::HierarchicalNSW<float>;
 
-// The library's defaults: links per vector, and candidates examined for them.
+// The defaults of hnswlib: links per vector, and candidates that are examined for them.
 constexpr size_t kLinks = 16, kCandidates = 200;
-// Candidates of a search, far more than the results, which compensates for near misses of the walk.
+// Candidates of a search: far more than the results, since the walk through the graph is
+// approximate.
 constexpr size_t kSearchCandidates = 256;
 
 std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, int64_t width) {
@@ -50,9 +51,9 @@ using Label = hnswlib::labeltype;
 using Count = hnswlib::linklistsizeint;
 
 // The format of hnswlib's saveIndex(): a header; for each vector its links, its elements and its
-// label; then for each vector its links on the upper levels, from the first one. hnswlib's own
-// reader trusts the data, so all of it is checked here before use: every list has at most the
-// length that this program writes, and every link leads to a vector of its level.
+// label; then for each vector its links on the upper levels, from level 1. hnswlib's own reader
+// trusts the data, so all of it is checked here before use: every list has at most the length that
+// this program writes, and every link leads to a vector that is on the link's level.
 class GraphFile {
  public:
   GraphFile(std::string_view bytes, const std::string& path, int64_t count, int64_t width)
@@ -69,7 +70,7 @@ class GraphFile {
     check_upper_lists();
   }
 
-  // `links` must be empty, with capacity for the vectors.
+  // Copies the graph to `links`, which must be empty and have capacity for the vectors.
   void copy_to(Hnsw& links) const {
     std::memcpy(links.data_level0_memory_, bytes_.data() + kHead, count_ * element_);
     links.maxlevel_ = static_cast<int>(top_level_);
@@ -81,7 +82,7 @@ class GraphFile {
       if (size > 0) std::memcpy(lists, bytes_.data() + upper_[i], size);
       links.linkLists_[i] = lists;
       links.element_levels_[i] = static_cast<int>(levels_[i]);
-      links.cur_element_count = i + 1;  // the destructor frees this number of vectors
+      links.cur_element_count = i + 1;  // the destructor frees the lists of this number of vectors
     }
   }
 
@@ -96,68 +97,68 @@ class GraphFile {
          path_, wrong, count_);
   }
   template <class T>
-  T at(uint64_t place) const {
+  T at(uint64_t offset) const {
     T value;
-    std::memcpy(&value, bytes_.data() + place, sizeof value);
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
     return value;
   }
   template <class T>
-  T next(uint64_t& place) const {
-    place += sizeof(T);
-    return at<T>(place - sizeof(T));
+  T next(uint64_t& offset) const {
+    offset += sizeof(T);
+    return at<T>(offset - sizeof(T));
   }
 
   void check_head() {
-    uint64_t place = 0;
+    uint64_t offset = 0;
     const auto same = [&](uint64_t expected) {
-      expect(next<size_t>(place) == expected, "its header is invalid");
+      expect(next<size_t>(offset) == expected, "its header is invalid");
     };
     for (const uint64_t expected :
          {uint64_t{0}, count_, count_, element_, kLists0 + vector_bytes_, uint64_t{kLists0}})
       same(expected);
-    const auto top = next<int>(place);
-    entry_ = next<Link>(place);
+    const auto top = next<int>(offset);
+    entry_ = next<Link>(offset);
     expect(top >= 0 && entry_ < count_, "its entry point is not a vector");
     top_level_ = static_cast<uint64_t>(top);
     for (const uint64_t expected : {kLinks, 2 * kLinks, kLinks}) same(expected);
-    next<double>(place);  // for levels of new vectors: not used
+    next<double>(offset);  // used only to choose the levels of new vectors
     same(kCandidates);
   }
 
   void find_levels() {
-    uint64_t place = kHead + count_ * element_;
+    uint64_t offset = kHead + count_ * element_;
     for (uint64_t i = 0; i < count_; ++i) {
-      expect(bytes_.size() - place >= sizeof(Count), "too short");
-      const uint64_t size = next<Count>(place);
-      expect(size % kList == 0 && size / kList <= top_level_ && size <= bytes_.size() - place,
+      expect(bytes_.size() - offset >= sizeof(Count), "too short");
+      const uint64_t size = next<Count>(offset);
+      expect(size % kList == 0 && size / kList <= top_level_ && size <= bytes_.size() - offset,
              "a vector's level is wrong");
       levels_.push_back(static_cast<uint32_t>(size / kList));
-      upper_.push_back(place);
-      place += size;
+      upper_.push_back(offset);
+      offset += size;
     }
-    expect(place == bytes_.size(), "too long");
+    expect(offset == bytes_.size(), "too long");
     expect(levels_[entry_] == top_level_, "its entry point is not on the highest level");
   }
 
-  void check_list(uint64_t place, size_t most, uint64_t level) const {
-    const auto links = next<Count>(place);  // the upper half marks deleted vectors: none
+  void check_list(uint64_t offset, size_t most, uint64_t level) const {
+    const auto links = next<Count>(offset);  // the upper half marks deleted vectors: must be 0
     expect(links <= most, "a vector has too many links");
     for (Count i = 0; i < links; ++i) {
-      const Link link = next<Link>(place);
+      const Link link = next<Link>(offset);
       expect(link < count_ && levels_[link] >= level, "a link is invalid");
     }
   }
 
   void check_elements() const {
     for (uint64_t i = 0; i < count_; ++i) {
-      const uint64_t place = kHead + i * element_;
-      check_list(place, 2 * kLinks, 0);
+      const uint64_t offset = kHead + i * element_;
+      check_list(offset, 2 * kLinks, 0);
       constexpr uint32_t kExponent = 0x7F800000;  // exponent bits of infinities and NaN
       bool finite = true;
       for (uint64_t x = 0; x < vector_bytes_; x += sizeof(float))
-        finite &= (at<uint32_t>(place + kLists0 + x) & kExponent) != kExponent;
+        finite &= (at<uint32_t>(offset + kLists0 + x) & kExponent) != kExponent;
       expect(finite, "an element is not finite");
-      expect(at<Label>(place + kLists0 + vector_bytes_) == i, "a vector has a wrong label");
+      expect(at<Label>(offset + kLists0 + vector_bytes_) == i, "a vector has a wrong label");
     }
   }
 
@@ -173,7 +174,7 @@ class GraphFile {
   uint64_t count_, vector_bytes_ = 0, element_ = 0, top_level_ = 0;
   Link entry_ = 0;
   std::vector<uint32_t> levels_;  // highest level of each vector
-  std::vector<uint64_t> upper_;   // offset of its links on upper levels
+  std::vector<uint64_t> upper_;   // offset of each vector's links on upper levels
 };
 
 }  // namespace
@@ -193,7 +194,7 @@ VectorGraph::VectorGraph(const Tensor& vectors, Similarity similarity)
   graph_->links =
       std::make_unique<Hnsw>(graph_->space.get(), static_cast<size_t>(count), kLinks, kCandidates);
   graph_->links->setEf(kSearchCandidates);
-  // Sequentially, since the links depend on the order.
+  // Adds the vectors sequentially, since the links depend on their order.
   for (int64_t i = 0; i < count; ++i)
     graph_->links->addPoint(vectors.data_as<float>() + i * graph_->width, static_cast<size_t>(i));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Finds the nearest of many vectors: a hierarchical navigable small world (Malkov and Yashunin
-// 2018, arXiv:1603.09320), by hnswlib.
+// Finds the nearest of many vectors: a hierarchical navigable small-world graph (Malkov and
+// Yashunin 2018, arXiv:1603.09320), by hnswlib.
 
 #include <memory>
 #include <span>
@@ -16,11 +16,11 @@ namespace fovea {
 
 class VectorGraph {
  public:
-  // vectors f32 [N, D], N at least 1; of length 1 for cosine. The same vectors give the same graph.
-  // Throws Unsupported for manhattan.
+  // Builds the graph of vectors f32 [N, D], N at least 1; for cosine, of unit length. The same
+  // vectors give the same graph. Throws Unsupported for manhattan.
   VectorGraph(const Tensor& vectors, Similarity similarity);
-  // Reads the result of bytes(); `path` is the file's name in errors. Every number is checked:
-  // throws BadFile unless it is a graph of `count` vectors of `width`.
+  // Reads the result of bytes(); `path` is the file's name in errors. Checks every number, and
+  // throws BadFile unless `bytes` is a graph of `count` vectors of `width` elements.
   VectorGraph(std::string_view bytes, const std::string& path, int64_t count, int64_t width,
               Similarity similarity);
   ~VectorGraph();
@@ -33,8 +33,8 @@ class VectorGraph {
     int64_t number;  // index of a row of `vectors`
     float similarity;
   };
-  // At most `count` neighbours, the most similar first; ties by number. Throws InvalidArgument if
-  // the query has another width.
+  // Returns at most `count` neighbours, the most similar first; of equally similar neighbours, the
+  // one with the lower number first. Throws InvalidArgument if the query has another width.
   std::vector<Neighbour> nearest(std::span<const float> query, int64_t count) const;
 
  private:

@@ -8,17 +8,17 @@
 
 namespace fovea {
 
-// A token's position in its text (empty for special ones), and its vector of length 1.
+// A token's range of bytes in its text (empty for a special token), and its vector of unit length.
 struct PlacedVector {
   size_t begin, end;
   std::vector<float> vector;
 };
 
-// Adjacent tokens without a space or a mark in between form a word; its vector is the normalised
-// mean of theirs. Marks alone are not words.
+// Joins adjacent tokens without a space or punctuation between them into words; the vector of a
+// word is the normalised mean of the vectors of its tokens. Punctuation alone is not a word.
 std::vector<PlacedVector> words_of(std::string_view text, const std::vector<PlacedVector>& tokens);
 
-// For each word of the query the most similar word of the passage, by cosine similarity.
+// A word of the query and the most similar word of the passage, by cosine similarity.
 struct WordPair {
   size_t query, passage;  // indices of words
   float similarity;

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// -> [B, T, C] of the last stack
+// Returns the output of the last stack, [B, T, C].
 Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
   const Spec& spec = model.spec;
   if (spec.encoder) {
@@ -67,7 +67,7 @@ Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& give
   const Answers found = answers(model, batch, pass);
   const UnitScope units(found.units);
   Tensor loss = cross_entropy(found.logits, found.labels, divisor, smoothing);
-  // Each loss is weighted by this pass's part of the step's labels.
+  // Weights each side loss by this pass's fraction of the step's labels.
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));
   return loss;

@@ -9,7 +9,7 @@ namespace fovea {
 
 // The inputs of one forward pass, and its labels.
 struct Batch {
-  // Of the encoder and of the decoder; unset if the model has no such stack.
+  // Inputs of the encoder and of the decoder; unset if the model has no such stack.
   Sequence source, target;
   // The tokens of each row; the rest is padding. Empty = no padding.
   std::vector<Interval> source_valid, target_valid;
@@ -23,17 +23,18 @@ struct Batch {
   int64_t units = 0;
 };
 
-// The outputs of the head for the rows with labels, and the labels: the outputs of a vocabulary
-// dominate the work of a small model, so no others are computed. logits f32 [rows, outputs], labels
-// i32 [rows]; the head's own shapes if all rows have labels.
+// The outputs of the head for the rows with labels, and the labels. Other outputs are not computed,
+// since the outputs of a vocabulary dominate the work of a small model. logits f32 [rows, outputs],
+// labels i32 [rows]; if all rows have labels, in the shapes of the head.
 struct Answers {
   Tensor logits, labels;
-  RowUnits units;  // of these rows
+  RowUnits units;  // units of these rows
 };
 Answers answers(const Transformer& model, const Batch& batch, Pass pass);
 
-// The sum over the labels of -log probability, divided by `divisor`: f64 [1]. Includes the side
-// losses of the layers, such as the balance of experts, if the pass is for training.
+// Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
+// Includes the side losses of the layers, such as the balance of experts, if the pass is for
+// training.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0);
 

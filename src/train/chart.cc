@@ -12,7 +12,7 @@ namespace {
 constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 44, kTop = 36, kBottom = 44;
 constexpr size_t kMostPoints = 600;  // more points than columns would only enlarge the file
 
-// The area of the plot within the picture.
+// The ranges of the plot; x() and y() return coordinates in the picture.
 struct Scale {
   double last_step, low, high;
   double x(double step) const { return kLeft + (kWidth - kLeft - kRight) * step / last_step; }
@@ -21,7 +21,7 @@ struct Scale {
   }
 };
 
-// 1, 2 or 5 times a power of ten, about a fifth of the range.
+// Returns the interval between ticks: 1, 2 or 5 times a power of ten, about a fifth of the range.
 double tick_of(double range) {
   const double power = math::pow(10.0, std::floor(math::log10(range / 5)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -29,8 +29,8 @@ double tick_of(double range) {
   return 10 * power;
 }
 
-// Means over runs of equal numbers of steps, so that the noise of single batches does not obscure
-// the curve.
+// Returns the means over equal numbers of consecutive steps, so that the noise of single batches
+// does not obscure the curve.
 Curve thinned(const Curve& curve) {
   const size_t run = std::max<size_t>(1, curve.size() / kMostPoints);
   Curve means;
@@ -69,8 +69,8 @@ std::string axes(const Scale& s) {
   return svg;
 }
 
-// The range of the curves, with a margin large enough that the ticks of large losses differ after
-// rounding.
+// Returns the range of the curves, with a margin large enough that the ticks of large losses differ
+// after rounding.
 Scale scale_of(const Curve& training, const Curve& validation) {
   Scale scale{1, 1e300, -1e300};
   for (const Curve* curve : {&training, &validation}) {
@@ -96,7 +96,7 @@ std::string dots(const Curve& curve, const Scale& scale, const char* colour) {
   return svg;
 }
 
-// BLEU has its own axis.
+// Draws BLEU, which has a separate axis.
 std::string course_of_bleu(const Curve& bleu, double last_step) {
   constexpr const char* kColour = "#228833";
   Scale scale{last_step, 0, 1};

@@ -4,26 +4,28 @@
 
 namespace fovea {
 
-// The examples of a run, in an order that depends on the seed, and its held-out part.
+// The training examples of a run, in an order that depends on the seed, and its held-out examples.
 class Examples {
  public:
   virtual ~Examples() = default;
 
-  // The batch of one forward pass in training: a pure function of the seed and the number of the
-  // pass.
+  // Returns the batch of one forward pass in training: a pure function of the seed and the number
+  // of the pass.
   virtual Batch training(int64_t pass) const = 0;
   virtual double passes_per_epoch() const = 0;
 
-  // The held-out part in batches, the same at every evaluation; 0 = no held-out part.
+  // Return the held-out part in batches, which are the same at every evaluation; 0 = no held-out
+  // part.
   virtual int64_t validation_batches() const = 0;
   virtual Batch validation(int64_t n) const = 0;
 
-  // The number of tokens, and the bytes of text of the predicted ones (0 = not meaningful).
+  // The number of sequences, of tokens and of predicted tokens, and the bytes of the predicted text
+  // (0 = not meaningful).
   struct Part {
     int64_t sequences = 0, tokens = 0, asked = 0, bytes = 0;
   };
   Part learnt, held_out;
-  uint64_t hash = 0;  // of the data
+  uint64_t hash = 0;  // hash of the data
 };
 
 }  // namespace fovea

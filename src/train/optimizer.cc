@@ -18,7 +18,8 @@ Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const Optimi
 }
 
 double Optimizer::gradient_norm() const {
-  // One parallel task per tensor instead of one fork each, since most are small.
+  // Runs one parallel task per tensor, since most tensors are too small to be divided among
+  // threads.
   std::vector<double> sums(all_.size());
   parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
     const Tensor gradient = all_[static_cast<size_t>(i)].parameter->value.gradient();

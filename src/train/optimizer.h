@@ -14,23 +14,23 @@ struct OptimizerOptions {
   double clip = 1.0;          // maximum norm of all gradients together; 0 = unlimited
 };
 
-// AdamW (Loshchilov and Hutter 2019) for the trainable ones of the given parameters.
+// AdamW (Loshchilov and Hutter 2019) for the trainable parameters among those given.
 class Optimizer {
  public:
-  // The parameters must outlive the optimizer. Makes each trainable value want its gradient.
+  // The parameters must outlive the optimizer. Requests the gradients of the trainable parameters.
   Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options);
 
-  // The Euclidean norm of all gradients together, summed in double in a fixed order. NaN or
+  // Returns the Euclidean norm of all gradients together, summed in double in a fixed order. NaN or
   // infinity if a gradient contains one.
   double gradient_norm() const;
 
-  // One update with the current gradients, which are then cleared. `step` counts from 1; `rate` is
-  // the learning rate and `norm` the result of gradient_norm().
+  // Updates the parameters with the current gradients, which are then cleared. `step` counts from
+  // 1; `rate` is the learning rate and `norm` the result of gradient_norm().
   void update(int64_t step, double rate, double norm);
   void clear_gradients();
 
-  // Weights, first and second moments of the trainable parameters, as "weight.NAME", "m.NAME" and
-  // "v.NAME": the tensors of a snapshot.
+  // Returns the weights and the first and second moments of the trainable parameters, as
+  // "weight.NAME", "m.NAME" and "v.NAME": the tensors of a snapshot.
   std::map<std::string, Tensor> state() const;
 
  private:

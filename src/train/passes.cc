@@ -15,7 +15,7 @@ std::vector<Batch> batches_of(const Examples& examples, int64_t step, const Pass
   return batches;
 }
 
-// The n-th pass of a step.
+// Returns the settings of the n-th pass of a step.
 Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOptions& options) {
   Pass pass;
   pass.compute = options.compute;
@@ -25,7 +25,7 @@ Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOption
     pass.dropout.step = static_cast<uint64_t>(step);
     pass.dropout.units = batch.units;
     pass.dropout.first_unit = n * batch.units;
-  } else {  // the sizes of passes differ, so each pass numbers its own elements
+  } else {  // passes differ in size, so dropout counts the elements of each pass separately
     pass.dropout.step = static_cast<uint64_t>(step * options.accumulate + n);
   }
   return pass;

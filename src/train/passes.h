@@ -11,7 +11,7 @@ namespace fovea {
 struct PassOptions {
   DType compute = DType::f32;
   int64_t accumulate = 1;  // passes per step
-  uint64_t seed = 0;       // of dropout
+  uint64_t seed = 0;       // seed of dropout
 };
 
 // The loss of one pass, divided by `divisor`, the number of predictions in all passes of the step:
@@ -22,8 +22,8 @@ using PassLoss = std::function<Tensor(const Batch& batch, const Pass& pass, doub
 TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step,
                                           const PassOptions& options, const PassLoss& loss);
 
-// Like TrainingTask::first_bad_tensor, in the order of the computation: weights, activations,
-// gradients.
+// Like TrainingTask::first_bad_tensor; checks the tensors in the order of the computation: weights,
+// activations, gradients.
 std::string first_bad_tensor_of_passes(Transformer& model, const Examples& examples, int64_t step,
                                        const PassOptions& options);
 

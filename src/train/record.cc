@@ -14,7 +14,7 @@ namespace fovea {
 
 namespace {
 
-// A killed run may leave half a line; lines that are not JSON are dropped.
+// Parses a line; returns null if it is not JSON, since a killed run may leave half a line.
 nlohmann::json entry_of(std::string_view line, const std::string& path) {
   try {
     return parse_json(line, path);
@@ -29,7 +29,7 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
   const std::string path = folder_ + "/log.jsonl";
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);
-  constexpr size_t kMostBytes = size_t{1} << 40;  // the run's own file, of any length
+  constexpr size_t kMostBytes = size_t{1} << 40;  // in practice no limit: the run wrote this file
   const std::string text = there ? read_file(path, kMostBytes) : "";
   std::string kept;
   for (std::string_view rest = text; !rest.empty();) {

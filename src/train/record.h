@@ -16,8 +16,8 @@ struct Curves {
   Curve bleu = {};                       // of translations, from 0 to 100
 };
 
-// The curves as an SVG: loss over steps, training thin and smoothed, validation with dots; BLEU has
-// its own axis on the right.
+// Draws the curves as an SVG: loss over steps, with a thin, smoothed line for training and a line
+// with dots for validation; BLEU has a separate axis on the right.
 std::string chart(const Curves& curves);
 
 // The log of a run: log.jsonl, one JSON object per step or evaluation, and loss.svg, which is drawn
@@ -31,7 +31,7 @@ class Record {
   void step(const TrainProgress& progress);
   void evaluation(const TrainProgress& progress);
   void note(int64_t step, const std::string& text);
-  void draw() const;  // loss.svg
+  void draw() const;  // writes loss.svg
 
  private:
   void append(const std::string& line);

@@ -8,12 +8,12 @@ struct RateSchedule {
   Schedule kind = Schedule::cosine;
   double peak = 1e-3;
   double final_rate = 0.1;      // the rate of the last step as a fraction of the peak
-  int64_t steps = 0;            // of the run
+  int64_t steps = 0;            // number of steps of the run
   int64_t warmup = 0;           // steps in which the rate rises from 0 to the peak
-  double decay_fraction = 0.2;  // trapezoid: the last part of the steps, in which the rate falls
+  double decay_fraction = 0.2;  // trapezoid: fraction of steps, at the end, with a falling rate
 };
 
-// The learning rate of step `step`, which counts from 0.
+// Returns the learning rate of step `step`, which counts from 0.
 double learning_rate(const RateSchedule& schedule, int64_t step);
 
 }  // namespace fovea

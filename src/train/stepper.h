@@ -10,13 +10,14 @@ namespace fovea {
 OptimizerOptions optimizer_options(const TrainOptions& options);
 RateSchedule rate_schedule(const TrainOptions& options);
 
-// One optimiser step of a model on a task, as timed by bench and repeated by the trainer.
+// Takes one optimiser step of a model on a task at a time: bench measures it, and the trainer
+// repeats it.
 class Stepper {
  public:
   // Model and task must outlive the stepper.
   Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options);
 
-  // If loss or gradient is not finite, no weight is updated.
+  // If the loss or a gradient is not finite, no weight is updated.
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
     int64_t tokens = 0;      // number of tokens that were read

@@ -23,20 +23,21 @@ class TrainingTask {
   };
   virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
 
-  // The first tensor of a step with NaN or infinity, or empty. Called while the gradients of that
-  // step exist. The default checks weights and gradients.
+  // Returns the first tensor of a step with NaN or infinity, or empty. Called while the gradients
+  // of that step exist. The default checks weights and gradients.
   virtual std::string first_bad_tensor(Transformer& model, int64_t step) const;
 
   virtual double steps_per_epoch() const = 0;
 
-  // How the held-out part is evaluated, and a model's predictions for it. By default there is none.
+  // How the held-out part is evaluated, whether there is one, and a model's predictions for it. By
+  // default, there is none.
   virtual EvaluationTask evaluation() const { return {}; }
   virtual bool evaluates() const { return false; }
   virtual Predictions predict(const Transformer&) const { return {}; }
   // Whether the weights before the first step are evaluated too.
   virtual bool evaluates_start() const { return false; }
 
-  // A sample that the model generates after `step` steps; empty = none.
+  // Returns a sample that the model generates after the given number of steps; empty = none.
   virtual std::string sample(const Transformer&, int64_t) const { return {}; }
 
   // Writes the files that do not change during the run, before the first step.

@@ -59,7 +59,7 @@ void Trainer::resume() {
 TrainResult Trainer::run() {
   TrainResult result;
   const Clock::time_point start = Clock::now();
-  double smooth = 0;  // seconds per step, averaged over about ten
+  double smooth = 0;  // seconds per step, averaged over about ten steps
   bool go_on = true;
   if (progress_.step == 0 && job_.task->evaluates_start()) {
     evaluate();
@@ -103,7 +103,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-// Sets the progress; `seconds` is the current time of a step.
+// Updates the progress; `seconds` is the average time of the last steps.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
   progress_.gradient_norm = outcome.gradient_norm;
@@ -115,8 +115,8 @@ void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.peak_bytes = resident_peak();
 }
 
-// A step with non-finite numbers is skipped; several in a row end the run, and the last snapshot is
-// kept.
+// Skips a step with non-finite numbers; `bad_steps` such steps in a row end the run, and the last
+// snapshot is kept.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;
@@ -133,8 +133,8 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
   progress_.warning = what + "; skipped";
 }
 
-// Checked before anything is written, so that the files on disk stay valid. A weight or moment that
-// is not finite never becomes finite again.
+// Checks weights and moments before anything is written, so that the files on disk stay valid. A
+// weight or moment that is not finite never becomes finite again.
 void Trainer::require_finite() const {
   for (const auto& [name, tensor] : stepper_.optimizer.state()) {
     const int64_t bad = count_nonfinite(tensor);

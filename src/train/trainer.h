@@ -9,11 +9,11 @@
 
 namespace fovea {
 
-// As in TrainOptions::best_by: the directory contains the newest weights, regardless of
+// A value of TrainOptions::best_by: the directory contains the newest weights, regardless of
 // evaluations.
 constexpr const char* kNewest = "newest";
 
-// The loop: steps, evaluations, samples, snapshots.
+// The training loop: steps, evaluations, samples and snapshots.
 class Trainer {
  public:
   Trainer(Job& job, SnapshotFolder& folder,
@@ -26,7 +26,7 @@ class Trainer {
   // The figures of the held-out part.
   struct Measured {
     std::optional<double> loss;
-    FigureValues figures = {};  // besides the loss
+    FigureValues figures = {};  // figures other than the loss
     double bits_per_byte = 0;   // 0 = not applicable
   };
   Measured measure(const Transformer& model) const;
@@ -49,7 +49,7 @@ class Trainer {
   Record record_;
   TrainProgress progress_;
   const EvaluationTask evaluation_;
-  FigureValues start_figures_;  // before the first step
+  FigureValues start_figures_;  // figures before the first step
   std::optional<Measured> best_;
   int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;

@@ -10,19 +10,19 @@
 namespace fovea {
 
 // The mean of a model's weights at a few evaluations: it changes less than the weights, and is the
-// better model while the learning rate is high (Popel and Bojar 2018, 4.10).
+// better model while the learning rate is high (Popel and Bojar 2018, section 4.10).
 class WeightAverage {
  public:
   WeightAverage(Transformer& model, int64_t most);
 
-  // Adds the current trainable weights of the model. The weights of the lowest rank are dropped if
-  // there are too many.
+  // Adds the current trainable weights of the model. Drops the weights of the lowest rank if there
+  // are more than `most`.
   void add(double rank);
-  Transformer& mean() { return mean_; }  // of the added weights
+  Transformer& mean() { return mean_; }  // mean of the added weights
 
-  // Saves and restores its part of a snapshot.
+  // Save and restore this object's part of a snapshot.
   std::map<std::string, Tensor> state() const;
-  std::vector<double> ranks() const;  // as in state.json; or empty
+  std::vector<double> ranks() const;  // ranks of the kept weights, for state.json
   void restore(const Snapshot& snapshot);
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using Texts = std::vector<TokenizedText>;
 
-constexpr int64_t kBatchTokens = 2048;  // texts whose activations are kept for one backward pass
+constexpr int64_t kBatchTokens = 2048;  // tokens whose activations are kept for a backward pass
 
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
@@ -34,8 +34,8 @@ class EmbedderTask : public TrainingTask {
     check(training.validation.empty() || validation_.size() >= 2,
           "{}: {} pairs; expected at least 2", training.validation, validation_.size());
     for (const int64_t d : training.dimensions)
-      check_field(d >= 1 && d <= modules_.width, "dimensions", "{}; expected 1 to {}, the model's",
-                  d, modules_.width);
+      check_field(d >= 1 && d <= modules_.width, "dimensions",
+                  "{}; expected 1 to {}, the model's width", d, modules_.width);
   }
 
   int64_t count() const { return std::ssize(examples_.anchors); }
@@ -75,8 +75,8 @@ class EmbedderTask : public TrainingTask {
   std::vector<ScoredPair> validation_;
 };
 
-// Cached gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
-// of each. Then the texts pass through the model again, a few at a time, and propagate these
+// Caches gradients (Gao et al. 2021, arXiv:2101.06983): the loss of all vectors gives the gradient
+// of each vector. Then the texts pass through the model again, a few at a time, to propagate these
 // gradients. Memory therefore does not limit the number of negatives in a step.
 TrainingTask::StepLoss EmbedderTask::backward(const Transformer& model, int64_t step) const {
   std::vector<const std::string*> anchors, candidates;
@@ -113,7 +113,7 @@ std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
   return chosen;
 }
 
-// The mean over the full width and the requested widths.
+// Returns the mean loss over the full width and the requested widths.
 Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
                           const std::vector<float>& scores) const {
   std::vector<int64_t> widths = training_.dimensions;
@@ -141,7 +141,7 @@ void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
   }
 }
 
-// Spearman's correlation alone decides and is logged.
+// Only Spearman's correlation is logged; it selects the best snapshot.
 EvaluationTask EmbedderTask::evaluation() const {
   EvaluationTask task = evaluation_task("similarity");
   std::erase_if(task.figures, [&](const Figure& figure) { return figure.name != task.decisive; });
@@ -178,7 +178,7 @@ void EmbedderTask::write_model(const std::string& path, Transformer& model) cons
   folder.commit("modules.json");
 }
 
-// The mean over at most a thousand examples, at equal distances.
+// Returns the mean over at most a thousand evenly spaced examples.
 double EmbedderTask::tokens_per_example() const {
   const int64_t stride = (count() + 999) / 1000;
   std::vector<const std::string*> texts;
@@ -231,7 +231,8 @@ nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
   return s;
 }
 
-// The texts pass through the model twice, once without gradients: 4/3 of a usual step.
+// Sets the cost of a step. The texts pass through the model twice, once without gradients: 4/3 of
+// the cost of a usual step.
 void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
   TrainPlan& plan = job.plan;
   const double tokens = std::max(1.0, task.tokens_per_example()),

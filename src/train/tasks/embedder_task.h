@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-// Checks the options and the data and builds the job of training an embedder. Throws as
-// train_embedder() does; writes nothing.
+// Checks the options and the data and builds the job of training an embedder. Throws the same
+// errors as train_embedder(); writes nothing.
 Job prepare_embedder(const EmbedderTraining& training, const Say& say);
 
 }  // namespace fovea

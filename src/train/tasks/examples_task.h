@@ -13,29 +13,29 @@
 
 namespace fovea {
 
-// A task whose data are examples in batches, and whose loss is that of one forward pass: texts,
-// pairs of texts and labelled texts. Data and model are prepared in this order: make_tokenizer(),
+// A task whose data are batches of examples, and whose loss is computed in one forward pass: texts,
+// pairs of texts or labelled texts. Data and model are prepared in this order: make_tokenizer(),
 // shape(), load(); after load() it is a TrainingTask.
 class ExamplesTask : public TrainingTask {
  public:
-  // measure: all of the data is held out; data that only training needs may be missing.
+  // measure: all data is held out; data that only training needs may be missing.
   enum class Purpose { train, measure };
   ExamplesTask(const TrainOptions& options, Purpose purpose)
       : options_(options), purpose_(purpose) {}
 
-  // `reading` receives the fraction of long texts that was read; it returns false to stop
+  // The callback receives the fraction of long texts read so far; it returns false to stop
   // (ReadingStopped).
   virtual void watch(const std::function<bool(double fraction)>&) {}
   // Makes a tokenizer from the data, according to options.tokenizer.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
   // Throws InvalidArgument if the model is unsuitable; sets the head that the task needs, and
-  // reports changes to `say`. `origin`: of the checkpoint, or empty.
+  // reports changes to `say`. `origin`: the origin of the checkpoint, or empty.
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual Cost cost(const Spec& spec, DType compute) const = 0;
-  // Keys of config.json for a new model besides its Spec.
+  // Returns the keys of config.json that a new model needs in addition to its Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
-  // The names of the head's outputs, once the model has its shape; empty = the head has no labels.
+  // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
   // Creates the examples from the data. They must not outlive the task. With `read_only` no files
   // are written.
@@ -43,7 +43,7 @@ class ExamplesTask : public TrainingTask {
                                              const TranslationTokenizers& tokenizers,
                                              const Origin& origin, bool read_only,
                                              const Say& say) = 0;
-  // Prepares training with these examples, with products in `compute`.
+  // Creates the examples for a model and its tokenizers; products are computed in `compute`.
   struct Setting {
     Spec spec;
     TranslationTokenizers tokenizers;
@@ -63,8 +63,8 @@ class ExamplesTask : public TrainingTask {
   void write_model(const std::string& folder, Transformer& model) const override;
 
  protected:
-  // The loss of one pass, divided by `divisor`, the number of predictions in all passes of the
-  // step: f64 [1]. The default is the cross-entropy of the labels.
+  // Returns the loss of one pass, divided by `divisor`, the number of predictions in all passes of
+  // the step: f64 [1]. The default is the cross-entropy of the labels.
   virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
                       double divisor) const;
 
@@ -80,13 +80,13 @@ class ExamplesTask : public TrainingTask {
   std::unique_ptr<Examples> examples_;
 };
 
-// Returns the task for the data and objective of the options, and for a model of this kind. Reads
+// Returns the task for the data and objective of the options, and for a model with this Spec. Reads
 // the data.
 std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
-// The objective that `automatic` selects.
+// Returns the objective of the options; `automatic` selects one by the data and the Spec.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 

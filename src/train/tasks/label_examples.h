@@ -6,15 +6,15 @@
 
 namespace fovea {
 
-// Texts as ids, with the sentence of each token, and their labels: one per text or one per token;
-// below 0 = no prediction.
+// Texts as ids, with the type of each token, and their labels: one per text or one per token; below
+// 0 = no prediction.
 struct LabelledTokens {
   Sequences ids, types, labels;
 };
 
 class LabelExamples : public Examples {
  public:
-  // `batch`: texts in one forward pass, of similar length.
+  // `batch`: number of texts, of similar length, in one forward pass.
   LabelExamples(LabelledTokens training, LabelledTokens validation, int64_t batch, const Spec& spec,
                 uint64_t seed);
 

@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kUsualText = 64;  // estimate per text, for the plan before tokens are counted
+constexpr int64_t kUsualText = 64;  // estimated tokens per text, for the plan
 
 // Predicts the label of a text, or of each word.
 class LabelsTask : public ExamplesTask {
@@ -26,9 +26,8 @@ class LabelsTask : public ExamplesTask {
     if (!options.validation_labels.empty()) {
       validation_ = read_labelled(options.validation_labels);
       check_field(validation_.by_word == training_.by_word, "validation_labels",
-                  "{} label each, `labels` {}; expected the same",
-                  validation_.by_word ? "words have a" : "texts have a",
-                  training_.by_word ? "words" : "texts");
+                  "has one label per {}, `labels` one per {}; expected the same",
+                  validation_.by_word ? "word" : "text", training_.by_word ? "word" : "text");
     } else {
       hold_out();
     }
@@ -48,7 +47,7 @@ class LabelsTask : public ExamplesTask {
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
     check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens, "labels",
-                "the model is not an encoder or a decoder of text; expected one");
+                "the model is not a text encoder or decoder; expected one");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(origin.labels)) return;
     const bool fresh = origin.family == nullptr;
@@ -97,7 +96,7 @@ class LabelsTask : public ExamplesTask {
   EvaluationTask evaluation() const override { return evaluation_task("labels"); }
 
  private:
-  // The held-out texts are spread evenly, since such files are often sorted by label.
+  // Holds out evenly spaced texts, since such files are often sorted by label.
   void hold_out() {
     std::vector<LabelledText> kept;
     const double share = options_.validation;
@@ -110,7 +109,7 @@ class LabelsTask : public ExamplesTask {
     validation_.by_word = training_.by_word;
   }
 
-  // The labels of a checkpoint that has those of the data.
+  // Uses the labels of the checkpoint if they include those of the data; returns whether they do.
   bool takes_over(const std::vector<std::string>& known) {
     const bool all = std::all_of(names_.begin(), names_.end(), [&](const std::string& name) {
       return std::find(known.begin(), known.end(), name) != known.end();
@@ -155,7 +154,8 @@ class LabelsTask : public ExamplesTask {
                               {.truncate_and_pad = false});
   }
 
-  // The first token of each word has its label.
+  // Returns the label of each token: the first token of a word has the word's label, others have
+  // none.
   std::vector<int32_t> labels_of(const LabelledText& row, const Encoding& found) const {
     std::vector<int32_t> labels(found.ids.size(), -1);
     size_t token = 0, begin = 0;
@@ -171,7 +171,7 @@ class LabelsTask : public ExamplesTask {
     return labels;
   }
 
-  // The last token is kept: a model may read it at the end.
+  // Truncates a text, but keeps its last token: a model may expect it at the end.
   void cut(Encoding& found, std::vector<int32_t>& labels, bool by_word) {
     ++cut_;
     const auto last = static_cast<size_t>(context_) - 1;

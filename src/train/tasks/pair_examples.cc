@@ -32,8 +32,8 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
   if (held_out.sequences > 0) validation_batches_ = batches_of(validation_, batch_tokens, seed);
 }
 
-// Rows are filled from the left; the rest is padding, which no query sees in the source, and which
-// has no labels in the target.
+// Fills rows from the left; the rest is padding, which no query sees in the source and which has no
+// labels in the target.
 Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const {
   const int64_t T = pairs.targets.longest(samples);
   Batch batch;

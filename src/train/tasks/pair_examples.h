@@ -9,7 +9,7 @@ namespace fovea {
 // Sources and targets, including special tokens.
 struct TokenPairs {
   Sequences sources, targets;
-  int64_t bytes = 0;  // of the text of the targets
+  int64_t bytes = 0;  // bytes of the text of the targets
 };
 
 // The decoder reads `start` and then the target, and predicts each token of the target.

@@ -10,10 +10,11 @@
 namespace fovea {
 namespace {
 
-// Estimates of tokens per sentence, for the plan before they are counted.
+// Estimated tokens per sentence, for the plan.
 constexpr int64_t kUsualSentence = 32;
 
-// As the tokenizer's post-processor does, and always with the end token at which a decoder stops.
+// Returns the ids with the special tokens of the post-processor, and always with the end token at
+// which a decoder stops.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
   const auto end = end_id(tokenizer);
@@ -52,7 +53,7 @@ class PairsTask : public ExamplesTask {
     check_field(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
                     spec.head.kind == HeadKind::language_model,
                 "pairs",
-                "the model is not an encoder-decoder of text with a language-model head; expected "
+                "the model is not a text encoder-decoder with a language-model head; expected "
                 "one, such as the preset translate");
     if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
@@ -71,7 +72,7 @@ class PairsTask : public ExamplesTask {
                                      const Origin& origin, bool, const Say& say) override {
     const Tokenizer& tokenizer = tokenizers.target;
     check(end_id(tokenizer).has_value(),
-          "tokenizer: it has no token for the end of a text; expected eos_token in "
+          "tokenizer: it has no end-of-text token; expected eos_token in "
           "tokenizer_config.json");
     PairTokens tokens;
     tokens.start = decoder_start(tokenizer, origin);
@@ -115,7 +116,7 @@ class PairsTask : public ExamplesTask {
     return task;
   }
 
-  // With greedy translations of the first held-out sources.
+  // Adds greedy translations of the first held-out sources to the predictions.
   Predictions predict(const Transformer& model) const override {
     Predictions found = ExamplesTask::predict(model);
     const size_t count =

@@ -30,7 +30,7 @@ class Sequences {
     return most;
   }
 
-  // The given sequences, aligned left and filled up with `padding`.   -> i32 [of.size(), length]
+  // Returns the sequences `of`, aligned left and padded with `padding`: i32 [of.size(), length].
   Tensor rows(const std::vector<int64_t>& of, int64_t length, int32_t padding) const;
 
  private:

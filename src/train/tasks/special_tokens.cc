@@ -23,10 +23,10 @@ std::optional<int32_t> end_id(const Tokenizer& tokenizer) {
 
 void say_names(const SpecialNames& names, const Say& say) {
   if (const std::string found = names.found(); !found.empty()) {
-    say(
-        fmt::format("the text holds names of special tokens, which are read as plain characters, "
-                    "not as these tokens: {} (docs/training.md, Names of special tokens)",
-                    found));
+    say(fmt::format(
+        "the text contains names of special tokens, which are read as plain characters, "
+        "not as these tokens: {} (docs/training.md, Names of special tokens)",
+        found));
   }
 }
 

@@ -50,11 +50,11 @@ class TextTask : public ExamplesTask {
           "head; expected such a model, or another `objective`");
     } else if (objective_ == Objective::masked) {
       check_field(spec.encoder && !spec.decoder && words && reads_text, "objective",
-                  "masked needs an encoder of text with a language-model head; "
+                  "masked needs a text encoder with a language-model head; "
                   "expected such a model");
     } else {
       check_field(spec.encoder && spec.decoder && words && reads_text, "objective",
-                  "spans needs an encoder-decoder of text with a language-model head; "
+                  "spans needs a text encoder-decoder with a language-model head; "
                   "expected such a model");
     }
     if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
@@ -120,7 +120,7 @@ class TextTask : public ExamplesTask {
     Masking masking{.share = options_.mask, .mask = 0, .ordinary = {}};
     const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
     check_field(mask.has_value(), "objective",
-                "masked: the tokenizer has no mask; expected a token [MASK] or <mask>");
+                "masked: the tokenizer has no mask token; expected [MASK] or <mask>");
     masking.mask = *mask;
     for (int32_t id = 0; id < tokenizer.size(); ++id)
       if (!tokenizer.is_special(id)) masking.ordinary.push_back(id);
@@ -139,8 +139,8 @@ class TextTask : public ExamplesTask {
     while (const auto gap = tokenizer.id_of(fmt::format("<extra_id_{}>", cutting.gaps.size())))
       cutting.gaps.push_back(*gap);
     check_field(!cutting.gaps.empty() && tokenizer.eos_id(), "objective",
-                "spans: the tokenizer has no {}; expected it",
-                cutting.gaps.empty() ? "tokens <extra_id_0>, ..." : "end of a text");
+                "spans: the tokenizer has no {}; expected another tokenizer",
+                cutting.gaps.empty() ? "tokens <extra_id_0>, ..." : "end-of-text token");
     cutting.end = *tokenizer.eos_id();
     check_field(windows.length >= 4, "context", "{}; expected at least 4 for spans",
                 windows.length);

@@ -9,7 +9,7 @@ namespace fovea {
 struct WindowOptions {
   int64_t length = 0;  // tokens of text in a window
   int64_t batch = 1;   // windows in one forward pass
-  int64_t most = 0;    // windows of the held-out part, read by one evaluation; 0 = all
+  int64_t most = 0;    // held-out windows that an evaluation reads; 0 = all
   uint64_t seed = 0;
 };
 
@@ -25,9 +25,9 @@ class WindowExamples : public Examples {
   Batch validation(int64_t n) const override;
 
  protected:
-  // Builds the batch of windows [rows, length] with the next token of each of their tokens. `first`
-  // is the number of the first window in the order of training; held-out windows have higher
-  // numbers.
+  // Builds the batch of the windows `ids` [rows, length]; `next` has the token after each of their
+  // tokens. `first` is the number of the first window in the order of training; held-out windows
+  // have higher numbers.
   virtual Batch make(const Tensor& ids, const Tensor& next, int64_t first) const = 0;
 
   WindowOptions options_;
@@ -37,7 +37,7 @@ class WindowExamples : public Examples {
   std::optional<ValidationBatches> validation_;
 };
 
-// Predicts each token from those before it.
+// Predicts each token from the tokens before it.
 class NextTokenExamples : public WindowExamples {
  public:
   using WindowExamples::WindowExamples;

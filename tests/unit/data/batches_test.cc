@@ -110,7 +110,7 @@ TEST(Batches, SelectAllPhasesEquallyOften) {
 TEST(Batches, RefuseATextThatIsTooShort) {
   const Numbers numbers(900);
   expect_error(ErrorKind::InvalidArgument,
-               {"context: 1,024 is too long, the text has 900 tokens for training; expected at "
+               {"context: 1,024 is too long: the text has 900 tokens for training; expected at "
                 "least context + 1 = 1,025"},
                [&] { Batches(numbers.span(), 1024, 0); });
   expect_error(ErrorKind::InvalidArgument, {"context: 900", "900 tokens for validation", "= 901"},

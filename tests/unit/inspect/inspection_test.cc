@@ -313,9 +313,9 @@ TEST_F(Questions, InvalidArgumentsAreNamed) {
   refused({"head 9; expected 0 to 3"}, [&] { here.map({Look::self, 0, {9}}); });
   refused({"query rows: 2 to 9"}, [&] { here.map({Look::self, 0, {0}, false, 2, 9}); });
   refused({"keys: 5 to 5"}, [&] { here.map({Look::self, 0, {0}, false, 0, -1, 5, 5}); });
-  refused({"place 7; expected 0 to 6"}, [&] { here.logits(7); });
+  refused({"position 7; expected 0 to 6"}, [&] { here.logits(7); });
   refused({"token 7; expected 0 to 6"}, [&] { here.walk({Look::self, 7, 0, 0, 1}); });
-  refused({"places 0 to 8"}, [&] { here.lens(0, 8); });
+  refused({"positions 0 to 8"}, [&] { here.lens(0, 8); });
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(Trace, ARowOfPaddingGivesFiniteResults) {
 TEST_F(Trace, WrongInputsAreNamed) {
   for (const int32_t id : {11, -1, INT32_MAX}) {
     input_.ids = row({1, 2, id});
-    refused({"input_ids: ", " at place 2; expected 0 to 10"});
+    refused({"input_ids: ", " at position 2; expected 0 to 10"});
   }
   input_.ids = row({1, 2, 3, 4, 5, 6, 7});
   refused({"7 tokens", "at most 6"});
@@ -97,7 +97,7 @@ TEST_F(Trace, WrongInputsAreNamed) {
 TEST_F(Trace, WrongLabelsAndMasksAreNamed) {
   for (const int32_t label : {11, -1, -101}) {
     input_.labels = row({1, label, 3, 4});
-    refused({"labels: ", " at place 1; expected 0 to 10"});
+    refused({"labels: ", " at position 1; expected 0 to 10"});
   }
   input_.labels = row({1, 2});
   refused({"labels: shape [1, 2]; expected [1, 4]"});

@@ -173,7 +173,7 @@ TEST_F(Objectives, MustSuitTheModel) {
   TrainOptions o = options("out");
   o.tokenizer = "bpe:400";
   o.objective = Objective::masked;
-  expect_error(ErrorKind::InvalidArgument, {"objective: masked", "encoder of text"},
+  expect_error(ErrorKind::InvalidArgument, {"objective: masked", "text encoder"},
                [&] { train(small_spec(), o); });
   o.objective = Objective::spans;
   expect_error(ErrorKind::InvalidArgument, {"objective: spans", "encoder-decoder"},
@@ -181,7 +181,7 @@ TEST_F(Objectives, MustSuitTheModel) {
   o.objective = Objective::next_token;
   expect_error(ErrorKind::InvalidArgument, {"next-token objective", "decoder without an encoder"},
                [&] { train(small_encoder(), o); });
-  expect_error(ErrorKind::InvalidArgument, {"labels: ", "not an encoder or a decoder of text"},
+  expect_error(ErrorKind::InvalidArgument, {"labels: ", "not a text encoder or decoder"},
                [&] { train(small_t5(), labelled("out")); });
 }
 
@@ -194,7 +194,7 @@ TEST_F(Objectives, RefuseInconsistentLabels) {
   expect_error(ErrorKind::BadFile, {"validation_labels: ", "unheard", "negative, positive"},
                [&] { train(small_encoder(), o); });
   o.validation_labels = {runs_ / "words.jsonl"};
-  expect_error(ErrorKind::InvalidArgument, {"words have a label each"},
+  expect_error(ErrorKind::InvalidArgument, {"has one label per word"},
                [&] { train(small_encoder(), o); });
   o.validation_labels.clear();
   o.labels = {runs_ / "one.tsv"};
