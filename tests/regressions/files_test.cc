@@ -1,4 +1,4 @@
-// What was read of files and folders that come from elsewhere.
+// Untrusted files and folders from which too much was read.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 
-// A link in a folder from elsewhere made search --build and train read any file of the user: links
-// were followed out of the folder. Files below a folder are listed without them.
+// A link in an untrusted folder made search --build and train read any file of the user: links that
+// lead out of the folder were followed. Such links are now excluded.
 TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
   const TemporaryFolder folder;
   make_directories(folder / "in/below");
@@ -45,12 +45,12 @@ TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
   EXPECT_EQ(found.links_out,
             (Paths{folder / "in/absolute.txt", folder / "in/around.txt", folder / "in/circle.txt",
                    folder / "in/lost.txt", folder / "in/out.txt", folder / "in/up"}));
-  // The folder itself may be a link.
+  // The given folder may itself be a link.
   ASSERT_EQ(symlink("in", (folder / "name").c_str()), 0);
   EXPECT_EQ(files_below(folder / "name").files.size(), 3u);
 }
 
-// The same in the text to train on. A link that the user names is followed.
+// Training text excludes such links as well. A link that the user names is followed.
 TEST(UntrustedFolders, AddNoFilesToACorpus) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& path) {
@@ -71,8 +71,8 @@ TEST(UntrustedFolders, AddNoFilesToACorpus) {
                [&] { Corpus({folder / "e"}); });
 }
 
-// A model with a header of 100 MB of blanks took 350 MB: the parser keeps all white space before a
-// value for its messages. Blanks are now passed over before it sees them.
+// A model with a header of 100 MB of spaces took 350 MB: the parser stores all white space before a
+// value for its messages. Long white space is now skipped before parsing.
 TEST(JsonFiles, SkipsLongWhiteSpace) {
   const std::string blanks(100'000, ' '), text = "\\\"" + blanks + "\\";
   const nlohmann::json value = {{"a", {1, text}}, {"b", blanks}};
@@ -90,8 +90,8 @@ TEST(JsonFiles, SkipsLongWhiteSpace) {
                [&] { parse_json(blanks + "?", "f"); });
 }
 
-// A module's path with a byte of 0 gave an error without a reason, since system calls end the path
-// there. It is refused by name.
+// A module's path with a NUL byte gave an error without a reason, since system calls end the path
+// there. The error now names the NUL byte.
 TEST(UntrustedFolders, WithAZeroByteInAPathAreRefused) {
   const GoldenFolder folder("sentence_model");
   nlohmann::json modules = folder.read("modules.json");

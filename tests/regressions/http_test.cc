@@ -7,8 +7,8 @@
 namespace fovea::http {
 namespace {
 
-// Two slow requests kept both handlers, and nobody could ask whether the server was well. /health
-// needs no handler.
+// Two slow requests occupied both handlers, so /health did not respond. /health now needs no
+// handler.
 TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
   const uint16_t port = open();
   Client first(port), second(port), third(port), healthy(port);
@@ -27,8 +27,8 @@ TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
   EXPECT_NE(third.hear("waits").find("waits"), std::string::npos);
 }
 
-// 21 MB of empty lines before a request took six seconds of the thread that all connections share:
-// any number of them was skipped, from the beginning for each piece that arrived. A few are
+// 21 MB of empty lines before a request occupied the thread of all connections for six seconds: any
+// number of them was skipped, again from the start for each piece that arrived. Only a few are now
 // accepted.
 TEST(HttpRequests, BeginWithFewEmptyLines) {
   const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -49,8 +49,8 @@ TEST(HttpRequests, BeginWithFewEmptyLines) {
   }
 }
 
-// "Authorization: bearer KEY" in lower case was a 401. The name of the scheme has no case (RFC
-// 9110, 11.1).
+// "Authorization: bearer KEY" in lower case gave status 401. The name of the scheme is
+// case-insensitive (RFC 9110, 11.1).
 TEST(HttpRequests, NameTheSchemeOfTheKeyInAnyCase) {
   Access access;
   access.keys = {"secret"};

@@ -30,9 +30,9 @@ class ResumedRun : public testing::Test {
   TrainOptions options_ = runs_.options("out");
 };
 
-// A run on characters went on with --tokenizer bpe:300 as if nothing had been said: the option was
-// not among the settings that are compared. Settings.IncludeEveryOptionThatAffectsTheResults keeps
-// others from being forgotten.
+// A run with a character tokenizer silently continued with --tokenizer bpe:300: the option was not
+// among the compared settings. Settings.IncludeEveryOptionThatAffectsTheResults prevents the same
+// error with other options.
 TEST_F(ResumedRun, RefusesAnotherTokenizer) {
   stop_at(6);
   options_.tokenizer = "bpe:300";
@@ -45,8 +45,8 @@ TEST_F(ResumedRun, RefusesAnotherTokenizer) {
                [&] { train(small_spec(), options_); });
 }
 
-// A run begun on a machine with bf16 was refused on one without, although --dtype automatic leaves
-// the choice to the program: it was made anew by the machine. A resumed run keeps its precision.
+// With --dtype automatic, a run that started in bf16 was refused on a machine without bf16
+// instructions, since the precision was chosen again. A resumed run now keeps its precision.
 TEST_F(ResumedRun, KeepsTheFirstPrecision) {
   for (const auto& [precision, name] :
        {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
@@ -60,9 +60,9 @@ TEST_F(ResumedRun, KeepsTheFirstPrecision) {
   }
 }
 
-// --position sinusoidal --stored-waves true could not be resumed: the stored waves are not trained,
-// so that no snapshot holds them, and the run was refused for want of them. They keep the values
-// with which the run began.
+// A run with --position sinusoidal --stored-waves true could not be resumed: the stored sinusoids
+// are not trained, so they are not in snapshots, and the run was refused. They now keep their
+// initial values.
 TEST_F(ResumedRun, RestoresAModelWithStoredSinusoids) {
   Spec spec = small_spec();
   spec.decoder->position.kind = PositionKind::sinusoidal;
@@ -78,8 +78,8 @@ TEST_F(ResumedRun, RestoresAModelWithStoredSinusoids) {
             read_file(options_.out + "/model.safetensors"));
 }
 
-// A folder from elsewhere with a FIFO for its log.jsonl made train wait for ever. What is not a
-// file is refused.
+// An untrusted folder with a FIFO named log.jsonl made train wait forever. Only regular files are
+// now accepted.
 TEST_F(ResumedRun, RefusesALogThatIsNotAFile) {
   stop_at(8);
   const std::string log = options_.out + "/log.jsonl";

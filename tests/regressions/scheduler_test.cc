@@ -13,8 +13,8 @@ namespace {
 using namespace test::requests;
 using test::Ids;
 
-// With dynamic scaling of rotary positions, an answer depended on earlier requests: texts on either
-// side of the original context, whose keys are rotated differently, shared pages.
+// With dynamic scaling of rotary positions, a result depended on earlier requests: texts shorter
+// and longer than the original context shared pages, although their keys are rotated differently.
 TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
   Spec spec = test::small_model(300).spec;
   spec.decoder->position.kind = PositionKind::rotary;
@@ -31,8 +31,8 @@ TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
   EXPECT_EQ(answers_of(model, requests, {.pages = 20, .most_sequences = 1}, {}, 1), expected);
 }
 
-// With a cache smaller than the context, the server accepted a request and answered 500 later. The
-// text now ends where the cache does.
+// With a cache smaller than the context, the server accepted a request and later responded with
+// status 500. The text now ends when the cache is full.
 TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
   const Transformer model = test::small_model(300);
   for (const int64_t pages : {1, 2, 3, 4}) {
@@ -70,8 +70,9 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
   }
 }
 
-// A constraint that threw, exhausted memory or a sink that threw stopped the server for everybody:
-// any exception other than Error ended the engine's thread. It ends its own request only.
+// An exception of a constraint, of a sink or of exhausted memory stopped the server for all
+// clients: any exception other than Error ended the engine's thread. It now ends only its own
+// request.
 TEST(ConcurrentRequests, FailAlone) {
   const Transformer model = test::small_model(150);
   const Asked one{{1, 2, 3}, test::greedy(20)};

@@ -16,8 +16,8 @@ class ThreadTeam : public testing::Test {
   const int before_ = thread_count();
 };
 
-// train under `prlimit --as` died by SIGABRT: memory that a thread of the team could not allocate
-// threw out of a parallel region, which ends the process. Exceptions now reach the caller.
+// train under `prlimit --as` died of SIGABRT: when a worker thread could not allocate memory, the
+// exception left a parallel region, which ends the process. Exceptions now reach the caller.
 TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
@@ -33,8 +33,8 @@ TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
   }
 }
 
-// OMP_NUM_THREADS=99999 was a segmentation fault of train: OpenMP's runtime cannot start so many
-// threads. The team has a limit.
+// With OMP_NUM_THREADS=99999, train ended with a segmentation fault: OpenMP's runtime cannot start
+// so many threads. The number of threads is now limited.
 TEST_F(ThreadTeam, CountIsLimited) {
   set_thread_count(kMostThreads + 1);
   EXPECT_LE(thread_count(), kMostThreads);

@@ -46,7 +46,7 @@ TEST(Bf16, KeepsZeroesInfinitiesAndNaN) {
   EXPECT_EQ(widen(narrow(infinity)), infinity);
   EXPECT_EQ(widen(narrow(-infinity)), -infinity);
   EXPECT_EQ(widen(narrow(std::numeric_limits<float>::max())),
-            infinity);  // nearer to 2^128 than to bf16's largest
+            infinity);  // closer to 2^128 than to the largest bf16
   // A NaN whose payload is in the lower half only must not become infinity.
   EXPECT_TRUE(std::isnan(widen(narrow(std::bit_cast<float>(0x7f800001u)))));
 }

@@ -65,7 +65,7 @@ struct Elementary {
   Function function;
   Reference reference;  // 64 bits of mantissa
   double bound;         // in units in the last place
-  double least, most;   // the interesting range
+  double least, most;   // the tested range
 
   friend void PrintTo(const Elementary& f, std::ostream* out) { *out << f.name; }
 };
@@ -166,8 +166,8 @@ TEST(Math, ComputesPowers) {
     EXPECT_EQ(math::pow(10.0, static_cast<double>(n)), std::stod("1e" + std::to_string(n)));
 }
 
-// The same bits with every compiler, C library and CPU. The constant was computed with g++ 12 and
-// glibc 2.36.
+// The results have the same bits with every compiler, C library and CPU. The constant was computed
+// with g++ 12 and glibc 2.36.
 TEST(Math, GivesTheSameBitsEverywhere) {
   Arguments arguments;
   Hasher hasher;

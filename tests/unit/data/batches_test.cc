@@ -55,7 +55,7 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
         }
       }
       ASSERT_EQ(static_cast<int64_t>(starts.size()), windows);
-      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all of one phase
+      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // same phase
     }
   }
 }

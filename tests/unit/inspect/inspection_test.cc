@@ -19,7 +19,7 @@ Spec small() {
       {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
-// Every field that needs separate code in the walk or in the maps.
+// Returns models that together use every field with separate code in the walk or in the maps.
 std::vector<std::pair<std::string, Spec>> kinds() {
   std::vector<std::pair<std::string, Spec>> all;
   all.emplace_back("plain", small());
@@ -136,8 +136,8 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   }
 }
 
-// The steps of one token, computed from the parts of the layer for one row, give the bits of the
-// entire run.
+// The steps of one token, computed for its row alone, end with the same bits as the run over all
+// tokens.
 TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
   for (const Look look : looks()) {

@@ -1,4 +1,4 @@
-// Requests as sent by the page, and hostile requests.
+// Handles requests like those of the page, and hostile ones.
 
 #include "inspector/routes.h"
 

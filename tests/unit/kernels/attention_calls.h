@@ -117,7 +117,7 @@ inline Backward cpu_backward(const Inputs& x, const Forward& of) {
   return backward(cpu::attention_backward, x, of, x.q.dtype);
 }
 
-// Compares within `tolerance` of the largest true value, or within a rounding of the dtype.
+// Expects results that are close to the reference relative to its largest value.
 inline void expect_near(const Array& actual, const Array& expected, const char* what) {
   ASSERT_EQ(actual.size(), expected.size());
   const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;

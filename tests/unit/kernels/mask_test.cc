@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// The definition in mask.h, key by key.
+// Returns whether a query sees a key, by the definition in mask.h.
 bool sees(const Mask& mask, int64_t batch, int64_t query, int64_t key) {
   const int64_t position = mask.first_query + query;
   if (!mask.valid.empty()) {

@@ -1,5 +1,5 @@
-// Attention on pages of keys and values agrees with the reference, and has the bits of attention on
-// contiguous rows, for any batch.
+// Attention on pages of keys and values is close to the reference, and has the same bits as
+// attention on contiguous rows, for any batch.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ PagedAttention paged_of(const Heads& h, DType pages) {
   return paged;
 }
 
-// Whole prompts, a chunk, single tokens; a window, keys that are padding.
+// Returns complete prompts, a chunk and single tokens, some with a window or padded keys.
 std::vector<Text> some_texts(const PageLayout& layout) {
   std::vector<Text> texts;
   Mask padded = causal(129);
@@ -133,7 +133,7 @@ TEST_P(PagedAttentionTest, MatchesTheReference) {
   }
 }
 
-// int8 has scales, which are applied elsewhere.
+// int8 is not tested here: its scales are applied at another point.
 TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : {DType::f32, DType::bf16}) {

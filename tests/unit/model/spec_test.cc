@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Every field of a Spec, with valid and invalid values.
+// A field of a Spec, with valid and invalid values.
 struct Field {
   std::string path;
   std::vector<Json> legal, illegal;
@@ -106,7 +106,7 @@ class Randomiser : public SpecVisitor {
   void choice(Text, Text, Text, int& value, const std::vector<std::string>& names) override {
     value = static_cast<int>(random_.word() % names.size());
   }
-  // Every model has at least one of the stacks.
+  // Keeps the decoder if there is no encoder, since every model needs a stack.
   void group(Text path, Text, Text, bool& present) override {
     present = path == "encoder" ? (encodes_ = random_.word() % 2 == 0)
                                 : !encodes_ || random_.word() % 2 == 0;
@@ -117,7 +117,7 @@ class Randomiser : public SpecVisitor {
   bool encodes_ = false;
 };
 
-// Writes every value exactly.
+// Lists every value in full precision.
 class Values : public SpecVisitor {
  public:
   std::vector<std::string> all;
