@@ -62,8 +62,7 @@ GenerateOptions program_defaults() {
 
 void set_defaults(ServedModel& model, const GenerateOptions& of_model, const SamplingFlags& flags) {
   model.defaults = of_model;
-  model.defaults.beams =
-      1;  // answers are streamed and drawn; translations ask for beams themselves
+  model.defaults.beams = 1;  // chats and completions are sampled; translations set their own beams
   if (of_model.max_tokens >= 0) model.max_tokens = of_model.max_tokens;
   Sampling& sampling = model.defaults.sampling;
   take(flags.temperature, sampling.temperature);

@@ -12,7 +12,7 @@
 namespace fovea::worked {
 namespace {
 
-// The matrices of one head, [rows, width], and its results: weights [T, S] and output [T, Dv].
+// The results of one head: weights [T, S] and output [T, Dv].
 struct Head {
   Tensor weights, output;
 };

@@ -1,4 +1,4 @@
-// Sizes, parameters, FLOPs, costs and scaling laws of the worked examples, and claims that need no
+// Sizes, parameters, FLOPs, costs and scaling laws of the worked examples, and claims without a
 // computation.
 
 #include <cmath>

@@ -80,7 +80,7 @@ TEST_F(ForgedGraph, ForgedHeaderFieldsAreRefused) {
     std::memcpy(&old, bytes_.data() + place, sizeof old);
     for (const uint32_t value : {0u, 1u, old - 1, old + 1, old * 2, old ^ 0x80000000u, 0x7FFFFFFFu,
                                  0xFFFFFFFFu, 1u << 30}) {
-      const bool of_new_levels = place == 80 || place == 84;  // only affects the levels of new vectors
+      const bool of_new_levels = place == 80 || place == 84;  // only for new vectors
       if (value == old) continue;
       EXPECT_EQ(read(with(place, value)), of_new_levels) << place << " " << value;
     }

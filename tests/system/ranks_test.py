@@ -212,7 +212,7 @@ class ResumedJobs(FoveaTest):
         alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
         self.interrupted()
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out, "--precision", "int8"), 2, "v.npy.part", "--precision", "int8")
-        self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "other lines")
+        self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "different input lines")
         # A killed process leaves half a line, and bytes that are not in the journal.
         with self.journal.open("ab") as journal, self.part.open("ab") as part:
             journal.write(b'{"lines": 99')

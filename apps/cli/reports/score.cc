@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 struct Scored {
   std::string text;
   int64_t tokens = 0;
-  double logprob = 0;      // sum over the candidate's tokens
-  double probability = 0;  // among the candidates
+  double logprob = 0;      // sum of the log-probabilities of the candidate's tokens
+  double probability = 0;  // normalised over the candidates
 };
 
 Scored score_after(const Model& model, std::vector<int32_t> ids, const std::string& candidate) {

@@ -11,7 +11,8 @@ class EmbedderTrainRequest {
   void declare(OptionTable& table);
   // Throws UsageError if an option was given that requires --train.
   static void refuse_without_train(const OptionTable& table);
-  // `arguments`: as typed after the verb, for the command that resumes the run.
+  // `arguments` are those typed after the verb; they are printed in the command that resumes the
+  // run.
   int run(const std::string& model, const std::string& out, bool json,
           const std::vector<std::string>& arguments);
 

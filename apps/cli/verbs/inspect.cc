@@ -97,7 +97,7 @@ class InspectCommand : public Command {
  private:
   Look look() const { return static_cast<Look>(look_); }
 
-  // The attention map of one head, with the names of its rows and keys.
+  // The attention map of one head, with labels for its queries and keys.
   struct Drawn {
     Map map;
     std::vector<std::string> rows, keys;
