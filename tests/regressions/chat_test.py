@@ -1,4 +1,4 @@
-"""Conversations that one message ended."""
+"""Conversations that were ended by a single message."""
 import json
 import unittest
 
@@ -8,7 +8,7 @@ from support import fovea
 
 class Chat(ServeTest):
     def test_invalid_utf8_is_replaced(self):
-        """One byte that is not UTF-8 ended the conversation. It becomes U+FFFD."""
+        """One byte that is not UTF-8 ended the conversation. It is now replaced by U+FFFD."""
         model = self.served_model()
         result = self.ok(fovea("chat", model, "--chat-template", TEMPLATE, "-n", 2, "--greedy", "--json", input=b"a\xffb\nGo on\n"))
         said = json.loads(result.stdout)["messages"]
