@@ -75,8 +75,8 @@ class InspectCommand : public Command {
                      "self-attention, self-attention of the encoder, or cross-attention from the "
                      "decoder to the encoder",
                      look_, {"self", "encoder", "cross"}));
-    table.add(integer("--layer", {}, "from 0", layer_, 0, 1000000));
-    table.add(integer("--head", {}, "from 0", head_, 0, 1000000));
+    table.add(integer("--layer", {}, "layer, counted from 0", layer_, 0, 1000000));
+    table.add(integer("--head", {}, "head, counted from 0", head_, 0, 1000000));
     table.add(as("FILE",
                  text("--out", {"-o", "--output"},
                       "output file: .html (the page with this text), .svg or .safetensors", out_)));
