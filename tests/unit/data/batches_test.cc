@@ -104,7 +104,7 @@ TEST(Batches, SelectAllPhasesEquallyOften) {
   std::map<int32_t, int> count;
   for (int64_t step = 0; step < 5000; ++step) ++count[fill(batches, step, 1, 4).ids[0]];
   ASSERT_EQ(count.size(), 5u);
-  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // four deviations
+  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // 4 deviations
 }
 
 TEST(Batches, RefuseATextThatIsTooShort) {

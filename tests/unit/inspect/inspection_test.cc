@@ -63,7 +63,8 @@ class Inspecting : public testing::TestWithParam<size_t> {
   Inspecting() {
     model_ = Transformer(validated(kinds()[GetParam()].second));
     initialise(model_, 1);
-    // With initial weights of 0.02 all maps are uniform, and differences would not be visible.
+    // With initial weights of deviation 0.02 all maps would be nearly uniform, and differences
+    // would not be visible.
     model_.each([](const std::string&, Parameter& p) {
       if (p.role == Role::gain || p.role == Role::bias) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;

@@ -52,8 +52,8 @@ class Array {
   int64_t size_;
 };
 
-// The allowed distance from the reference: the mean squared error over the mean square, and the
-// largest error over the largest number. It depends on the dtype, not on the test: bf16 rounds to
+// The allowed distance from the reference: the mean squared error divided by the mean square, and
+// the largest error divided by the largest number. It depends only on the dtype: bf16 rounds to
 // 2^-8 of a number.
 struct Tolerance {
   double nmse, most;

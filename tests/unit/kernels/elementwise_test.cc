@@ -132,7 +132,7 @@ TEST(Elementwise, MinimumAndClipMatchTheReference) {
   });
 }
 
-// A cap far above the numbers must preserve them to a few units in the last place.
+// A cap far above the numbers may change them only by a few units in the last place.
 TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
   for (const double value : {1e-30, 1e-6, 0.01, 1.0, 18.0, 32.0, 100.0, 1e30}) {
     const Array x({value, -value}, DType::f32);

@@ -83,8 +83,8 @@ void expect_oracle(const Case& test) {
       const double rounding =
           test.c == DType::bf16 ? std::abs(sum) / 256 : 0;  // half a unit of 8 bits
       const double error = std::abs(c[size(i, n) + size(j, 1)] - sum);
-      // A chain of k random roundings errs by sqrt(k) units in the last place; the factor 8 covers
-      // the worst of many elements.
+      // A chain of k random roundings has an error of about sqrt(k) units in the last place; the
+      // factor 8 covers the worst of many elements.
       if (!(error <= rounding + magnitude * 6e-8 * 8)) ++wrong;
     }
   }
@@ -187,7 +187,7 @@ TEST_F(GemmTest, RefusesOtherDTypes) {
   }
 }
 
-// Sums the products of a unit's k for one element.
+// A function that adds the products of one unit for one element.
 using Order = float (*)(const std::vector<std::pair<float, float>>& factors);
 
 float chain(const std::vector<std::pair<float, float>>& factors) {

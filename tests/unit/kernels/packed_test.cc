@@ -162,7 +162,7 @@ TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
   }
 }
 
-// Returns the bits of each row of x, multiplied alone.
+// Returns the bits of the result for each row of x, computed without the other rows.
 std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float>& x) {
   std::vector<uint32_t> all;
   for (auto row = x.begin(); row != x.end(); row += packed.w.width) {

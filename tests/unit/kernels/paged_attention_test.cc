@@ -37,7 +37,7 @@ struct Text {
     v = random_array(DType::f32, S * row, seed + 1);
     for (int64_t t = 0; t < S; t += kPageTokens) {
       for (const PagePart part : {PagePart::keys, PagePart::values}) {
-        // Unwritten numbers are NaN in every dtype that has one.
+        // Numbers that are not written are NaN in every dtype that has NaN.
         memory.emplace_back(static_cast<size_t>(layout.page_bytes()), '\xff');
         const Array& x = part == PagePart::keys ? k : v;
         const int64_t count = std::min(kPageTokens, S - t);
@@ -158,7 +158,7 @@ TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   }
 }
 
-// A token has the same bits in a long chunk, which is widened first, and alone.
+// A token has the same bits alone and in a long chunk, whose keys and values are widened first.
 TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {

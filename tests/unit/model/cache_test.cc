@@ -217,7 +217,7 @@ TEST_P(ReadingTest, GivesTheSameBitsWithAnyNumberOfThreads) {
 
 TEST_P(ReadingTest, SeesNothingBeforeTheWindowOrAfterItself) {
   Spec spec = small();
-  spec.decoder->layers = 1;  // windows add up over layers
+  spec.decoder->layers = 1;  // the windows of several layers add up
   spec.decoder->attention.windows = {10};
   const Transformer model = made(validated(spec));
   const Tensor ids = some_ids({1, kTokens}, spec.vocabulary);

@@ -109,7 +109,7 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   EXPECT_EQ(other.pages[0], text.pages[0]);
   EXPECT_NE(other.pages[1], text.pages[1]);
   EXPECT_EQ(*reinterpret_cast<float*>(pool.keys(1, other.pages[1])), 5);
-  ASSERT_TRUE(make_room(pool, text, 71));  // it now has its own copy
+  ASSERT_TRUE(make_room(pool, text, 71));  // the text now has its own copy
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_FALSE(make_room(pool, text, 200));
   EXPECT_EQ(pool.free_pages(), 1);

@@ -27,8 +27,8 @@ Tensor router_logits() {
               {5, 4});
 }
 
-// The weights equal those of PyTorch's topk. The experts are compared only where no two logits are
-// equal, since its order in ties is undefined.
+// The weights equal those of PyTorch's topk. The experts equal topk's only where no two logits are
+// equal, since the order of topk in ties is undefined.
 TEST(Route, PrefersLowerExpertsInTies) {
   const auto [weights, experts] = route(router_logits(), 2, false);
   EXPECT_EQ(list(experts), (std::vector<int32_t>{1, 2, 0, 1, 1, 2, 0, 1, 2, 3}));

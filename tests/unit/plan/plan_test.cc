@@ -33,7 +33,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   const auto loss = [&] { return cross_entropy(model.logits(model.hidden(ids, pass)), ids); };
   reset_peak_memory();
   if (passes == 1) {
-    for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds
+    for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds to the gradients
   } else {
     PassGradients gradients;
     for (int64_t n = 0; n < passes; ++n) gradients.backward(loss(), n);

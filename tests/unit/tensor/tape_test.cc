@@ -101,7 +101,7 @@ TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
 TEST_F(TapeTest, GivesEachLeafItsOwnGradient) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   backward(dot(sum(x, w), {1, 10}));
-  x.gradient().data_as<float>()[0] = 99;  // as clipping does, in place
+  x.gradient().data_as<float>()[0] = 99;  // in place, as clipping does
   EXPECT_EQ(to_floats(w.gradient()), (Floats{1, 10}));
 }
 

@@ -276,7 +276,8 @@ TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   EXPECT_EQ(ids_of(BpeModel(options), std::string(size, '^')), Ids({2}));
 }
 
-// Compares pieces of two letters, many of which are suffixes of others, with the definition.
+// Compares the models with their definitions, on vocabularies of two letters in which many pieces
+// are suffixes of others.
 TEST(TokenModels, MatchTheirDefinitions) {
   uint32_t state = 11;
   const auto draw = [&](uint32_t below) {

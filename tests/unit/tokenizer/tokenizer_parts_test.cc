@@ -1,4 +1,4 @@
-// Parts of tokenizers that common files do not use, and damaged or hostile files.
+// Tests parts of tokenizers that common files do not use, and damaged or hostile files.
 
 #include <gtest/gtest.h>
 
