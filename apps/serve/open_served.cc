@@ -38,7 +38,7 @@ TranslationDirection direction_of(const std::string& languages) {
   return {languages.substr(0, dash), languages.substr(dash + 1), ""};
 }
 
-// Reads the languages from tokenizer_config.json, as in Marian's files.
+// Reads the languages that the tokenizer_config.json of a Marian model names.
 TranslationDirection direction_in(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   constexpr size_t kMostBytes = size_t{16} << 20;

@@ -52,7 +52,7 @@ float sum_merged_at_once(const Numbers& numbers) {
     if (numbers[i]) present.push_back(static_cast<int64_t>(i));
   std::vector<float> sums(65);
   SumTree tree;
-  const auto none = [](int) { ADD_FAILURE() << "a merge is left"; };
+  const auto none = [](int) { ADD_FAILURE() << "a merge remains"; };
   for (size_t i = 0; i < present.size(); ++i) {
     auto place = static_cast<size_t>(tree.next(present[i], none));
     float sum = *numbers[static_cast<size_t>(present[i])];
